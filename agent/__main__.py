@@ -1,0 +1,91 @@
+"""Command line of the node agent: `python -m agent` or `sublet agent`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from agent.wiring import VERSION, AgentOptions, restore, run
+from model.fault import Fault
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0 after an ordered stop, 2 with one line on standard error for a fault somebody can mend."""
+    arguments = _parser().parse_args(argv)
+    _log_as(arguments.log_format)
+    try:
+        options = _options(arguments)
+        if arguments.restore:
+            count = restore(options)
+            print(f"{count} control file{'' if count == 1 else 's'} restored")
+        else:
+            asyncio.run(run(options))
+    except Fault as fault:
+        print(f"error: {fault}", file=sys.stderr)
+        return 2
+    except PermissionError as error:
+        print(f"error: {error.filename}: {error.strerror} (the agent needs root)", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sublet agent", description="Lends what online services leave idle.")
+    add = parser.add_argument
+    add("--version", action="version", version=f"sublet-agent {VERSION}")
+    add("--node-name", default=os.environ.get("NODE_NAME"), help="name of this Node (default: $NODE_NAME)")
+    add("--kubeconfig", type=Path, help="cluster access (default: the pod's service account)")
+    add("--kubepods", default="/kubepods", help="kubepods cgroup below each controller")
+    add("--cgroup-root", type=Path, default=Path("/sys/fs/cgroup"), help="where the controllers are mounted")
+    add("--proc", type=Path, default=Path("/proc"), help="the host's /proc")
+    add("--state-file", type=Path, default=Path("/var/lib/sublet/agent.json"), help="originals of changed limits")
+    add(
+        "--socket",
+        type=Path,
+        default=Path("/run/sublet/agent.sock"),
+        help="unix socket for diagnostics and checkpoints",
+    )
+    add("--grpc-listen", default="127.0.0.1:10317", help="diagnostics; loopback only")
+    add("--http-listen", default="127.0.0.1:10316", help="/metrics, /healthz, /readyz")
+    add("--scheduler", help="HOST:PORT of the scheduler's link")
+    add("--scheduler-ca", type=Path, help="certificate authority of the scheduler")
+    add("--token-file", type=Path, help="token that identifies this agent to the scheduler")
+    add("--ready-file", type=Path, help="written with the addresses in use once ready")
+    add("--settings", type=Path, help="settings file, YAML or JSON")
+    add("--journal", type=Path, help="append one JSON line a tick to this file")
+    add("--log-format", choices=("json", "console"), default="json")
+    add("--restore", action="store_true", help="put the original limits back and exit")
+    return parser
+
+
+def _options(arguments: argparse.Namespace) -> AgentOptions:
+    if not arguments.node_name and not arguments.restore:
+        _parser().error("--node-name is missing and NODE_NAME is not set")
+    if arguments.scheduler and not (arguments.scheduler_ca and arguments.token_file):
+        _parser().error("--scheduler needs --scheduler-ca and --token-file")
+    chosen = {name: getattr(arguments, name) for name in AgentOptions.__struct_fields__}
+    return AgentOptions(**dict(chosen, node_name=arguments.node_name or ""))
+
+
+def _log_as(form: str) -> None:
+    renderer = structlog.dev.ConsoleRenderer() if form == "console" else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

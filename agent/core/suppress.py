@@ -1,0 +1,152 @@
+"""How far best-effort CPU may go: the quota ceiling of the best-effort root, and its weight.
+
+    ceiling = capacity x threshold - online used - max(system used, reserved), at least the floor
+
+Source: Koordinator pkg/koordlet/qosmanager/plugins/cpusuppress (allowance, 1 % deadband, growth step of a tenth of the
+node). The weight does the protecting, the ceiling keeps a reserve (docs/adr/0003). Lowering follows the newest second,
+raising the larger of newest second and live window, and a new agent raises nothing before its live window is full.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from agent.core.observation import Knob, Missing
+from agent.core.usage import NodeUsage
+from model.decision import Decision, Term, TermSum, Unit
+from model.node import Node
+from model.reason import Reason
+from model.report import Usage
+from model.resources import CPU
+from model.strategy import SuppressStrategy
+
+PERIOD_US = 100_000
+"""cpu.cfs_period_us as kubelet leaves it; one milli-CPU is 100 us of quota."""
+MINIMUM_SHARES = 2
+"""The kernel's smallest cpu.shares, and kubelet's choice for besteffort."""
+UNLIMITED = -1
+_US_PER_MILLI = PERIOD_US // 1000
+_FLOOR_US = 2000
+"""Koordinator's beMinQuota: 0.02 CPU; the kernel's own minimum is 1,000."""
+_DEADBAND_RATIO = 0.01
+_STEP_RATIO = 0.1
+
+
+class Ceiling(msgspec.Struct, frozen=True):
+    """The quota decision, and what the brake needs: `base_us` is the ceiling before online use is subtracted."""
+
+    decision: Decision
+    base_terms: tuple[Term, ...] = ()
+    floor_us: int = _FLOOR_US
+
+    @property
+    def base_us(self) -> int:
+        return sum(term.value for term in self.base_terms)
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What holds for the quota knob before this decision.
+
+    `current` is the value to start from (what we wrote last where somebody loosened it), `foreign_cap` a tighter value
+    of somebody else that is never exceeded, `braked` that the brake cut within the cooldown.
+    """
+
+    current: int | Missing
+    foreign_cap: int | None = None
+    loosened: bool = False
+    braked: bool = False
+
+
+def quota_ceiling(
+    knob: Knob, node: Node | None, usage: NodeUsage | None, strategy: SuppressStrategy, standing: Standing, now: float
+) -> Ceiling:
+    """The quota for the best-effort root in us per period. Missing facts hold the current value."""
+    current = standing.current
+    if isinstance(current, Missing):
+        return _hold(knob, UNLIMITED, Reason.KNOB_UNREADABLE, strategy, now, f"{current.path}: {current.detail}")
+    if not strategy.enable:
+        return _hold(knob, UNLIMITED, Reason.LENDING_DISABLED, strategy, now, "suppression is switched off")
+    if usage is None or node is None:
+        return _hold(knob, current, Reason.NODE_METRICS_MISSING, strategy, now, "the current value stays")
+    full_us = node.capacity[CPU] * _US_PER_MILLI
+    floor_us = max(_FLOOR_US, full_us * (strategy.min_pct or 0) // 100)
+    base = _base(node, usage.system.last, strategy, full_us)
+    wanted = _allowance(base, usage.online.last, "newest second").at_least("floor", floor_us)
+    if current == UNLIMITED or wanted.value < current:
+        terms, reason = _lower(wanted, current, full_us, floor_us)
+    else:
+        calm_base = _base(node, _larger(usage.system.last, usage.system.live), strategy, full_us)
+        calm = _allowance(calm_base, _larger(usage.online.last, usage.online.live), "larger of newest second and 10 s")
+        terms, reason = _raise(calm.at_least("floor", floor_us), current, full_us, _why_not_yet(usage, standing))
+    terms, reason = _beside_others(terms, reason, standing)
+    decision = Decision(
+        knob.subject, knob.file, terms.value, Unit.MICROSECONDS, reason, terms.terms, strategy.policy, usage.at_seconds
+    )
+    return Ceiling(decision, base.terms, floor_us)
+
+
+def _lower(wanted: TermSum, current: int, full_us: int, floor_us: int) -> tuple[TermSum, Reason]:
+    """Cut at once; only a change too small to matter is not worth a write."""
+    small = current != UNLIMITED and current - wanted.value < int(full_us * _DEADBAND_RATIO)
+    if small and wanted.value != floor_us:
+        return wanted.become("held: change below 1 % of the node", current), Reason.BELOW_DEADBAND
+    return wanted, Reason.QUOTA_LOWERED
+
+
+def _raise(calm: TermSum, current: int, full_us: int, not_yet: Reason | None) -> tuple[TermSum, Reason]:
+    """Rise by steps, and only as far as the calmer view of the load allows."""
+    if calm.value - current < int(full_us * _DEADBAND_RATIO):
+        return calm.become("held: change below 1 % of the node", current), Reason.BELOW_DEADBAND
+    if not_yet is not None:
+        return calm.become("held: too early to raise", current), not_yet
+    step = current + int(full_us * _STEP_RATIO)
+    return calm.at_most("growth limited to a step", step, "a tenth of the node a tick"), Reason.QUOTA_RAISED
+
+
+def _why_not_yet(usage: NodeUsage, standing: Standing) -> Reason | None:
+    if standing.braked:
+        return Reason.BRAKE
+    return Reason.WINDOW_FILLING if usage.live_seconds < usage.live_span_seconds * 0.9 else None
+
+
+def _beside_others(terms: TermSum, reason: Reason, standing: Standing) -> tuple[TermSum, Reason]:
+    if standing.foreign_cap is not None and terms.value > standing.foreign_cap:
+        return terms.at_most("foreign writer is tighter", standing.foreign_cap), Reason.FOREIGN_WRITER_TIGHTER
+    return terms, Reason.FOREIGN_WRITER_LOOSENED if standing.loosened else reason
+
+
+def _base(node: Node, system: Usage, strategy: SuppressStrategy, full_us: int) -> TermSum:
+    reserved = max(node.capacity[CPU] - node.allocatable[CPU], 0)
+    terms = TermSum().add("capacity", full_us, f"{node.capacity[CPU]}m")
+    margin = full_us - full_us * strategy.threshold_pct // 100
+    terms.add("margin", -margin, f"{100 - strategy.threshold_pct} % of capacity stays free")
+    if system.cpu_millis >= reserved:
+        return terms.add("system used", -system.cpu_millis * _US_PER_MILLI, "node minus pods")
+    return terms.add("reserved", -reserved * _US_PER_MILLI, "capacity minus allocatable; larger than system use")
+
+
+def _allowance(base: TermSum, online: Usage, note: str) -> TermSum:
+    terms = TermSum()
+    for term in base.terms:
+        terms.add(term.name, term.value, term.note)
+    return terms.add("online used", -online.cpu_millis * _US_PER_MILLI, note)
+
+
+def _hold(knob: Knob, value: int, reason: Reason, strategy: SuppressStrategy, now: float, detail: str) -> Ceiling:
+    terms = (Term("held" if value != UNLIMITED else "unlimited", value),)
+    decision = Decision(knob.subject, knob.file, value, Unit.MICROSECONDS, reason, terms, strategy.policy, now, detail)
+    return Ceiling(decision)
+
+
+def _larger(one: Usage, other: Usage) -> Usage:
+    return Usage(max(one.cpu_millis, other.cpu_millis), max(one.memory_bytes, other.memory_bytes))
+
+
+def weight(knob: Knob, current: int | Missing, now: float) -> Decision:
+    """cpu.shares of the best-effort root stays at the kernel's minimum; verified each tick."""
+    if isinstance(current, Missing):
+        detail = f"{current.path}: {current.detail}"
+        return Decision(knob.subject, knob.file, 0, Unit.SHARES, Reason.KNOB_UNREADABLE, (), "", now, detail)
+    terms = (Term("kernel's minimum", MINIMUM_SHARES, "online pods outweigh best effort by 512 to 1 and more"),)
+    reason = Reason.WEIGHT_HELD if current == MINIMUM_SHARES else Reason.FOREIGN_WRITER_LOOSENED
+    return Decision(knob.subject, knob.file, MINIMUM_SHARES, Unit.SHARES, reason, terms, "", now)

@@ -1,0 +1,262 @@
+"""gRPC answers about this node: AgentDiagnostics on loopback and the unix socket, Checkpoints on the socket only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import msgspec
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from agent.core.observation import Knob, Missing
+from agent.feed import DecisionFeed
+from agent.ports import TickResult
+from agent.settings import AgentSettings
+from agent.status import AgentStatus
+from model.decision import Decision
+from model.fault import ConfigurationFault, PeerFault
+from model.pod import Pod
+from model.report import CheckpointSaved, PreemptionNotice, Usage
+from model.resources import CPU, MEMORY
+from wire import codec
+from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, decision_pb2, link_pb2
+
+_SETTLE_TRIES = 20
+_SETTLE_SECONDS = 0.05
+_OPTIONS = (("grpc.max_receive_message_length", 1 << 20), ("grpc.so_reuseport", 0))
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """Where answers come from; the callables are other edges' read-only views."""
+
+    node: str
+    version: str
+    settings: AgentSettings
+    status: AgentStatus
+    feed: DecisionFeed
+    read_knob: Callable[[Knob], int | Missing]
+    knob_path: Callable[[Knob], Path]
+    link_connected: Callable[[], bool]
+    brake_cuts: Callable[[], int]
+    brake_mechanism: str
+    checkpoint: Callable[[CheckpointSaved], None]
+
+
+class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
+    """Every answer is a view of the newest tick; UNAVAILABLE before the first one."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._from = sources
+
+    async def GetNode(self, request: agent_pb2.GetNodeRequest, context: Any) -> agent_pb2.NodeStatus:
+        result = await self._newest(context)
+        usage, node, status = result.usage, result.facts.node, self._from.status
+        answer = agent_pb2.NodeStatus(
+            node=self._from.node,
+            agent_version=self._from.version,
+            observed_at_seconds=result.observation.at_seconds,
+            ready_reason=result.degraded_reason or "LendingActive",
+            link_connected=self._from.link_connected(),
+            ticks=status.ticks,
+            late_ticks=status.late_ticks,
+            brake_cuts=self._from.brake_cuts(),
+            brake_mechanism=self._from.brake_mechanism,
+        )
+        if node is not None:
+            answer.capacity.CopyFrom(codec.usage_to_wire(Usage(node.capacity[CPU], node.capacity[MEMORY])))
+        if usage is not None:
+            answer.usage.CopyFrom(codec.usage_to_wire(usage.node.last))
+            answer.system.CopyFrom(codec.usage_to_wire(usage.system.last))
+            answer.online.CopyFrom(codec.usage_to_wire(usage.online.last))
+            answer.best_effort.CopyFrom(codec.usage_to_wire(usage.best_effort.last))
+        return answer
+
+    async def ListPods(self, request: agent_pb2.ListPodsRequest, context: Any) -> agent_pb2.ListPodsResponse:
+        result = await self._newest(context)
+        chosen = [pod for pod in result.facts.pods or () if pod.best_effort or not request.best_effort_only]
+        return agent_pb2.ListPodsResponse(pods=[_pod(pod, result) for pod in chosen])
+
+    async def ExplainReclaimable(
+        self, request: agent_pb2.ExplainReclaimableRequest, context: Any
+    ) -> agent_pb2.ExplainReclaimableResponse:
+        result = await self._newest(context)
+        chosen = [d for d in result.reclaimable if request.resource in ("", d.name)]
+        if not chosen:
+            names = ", ".join(d.name for d in result.reclaimable)
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"resource {request.resource!r} is not lent; known: {names}")
+        return agent_pb2.ExplainReclaimableResponse(decisions=[codec.decision_to_wire(d) for d in chosen])
+
+    async def ExplainLimit(
+        self, request: agent_pb2.ExplainLimitRequest, context: Any
+    ) -> agent_pb2.ExplainLimitResponse:
+        result = await self._newest(context)
+        chosen = [knob for knob in result.limits.decisions if request.knob in ("", knob.file)]
+        if not chosen:
+            names = ", ".join(knob.file for knob in result.limits.decisions)
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"control file {request.knob!r} is not ours; known: {names}")
+        return agent_pb2.ExplainLimitResponse(limits=[await self._limit(knob) for knob in chosen])
+
+    async def WatchDecisions(
+        self, request: agent_pb2.WatchDecisionsRequest, context: Any
+    ) -> AsyncIterator[decision_pb2.Decision]:
+        queue = self._from.feed.listen()
+        try:
+            for decision in self._from.feed.past(request.history):
+                if decision.subject.startswith(request.subject_prefix):
+                    yield codec.decision_to_wire(decision)
+            while True:
+                decision = await queue.get()
+                if decision.subject.startswith(request.subject_prefix):
+                    yield codec.decision_to_wire(decision)
+        finally:
+            self._from.feed.leave(queue)
+
+    async def GetSettings(self, request: agent_pb2.GetSettingsRequest, context: Any) -> agent_pb2.Settings:
+        result = self._from.status.newest
+        shown = self._from.settings
+        if result is not None:
+            facts = result.facts
+            shown = msgspec.structs.replace(shown, colocation=facts.colocation, suppress=facts.suppress)
+        return agent_pb2.Settings(json=msgspec.json.format(msgspec.json.encode(shown)).decode())
+
+    async def _newest(self, context: Any) -> TickResult:
+        result = self._from.status.newest
+        if result is None:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the first tick is not finished yet; try again")
+            raise AssertionError
+        return result
+
+    async def _limit(self, knob: Knob) -> agent_pb2.Limit:
+        """Decision and kernel value of one moment; a brake cut in between settles within a tick."""
+        kernel: int | Missing = 0
+        decision: Decision | None = None
+        for _ in range(_SETTLE_TRIES):
+            result = self._from.status.newest
+            assert result is not None
+            decision = result.limits.decisions[knob]
+            kernel = self._from.read_knob(knob)
+            if kernel == decision.value and result is self._from.status.newest:
+                break
+            await asyncio.sleep(_SETTLE_SECONDS)
+        assert decision is not None
+        return agent_pb2.Limit(
+            decision=codec.decision_to_wire(decision),
+            path=str(self._from.knob_path(knob)),
+            kernel_value=f"unreadable: {kernel.detail}" if isinstance(kernel, Missing) else str(kernel),
+            matches=kernel == decision.value,
+        )
+
+
+class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
+    """For training code on this node. The pod must run here; its bound token proves more once tokens exist."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._from = sources
+        self._waiting: dict[str, set[asyncio.Queue[PreemptionNotice]]] = {}
+
+    def notify(self, notice: PreemptionNotice) -> None:
+        for queue in self._waiting.get(notice.pod_uid, ()):
+            queue.put_nowait(notice)
+
+    async def Report(self, request: link_pb2.CheckpointReport, context: Any) -> checkpoints_pb2.CheckpointReceipt:
+        try:
+            saved = codec.checkpoint_from_wire(request)
+        except PeerFault as fault:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
+            raise AssertionError from fault
+        pod = await self._pod(saved.pod_uid, context)
+        self._from.checkpoint(CheckpointSaved(pod.namespace, pod.name, pod.uid, saved.saved_at_seconds, saved.step))
+        return checkpoints_pb2.CheckpointReceipt()
+
+    async def AwaitPreemption(
+        self, request: checkpoints_pb2.AwaitPreemptionRequest, context: Any
+    ) -> AsyncIterator[link_pb2.PreemptionNotice]:
+        pod = await self._pod(request.pod_uid, context)
+        queue: asyncio.Queue[PreemptionNotice] = asyncio.Queue()
+        waiting = self._waiting.setdefault(pod.uid, set())
+        waiting.add(queue)
+        try:
+            yield codec.notice_to_wire(await queue.get())
+        finally:
+            waiting.discard(queue)
+            if not waiting:
+                self._waiting.pop(pod.uid, None)
+
+    async def _pod(self, uid: str, context: Any) -> Pod:
+        result = self._from.status.newest
+        for pod in (result.facts.pods or ()) if result else ():
+            if pod.uid == uid and not pod.terminal:
+                return pod
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"no running pod of this node has uid {uid!r}")
+        raise AssertionError
+
+
+class DiagnosticsServers:
+    """Two listeners: loopback for people, the unix socket (0600) for people and training code."""
+
+    def __init__(self, sources: Sources, listen: str, socket: Path) -> None:
+        host = listen.rpartition(":")[0]
+        if host not in ("127.0.0.1", "localhost", "[::1]"):
+            fix = "use 127.0.0.1; reach it with kubectl port-forward"
+            raise ConfigurationFault(f"--grpc-listen {listen}", "is not a loopback address", fix)
+        self._listen = listen
+        self._socket = socket
+        self._diagnostics = AgentDiagnostics(sources)
+        self.checkpoints = Checkpoints(sources)
+        self._servers: list[Any] = []
+
+    async def start(self) -> str:
+        """The loopback address in use. Raises ConfigurationFault where a listener cannot be opened."""
+        loopback, local = _server(self._diagnostics, None), _server(self._diagnostics, self.checkpoints)
+        self._servers = [loopback, local]
+        port = _bind(loopback, self._listen)
+        self._socket.unlink(missing_ok=True)
+        _bind(local, f"unix:{self._socket}")
+        self._socket.chmod(0o600)
+        for server in self._servers:
+            await server.start()
+        return f"{self._listen.rpartition(':')[0]}:{port}"
+
+    async def stop(self) -> None:
+        for server in self._servers:
+            await server.stop(0.2)
+
+
+def _server(diagnostics: AgentDiagnostics, checkpoints: Checkpoints | None) -> Any:
+    server = grpc.aio.server(options=_OPTIONS)
+    agent_pb2_grpc.add_AgentDiagnosticsServicer_to_server(diagnostics, server)
+    names = [agent_pb2.DESCRIPTOR.services_by_name["AgentDiagnostics"].full_name]
+    if checkpoints is not None:
+        checkpoints_pb2_grpc.add_CheckpointsServicer_to_server(checkpoints, server)
+        names.append(checkpoints_pb2.DESCRIPTOR.services_by_name["Checkpoints"].full_name)
+    state = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(state, server)
+    asyncio.get_running_loop().create_task(state.set("", health_pb2.HealthCheckResponse.SERVING))
+    reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    return server
+
+
+def _bind(server: Any, address: str) -> int:
+    try:
+        return int(server.add_insecure_port(address))
+    except RuntimeError as error:
+        raise ConfigurationFault(address, "cannot be listened on", "is another agent running here?") from error
+
+
+def _pod(pod: Pod, result: TickResult) -> agent_pb2.PodUsage:
+    averages = result.usage.pods.get(pod.uid) if result.usage else None
+    return agent_pb2.PodUsage(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        qos=pod.qos.value,
+        priority=pod.band.value,
+        best_effort=pod.best_effort,
+        usage=codec.usage_to_wire(averages.last if averages else Usage()),
+        requests=codec.usage_to_wire(Usage(pod.requests[CPU], pod.requests[MEMORY])),
+        measured=averages is not None,
+    )

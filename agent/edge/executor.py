@@ -1,0 +1,163 @@
+"""The single writer of control files: records originals first, writes, reads back, says what the kernel kept.
+
+The tick and the brake both write through here, under one lock: a raise planned before a cut never lands after it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from agent.core.observation import Absence, Knob, KnobReading, Missing
+from agent.core.parse import whole_number
+from agent.core.plan import Write, looser
+from agent.ports import KnobReadings, WriteOutcome
+from model.fault import ConfigurationFault, KernelFault
+
+log = structlog.get_logger()
+
+
+class _Original(msgspec.Struct, frozen=True):
+    knob: Knob
+    value: int
+
+
+class _State(msgspec.Struct, frozen=True):
+    version: int = 1
+    originals: list[_Original] = []
+
+
+class Originals:
+    """The state file: what each knob held before we first wrote it. Replaced atomically; one owner at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigurationFault(str(path), "another agent uses this state file", "stop it first") from error
+        self._values = {entry.knob: entry.value for entry in self._load().originals}
+
+    def remember(self, knob: Knob, value: int) -> None:
+        """Durable before the first write; later calls change nothing."""
+        if knob not in self._values:
+            self._values[knob] = value
+            self._save()
+
+    def all(self) -> dict[Knob, int]:
+        return dict(self._values)
+
+    def clear(self) -> None:
+        self._values.clear()
+        self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def _load(self) -> _State:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_State)
+        except FileNotFoundError:
+            return _State()
+        except (OSError, msgspec.MsgspecError) as error:
+            fix = "mend it or move it away; without it the original limits are unknown"
+            raise ConfigurationFault(str(self._path), f"unreadable state file: {error}", fix) from error
+
+    def _save(self) -> None:
+        state = _State(originals=[_Original(knob, value) for knob, value in self._values.items()])
+        fresh = self._path.with_suffix(".new")
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(state)))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
+
+
+class KnobExecutor:
+    """Control files below `root`; `originals` learns a value before it is first changed."""
+
+    def __init__(self, root: Path, originals: Originals, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._root = root
+        self._originals = originals
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._ours: dict[Knob, int] = {}
+        self._cuts = 0
+        self._last_cut: float | None = None
+
+    def path(self, knob: Knob) -> Path:
+        return self._root / knob.controller / knob.cgroup.lstrip("/") / knob.file
+
+    def read(self, knob: Knob) -> int | Missing:
+        path = self.path(knob)
+        try:
+            return whole_number(path.read_bytes())
+        except FileNotFoundError:
+            return Missing(str(path), Absence.GONE, "no such file")
+        except (OSError, ValueError) as error:
+            return Missing(str(path), Absence.UNREADABLE, str(error))
+
+    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
+        with self._lock:
+            found = {knob: KnobReading(self.read(knob), self._ours.get(knob)) for knob in knobs}
+            return KnobReadings(found, self._cuts, self._last_cut)
+
+    def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
+        with self._lock:
+            return tuple(self._apply_one(write, seen_cuts) for write in writes)
+
+    def lower(self, knob: Knob, value: int) -> int | None:
+        """For the brake: write `value` if that gives less than the kernel holds now; returns what it held."""
+        with self._lock:
+            held = self.read(knob)
+            if isinstance(held, Missing) or not looser(held, value) or self._write(knob, value, held):
+                return None
+            self._cuts += 1
+            self._last_cut = self._monotonic()
+            return held
+
+    def restore(self) -> int:
+        """Put every original back and forget them; returns how many knobs changed. Raises KernelFault."""
+        restored = 0
+        with self._lock:
+            for knob, value in self._originals.all().items():
+                held = self.read(knob)
+                if isinstance(held, Missing):
+                    log.info("nothing to restore", path=held.path, detail=held.detail)
+                    continue
+                error = self._write(knob, value, held) if held != value else ""
+                log.info("restored", path=str(self.path(knob)), was=held, now=value, error=error)
+                restored += held != value
+                if error:
+                    raise KernelFault(str(self.path(knob)), f"{value} was refused: {error}", "restore it by hand")
+            self._originals.clear()
+        return restored
+
+    def _apply_one(self, write: Write, seen_cuts: int) -> WriteOutcome:
+        if write.widens and seen_cuts != self._cuts:
+            return WriteOutcome(write, "dropped: the brake has cut since this was decided")
+        return WriteOutcome(write, self._write(write.knob, write.value, write.previous))
+
+    def _write(self, knob: Knob, value: int, held: int) -> str:
+        """Empty when the kernel kept the value, else what went wrong."""
+        path = self.path(knob)
+        try:
+            self._originals.remember(knob, held)
+            with path.open("wb", buffering=0) as file:
+                file.write(str(value).encode())
+        except OSError as error:
+            return f"{path}: {error.strerror or error}"
+        kept = self.read(knob)
+        if kept != value:
+            return f"{path}: wrote {value}, the kernel holds {kept}"
+        self._ours[knob] = value
+        return ""

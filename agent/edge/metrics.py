@@ -1,0 +1,113 @@
+"""/metrics, /healthz and /readyz over HTTP on a thread of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import msgspec
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from model.fault import ConfigurationFault
+
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """One series: values of the row's labels, and the number."""
+
+    value: float
+    labels: tuple[str, ...] = ()
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One metric: `read` is called at each scrape; a counter's name ends in _total."""
+
+    name: str
+    help: str
+    read: Callable[[], Iterable[Sample]]
+    labels: tuple[str, ...] = ()
+
+
+class TableCollector(Collector):
+    """Turns the metric table into what Prometheus reads."""
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self._rows = rows
+
+    def describe(self) -> Iterable[Metric]:
+        return [self._family(row) for row in self._rows]
+
+    def collect(self) -> Iterator[Metric]:
+        for row in self._rows:
+            family = self._family(row)
+            for sample in row.read():
+                family.add_metric(list(sample.labels), sample.value)
+            yield family
+
+    def _family(self, row: Row) -> CounterMetricFamily | GaugeMetricFamily:
+        kind = CounterMetricFamily if row.name.endswith("_total") else GaugeMetricFamily
+        return kind(row.name, row.help, labels=row.labels)
+
+
+class HttpEdge:
+    """Answers GET only; `alive` and `ready` decide the probes."""
+
+    def __init__(
+        self, listen: str, rows: tuple[Row, ...], alive: Callable[[], bool], ready: Callable[[], bool]
+    ) -> None:
+        registry = CollectorRegistry()
+        registry.register(TableCollector(rows))
+        ProcessCollector(registry=registry)
+        host, _, port = listen.rpartition(":")
+        if not port.isdigit():
+            raise ConfigurationFault(f"--http-listen {listen}", "is not HOST:PORT", "write 127.0.0.1:10316")
+        try:
+            self._server = ThreadingHTTPServer((host, int(port)), _handler(registry, alive, ready))
+        except OSError as error:
+            raise ConfigurationFault(f"--http-listen {listen}", f"cannot be listened on: {error.strerror}") from error
+        self._server.daemon_threads = True
+        self.address = f"{host}:{self._server.server_address[1]}"
+
+    def start(self) -> None:
+        threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _handler(
+    registry: CollectorRegistry, alive: Callable[[], bool], ready: Callable[[], bool]
+) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 10
+
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if path == "/metrics":
+                self._answer(200, generate_latest(registry), _CONTENT_TYPE)
+            elif path in ("/healthz", "/livez"):
+                self._probe(alive(), "ticks have stopped")
+            elif path == "/readyz":
+                self._probe(ready(), "usage is not measured yet or the API server was not read")
+            else:
+                self._answer(404, b"try /metrics, /healthz or /readyz\n", "text/plain")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Scrapes are not news."""
+
+        def _probe(self, good: bool, why_not: str) -> None:
+            self._answer(200 if good else 503, b"ok\n" if good else why_not.encode() + b"\n", "text/plain")
+
+        def _answer(self, status: int, body: bytes, content_type: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Handler

@@ -1,0 +1,1 @@
+"""Other people's words for things, translated into the model; pure, one dialect a module."""

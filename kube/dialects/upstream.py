@@ -1,0 +1,122 @@
+"""Kubernetes' own Pods and Nodes into the model."""
+
+from __future__ import annotations
+
+from kube import objects
+from kube.dialects import koordinator
+from model.node import Node, Taint
+from model.pod import Container, Pod, PodPhase, Toleration
+from model.qos import KubernetesQoS
+from model.resources import CPU, MEMORY, ResourceVector, parse_resources
+
+
+def pod(source: objects.Pod) -> Pod:
+    """Raises ConfigurationFault naming the pod, the container and the resource that cannot be read."""
+    metadata, spec = source.metadata, source.spec
+    where = f"Pod {metadata.namespace}/{metadata.name}"
+    labels = metadata.labels or {}
+    containers = tuple(_container(item, where) for item in spec.containers)
+    kubernetes = _kubernetes_qos(source, containers)
+    label, qos = koordinator.qos_of(labels, kubernetes)
+    return Pod(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        requests=_effective_request(spec, containers, where),
+        containers=containers,
+        qos=qos,
+        qos_label=label,
+        kubernetes_qos=kubernetes,
+        band=koordinator.band_of(labels, spec.priority, qos),
+        priority=spec.priority or 0,
+        phase=_phase(source.status.phase),
+        node_name=spec.node_name,
+        scheduler_name=spec.scheduler_name,
+        gang=koordinator.gang_of(metadata),
+        node_selector=spec.node_selector or {},
+        tolerations=tuple(_toleration(item) for item in spec.tolerations or []),
+        gated=bool(spec.scheduling_gates),
+        deleting=metadata.deletion_timestamp is not None,
+        created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
+        unsupported=tuple(_unsupported(spec)),
+    )
+
+
+def node(source: objects.Node) -> Node:
+    """Raises ConfigurationFault naming the node and the resource that cannot be read."""
+    metadata = source.metadata
+    where = f"Node {metadata.name}: status"
+    return Node(
+        name=metadata.name,
+        capacity=parse_resources(source.status.capacity or {}, f"{where}.capacity"),
+        allocatable=parse_resources(source.status.allocatable or {}, f"{where}.allocatable"),
+        labels=metadata.labels or {},
+        annotations=metadata.annotations or {},
+        taints=tuple(Taint(item.key, item.value, item.effect) for item in source.spec.taints or []),
+        unschedulable=source.spec.unschedulable,
+        uid=metadata.uid,
+    )
+
+
+def _container(source: objects.Container, where: str) -> Container:
+    field = f"{where}: container {source.name}.resources"
+    resources = source.resources or objects.Resources()
+    return Container(
+        name=source.name,
+        requests=parse_resources(resources.requests or {}, f"{field}.requests"),
+        limits=parse_resources(resources.limits or {}, f"{field}.limits"),
+    )
+
+
+def _effective_request(spec: objects.PodSpec, containers: tuple[Container, ...], where: str) -> ResourceVector:
+    """max(Σ containers + Σ sidecars, max over init containers of it + preceding sidecars) + overhead."""
+    total = sum((item.requests for item in containers), ResourceVector())
+    sidecars, peak = ResourceVector(), ResourceVector()
+    for item in spec.init_containers or []:
+        request = _container(item, where).requests
+        if item.restart_policy == "Always":
+            sidecars = sidecars + request
+            peak = peak.maximum(sidecars)
+        else:
+            peak = peak.maximum(sidecars + request)
+    return (total + sidecars).maximum(peak) + parse_resources(spec.overhead or {}, f"{where}: spec.overhead")
+
+
+def _kubernetes_qos(source: objects.Pod, containers: tuple[Container, ...]) -> KubernetesQoS:
+    """status.qosClass is what the kubelet acts on; computed only before the server has filled it in."""
+    written = source.status.qos_class
+    if written in [member.value for member in KubernetesQoS]:
+        return KubernetesQoS(written)
+    amounts = [(c.requests[name], c.limits[name]) for c in containers for name in (CPU, MEMORY)]
+    if not any(request or limit for request, limit in amounts):
+        return KubernetesQoS.BEST_EFFORT
+    full = all(limit > 0 and request in (0, limit) for request, limit in amounts)
+    return KubernetesQoS.GUARANTEED if full else KubernetesQoS.BURSTABLE
+
+
+def _phase(text: str) -> PodPhase:
+    return PodPhase(text) if text in [member.value for member in PodPhase] else PodPhase.PENDING
+
+
+def _toleration(source: objects.Toleration) -> Toleration:
+    return Toleration(source.key, source.operator or "Equal", source.value, source.effect)
+
+
+def _unsupported(spec: objects.PodSpec) -> list[str]:
+    """Constraints this version cannot honour, in the words of the pod's own spec."""
+    found = [f"spec.affinity.{key}" for key, value in (spec.affinity or {}).items() if _requires(value)]
+    if any(
+        c.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule" for c in spec.topology_spread_constraints or []
+    ):
+        found.append("spec.topologySpreadConstraints")
+    if any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in spec.volumes or []):
+        found.append("spec.volumes.persistentVolumeClaim")
+    if spec.resource_claims:
+        found.append("spec.resourceClaims")
+    if any(port.get("hostPort") for container in spec.containers for port in container.ports or []):
+        found.append("spec.containers.ports.hostPort")
+    return found
+
+
+def _requires(terms: object) -> bool:
+    return isinstance(terms, dict) and bool(terms.get("requiredDuringSchedulingIgnoredDuringExecution"))

@@ -1,0 +1,201 @@
+"""List, then watch, for ever: a local copy of a collection that says what changed.
+
+A broken watch resumes at the last resourceVersion; 410 Gone or an ERROR event lists again and reports the
+differences, deletions included. An object that cannot be decoded is reported once and left out, so that one
+malformed object never costs the whole list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import structlog
+
+from kube.client import KubeClient, decode, path_of
+from model.fault import KubernetesFault
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+_FIRST_DELAY_SECONDS = 0.2
+_LONGEST_DELAY_SECONDS = 10.0
+_WATCH_SECONDS = 300
+_PAGE = 500
+
+
+class ChangeKind(StrEnum):
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+class Change(msgspec.Struct, Generic[T], frozen=True):
+    """One change of one object; a deleted object is its last known state."""
+
+    kind: ChangeKind
+    object: T
+
+
+class _ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _List(msgspec.Struct, frozen=True):
+    metadata: _ListMetadata
+    items: list[msgspec.Raw] | None = None
+
+
+class _WatchEvent(msgspec.Struct, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+class _Identity(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Identified(msgspec.Struct, frozen=True):
+    metadata: _Identity = _Identity()
+
+
+class _Gone(Exception):
+    """The resourceVersion is too old: list again."""
+
+
+class Informer(Generic[T]):
+    """Keeps `items` (by `namespace/name`, or `name`) equal to the server's collection.
+
+    `on_change` is called in the event loop for every change, in order; it must not block or raise.
+    `synced` is set after the first complete list.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: str,
+        type_: type[T],
+        *,
+        namespace: str | None = None,
+        field_selector: str = "",
+        label_selector: str = "",
+        on_change: Callable[[Change[T]], None] = lambda change: None,
+    ) -> None:
+        self.items: dict[str, T] = {}
+        self.synced = asyncio.Event()
+        self._client = client
+        self._path = path_of(resource, namespace=namespace)
+        self._type = type_
+        self._on_change = on_change
+        self._query: dict[str, str | int] = {
+            k: v for k, v in (("fieldSelector", field_selector), ("labelSelector", label_selector)) if v
+        }
+        self._versions: dict[str, str] = {}
+        self._resource_version = ""
+
+    async def run(self) -> None:
+        """Never returns and never raises a KubernetesFault; cancel it to stop."""
+        delay = _FIRST_DELAY_SECONDS
+        told = ""
+        while True:
+            try:
+                if not self._resource_version:
+                    await self._list()
+                delay, told = _FIRST_DELAY_SECONDS, ""
+                await self._watch()
+            except _Gone:
+                self._resource_version = ""
+            except KubernetesFault as fault:
+                if fault.status == 410:
+                    self._resource_version = ""
+                if told != str(fault):
+                    log.warning("informer is waiting", path=self._path, error=str(fault))
+                    told = str(fault)
+                await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+                delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
+
+    async def _list(self) -> None:
+        seen: set[str] = set()
+        query = dict(self._query, limit=_PAGE)
+        while True:
+            page = decode(await self._client.request("GET", self._path, query=query), _List, self._path)
+            for raw in page.items or []:
+                key = self._store(raw)
+                if key:
+                    seen.add(key)
+            if not page.metadata.continue_:
+                break
+            query["continue"] = page.metadata.continue_
+        for key in [key for key in self.items if key not in seen]:
+            self._forget(key)
+        self._resource_version = page.metadata.resource_version
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        query: dict[str, str | int] = dict(
+            self._query,
+            watch="true",
+            resourceVersion=self._resource_version,
+            allowWatchBookmarks="true",
+            timeoutSeconds=_WATCH_SECONDS,
+        )
+        async for line in self._client.stream(self._path, query, idle_seconds=_WATCH_SECONDS + 30):
+            self._apply(decode(line, _WatchEvent, self._path))
+
+    def _apply(self, event: _WatchEvent) -> None:
+        if event.type == "ERROR":
+            raise _Gone
+        identity = decode(bytes(event.object), _Identified, self._path).metadata
+        self._resource_version = identity.resource_version or self._resource_version
+        if event.type == "DELETED":
+            self._forget(_key(identity))
+        elif event.type != "BOOKMARK":
+            self._store(event.object)
+
+    def _store(self, raw: msgspec.Raw) -> str:
+        """Take in one object; returns its key, or nothing where it cannot even be named."""
+        try:
+            identity = decode(bytes(raw), _Identified, self._path).metadata
+        except KubernetesFault as fault:
+            log.error("object left out", path=self._path, error=str(fault))
+            return ""
+        key = _key(identity)
+        if key in self._versions and self._versions[key] == identity.resource_version:
+            return key
+        self._versions[key] = identity.resource_version
+        try:
+            item = decode(bytes(raw), self._type, f"{self._path}/{identity.name}")
+        except KubernetesFault as fault:
+            log.error("object left out", path=self._path, name=key, error=str(fault))
+            return key
+        known = key in self.items
+        if known and _uid(self.items[key]) != identity.uid:
+            self._forget(key)
+            self._versions[key] = identity.resource_version
+            known = False
+        self.items[key] = item
+        self._on_change(Change(ChangeKind.MODIFIED if known else ChangeKind.ADDED, item))
+        return key
+
+    def _forget(self, key: str) -> None:
+        self._versions.pop(key, None)
+        if key in self.items:
+            self._on_change(Change(ChangeKind.DELETED, self.items.pop(key)))
+
+
+def _key(identity: _Identity) -> str:
+    return f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
+
+
+def _uid(item: Any) -> str:
+    metadata = item.get("metadata", {}) if isinstance(item, dict) else item.metadata
+    return str(metadata.get("uid", "") if isinstance(metadata, dict) else metadata.uid)

@@ -1,0 +1,46 @@
+"""The one place that turns a Decision into words, for logs, Events and people alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from model.decision import Decision, Unit
+from model.quantity import format_bytes, format_millis
+from model.reason import words
+
+
+def amount(value: int, unit: Unit) -> str:
+    """A value with its unit, as a person reads it: `1500m`, `2Gi`, `95000us`."""
+    if unit is Unit.MILLI_CPU:
+        return format_millis(value)
+    if unit is Unit.BYTES:
+        return format_bytes(value)
+    return f"{value}us" if unit is Unit.MICROSECONDS else f"{value} {unit.value}"
+
+
+def sentence(decision: Decision) -> str:
+    """One line: `cpu.cfs_quota_us of cgroup/kubepods/besteffort = 95000us: … [capacity 200000 - margin 10000 …]`."""
+    terms = " ".join(f"{'-' if term.value < 0 else '+'} {term.name} {abs(term.value)}" for term in decision.terms)
+    text = f"{decision.name} of {decision.subject} = {amount(decision.value, decision.unit)}: {words(decision.reason)}"
+    text += f" [{terms.removeprefix('+ ')}]" if terms else ""
+    return f"{text}; {decision.detail}" if decision.detail else text
+
+
+def lines(decision: Decision) -> list[str]:
+    """A small table: the head line, one line a term, the sum."""
+    head = f"{decision.subject}  {decision.name}" + (f"  (policy {decision.policy})" if decision.policy else "")
+    width = max((len(term.name) for term in decision.terms), default=0)
+    width = max(width, len("= value"))
+    rows = [
+        f"  {'-' if term.value < 0 else '+'} {term.name:<{width}} {abs(term.value):>16}"
+        + (f"   {term.note}" if term.note else "")
+        for term in decision.terms
+    ]
+    total = f"  = {'value':<{width}} {decision.value:>16}   {amount(decision.value, decision.unit)}"
+    why = f"  {decision.reason.value}: {words(decision.reason)}" + (f"; {decision.detail}" if decision.detail else "")
+    return [head, *rows, total, why]
+
+
+def text(decisions: Iterable[Decision]) -> str:
+    """Several decisions as tables, an empty line between two."""
+    return "\n\n".join("\n".join(lines(decision)) for decision in decisions)

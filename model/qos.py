@@ -1,0 +1,67 @@
+"""QoS classes and priority bands of Koordinator, never to be mixed with the Kubernetes QoS class.
+
+Source: Koordinator apis/extension/{qos,priority}*.go.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class QoSClass(StrEnum):
+    """Koordinator's class, from label `koordinator.sh/qosClass`."""
+
+    LSE = "LSE"
+    LSR = "LSR"
+    LS = "LS"
+    BE = "BE"
+    SYSTEM = "SYSTEM"
+    NONE = ""
+
+
+class KubernetesQoS(StrEnum):
+    """Kubernetes' own class; it decides which cgroup a pod lives under."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+class PriorityBand(StrEnum):
+    """Koordinator's priority class."""
+
+    PROD = "koord-prod"
+    MID = "koord-mid"
+    BATCH = "koord-batch"
+    FREE = "koord-free"
+    NONE = ""
+
+
+_BANDS = (
+    (9000, 9999, PriorityBand.PROD),
+    (7000, 7999, PriorityBand.MID),
+    (5000, 5999, PriorityBand.BATCH),
+    (3000, 3999, PriorityBand.FREE),
+)
+_BY_KUBERNETES = {
+    KubernetesQoS.GUARANTEED: QoSClass.LSR,
+    KubernetesQoS.BURSTABLE: QoSClass.LS,
+    KubernetesQoS.BEST_EFFORT: QoSClass.BE,
+}
+
+
+def qos_class(label: str | None, kubernetes: KubernetesQoS) -> QoSClass:
+    """The class with default: the label where it is known, else by Kubernetes QoS."""
+    known = {member.value for member in QoSClass}
+    return QoSClass(label) if label and label in known else _BY_KUBERNETES[kubernetes]
+
+
+def priority_band(label: str | None, priority: int | None, qos: QoSClass) -> PriorityBand:
+    """The band with default: label, then the number, then BE → batch and all others → prod."""
+    for member in PriorityBand:
+        if label and member.value == label:
+            return member
+    for low, high, band in _BANDS:
+        if priority is not None and low <= priority <= high:
+            return band
+    return PriorityBand.BATCH if qos is QoSClass.BE else PriorityBand.PROD

@@ -1,0 +1,78 @@
+"""Why a decision came out as it did: one closed code per cause, and the one map of words for them.
+
+Codes are stable: they are labels of metrics, reasons of Kubernetes Events and fields on the wire.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """A stable code; `words` turns it into a sentence fragment."""
+
+    COMPUTED = "Computed"
+    NODE_METRICS_MISSING = "NodeMetricsMissing"
+    NODE_METRICS_STALE = "NodeMetricsStale"
+    PODS_UNKNOWN = "PodsUnknown"
+    LENDING_DISABLED = "LendingDisabled"
+    CONFIGURATION_INVALID = "ConfigurationInvalid"
+
+    QUOTA_RAISED = "QuotaRaised"
+    QUOTA_LOWERED = "QuotaLowered"
+    BELOW_DEADBAND = "BelowDeadband"
+    BRAKE = "Brake"
+    WINDOW_FILLING = "WindowFilling"
+    WEIGHT_HELD = "WeightHeld"
+    FOREIGN_WRITER_LOOSENED = "ForeignWriterLoosened"
+    FOREIGN_WRITER_TIGHTER = "ForeignWriterTighter"
+    KNOB_MISSING = "KnobMissing"
+    KNOB_UNREADABLE = "KnobUnreadable"
+    WRITE_FAILED = "WriteFailed"
+
+    SCHEDULED = "Scheduled"
+    UNSCHEDULABLE = "Unschedulable"
+    GANG_WAITING_FOR_MEMBERS = "GangWaitingForMembers"
+    GANG_INVALID = "GangInvalid"
+    GANG_NOT_FOUND = "GangNotFound"
+    GANG_DOES_NOT_FIT = "GangDoesNotFit"
+    CONSTRAINT_NOT_SUPPORTED = "ConstraintNotSupported"
+    SCHEDULING_GATED = "SchedulingGated"
+    BIND_FAILED = "BindFailed"
+    BACKING_OFF = "BackingOff"
+
+
+_WORDS: dict[Reason, str] = {
+    Reason.COMPUTED: "computed from current facts",
+    Reason.NODE_METRICS_MISSING: "no usage of the node is known yet",
+    Reason.NODE_METRICS_STALE: "the usage of the node is too old",
+    Reason.PODS_UNKNOWN: "the pods of the node are not known",
+    Reason.LENDING_DISABLED: "lending is switched off",
+    Reason.CONFIGURATION_INVALID: "a configuration document is invalid; the last good one stays in force",
+    Reason.QUOTA_RAISED: "online services use less: the ceiling rises by a step",
+    Reason.QUOTA_LOWERED: "online services use more: the ceiling falls at once",
+    Reason.BELOW_DEADBAND: "the change is too small to be worth a write",
+    Reason.BRAKE: "online services surged: the brake cut the ceiling between two ticks",
+    Reason.WINDOW_FILLING: "the live window is not full yet: nothing is raised",
+    Reason.WEIGHT_HELD: "best-effort weight stays at the kernel's minimum",
+    Reason.FOREIGN_WRITER_LOOSENED: "somebody else loosened this knob: our value is written again",
+    Reason.FOREIGN_WRITER_TIGHTER: "somebody else set a tighter value: it is left alone",
+    Reason.KNOB_MISSING: "the control file does not exist",
+    Reason.KNOB_UNREADABLE: "the control file cannot be read",
+    Reason.WRITE_FAILED: "the kernel refused the value",
+    Reason.SCHEDULED: "placed",
+    Reason.UNSCHEDULABLE: "no node fits",
+    Reason.GANG_WAITING_FOR_MEMBERS: "the gang has fewer pods than its minimum",
+    Reason.GANG_INVALID: "the gang's own definition is invalid",
+    Reason.GANG_NOT_FOUND: "the PodGroup named by the pod does not exist",
+    Reason.GANG_DOES_NOT_FIT: "not all needed members of the gang fit at once",
+    Reason.CONSTRAINT_NOT_SUPPORTED: "the pod asks for a constraint this scheduler does not know, so it is not placed",
+    Reason.SCHEDULING_GATED: "the pod has scheduling gates",
+    Reason.BIND_FAILED: "the API server refused the binding",
+    Reason.BACKING_OFF: "waiting before the next attempt",
+}
+
+
+def words(reason: Reason) -> str:
+    """The sentence fragment for a code."""
+    return _WORDS[reason]

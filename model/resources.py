@@ -1,0 +1,72 @@
+"""ResourceVector: amounts by resource name, in base units.
+
+Base units: `cpu` in milli-CPU; `kubernetes.io/batch-cpu` and `mid-cpu` as the plain integer Kubernetes stores,
+which Koordinator defines as milli-CPU too; everything else in whole units (bytes, devices, pods).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from model import quantity
+from model.fault import ConfigurationFault
+
+CPU = "cpu"
+MEMORY = "memory"
+PODS = "pods"
+BATCH_CPU = "kubernetes.io/batch-cpu"
+BATCH_MEMORY = "kubernetes.io/batch-memory"
+
+
+class ResourceVector(msgspec.Struct, frozen=True):
+    """Resource name → amount in base units; a missing name counts as 0. Arithmetic is exact."""
+
+    amounts: Mapping[str, int] = {}
+
+    def __getitem__(self, name: str) -> int:
+        return self.amounts.get(name, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.amounts)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.amounts
+
+    def __bool__(self) -> bool:
+        return any(self.amounts.values())
+
+    def __add__(self, other: ResourceVector) -> ResourceVector:
+        return ResourceVector(
+            {name: self[name] + other[name] for name in (*self, *(n for n in other if n not in self))}
+        )
+
+    def __sub__(self, other: ResourceVector) -> ResourceVector:
+        return ResourceVector(
+            {name: self[name] - other[name] for name in (*self, *(n for n in other if n not in self))}
+        )
+
+    def maximum(self, other: ResourceVector) -> ResourceVector:
+        """The larger amount of each resource."""
+        return ResourceVector({n: max(self[n], other[n]) for n in (*self, *(m for m in other if m not in self))})
+
+
+def parse_resources(quantities: Mapping[str, str | int | float], where: str) -> ResourceVector:
+    """Kubernetes' name → quantity map in base units. Raises ConfigurationFault naming `where` and the resource."""
+    amounts = {}
+    for name, text in quantities.items():
+        try:
+            amounts[name] = quantity.parse_millis(text) if name == CPU else quantity.parse_units(text)
+        except quantity.QuantityError as error:
+            raise ConfigurationFault(f"{where}.{name}", str(error)) from error
+        if amounts[name] < 0:
+            raise ConfigurationFault(f"{where}.{name}", f"{text!r} is negative", "write an amount of 0 or more")
+    return ResourceVector(amounts)
+
+
+def format_amount(name: str, amount: int) -> str:
+    """An amount in base units as Kubernetes prints it."""
+    if name == CPU:
+        return quantity.format_millis(amount)
+    return quantity.format_bytes(amount) if name.endswith("memory") else str(amount)

@@ -1,0 +1,178 @@
+"""Between messages of proto/wire/v1 and values of model; the only translation there is, both ways.
+
+Decoding never trusts a peer: an unknown reason or unit, or terms that do not sum to their value, is a PeerFault.
+"""
+
+from __future__ import annotations
+
+from model.decision import Decision, Term, Unit
+from model.explain import sentence
+from model.fault import PeerFault
+from model.reason import Reason
+from model.report import (
+    AgentHello,
+    BestEffortPodUsage,
+    CheckpointSaved,
+    EvictionCost,
+    NodeReport,
+    PreemptionNotice,
+    Pressure,
+    Usage,
+)
+from wire.v1 import decision_pb2, link_pb2
+
+
+def decision_to_wire(decision: Decision) -> decision_pb2.Decision:
+    """The record with its words beside it."""
+    return decision_pb2.Decision(
+        subject=decision.subject,
+        name=decision.name,
+        value=decision.value,
+        unit=decision.unit.value,
+        reason=decision.reason.value,
+        terms=[decision_pb2.Term(name=t.name, value=t.value, note=t.note) for t in decision.terms],
+        policy=decision.policy,
+        at_seconds=decision.at_seconds,
+        detail=decision.detail,
+        text=sentence(decision),
+    )
+
+
+def decision_from_wire(message: decision_pb2.Decision) -> Decision:
+    """Raises PeerFault where the message is not a decision we know."""
+    try:
+        return Decision(
+            subject=message.subject,
+            name=message.name,
+            value=message.value,
+            unit=Unit(message.unit),
+            reason=Reason(message.reason),
+            terms=tuple(Term(t.name, t.value, t.note) for t in message.terms),
+            policy=message.policy,
+            at_seconds=message.at_seconds,
+            detail=message.detail,
+        )
+    except ValueError as error:
+        raise PeerFault("Decision", str(error), "run the same version on both sides") from error
+
+
+def usage_to_wire(usage: Usage) -> link_pb2.Usage:
+    return link_pb2.Usage(cpu_millis=usage.cpu_millis, memory_bytes=usage.memory_bytes)
+
+
+def usage_from_wire(message: link_pb2.Usage) -> Usage:
+    return Usage(message.cpu_millis, message.memory_bytes)
+
+
+def report_to_wire(report: NodeReport) -> link_pb2.Report:
+    message = link_pb2.Report(
+        observed_at_seconds=report.observed_at_seconds,
+        node=usage_to_wire(report.node),
+        system=usage_to_wire(report.system),
+        online=usage_to_wire(report.online),
+        best_effort=usage_to_wire(report.best_effort),
+        reclaimable=[decision_to_wire(decision) for decision in report.reclaimable],
+        pods=[_pod_to_wire(pod) for pod in report.pods],
+        degraded_reason=report.degraded_reason,
+    )
+    if report.pressure is not None:
+        message.pressure.CopyFrom(
+            link_pb2.Pressure(
+                cpu_some_avg10_pct=report.pressure.cpu_some_avg10_pct,
+                memory_some_avg10_pct=report.pressure.memory_some_avg10_pct,
+                memory_full_avg10_pct=report.pressure.memory_full_avg10_pct,
+            )
+        )
+    return message
+
+
+def report_from_wire(message: link_pb2.Report) -> NodeReport:
+    """Raises PeerFault where a decision inside is malformed."""
+    pressure = None
+    if message.HasField("pressure"):
+        pressure = Pressure(
+            message.pressure.cpu_some_avg10_pct,
+            message.pressure.memory_some_avg10_pct,
+            message.pressure.memory_full_avg10_pct,
+        )
+    return NodeReport(
+        observed_at_seconds=message.observed_at_seconds,
+        node=usage_from_wire(message.node),
+        system=usage_from_wire(message.system),
+        online=usage_from_wire(message.online),
+        best_effort=usage_from_wire(message.best_effort),
+        reclaimable=tuple(decision_from_wire(decision) for decision in message.reclaimable),
+        pods=tuple(_pod_from_wire(pod) for pod in message.pods),
+        pressure=pressure,
+        degraded_reason=message.degraded_reason,
+    )
+
+
+def _pod_to_wire(pod: BestEffortPodUsage) -> link_pb2.BestEffortPod:
+    return link_pb2.BestEffortPod(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        usage=usage_to_wire(pod.usage),
+        throttled_ratio=pod.throttled_ratio,
+    )
+
+
+def _pod_from_wire(message: link_pb2.BestEffortPod) -> BestEffortPodUsage:
+    return BestEffortPodUsage(
+        message.namespace, message.name, message.uid, usage_from_wire(message.usage), message.throttled_ratio
+    )
+
+
+def hello_to_wire(hello: AgentHello) -> link_pb2.Hello:
+    return link_pb2.Hello(node=hello.node, agent_version=hello.agent_version, boot_id=hello.boot_id)
+
+
+def hello_from_wire(message: link_pb2.Hello) -> AgentHello:
+    """Raises PeerFault where the node's name is missing."""
+    if not message.node:
+        raise PeerFault("Hello.node", "is empty", "start the agent with its node's name")
+    return AgentHello(message.node, message.agent_version, message.boot_id)
+
+
+def checkpoint_to_wire(saved: CheckpointSaved) -> link_pb2.CheckpointReport:
+    return link_pb2.CheckpointReport(
+        namespace=saved.namespace,
+        pod=saved.pod,
+        pod_uid=saved.pod_uid,
+        saved_at_seconds=saved.saved_at_seconds,
+        step=saved.step,
+    )
+
+
+def checkpoint_from_wire(message: link_pb2.CheckpointReport) -> CheckpointSaved:
+    """Raises PeerFault where the pod's uid is missing or the time is not positive."""
+    if not message.pod_uid:
+        raise PeerFault("CheckpointReport.pod_uid", "is empty", "send the pod's metadata.uid")
+    if not message.saved_at_seconds > 0:
+        raise PeerFault("CheckpointReport.saved_at_seconds", "is not a time", "send Unix seconds")
+    return CheckpointSaved(message.namespace, message.pod, message.pod_uid, message.saved_at_seconds, message.step)
+
+
+def cost_to_wire(cost: EvictionCost) -> link_pb2.EvictionCost:
+    return link_pb2.EvictionCost(
+        pod_uid=cost.pod_uid,
+        gang=cost.gang,
+        members_above_minimum=cost.members_above_minimum,
+        checkpoint_age_seconds=cost.checkpoint_age_seconds,
+    )
+
+
+def cost_from_wire(message: link_pb2.EvictionCost) -> EvictionCost:
+    age = message.checkpoint_age_seconds if message.HasField("checkpoint_age_seconds") else None
+    return EvictionCost(message.pod_uid, message.gang, message.members_above_minimum, age)
+
+
+def notice_to_wire(notice: PreemptionNotice) -> link_pb2.PreemptionNotice:
+    return link_pb2.PreemptionNotice(
+        pod_uid=notice.pod_uid, deadline_seconds=notice.deadline_seconds, reason=notice.reason
+    )
+
+
+def notice_from_wire(message: link_pb2.PreemptionNotice) -> PreemptionNotice:
+    return PreemptionNotice(message.pod_uid, message.deadline_seconds, message.reason)
