@@ -74,7 +74,8 @@ def _options(arguments: argparse.Namespace) -> AgentOptions:
 
 
 def _log_as(form: str) -> None:
-    renderer = structlog.dev.ConsoleRenderer() if form == "console" else structlog.processors.JSONRenderer()
+    console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    renderer = console if form == "console" else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

@@ -6,7 +6,6 @@ connection pool are.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -94,7 +93,7 @@ class KubeClient:
         """One request; returns the body of a 2xx answer. Raises KubernetesFault."""
         timeout = aiohttp.ClientTimeout(total=timeout_seconds)
         try:
-            async with self._call(method, path, query, body, content_type, timeout) as response:
+            async with await self._call(method, path, query, body, content_type, timeout) as response:
                 payload = await response.read()
                 if response.status >= 400:
                     raise _refusal(method, path, response.status, payload)
@@ -130,7 +129,7 @@ class KubeClient:
         """Lines of a watch as they come; ends when the server ends it. Raises KubernetesFault."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle_seconds)
         try:
-            async with self._call("GET", path, query, None, "application/json", timeout) as response:
+            async with await self._call("GET", path, query, None, "application/json", timeout) as response:
                 if response.status >= 400:
                     raise _refusal("GET", path, response.status, await response.read())
                 pending = b""
@@ -142,7 +141,7 @@ class KubeClient:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _no_answer(self.host, "GET", path, error) from error
 
-    def _call(
+    async def _call(
         self,
         method: str,
         path: str,
@@ -155,14 +154,12 @@ class KubeClient:
             self._session = self._transport._create_pool_manager()
         url = self.host + path + ("?" + urlencode(query) if query else "")
         headers = {"User-Agent": self._user_agent, "Accept": "application/json"}
-        token = self._configuration.get_api_key_with_prefix("BearerToken")
-        if asyncio.iscoroutine(token):
-            raise TypeError("asynchronous token refresh is not supported")
+        token = await self._configuration.get_api_key_with_prefix("BearerToken")
         if token:
             headers["Authorization"] = token
         if body is not None:
             headers["Content-Type"] = content_type
-        return self._session.request(method, url, data=body, headers=headers, timeout=timeout)
+        return await self._session.request(method, url, data=body, headers=headers, timeout=timeout)
 
 
 def path_of(resource: str, *, namespace: str | None = None, name: str | None = None, subresource: str = "") -> str:

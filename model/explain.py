@@ -15,12 +15,14 @@ def amount(value: int, unit: Unit) -> str:
         return format_millis(value)
     if unit is Unit.BYTES:
         return format_bytes(value)
-    return f"{value}us" if unit is Unit.MICROSECONDS else f"{value} {unit.value}"
+    if unit is Unit.MICROSECONDS:
+        return "unlimited" if value == -1 else f"{value}us"
+    return f"{value} {unit.value}"
 
 
 def sentence(decision: Decision) -> str:
-    """One line: `cpu.cfs_quota_us of cgroup/kubepods/besteffort = 95000us: … [capacity 200000 - margin 10000 …]`."""
-    terms = " ".join(f"{'-' if term.value < 0 else '+'} {term.name} {abs(term.value)}" for term in decision.terms)
+    """One line: `cpu.shares of cgroup/x = 2 shares: <why> [capacity 5 - margin 3]`; terms of 0 are left out."""
+    terms = " ".join(f"{_sign(term.value)} {term.name} {abs(term.value)}" for term in decision.terms if term.value)
     text = f"{decision.name} of {decision.subject} = {amount(decision.value, decision.unit)}: {words(decision.reason)}"
     text += f" [{terms.removeprefix('+ ')}]" if terms else ""
     return f"{text}; {decision.detail}" if decision.detail else text
@@ -32,13 +34,16 @@ def lines(decision: Decision) -> list[str]:
     width = max((len(term.name) for term in decision.terms), default=0)
     width = max(width, len("= value"))
     rows = [
-        f"  {'-' if term.value < 0 else '+'} {term.name:<{width}} {abs(term.value):>16}"
-        + (f"   {term.note}" if term.note else "")
+        f"  {_sign(term.value)} {term.name:<{width}} {abs(term.value):>16}" + (f"   {term.note}" if term.note else "")
         for term in decision.terms
     ]
     total = f"  = {'value':<{width}} {decision.value:>16}   {amount(decision.value, decision.unit)}"
     why = f"  {decision.reason.value}: {words(decision.reason)}" + (f"; {decision.detail}" if decision.detail else "")
     return [head, *rows, total, why]
+
+
+def _sign(value: int) -> str:
+    return "-" if value < 0 else "+" if value > 0 else " "
 
 
 def text(decisions: Iterable[Decision]) -> str:

@@ -72,13 +72,18 @@ def quota_ceiling(
     floor_us = max(_FLOOR_US, full_us * (strategy.min_pct or 0) // 100)
     base = _base(node, usage.system.last, strategy, full_us)
     wanted = _allowance(base, usage.online.last, "newest second").at_least("floor", floor_us)
-    if current == UNLIMITED or wanted.value < current:
+    cap = standing.foreign_cap
+    if cap is not None and current >= cap and wanted.value > cap:
+        terms, reason = wanted.at_most("foreign writer is tighter", cap), Reason.FOREIGN_WRITER_TIGHTER
+    elif current == UNLIMITED or wanted.value < current:
         terms, reason = _lower(wanted, current, full_us, floor_us)
     else:
         calm_base = _base(node, _larger(usage.system.last, usage.system.live), strategy, full_us)
         calm = _allowance(calm_base, _larger(usage.online.last, usage.online.live), "larger of newest second and 10 s")
         terms, reason = _raise(calm.at_least("floor", floor_us), current, full_us, _why_not_yet(usage, standing))
-    terms, reason = _beside_others(terms, reason, standing)
+    if cap is not None:
+        terms.at_most("foreign writer is tighter", cap)
+    reason = Reason.FOREIGN_WRITER_LOOSENED if standing.loosened else reason
     decision = Decision(
         knob.subject, knob.file, terms.value, Unit.MICROSECONDS, reason, terms.terms, strategy.policy, usage.at_seconds
     )
@@ -107,12 +112,6 @@ def _why_not_yet(usage: NodeUsage, standing: Standing) -> Reason | None:
     if standing.braked:
         return Reason.BRAKE
     return Reason.WINDOW_FILLING if usage.live_seconds < usage.live_span_seconds * 0.9 else None
-
-
-def _beside_others(terms: TermSum, reason: Reason, standing: Standing) -> tuple[TermSum, Reason]:
-    if standing.foreign_cap is not None and terms.value > standing.foreign_cap:
-        return terms.at_most("foreign writer is tighter", standing.foreign_cap), Reason.FOREIGN_WRITER_TIGHTER
-    return terms, Reason.FOREIGN_WRITER_LOOSENED if standing.loosened else reason
 
 
 def _base(node: Node, system: Usage, strategy: SuppressStrategy, full_us: int) -> TermSum:

@@ -1,0 +1,110 @@
+"""Builders for the agent's tests: every value valid by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from agent.core.layout import KubepodsLayout
+from agent.core.limits import Knobs
+from agent.core.observation import CgroupSample, KnobReading, NodeSample, Observation
+from agent.core.usage import Averages, NodeUsage
+from model.node import Node
+from model.pod import Pod, PodPhase
+from model.qos import KubernetesQoS, PriorityBand, QoSClass
+from model.report import Usage
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
+
+GIB = 1 << 30
+LAYOUT = KubepodsLayout("/kubepods")
+KNOBS = Knobs.of(LAYOUT)
+
+
+class Build:
+    """Valid-by-default values; keyword arguments say what a case is about."""
+
+    layout = LAYOUT
+    knobs = KNOBS
+
+    def node(self, cpu: int = 2000, memory: int = 8 * GIB, reserved: int = 0, reserved_memory: int = 0) -> Node:
+        capacity = ResourceVector({CPU: cpu, MEMORY: memory})
+        return Node("n", capacity, ResourceVector({CPU: cpu - reserved, MEMORY: memory - reserved_memory}))
+
+    def pod(
+        self,
+        name: str = "web",
+        *,
+        cpu: int = 0,
+        memory: int = 0,
+        batch_cpu: int = 0,
+        batch_memory: int = 0,
+        qos: QoSClass = QoSClass.LS,
+        band: PriorityBand = PriorityBand.PROD,
+        phase: PodPhase = PodPhase.RUNNING,
+        kubernetes: KubernetesQoS | None = None,
+    ) -> Pod:
+        default = KubernetesQoS.BEST_EFFORT if qos is QoSClass.BE else KubernetesQoS.BURSTABLE
+        amounts = {CPU: cpu, MEMORY: memory, BATCH_CPU: batch_cpu, BATCH_MEMORY: batch_memory}
+        return Pod(
+            namespace="default",
+            name=name,
+            uid=f"uid-{name}",
+            requests=ResourceVector({key: value for key, value in amounts.items() if value}),
+            qos=qos,
+            qos_label=qos,
+            kubernetes_qos=kubernetes or default,
+            band=band,
+            phase=phase,
+        )
+
+    def batch(self, name: str = "batch", **more: Any) -> Pod:
+        return self.pod(name, qos=QoSClass.BE, band=PriorityBand.BATCH, **more)
+
+    def averages(
+        self, cpu: int = 0, memory: int = 0, live: int | None = None, aggregate: int | None = None
+    ) -> Averages:
+        return Averages(
+            Usage(cpu, memory),
+            Usage(cpu if live is None else live, memory),
+            Usage(cpu if aggregate is None else aggregate, memory),
+        )
+
+    def usage(self, pods: Mapping[str, Averages] | None = None, **parts: Any) -> NodeUsage:
+        fields: dict[str, Any] = {
+            "at_seconds": 100.0,
+            "node": self.averages(700, GIB),
+            "system": self.averages(100, GIB // 2),
+            "unlisted_system": self.averages(100, GIB // 2),
+            "online": self.averages(400, GIB // 2),
+            "best_effort": self.averages(200, 0),
+            "pods": pods or {},
+            "live_seconds": 10.0,
+            "live_span_seconds": 10.0,
+        }
+        return NodeUsage(**{**fields, **parts})
+
+    def seen(self, at: float = 0.0, **parts: Any) -> Observation:
+        fields: dict[str, Any] = {
+            "at_seconds": 1000.0 + at,
+            "monotonic_seconds": at,
+            "node_sample": NodeSample(0, GIB, 8 * GIB, 2),
+            "kubepods": CgroupSample(0, GIB // 2),
+            "best_effort": CgroupSample(0, 0),
+            "knobs": {KNOBS.quota: KnobReading(-1), KNOBS.weight: KnobReading(2)},
+            "node": self.node(),
+            "listed": (),
+        }
+        return Observation(**{**fields, **parts})
+
+
+@pytest.fixture
+def build() -> Build:
+    return Build()
+
+
+@pytest.fixture
+def terms() -> Callable[[Any], dict[str, int]]:
+    """A decision's terms by name."""
+    return lambda decision: {term.name: term.value for term in decision.terms}

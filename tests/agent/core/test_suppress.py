@@ -1,0 +1,127 @@
+"""The quota ceiling: cut at once, raised by steps, never over what somebody tighter wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent.core.observation import Absence, Missing
+from agent.core.suppress import UNLIMITED, Standing, quota_ceiling, weight
+from model.decision import Decision
+from model.reason import Reason
+from model.strategy import SuppressStrategy
+
+STRATEGY = SuppressStrategy()
+UNREADABLE = Missing("/cpu.cfs_quota_us", Absence.UNREADABLE, "garbage")
+
+
+def ceiling(
+    build: Any, current: Any, *, strategy: SuppressStrategy = STRATEGY, node: Any = None, **more: Any
+) -> Decision:
+    standing = Standing(current, **{k: more.pop(k) for k in ("foreign_cap", "loosened", "braked") if k in more})
+    usage = more["usage"] if "usage" in more else build.usage(**more)
+    return quota_ceiling(build.knobs.quota, node or build.node(), usage, strategy, standing, 100.0).decision
+
+
+# 2 CPUs: 200,000 us a period, 5 % margin 10,000, system 100m = 10,000, online 400m = 40,000 → 140,000
+CASES: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
+    "from unlimited the formula applies at once": (UNLIMITED, {}, 140_000, Reason.QUOTA_LOWERED),
+    "lowering is at once": (190_000, {}, 140_000, Reason.QUOTA_LOWERED),
+    "less than 1 % lower is not worth a write": (141_900, {}, 141_900, Reason.BELOW_DEADBAND),
+    "exactly 1 % lower is": (142_000, {}, 140_000, Reason.QUOTA_LOWERED),
+    "raising goes by a tenth of the node": (100_000, {}, 120_000, Reason.QUOTA_RAISED),
+    "the last step ends at the formula": (130_000, {}, 140_000, Reason.QUOTA_RAISED),
+    "less than 1 % higher is not worth a write": (138_100, {}, 138_100, Reason.BELOW_DEADBAND),
+    "after a brake cut nothing is raised": (100_000, {"braked": True}, 100_000, Reason.BRAKE),
+    "before the live window is full nothing is raised": (
+        100_000,
+        {"live_seconds": 5.0},
+        100_000,
+        Reason.WINDOW_FILLING,
+    ),
+    "a young agent lowers all the same": (190_000, {"live_seconds": 1.0}, 140_000, Reason.QUOTA_LOWERED),
+    "a tighter foreign value is respected": (120_000, {"foreign_cap": 120_000}, 120_000, Reason.FOREIGN_WRITER_TIGHTER),
+    "we may go below a foreign value": (190_000, {"foreign_cap": 150_000}, 140_000, Reason.QUOTA_LOWERED),
+    "a loosened value is put back": (140_000, {"loosened": True}, 140_000, Reason.FOREIGN_WRITER_LOOSENED),
+}
+
+
+@pytest.mark.parametrize(("current", "more", "expected", "reason"), CASES.values(), ids=CASES.keys())
+def test_ceiling(build: Any, current: int, more: dict[str, Any], expected: int, reason: Reason) -> None:
+    """One decision a case, worked by hand."""
+    found = ceiling(build, current, **more)
+    assert (found.value, found.reason) == (expected, reason)
+
+
+def test_terms_name_every_part(build: Any, terms: Any) -> None:
+    """What kubectl-minded people see with `sublet explain limit`."""
+    assert terms(ceiling(build, UNLIMITED)) == {
+        "capacity": 200_000,
+        "margin": -10_000,
+        "system used": -10_000,
+        "online used": -40_000,
+    }
+    assert terms(ceiling(build, 100_000))["growth limited to a step"] == -20_000
+
+
+def test_raising_looks_at_the_live_window_too(build: Any) -> None:
+    """One quiet second does not raise the ceiling: 10 s average 900m online leaves 90,000."""
+    found = ceiling(build, 100_000, online=build.averages(400, 0, live=900))
+    assert (found.value, found.reason) == (100_000, Reason.BELOW_DEADBAND)
+
+
+def test_floor(build: Any, terms: Any) -> None:
+    """Best effort always keeps 0.02 CPU, or cpuSuppressMinPercent of the node."""
+    busy = build.averages(5000)
+    assert ceiling(build, UNLIMITED, online=busy).value == 2000
+    least = SuppressStrategy(min_pct=10)
+    assert ceiling(build, UNLIMITED, online=busy, strategy=least).value == 20_000
+    assert ceiling(build, 2500, online=busy).value == 2000
+
+
+@pytest.mark.parametrize(
+    ("change", "value", "reason"),
+    [
+        ({"usage": None}, 77_000, Reason.NODE_METRICS_MISSING),
+        ({"strategy": SuppressStrategy(enable=False)}, UNLIMITED, Reason.LENDING_DISABLED),
+    ],
+)
+def test_without_facts_the_value_stays(build: Any, change: dict[str, Any], value: int, reason: Reason) -> None:
+    """Not knowing never raises; switching off on purpose does."""
+    found = ceiling(build, 77_000, **change)
+    assert (found.value, found.reason) == (value, reason)
+
+
+def test_unreadable_knob_says_so(build: Any) -> None:
+    """The file and the kernel's words are in the record."""
+    found = ceiling(build, UNREADABLE)
+    assert found.reason is Reason.KNOB_UNREADABLE and "garbage" in found.detail
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    current=st.one_of(st.just(UNLIMITED), st.integers(1000, 400_000)),
+    online=st.integers(0, 5000),
+    more=st.integers(0, 3000),
+    braked=st.booleans(),
+)
+def test_more_online_use_never_raises(build: Any, current: int, online: int, more: int, braked: bool) -> None:
+    """Monotone in online use, at least the floor, and a step bounds every rise."""
+    high = ceiling(build, current, online=build.averages(online), braked=braked).value
+    low = ceiling(build, current, online=build.averages(online + more), braked=braked).value
+    assert 1000 <= low <= high
+    if current != UNLIMITED:
+        assert high <= max(current, min(current + 20_000, 190_000))
+
+
+@pytest.mark.parametrize(
+    ("current", "reason"),
+    [(2, Reason.WEIGHT_HELD), (1024, Reason.FOREIGN_WRITER_LOOSENED), (UNREADABLE, Reason.KNOB_UNREADABLE)],
+)
+def test_weight(build: Any, current: Any, reason: Reason) -> None:
+    """Shares stay at the kernel's minimum whoever raised them."""
+    found = weight(build.knobs.weight, current, 1.0)
+    assert found.reason is reason and found.value == (0 if current is UNREADABLE else 2)

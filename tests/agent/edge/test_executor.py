@@ -1,0 +1,103 @@
+"""The single writer: originals first, read back, one lock with the brake, one owner of the state file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agent.core.observation import Absence, Knob, KnobReading, Missing
+from agent.core.plan import Write
+from agent.edge.executor import KnobExecutor, Originals
+from model.decision import Decision, Term, Unit
+from model.fault import ConfigurationFault
+from model.reason import Reason
+
+QUOTA = Knob("/kubepods/besteffort", "cpu", "cpu.cfs_quota_us")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "cpu/kubepods/besteffort"
+    folder.mkdir(parents=True)
+    (folder / QUOTA.file).write_text("-1\n")
+    return tmp_path
+
+
+def executor(root: Path) -> KnobExecutor:
+    return KnobExecutor(root, Originals(root / "agent.json"), lambda: 7.0)
+
+
+def write(value: int, previous: int) -> Write:
+    decision = Decision(QUOTA.subject, QUOTA.file, value, Unit.MICROSECONDS, Reason.QUOTA_LOWERED, (Term("x", value),))
+    return Write(QUOTA, value, previous, decision)
+
+
+def held(root: Path) -> str:
+    return (root / "cpu/kubepods/besteffort" / QUOTA.file).read_text().strip()
+
+
+def test_write_and_read_back(root: Path) -> None:
+    """What was written is known as ours from then on."""
+    one = executor(root)
+    assert one.apply((write(5000, -1),), 0)[0].error == ""
+    assert held(root) == "5000"
+    assert one.readings((QUOTA,)).readings[QUOTA] == KnobReading(5000, 5000)
+
+
+def test_the_original_is_on_disk_before_the_first_write(root: Path) -> None:
+    """And later writes do not change it."""
+    one = executor(root)
+    one.apply((write(5000, -1), write(4000, 5000)), 0)
+    state = msgspec.json.decode((root / "agent.json").read_bytes())
+    assert [entry["value"] for entry in state["originals"]] == [-1]
+    assert (root / "agent.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_vanished_or_refused_knob_is_an_outcome(root: Path) -> None:
+    """The error names the file; nothing is raised and other writes go on."""
+    one = executor(root)
+    gone = msgspec.structs.replace(write(5000, -1), knob=Knob("/nope", "cpu", QUOTA.file))
+    outcomes = one.apply((gone, write(5000, -1)), 0)
+    assert "/cpu/nope/cpu.cfs_quota_us: No such file" in outcomes[0].error and outcomes[1].error == ""
+    missing = one.read(Knob("/nope", "cpu", QUOTA.file))
+    assert isinstance(missing, Missing) and missing.absence is Absence.GONE
+
+
+def test_lower_only_lowers_and_is_counted(root: Path) -> None:
+    """The brake's way in: a value that gives less, or nothing."""
+    one = executor(root)
+    assert one.lower(QUOTA, 9000) == -1
+    assert one.lower(QUOTA, 9000) is None and one.lower(QUOTA, 10_000) is None
+    found = one.readings((QUOTA,))
+    assert (held(root), found.brake_cuts, found.last_cut_monotonic) == ("9000", 1, 7.0)
+
+
+def test_a_widening_write_decided_before_a_cut_is_dropped(root: Path) -> None:
+    """A narrowing one is not."""
+    one = executor(root)
+    one.apply((write(5000, -1),), 0)
+    one.lower(QUOTA, 4000)
+    assert "brake has cut" in one.apply((write(6000, 4000),), 0)[0].error
+    assert one.apply((write(3000, 4000),), 0)[0].error == "" and held(root) == "3000"
+    assert one.apply((write(6000, 3000),), 1)[0].error == "" and held(root) == "6000"
+
+
+def test_restore(root: Path) -> None:
+    """Originals come back, once; a second restore has nothing to do."""
+    one = executor(root)
+    one.apply((write(5000, -1),), 0)
+    assert one.restore() == 1 and held(root) == "-1"
+    assert one.restore() == 0 and not (root / "agent.json").exists()
+
+
+def test_one_owner_and_a_readable_state_file(root: Path) -> None:
+    """A second agent and a broken state file are each one clear line."""
+    owner = Originals(root / "agent.json")
+    with pytest.raises(ConfigurationFault, match=r"agent\.json: another agent uses this state file"):
+        Originals(root / "agent.json")
+    owner.close()
+    (root / "agent.json").write_text('{"version": 1, "originals": [{"knob"')
+    with pytest.raises(ConfigurationFault, match=r"agent\.json: unreadable state file: .*truncated"):
+        Originals(root / "agent.json")

@@ -1,0 +1,142 @@
+"""Pods and Nodes of Kubernetes as the model sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube import objects
+from kube.dialects import upstream
+from model.fault import ConfigurationFault
+from model.pod import PodPhase
+from model.qos import KubernetesQoS, PriorityBand, QoSClass
+from model.resources import BATCH_CPU, CPU, MEMORY
+
+
+def container(name: str = "c", *, requests: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {"name": name, "resources": {"requests": requests or {}}, **more}
+
+
+def pod(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **metadata: Any) -> objects.Pod:
+    body = {
+        "metadata": {
+            "name": "p",
+            "namespace": "ns",
+            "uid": "u",
+            "creationTimestamp": "2026-01-01T00:00:10Z",
+            **metadata,
+        },
+        "spec": {"containers": [container()], **(spec or {})},
+        "status": status or {},
+    }
+    return msgspec.json.decode(msgspec.json.encode(body), type=objects.Pod)
+
+
+EFFECTIVE: dict[str, tuple[dict[str, Any], int]] = {
+    "containers add up": (
+        {"containers": [container(requests={"cpu": "1"}), container("d", requests={"cpu": "500m"})]},
+        1500,
+    ),
+    "a larger init container decides": (
+        {"containers": [container(requests={"cpu": "1"})], "initContainers": [container("i", requests={"cpu": "3"})]},
+        3000,
+    ),
+    "a sidecar adds to the containers": (
+        {
+            "containers": [container(requests={"cpu": "1"})],
+            "initContainers": [container("s", requests={"cpu": "1"}, restartPolicy="Always")],
+        },
+        2000,
+    ),
+    "init after a sidecar counts with it": (
+        {
+            "containers": [container(requests={"cpu": "1"})],
+            "initContainers": [
+                container("s", requests={"cpu": "1"}, restartPolicy="Always"),
+                container("i", requests={"cpu": "2"}),
+            ],
+        },
+        3000,
+    ),
+    "overhead comes on top": ({"containers": [container(requests={"cpu": "1"})], "overhead": {"cpu": "250m"}}, 1250),
+}
+
+
+@pytest.mark.parametrize(("spec", "millis"), EFFECTIVE.values(), ids=EFFECTIVE.keys())
+def test_effective_request(spec: dict[str, Any], millis: int) -> None:
+    """max(containers + sidecars, init peak) + overhead."""
+    assert upstream.pod(pod(spec)).requests[CPU] == millis
+
+
+def test_batch_pod() -> None:
+    """A pod of the quick start: label BE, band batch, batch resources, BestEffort to Kubernetes."""
+    spec = {
+        "containers": [container(requests={BATCH_CPU: "1000", "kubernetes.io/batch-memory": "2Gi"})],
+        "priority": 5000,
+    }
+    found = upstream.pod(pod(spec, {"phase": "Running"}, labels={"koordinator.sh/qosClass": "BE"}))
+    assert (found.qos, found.band, found.kubernetes_qos) == (QoSClass.BE, PriorityBand.BATCH, KubernetesQoS.BEST_EFFORT)
+    assert found.requests[BATCH_CPU] == 1000 and found.best_effort and found.phase is PodPhase.RUNNING
+    assert found.created_seconds == 1767225610.0
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({}, KubernetesQoS.BEST_EFFORT),
+        ({"requests": {"cpu": "1"}}, KubernetesQoS.BURSTABLE),
+        (
+            {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}},
+            KubernetesQoS.GUARANTEED,
+        ),
+        ({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}, KubernetesQoS.BURSTABLE),
+        ({"requests": {BATCH_CPU: "1"}}, KubernetesQoS.BEST_EFFORT),
+    ],
+)
+def test_kubernetes_qos_before_the_server_says(resources: dict[str, Any], expected: KubernetesQoS) -> None:
+    """Computed by Kubernetes' rule; status.qosClass wins once it is there."""
+    source = pod({"containers": [{"name": "c", "resources": resources}]})
+    assert upstream.pod(source).kubernetes_qos is expected
+    told = pod({"containers": [{"name": "c", "resources": resources}]}, {"qosClass": "Guaranteed"})
+    assert upstream.pod(told).kubernetes_qos is KubernetesQoS.GUARANTEED
+
+
+def test_an_unreadable_quantity_names_pod_container_and_resource() -> None:
+    """One line is enough to mend it."""
+    with pytest.raises(ConfigurationFault, match=r"Pod ns/p: container c\.resources\.requests\.memory: '4Gib'"):
+        upstream.pod(pod({"containers": [container(requests={"memory": "4Gib"})]}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        (
+            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
+            "spec.affinity.podAffinity",
+        ),
+        ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}}, ""),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "spec.topologySpreadConstraints"),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ""),
+        ({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}, "spec.volumes.persistentVolumeClaim"),
+        ({"containers": [container(ports=[{"hostPort": 80}])]}, "spec.containers.ports.hostPort"),
+    ],
+)
+def test_constraints_we_cannot_honour_are_named(spec: dict[str, Any], named: str) -> None:
+    """Hard constraints are never ignored; soft ones may be."""
+    assert upstream.pod(pod(spec)).unsupported == ((named,) if named else ())
+
+
+def test_node() -> None:
+    """Capacity, allocatable, taints; a null list is an empty one."""
+    body = {
+        "metadata": {"name": "n", "labels": {"a": "b"}},
+        "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}], "unschedulable": True},
+        "status": {"capacity": {"cpu": 2, "memory": "4Gi"}, "allocatable": {"cpu": "1900m"}},
+    }
+    found = upstream.node(msgspec.convert(body, objects.Node))
+    assert (found.capacity[CPU], found.capacity[MEMORY], found.allocatable[CPU]) == (2000, 4 << 30, 1900)
+    assert found.unschedulable and found.taints[0].key == "k"
+    bare = msgspec.json.decode(b'{"metadata":{"name":"n","labels":null},"spec":{"taints":null}}', type=objects.Node)
+    assert upstream.node(bare).taints == ()
