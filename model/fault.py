@@ -20,7 +20,8 @@ class Fault(Exception):
         self.where = where
         self.what = what
         self.fix = fix
-        super().__init__(f"{where}: {what}" + (f" ({fix})" if fix else ""))
+        text = f"{where}: {what}" + (f" ({fix})" if fix else "")
+        super().__init__(" ".join(text.split()))
 
 
 class ConfigurationFault(Fault):

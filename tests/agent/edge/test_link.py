@@ -1,0 +1,158 @@
+"""The agent's end of the link over real TLS: hello first, reports on change, reconnecting, notices passed on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from agent.edge.link import LinkClient
+from local.certificates import Authority
+from model.report import AgentHello, CheckpointSaved, NodeReport, PreemptionNotice, Usage
+from wire.v1 import link_pb2, link_pb2_grpc
+
+HELLO = AgentHello("n", "0.1", "boot")
+
+
+class FakeScheduler(link_pb2_grpc.NodeLinkServicer):
+    """Keeps what it is told; answers each message, and what the test put into `answers`."""
+
+    def __init__(self) -> None:
+        self.received: list[link_pb2.NodeMessage] = []
+        self.tokens: list[str] = []
+        self.news = asyncio.Event()
+        self.hang_up_after: int | None = None
+
+    async def Connect(self, messages: Any, context: Any) -> AsyncIterator[link_pb2.SchedulerMessage]:
+        self.tokens.append(dict(context.invocation_metadata()).get("authorization", ""))
+        count = 0
+        async for message in messages:
+            self.received.append(message)
+            self.news.set()
+            count += 1
+            answer = link_pb2.SchedulerMessage(acknowledged_sequence=message.sequence)
+            if message.HasField("report"):
+                answer.costs.pods.append(link_pb2.EvictionCost(pod_uid="u", gang="ns/g", members_above_minimum=1))
+            if message.HasField("checkpoint"):
+                answer.preemption.CopyFrom(link_pb2.PreemptionNotice(pod_uid="u", deadline_seconds=9, reason="why"))
+            yield answer
+            if self.hang_up_after == count:
+                return
+
+    async def until(self, condition: Any) -> None:
+        async with asyncio.timeout(20):
+            while not condition(self.received):
+                self.news.clear()
+                await self.news.wait()
+
+
+class Rig:
+    """One TLS server and one client with its files."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = Authority("test")
+        certificate, key = authority.issue("link")
+        self.ca, self.token = folder / "ca.pem", folder / "token"
+        self.ca.write_bytes(authority.certificate_pem)
+        self.token.write_text("secret\n")
+        self.credentials = grpc.ssl_server_credentials([(key, certificate)])
+        self.scheduler = FakeScheduler()
+        self.notices: list[PreemptionNotice] = []
+        self.server: Any = None
+        self.address = "127.0.0.1:0"
+
+    async def serve(self) -> None:
+        self.server = grpc.aio.server()
+        link_pb2_grpc.add_NodeLinkServicer_to_server(self.scheduler, self.server)
+        port = self.server.add_secure_port(self.address, self.credentials)
+        self.address = f"127.0.0.1:{port}"
+        await self.server.start()
+
+    def client(self) -> LinkClient:
+        return LinkClient(self.address, self.ca, self.token, HELLO, self.notices.append)
+
+
+def result(build: Any, at: float, cpu: int = 0) -> Any:
+    """What the link reads of a tick."""
+
+    class Result:
+        cuts = ()
+        report = NodeReport(at, Usage(cpu, 1), Usage(), Usage(), Usage())
+
+    return Result()
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def test_hello_report_costs_and_notice(rig: Rig, build: Any) -> None:
+    """The token goes with the call, sequence numbers grow, costs and notices arrive."""
+
+    async def scene() -> None:
+        await rig.serve()
+        link = rig.client()
+        running = asyncio.create_task(link.run())
+        link.take(result(build, 1.0, 500))
+        await rig.scheduler.until(lambda got: len(got) >= 2)
+        link.checkpoint(CheckpointSaved("ns", "p", "u", 5.0))
+        await rig.scheduler.until(lambda got: len(got) >= 3)
+        async with asyncio.timeout(20):
+            while not rig.notices or link.acknowledged < 3:
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await rig.server.stop(0)
+        got = rig.scheduler.received
+        assert [m.WhichOneof("body") for m in got] == ["hello", "report", "checkpoint"]
+        assert [m.sequence for m in got] == [1, 2, 3] and rig.scheduler.tokens == ["Bearer secret"]
+        assert link.connected and link.costs["u"].members_above_minimum == 1
+        assert rig.notices[0].reason == "why"
+
+    asyncio.run(scene())
+
+
+def test_after_a_hang_up_it_reconnects_with_hello_and_the_newest_report(rig: Rig, build: Any) -> None:
+    """A scheduler that restarts knows the node again at once."""
+
+    async def scene() -> None:
+        rig.scheduler.hang_up_after = 2
+        await rig.serve()
+        link = rig.client()
+        running = asyncio.create_task(link.run())
+        link.take(result(build, 1.0, 500))
+        await rig.scheduler.until(lambda got: len(got) >= 4)
+        running.cancel()
+        await rig.server.stop(0)
+        bodies = [m.WhichOneof("body") for m in rig.scheduler.received[:4]]
+        assert bodies == ["hello", "report", "hello", "report"]
+        assert rig.scheduler.received[3].report.node.cpu_millis == 500
+
+    asyncio.run(scene())
+
+
+def test_no_scheduler_and_no_token_file_are_waited_out(rig: Rig, build: Any) -> None:
+    """Neither ends the agent; the link comes up once both are there."""
+
+    async def scene() -> None:
+        await rig.serve()
+        await rig.server.stop(0)
+        rig.token.unlink()
+        link = rig.client()
+        running = asyncio.create_task(link.run())
+        link.take(result(build, 1.0))
+        await asyncio.sleep(0.1)
+        assert not link.connected and not running.done()
+        rig.token.write_text("later")
+        rig.server = None
+        await rig.serve()
+        await rig.scheduler.until(lambda got: len(got) >= 1)
+        running.cancel()
+        await rig.server.stop(0)
+        assert rig.scheduler.tokens[0] == "Bearer later"
+
+    asyncio.run(scene())
