@@ -18,6 +18,7 @@ import msgspec
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from yaml import YAMLError
 
 from model.fault import ConfigurationFault, KubernetesFault
 
@@ -60,7 +61,7 @@ class KubeClient:
             else:
                 await load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
             return cls(configuration, user_agent)
-        except (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+        except (ConfigException, YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
             where = "service account" if kubeconfig is None else str(kubeconfig)
             raise ConfigurationFault(where, f"no usable cluster access: {error}", "give --kubeconfig FILE") from error
 

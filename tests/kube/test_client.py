@@ -1,0 +1,88 @@
+"""Requests carry identity, and every failure is one fault with its status."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube.client import KubeClient, PatchKind, decode, path_of
+from kube.objects import Node, Pod
+from model.fault import ConfigurationFault, KubernetesFault
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ({"resource": "v1/nodes"}, "/api/v1/nodes"),
+        (
+            {"resource": "v1/pods", "namespace": "a", "name": "p", "subresource": "binding"},
+            "/api/v1/namespaces/a/pods/p/binding",
+        ),
+        ({"resource": "batch/v1/jobs", "namespace": "a"}, "/apis/batch/v1/namespaces/a/jobs"),
+        (
+            {"resource": "slo.koordinator.sh/v1alpha1/nodemetrics", "name": "n"},
+            "/apis/slo.koordinator.sh/v1alpha1/nodemetrics/n",
+        ),
+    ],
+)
+def test_paths(arguments: dict[str, str], path: str) -> None:
+    """Core and named groups, namespaced and not."""
+    assert path_of(**arguments) == path
+
+
+def test_requests(server: Any, says_: Any) -> None:
+    """Verb, path, query and body arrive; the answer is decoded into what was asked for."""
+
+    async def scene() -> None:
+        client = await server.start()
+        server.answers = [says_({"metadata": {"name": "n"}, "status": {"capacity": {"cpu": 2}}})]
+        node = await client.get("/api/v1/nodes/n", Node, resourceVersion="0")
+        assert node.metadata.name == "n" and node.status.capacity == {"cpu": 2}
+        await client.patch("/api/v1/nodes/n/status", {"status": {}}, PatchKind.STRATEGIC)
+        await client.delete("/api/v1/pods/p", uid="u", grace_seconds=0)
+        await client.close()
+        await server.stop()
+        assert server.requests[0][:3] == ("GET", "/api/v1/nodes/n", {"resourceVersion": "0"})
+        assert server.requests[1][0] == "PATCH"
+        assert (
+            server.requests[2][3]["preconditions"] == {"uid": "u"} and server.requests[2][3]["gracePeriodSeconds"] == 0
+        )
+
+    asyncio.run(scene())
+
+
+def test_refusals_and_silence(server: Any, says_: Any) -> None:
+    """The server's own words and code; status 0 when nobody answers."""
+
+    async def scene() -> None:
+        client = await server.start()
+        server.answers = [says_({"kind": "Status", "message": 'pods "p" not found', "reason": "NotFound"}, 404)]
+        with pytest.raises(KubernetesFault) as told:
+            await client.get("/api/v1/x", Node)
+        assert (told.value.status, told.value.reason) == (404, "NotFound") and 'pods "p" not found' in str(told.value)
+        await server.stop()
+        with pytest.raises(KubernetesFault) as told:
+            await client.get("/api/v1/x", Node)
+        assert (told.value.status, told.value.reason) == (0, "NoAnswer")
+        await client.close()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("text", [None, "", "clusters: 5", "{]", "apiVersion: v1\nkind: Config\n"])
+def test_a_bad_kubeconfig_is_one_line(tmp_path: Path, text: str | None) -> None:
+    """The file and the fix."""
+    path = tmp_path / "config"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigurationFault, match=r"config: no usable cluster access.*--kubeconfig"):
+        asyncio.run(KubeClient.connect(path, "x"))
+
+
+def test_an_undecodable_object_names_object_and_field() -> None:
+    """Where and what, as a Kubernetes fault."""
+    with pytest.raises(KubernetesFault, match=r"pods/p: unreadable object: .*\$\.metadata\.name"):
+        decode(b'{"metadata": {"name": 5}}', Pod, "pods/p")

@@ -1,0 +1,118 @@
+"""The local copy equals the server's collection, whatever happens to the watch."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kube.informer import Change, ChangeKind, Informer
+from kube.objects import Pod
+
+
+def pod(name: str, version: int, uid: str = "") -> dict[str, Any]:
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ns", "uid": uid or f"u-{name}", "resourceVersion": str(version)},
+    }
+
+
+def page(version: int, *items: Any, more: str = "") -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": str(version), "continue": more}, "items": list(items)}
+
+
+def event(kind: str, item: dict[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "object": item}
+
+
+def play(server: Any, answers: list[Any], enough: int, **options: Any) -> tuple[list[str], Informer[Pod]]:
+    """Run an informer until `enough` changes came; returns them as text."""
+
+    async def scene() -> Any:
+        client = await server.start()
+        server.answers = answers
+        changes: list[str] = []
+
+        def note(change: Change[Pod]) -> None:
+            changes.append(
+                f"{change.kind.value} {change.object.metadata.name} {change.object.metadata.resource_version}"
+            )
+
+        informer = Informer(client, "v1/pods", Pod, on_change=note, **options)
+        running = asyncio.create_task(informer.run())
+        async with asyncio.timeout(20):
+            while len(changes) < enough:
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await client.close()
+        await server.stop()
+        return changes, informer
+
+    return asyncio.run(scene())  # type: ignore[no-any-return]
+
+
+def test_list_then_watch(server: Any, says_: Any, streams_: Any) -> None:
+    """Pages, then events in order; bookmarks move only the version; selectors go along."""
+    answers = [
+        says_(page(5, pod("a", 1), more="next")),
+        says_(page(5, pod("b", 2))),
+        streams_(
+            event("ADDED", pod("c", 6)),
+            event("MODIFIED", pod("a", 7)),
+            event("BOOKMARK", {"metadata": {"resourceVersion": "9"}}),
+            event("DELETED", pod("b", 10)),
+        ),
+        streams_(hold=True),
+    ]
+    changes, informer = play(server, answers, 5, field_selector="spec.nodeName=n")
+    assert changes == ["ADDED a 1", "ADDED b 2", "ADDED c 6", "MODIFIED a 7", "DELETED b 2"]
+    assert set(informer.items) == {"ns/a", "ns/c"} and informer.synced.is_set()
+    queries = [request[2] for request in server.requests]
+    assert queries[0]["fieldSelector"] == "spec.nodeName=n" and queries[1]["continue"] == "next"
+    assert queries[2]["resourceVersion"] == "5" and queries[3]["resourceVersion"] == "10"
+
+
+def test_gone_lists_again_and_reports_what_was_missed(server: Any, says_: Any, streams_: Any) -> None:
+    """410 as an event: deletions and changes in the gap are told, unchanged objects are not."""
+    answers = [
+        says_(page(5, pod("a", 1), pod("b", 2))),
+        streams_(event("ERROR", {"kind": "Status", "code": 410})),
+        says_(page(20, pod("a", 1), pod("c", 15))),
+        streams_(hold=True),
+    ]
+    changes, _ = play(server, answers, 4)
+    assert changes == ["ADDED a 1", "ADDED b 2", "ADDED c 15", "DELETED b 2"]
+
+
+def test_an_object_replaced_under_its_name(server: Any, says_: Any, streams_: Any) -> None:
+    """A new uid is another object: the old one is deleted first."""
+    answers = [
+        says_(page(5, pod("a", 1))),
+        streams_(event("MODIFIED", pod("a", 6, uid="other"))),
+        streams_(hold=True),
+    ]
+    assert play(server, answers, 3)[0] == ["ADDED a 1", "DELETED a 1", "ADDED a 6"]
+
+
+def test_refusals_are_waited_out(server: Any, says_: Any, streams_: Any) -> None:
+    """500 on list, then 410 on watch, then all is well."""
+    answers = [
+        says_({"message": "boom"}, 500),
+        says_(page(5, pod("a", 1))),
+        says_({"message": "too old"}, 410),
+        says_(page(9, pod("b", 8))),
+        streams_(hold=True),
+    ]
+    assert play(server, answers, 3)[0] == ["ADDED a 1", "ADDED b 8", "DELETED a 1"]
+
+
+def test_one_malformed_object_costs_only_itself(server: Any, says_: Any, streams_: Any) -> None:
+    """The rest of the list is taken in."""
+    broken = {"metadata": {"name": "x", "namespace": "ns", "uid": "u"}, "spec": {"containers": "none"}}
+    answers = [says_(page(5, broken, {"metadata": 7}, pod("a", 1))), streams_(hold=True)]
+    changes, informer = play(server, answers, 1)
+    assert changes == ["ADDED a 1"] and set(informer.items) == {"ns/a"}
+
+
+def test_change_kinds_are_the_watch_types() -> None:
+    """The three that concern objects."""
+    assert [kind.value for kind in ChangeKind] == ["ADDED", "MODIFIED", "DELETED"]

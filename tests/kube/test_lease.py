@@ -1,0 +1,93 @@
+"""One leader: a held lease is respected until it was silent for its duration, and handed on when released."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from kube.lease import LeaseElector, LeaseSettings
+
+FAST = LeaseSettings(duration_seconds=1.0, renew_deadline_seconds=0.6, retry_seconds=0.05)
+
+
+class OneLease:
+    """A Lease with optimistic concurrency, as the API server keeps it."""
+
+    def __init__(self) -> None:
+        self.body: dict[str, Any] | None = None
+        self.version = 0
+        self.down = False
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if self.down:
+            return web.json_response({"message": "down"}, status=503)
+        if request.method == "GET":
+            return web.json_response(self.body or {"message": "none"}, status=200 if self.body else 404)
+        body = await request.json()
+        sent = body["metadata"].get("resourceVersion")
+        if (request.method == "POST" and self.body) or (request.method == "PUT" and sent != str(self.version)):
+            return web.json_response({"message": "conflict", "reason": "AlreadyExists"}, status=409)
+        self.version += 1
+        body["metadata"]["resourceVersion"] = str(self.version)
+        self.body = body
+        return web.json_response(body)
+
+    @property
+    def holder(self) -> str:
+        return str(self.body["spec"]["holderIdentity"]) if self.body else ""
+
+
+def play(server: Any, scene: Any) -> None:
+    async def run() -> None:
+        client = await server.start()
+        lease = OneLease()
+        server.answers = [lease.answer]
+        async with asyncio.timeout(30):
+            await scene(client, lease)
+        await client.close()
+        await server.stop()
+
+    asyncio.run(run())
+
+
+def test_one_leads_and_releases(server: Any) -> None:
+    """The second waits while the first renews, and leads at once after the release."""
+
+    async def scene(client: Any, lease: OneLease) -> None:
+        one, two = LeaseElector(client, FAST, "one"), LeaseElector(client, FAST, "two")
+        await one.acquire()
+        holding = asyncio.create_task(one.hold())
+        waiting = asyncio.create_task(two.acquire())
+        await asyncio.sleep(1.5)
+        assert not waiting.done() and not holding.done() and lease.holder == "one"
+        holding.cancel()
+        await one.release()
+        await waiting
+        assert lease.holder == "two" and lease.body is not None and lease.body["spec"]["leaseTransitions"] >= 1
+
+    play(server, scene)
+
+
+def test_a_silent_leader_is_replaced(server: Any) -> None:
+    """Nobody compares wall clocks: silence is measured by who waits."""
+
+    async def scene(client: Any, lease: OneLease) -> None:
+        await LeaseElector(client, FAST, "dead").acquire()
+        await LeaseElector(client, FAST, "two").acquire()
+        assert lease.holder == "two"
+
+    play(server, scene)
+
+
+def test_a_leader_that_cannot_renew_stops(server: Any) -> None:
+    """It gives up before the lease may be taken by others."""
+
+    async def scene(client: Any, lease: OneLease) -> None:
+        one = LeaseElector(client, FAST, "one")
+        await one.acquire()
+        lease.down = True
+        await one.hold()
+
+    play(server, scene)
