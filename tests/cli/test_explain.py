@@ -1,0 +1,164 @@
+"""`sublet explain` asks a running program and prints the record it keeps, as text or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pytest
+
+from cli.main import main
+from model.decision import Decision, TermSum, Unit
+from model.reason import Reason
+from wire.codec import decision_to_wire
+from wire.v1 import agent_pb2, agent_pb2_grpc, link_pb2, scheduler_pb2, scheduler_pb2_grpc
+
+
+def decision(subject: str, name: str, unit: Unit, reason: Reason, **terms: int) -> Decision:
+    total = TermSum()
+    for term, value in terms.items():
+        total.add(term, value)
+    return Decision(subject, name, total.value, unit, reason, total.terms)
+
+
+BATCH_CPU = decision(
+    "node/n1", "kubernetes.io/batch-cpu", Unit.MILLI_CPU, Reason.COMPUTED, capacity=2000, margin=-800, online=-430
+)
+QUOTA = decision(
+    "cgroup/kubepods/besteffort",
+    "cpu.cfs_quota_us",
+    Unit.MICROSECONDS,
+    Reason.QUOTA_LOWERED,
+    ceiling=190000,
+    online=-60000,
+)
+WAITING = decision("gang/ml/train", "nodes", Unit.NODES, Reason.GANG_DOES_NOT_FIT)
+
+
+class FakeAgent(agent_pb2_grpc.AgentDiagnosticsServicer):
+    """An agent on node n1 with one offer and one limit; the kernel holds what `kernel_value` says."""
+
+    kernel_value = "130000"
+
+    def GetNode(self, request: Any, context: Any) -> Any:
+        return agent_pb2.NodeStatus(
+            node="n1",
+            agent_version="9.9",
+            observed_at_seconds=1.0,
+            capacity=link_pb2.Usage(cpu_millis=2000, memory_bytes=4 * 2**30),
+            usage=link_pb2.Usage(cpu_millis=900, memory_bytes=2**30),
+            ready_reason="Ready",
+            link_connected=True,
+            ticks=12,
+            brake_mechanism="counters",
+        )
+
+    def ExplainReclaimable(self, request: Any, context: Any) -> Any:
+        return agent_pb2.ExplainReclaimableResponse(decisions=[decision_to_wire(BATCH_CPU)])
+
+    def ExplainLimit(self, request: Any, context: Any) -> Any:
+        limit = agent_pb2.Limit(
+            decision=decision_to_wire(QUOTA),
+            path="/sys/fs/cgroup/cpu/kubepods/besteffort/cpu.cfs_quota_us",
+            kernel_value=self.kernel_value,
+            matches=self.kernel_value == "130000",
+        )
+        return agent_pb2.ExplainLimitResponse(limits=[limit] if request.knob in ("", QUOTA.name) else [])
+
+
+class FakeScheduler(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
+    """A scheduler where gang ml/train waits and everything else is unknown."""
+
+    def ExplainPod(self, request: Any, context: Any) -> Any:
+        if (request.namespace, request.name) != ("ml", "train-0"):
+            context.abort(grpc.StatusCode.NOT_FOUND, f"pod {request.namespace}/{request.name} is not known")
+        return scheduler_pb2.ExplainPodResponse(
+            gang="ml/train", queue_position=2, message="0/1 nodes fit", decision=decision_to_wire(WAITING)
+        )
+
+
+@pytest.fixture
+def agent() -> FakeAgent:
+    return FakeAgent()
+
+
+@pytest.fixture
+def address(agent: FakeAgent) -> Iterator[str]:
+    server = grpc.server(ThreadPoolExecutor(2))
+    agent_pb2_grpc.add_AgentDiagnosticsServicer_to_server(agent, server)
+    scheduler_pb2_grpc.add_SchedulerDiagnosticsServicer_to_server(FakeScheduler(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(None)
+
+
+def test_node_shows_usage_and_each_offer_with_its_terms(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every term with its sign, and the sum."""
+    assert main(["explain", "node", "--agent", address]) == 0
+    out = capsys.readouterr().out
+    for expected in ("node n1", "12 ticks", "link to the scheduler up", "+ capacity", "- margin", "= value", "770m"):
+        assert expected in out
+
+
+def test_node_of_another_name_is_refused(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An agent knows its own node alone; the line says which that is."""
+    assert main(["explain", "node", "n2", "--agent", address]) == 2
+    assert f"node n2: the agent at {address} runs on n1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"), [("130000", "the kernel holds 130000: as decided"), ("-1", "NOT as decided (130000)")]
+)
+def test_limit_compares_with_the_kernel(
+    agent: FakeAgent, address: str, capsys: pytest.CaptureFixture[str], held: str, expected: str
+) -> None:
+    """The terms, the path of the file, what it holds now, and whether that is what was decided."""
+    agent.kernel_value = held
+    assert main(["explain", "limit", "--agent", address]) == 0
+    out = capsys.readouterr().out
+    assert expected in out
+    assert "- online" in out and "cpu.cfs_quota_us" in out
+
+
+def test_a_limit_the_agent_does_not_keep_is_a_failure(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt control file is told, not answered with nothing."""
+    assert main(["explain", "limit", "cpu.sharse", "--agent", address]) == 2
+    assert "keeps no such limit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [["ml/train-0"], ["train-0", "-n", "ml"]])
+def test_pod_says_what_it_waits_for(address: str, capsys: pytest.CaptureFixture[str], name: list[str]) -> None:
+    """Its gang, its place in the queue and the scheduler's words; the namespace in either form."""
+    assert main(["explain", "pod", *name, "--scheduler", address]) == 0
+    out = capsys.readouterr().out
+    for expected in ("pod ml/train-0  waiting", "gang ml/train", "number 2", "0/1 nodes fit", "GangDoesNotFit"):
+        assert expected in out
+
+
+def test_a_pod_nobody_knows_is_a_failure(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the scheduler's own words."""
+    assert main(["explain", "pod", "nobody", "--scheduler", address]) == 2
+    assert "pod default/nobody is not known" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "expected"),
+    [
+        (["node", "--agent"], ("reclaimable", 0, "value"), 770),
+        (["limit", "--agent"], (0, "decision", "terms", 1, "name"), "online"),
+        (["pod", "ml/train-0", "--scheduler"], ("decision", "reason"), "GangDoesNotFit"),
+    ],
+)
+def test_json_is_the_same_record(
+    address: str, capsys: pytest.CaptureFixture[str], arguments: list[str], path: tuple[Any, ...], expected: object
+) -> None:
+    """For programs: valid JSON with the decision's own fields."""
+    assert main(["explain", *arguments, address, "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    for step in path:
+        found = found[step]
+    assert found == expected

@@ -1,0 +1,69 @@
+"""The command line: failures are one line on stderr with exit code 2, and both names are the same program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points, version
+from pathlib import Path
+
+import pytest
+
+from cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("case", "arguments", "expected"),
+    [
+        ("an unknown verb", ["exlpain"], "No such command"),
+        ("an unknown option", ["up", "--no-such"], "No such option"),
+        ("a missing argument", ["explain", "pod"], "Missing argument"),
+        ("a value out of range", ["demo", "--phase-seconds", "1"], "phase-seconds"),
+        ("nothing runs", ["explain", "node", "--dir", "{tmp}"], "no embedded cluster runs here"),
+        ("nobody answers", ["explain", "node", "--agent", "127.0.0.1:1"], "agent at 127.0.0.1:1: does not answer"),
+        ("no scheduler", ["explain", "pod", "x", "--scheduler", "127.0.0.1:1"], "scheduler at 127.0.0.1:1"),
+    ],
+)
+def test_a_failure_is_one_line_and_exit_code_2(
+    case: str, arguments: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No traceback, nothing on stdout."""
+    assert main([argument.format(tmp=tmp_path) for argument in arguments]) == 2
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    assert seen.err.startswith("error: ") and seen.err.count("\n") == 1
+    assert expected in seen.err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """The installed version, exit code 0."""
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"sublet {version('sublet')}\n"
+
+
+def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    """A person finds all of them at once."""
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(verb in out for verb in ("up", "demo", "agent", "scheduler", "explain"))
+
+
+def test_the_kubectl_plugin_is_the_same_program() -> None:
+    """`kubectl sublet …` finds kubectl-sublet."""
+    scripts = {entry.name: entry.value for entry in entry_points(group="console_scripts")}
+    assert scripts["sublet"] == scripts["kubectl-sublet"] == "cli.main:run"
+
+
+@pytest.mark.parametrize("program", ["agent", "scheduler"])
+def test_a_programs_own_arguments_pass_through(program: str) -> None:
+    """`--help` after the verb is the program's, with its own options."""
+    done = subprocess.run([sys.executable, "-m", "cli", program, "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "--kubeconfig" in done.stdout
+
+
+@pytest.mark.parametrize("heavy", ["numpy", "cryptography", "grpc", "kubernetes", "aiohttp"])
+def test_the_command_line_itself_loads_nothing_heavy(heavy: str) -> None:
+    """An agent's image has neither numpy nor cryptography, and `sublet --help` answers at once."""
+    code = f"import sys, cli.main; sys.exit({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

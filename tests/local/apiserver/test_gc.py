@@ -1,0 +1,153 @@
+"""Owners, finalizers, namespaces and old events."""
+
+import pytest
+
+from local.apiserver.recorder import expire_events, trim_events
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+def config_map(name, *owners, block=True, **meta):
+    references = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": n, "uid": uid, "blockOwnerDeletion": block}
+        for n, uid in owners
+    ]
+    return {"metadata": {"name": name, "ownerReferences": references} | meta}
+
+
+def owner(api, name="owner"):
+    return name, api.post(MAPS, config_map(name))["metadata"]["uid"]
+
+
+def exists(api, name):
+    return api.call("GET", f"{MAPS}/{name}")[0] == 200
+
+
+def delete(api, name, **options):
+    code, _ = api.call("DELETE", f"{MAPS}/{name}", options or None)
+    assert code == 200
+    api.settle()
+
+
+def test_dependents_follow_their_owner(api):
+    """Through every generation."""
+    first = owner(api)
+    second = ("child", api.post(MAPS, config_map("child", first))["metadata"]["uid"])
+    api.post(MAPS, config_map("grandchild", second))
+    delete(api, "owner")
+    assert not exists(api, "child") and not exists(api, "grandchild")
+
+
+def test_a_dependent_with_another_living_owner_stays(api):
+    """It only loses the reference."""
+    first, second = owner(api, "a"), owner(api, "b")
+    api.post(MAPS, config_map("child", first, second))
+    delete(api, "a")
+    references = api.get(f"{MAPS}/child")["metadata"]["ownerReferences"]
+    assert [found["name"] for found in references] == ["b"]
+
+
+def test_an_object_created_for_owners_that_are_gone_goes_too(api):
+    """But one whose owner is of a kind not served here stays: nobody here can know."""
+    api.post(MAPS, config_map("late", ("owner", "gone")))
+    foreign = config_map("foreign")
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "elsewhere"}
+    foreign["metadata"]["ownerReferences"] = [reference]
+    api.post(MAPS, foreign)
+    api.settle()
+    assert not exists(api, "late") and exists(api, "foreign")
+
+
+def test_orphans_stay_without_their_owner(api):
+    """propagationPolicy=Orphan."""
+    api.post(MAPS, config_map("child", owner(api)))
+    delete(api, "owner", propagationPolicy="Orphan")
+    assert not exists(api, "owner") and exists(api, "child")
+    assert "ownerReferences" not in api.get(f"{MAPS}/child")["metadata"]
+
+
+def test_foreground_deletion_waits_for_blocking_dependents(api):
+    """The owner goes last."""
+    api.post(MAPS, config_map("child", owner(api), finalizers=["example.com/hold"]))
+    delete(api, "owner", propagationPolicy="Foreground")
+    held = api.get(f"{MAPS}/owner")
+    assert held["metadata"]["finalizers"] == ["foregroundDeletion"]
+    api.patch(f"{MAPS}/child", {"metadata": {"finalizers": None}})
+    api.settle()
+    assert not exists(api, "owner")
+
+
+def test_a_namespace_goes_when_it_is_empty(api):
+    """Contents first; a pod that its node still runs holds the namespace."""
+    api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    api.post("/api/v1/namespaces/a/configmaps", {"metadata": {"name": "x"}})
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}
+    api.post("/api/v1/namespaces/a/pods", pod)
+    code, answer = api.call("DELETE", "/api/v1/namespaces/a")
+    assert (code, answer["status"]["phase"]) == (200, "Terminating")
+    api.settle()
+    assert api.get("/api/v1/namespaces/a/configmaps")["items"] == []
+    assert api.get("/api/v1/namespaces/a/pods/p")["metadata"]["deletionTimestamp"]
+    assert api.get("/api/v1/namespaces/a")["status"]["phase"] == "Terminating"
+    api.call("DELETE", "/api/v1/namespaces/a/pods/p", {"gracePeriodSeconds": 0})
+    api.settle()
+    assert api.call("GET", "/api/v1/namespaces/a")[0] == 404
+
+
+def test_an_empty_namespace_goes_at_once_and_may_come_back(api):
+    """Nothing of the old one is left in the new one."""
+    for _ in range(2):
+        api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+        api.call("DELETE", "/api/v1/namespaces/a")
+        api.settle()
+        assert api.call("GET", "/api/v1/namespaces/a")[0] == 404
+
+
+def test_a_custom_namespace_finalizer_is_removed_through_finalize(api):
+    """The finalize sub-resource is the only way to change spec.finalizers."""
+    namespace = {"metadata": {"name": "a"}, "spec": {"finalizers": ["example.com/mine"]}}
+    created = api.post("/api/v1/namespaces", namespace)
+    _, same = api.patch("/api/v1/namespaces/a", {"spec": {"finalizers": []}})
+    assert same["spec"] == created["spec"]
+    api.call("DELETE", "/api/v1/namespaces/a")
+    emptied = api.get("/api/v1/namespaces/a") | {"spec": {"finalizers": []}}
+    assert api.call("PUT", "/api/v1/namespaces/a/finalize", emptied)[0] == 200
+    assert api.call("GET", "/api/v1/namespaces/a")[0] == 404
+
+
+def event(name, last="2026-09-21T14:13:20Z"):
+    return {
+        "metadata": {"name": name},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "lastTimestamp": last,
+    }
+
+
+def test_events_are_forgotten_an_hour_after_they_were_last_seen(api):
+    """An event that keeps happening stays."""
+    api.post(EVENTS, event("old"))
+    api.clock.advance(3601)
+    api.post(EVENTS, event("new", "2026-09-21T15:13:21Z"))
+    assert expire_events(api.resources) == 1
+    assert [found["metadata"]["name"] for found in api.get(EVENTS)["items"]] == ["new"]
+
+
+def test_sweeping_happens_by_itself(api):
+    """The controllers call the clean-up once its time has come."""
+    api.post(EVENTS, event("old"))
+    api.controllers.sweep()
+    assert len(api.get(EVENTS)["items"]) == 1
+    api.clock.advance(3700)
+    api.controllers.sweep()
+    assert api.get(EVENTS)["items"] == []
+
+
+@pytest.mark.parametrize(("count", "left"), [(5, 5), (6, 6), (9, 4)])
+def test_a_namespace_holds_only_so_many_events(api, count, left):
+    """The oldest go first, in batches."""
+    for number in range(count):
+        api.post(EVENTS, event(f"e{9 - number}"))
+    trim_events(api.resources, cap=4, slack=2)
+    names = [found["metadata"]["name"] for found in api.get(EVENTS)["items"]]
+    assert names == sorted(f"e{9 - number}" for number in range(count))[:left]

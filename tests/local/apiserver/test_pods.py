@@ -1,0 +1,295 @@
+"""Binding, eviction, deletion and logs of pods."""
+
+import asyncio
+import json
+
+import pytest
+
+from local.apiserver.messages import Request, Response
+from local.apiserver.pods import read_log
+from local.apiserver.status import StatusError
+
+PODS = "/api/v1/namespaces/default/pods"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def pod(name="p", meta=None, **spec):
+    containers = [{"name": "c", "image": "busybox"}]
+    return {"metadata": {"name": name} | (meta or {}), "spec": {"containers": containers} | spec}
+
+
+def binding(node="n1", name="p", **meta):
+    target = {"kind": "Node", "name": node}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name} | meta, "target": target}
+
+
+def eviction(name="p", **options):
+    found = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "default"}}
+    return found | ({"deleteOptions": options} if options else {})
+
+
+def budget(name="b", **spec):
+    return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": "web"}}} | spec}
+
+
+@pytest.fixture
+def web(api):
+    """Two ready pods of one application on a node."""
+    for name in ("w1", "w2"):
+        api.post(PODS, pod(name, {"labels": {"app": "web"}}, nodeName="n1"))
+        api.set_pod_status(name, READY)
+    return api
+
+
+def conditions(obj):
+    return {found["type"]: found["status"] for found in obj["status"].get("conditions", [])}
+
+
+# -- binding ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", [f"{PODS}/p/binding", "/api/v1/namespaces/default/bindings"])
+def test_binding_assigns_a_node_once(api, url):
+    """The second binding is a conflict, to whatever node."""
+    api.post(PODS, pod())
+    assert api.post(url, binding(annotations={"a": "b"}))["status"] == "Success"
+    bound = api.get(f"{PODS}/p")
+    assert (bound["spec"]["nodeName"], conditions(bound)) == ("n1", {"PodScheduled": "True"})
+    assert bound["metadata"]["annotations"] == {"a": "b"}
+    code, status = api.call("POST", url, binding("n2"))
+    assert (code, status["reason"]) == (409, "Conflict")
+    assert 'already assigned to node "n1"' in status["message"]
+
+
+def test_binding_another_pod_of_the_same_name_is_a_conflict(api):
+    """A scheduler that decided about a pod that was replaced must not place the new one."""
+    api.post(PODS, pod())
+    assert api.call("POST", f"{PODS}/p/binding", binding(uid="someone-else"))[0] == 409
+    assert "nodeName" not in api.get(f"{PODS}/p")["spec"]
+
+
+def test_a_gated_pod_is_not_bound(api):
+    """Nor is one that does not exist."""
+    api.post(PODS, pod(schedulingGates=[{"name": "example.com/wait"}]))
+    assert api.call("POST", f"{PODS}/p/binding", binding())[0] == 409
+    assert api.call("POST", f"{PODS}/other/binding", binding())[0] == 404
+
+
+def test_a_dry_run_binds_nothing(api):
+    """dryRun=All answers as if, and changes nothing."""
+    before = api.post(PODS, pod())
+    assert api.call("POST", f"{PODS}/p/binding?dryRun=All", binding())[0] == 201
+    assert api.get(f"{PODS}/p") == before
+
+
+def test_of_many_racing_bindings_exactly_one_wins(api):
+    """A hundred schedulers, one winner."""
+    api.post(PODS, pod())
+
+    async def race():
+        async def bind(number):
+            body = json.dumps(binding(f"n{number}")).encode()
+            return (await api.core.handle(Request("POST", f"{PODS}/p/binding", body=body))).status
+
+        return await asyncio.gather(*(bind(number) for number in range(100)))
+
+    codes = asyncio.run(race())
+    assert (codes.count(201), codes.count(409)) == (1, 99)
+
+
+# -- eviction --------------------------------------------------------------------------------------------------
+
+
+def test_eviction_respects_the_budget(web):
+    """429 with the cause clients look for; the pod stays untouched."""
+    web.post(BUDGETS, budget(minAvailable=2))
+    code, status = web.call("POST", f"{PODS}/w1/eviction", eviction("w1"))
+    assert (code, status["reason"]) == (429, "TooManyRequests")
+    assert status["details"]["causes"][0]["reason"] == "DisruptionBudget"
+    assert "deletionTimestamp" not in web.get(f"{PODS}/w1")["metadata"]
+
+
+def test_a_budget_is_spent_one_pod_at_a_time(web):
+    """The second eviction meets the budget that the first has used up."""
+    web.post(BUDGETS, budget(minAvailable=1))
+    assert web.call("POST", f"{PODS}/w1/eviction", eviction("w1"))[0] == 201
+    assert web.call("POST", f"{PODS}/w2/eviction", eviction("w2"))[0] == 429
+
+
+def test_an_evicted_pod_says_why_and_keeps_its_grace(web):
+    """Condition DisruptionTarget; the grace period comes from the options."""
+    web.call("POST", f"{PODS}/w1/eviction", eviction("w1", gracePeriodSeconds=7))
+    found = web.get(f"{PODS}/w1")
+    assert conditions(found)["DisruptionTarget"] == "True"
+    assert found["metadata"]["deletionGracePeriodSeconds"] == 7
+
+
+def test_pods_that_do_not_serve_need_no_budget(web):
+    """A pending or finished pod goes at once, however tight the budget."""
+    web.post(BUDGETS, budget(minAvailable="100%"))
+    web.post(PODS, pod("new", {"labels": {"app": "web"}}))
+    assert web.call("POST", f"{PODS}/new/eviction", eviction("new"))[0] == 201
+    web.set_pod_status("w1", {"phase": "Succeeded"})
+    assert web.call("POST", f"{PODS}/w1/eviction", eviction("w1"))[0] == 201
+
+
+def test_eviction_of_another_uid_is_a_conflict(web):
+    """Preconditions hold for evictions too."""
+    code, _ = web.call("POST", f"{PODS}/w1/eviction", eviction("w1", preconditions={"uid": "x"}))
+    assert code == 409
+    assert "deletionTimestamp" not in web.get(f"{PODS}/w1")["metadata"]
+
+
+BUDGET_CASES = {
+    "number": ({"minAvailable": 1}, 1, 1),
+    "percentage rounds up": ({"minAvailable": "51%"}, 2, 0),
+    "max unavailable": ({"maxUnavailable": 1}, 1, 1),
+    "max unavailable percentage": ({"maxUnavailable": "50%"}, 1, 1),
+    "none": ({"maxUnavailable": 0}, 2, 0),
+}
+
+
+@pytest.mark.parametrize(("spec", "desired", "allowed"), BUDGET_CASES.values(), ids=BUDGET_CASES)
+def test_the_status_of_a_budget_follows_its_pods(web, spec, desired, allowed):
+    """expectedPods, currentHealthy, desiredHealthy and disruptionsAllowed."""
+    web.post(BUDGETS, budget(**spec))
+    web.settle()
+    status = web.get(f"{BUDGETS}/b")["status"]
+    numbers = [status[key] for key in ("expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed")]
+    assert numbers == [2, 2, desired, allowed]
+    web.set_pod_status("w1", {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]})
+    web.settle()
+    assert web.get(f"{BUDGETS}/b")["status"]["currentHealthy"] == 1
+
+
+def test_a_settled_budget_is_not_written_again(web):
+    """Controllers that see their own writes come to rest."""
+    web.post(BUDGETS, budget(minAvailable=1))
+    web.settle()
+    before = web.get(f"{BUDGETS}/b")["metadata"]["resourceVersion"]
+    web.settle()
+    assert web.get(f"{BUDGETS}/b")["metadata"]["resourceVersion"] == before
+
+
+# -- deletion --------------------------------------------------------------------------------------------------
+
+
+def delete(api, **options):
+    return api.call("DELETE", f"{PODS}/p", options or None)
+
+
+def test_an_unscheduled_or_finished_pod_goes_at_once(api):
+    """There is no node to wait for."""
+    api.post(PODS, pod())
+    assert delete(api)[0] == 200
+    assert api.call("GET", f"{PODS}/p")[0] == 404
+    api.post(PODS, pod(nodeName="n1"))
+    api.set_pod_status("p", {"phase": "Failed"})
+    delete(api)
+    assert api.call("GET", f"{PODS}/p")[0] == 404
+
+
+def test_a_scheduled_pod_waits_for_its_node(api):
+    """It is marked, with its own grace period; only grace 0 removes it."""
+    api.post(PODS, pod(nodeName="n1", terminationGracePeriodSeconds=20))
+    _, marked = delete(api)
+    assert marked["metadata"]["deletionGracePeriodSeconds"] == 20
+    assert api.get(f"{PODS}/p")["metadata"]["deletionTimestamp"] == "2026-09-21T14:13:40Z"
+    delete(api, gracePeriodSeconds=0)
+    assert api.call("GET", f"{PODS}/p")[0] == 404
+
+
+@pytest.mark.parametrize(("first", "second", "left"), [(20, 5, 5), (5, 20, 5)])
+def test_grace_may_become_shorter_never_longer(api, first, second, left):
+    """A second delete can only hurry."""
+    api.post(PODS, pod(nodeName="n1"))
+    delete(api, gracePeriodSeconds=first)
+    delete(api, gracePeriodSeconds=second)
+    assert api.get(f"{PODS}/p")["metadata"]["deletionGracePeriodSeconds"] == left
+
+
+def test_a_finalizer_holds_a_pod_that_its_node_has_let_go(api):
+    """It goes when the last finalizer does, and no new one may come."""
+    api.post(PODS, pod(meta={"finalizers": ["example.com/a"]}, nodeName="n1"))
+    delete(api, gracePeriodSeconds=0)
+    code, _ = api.patch(f"{PODS}/p", {"metadata": {"finalizers": ["example.com/a", "example.com/b"]}})
+    assert code == 422
+    api.patch(f"{PODS}/p", {"metadata": {"finalizers": None}})
+    assert api.call("GET", f"{PODS}/p")[0] == 404
+
+
+def test_delete_preconditions(api):
+    """Another uid or resourceVersion is a conflict."""
+    api.post(PODS, pod())
+    assert delete(api, preconditions={"uid": "x"})[0] == 409
+    assert delete(api, preconditions={"resourceVersion": "1"})[0] == 409
+    assert api.get(f"{PODS}/p")
+
+
+def test_deleting_is_seen_by_a_watch(api):
+    """The final event carries the last state and a new resourceVersion."""
+    created = api.post(PODS, pod())
+    since = created["metadata"]["resourceVersion"]
+    delete(api)
+    (event,) = api.watch(f"{PODS}?watch=1&resourceVersion={since}")
+    assert (event["type"], event["object"]["metadata"]["name"]) == ("DELETED", "p")
+    assert int(event["object"]["metadata"]["resourceVersion"]) > int(since)
+
+
+# -- status and logs -------------------------------------------------------------------------------------------
+
+
+def test_status_and_specification_are_written_apart(api):
+    """The main resource ignores status; the status resource ignores everything but labels and annotations."""
+    api.post(PODS, pod(nodeName="n1"))
+    _, same = api.patch(f"{PODS}/p", {"status": {"phase": "Running"}})
+    assert same["status"]["phase"] == "Pending"
+    body = {"status": {"phase": "Running"}, "spec": {"nodeName": "n2"}, "metadata": {"labels": {"a": "b"}}}
+    _, changed = api.patch(f"{PODS}/p/status", body)
+    assert (changed["status"]["phase"], changed["spec"]["nodeName"]) == ("Running", "n1")
+    assert changed["metadata"]["labels"] == {"a": "b"}
+
+
+class FakeLogs:
+    """A node's log server that remembers what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def open(self, port, path, query):
+        self.asked.append((port, path, dict(query)))
+        return Response(200, b"line\n", "text/plain")
+
+
+def test_a_log_is_read_from_the_pods_node(api):
+    """The only container is the default; everything else of the query is passed on."""
+    logs = FakeLogs()
+    status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": 1234}}}
+    api.post("/api/v1/nodes", {"metadata": {"name": "n1"}, "status": status})
+    api.post(PODS, pod(nodeName="n1"))
+    query = {"follow": "true", "tailLines": "3"}
+    answer = asyncio.run(read_log(api.resources, logs, "default", "p", query))
+    assert answer.body == b"line\n"
+    assert logs.asked == [(1234, "/containerLogs/default/p/c", query)]
+
+
+LOG_REFUSALS = {
+    "no node yet": (pod(), {}, 400),
+    "node serves no logs": (pod(nodeName="n1"), {}, 501),
+    "no such container": (pod(nodeName="n1"), {"container": "x"}, 400),
+    "which container": (
+        pod(nodeName="n1", containers=[{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]),
+        {},
+        400,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "query", "code"), LOG_REFUSALS.values(), ids=LOG_REFUSALS)
+def test_a_log_that_cannot_be_read_is_refused(api, body, query, code):
+    """Each with a status that says why."""
+    api.post(PODS, body)
+    with pytest.raises(StatusError) as refused:
+        asyncio.run(read_log(api.resources, FakeLogs(), "default", "p", query))
+    assert refused.value.code == code

@@ -1,0 +1,112 @@
+"""Protobuf bodies, as kubectl's generators send them."""
+
+import pytest
+
+from local.apiserver.proto import MAGIC, decode_protobuf
+from local.apiserver.status import StatusError
+
+
+def varint(value):
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def block(number, data):
+    data = data.encode() if isinstance(data, str) else data
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value & (1 << 64) - 1)
+
+
+def body(api_version, kind, raw):
+    return MAGIC + block(1, block(1, api_version) + block(2, kind)) + block(2, raw)
+
+
+CASES = {
+    "namespace": (
+        body("v1", "Namespace", block(1, block(1, "a") + block(11, block(1, "k") + block(2, "v")))),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": {"k": "v"}}},
+    ),
+    "config map": (
+        body(
+            "v1",
+            "ConfigMap",
+            block(1, block(1, "a"))
+            + block(2, block(1, "k") + block(2, "v"))
+            + block(3, block(1, "b") + block(2, b"\0\1")),
+        ),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "a"},
+            "data": {"k": "v"},
+            "binaryData": {"b": "AAE="},
+        },
+    ),
+    "priority class": (
+        body(
+            "scheduling.k8s.io/v1",
+            "PriorityClass",
+            block(1, block(1, "a")) + number(2, -5) + number(3, 1) + block(5, "Never"),
+        ),
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "a"},
+            "value": -5,
+            "globalDefault": True,
+            "preemptionPolicy": "Never",
+        },
+    ),
+    "delete options": (
+        body("v1", "DeleteOptions", number(1, 0) + block(2, block(1, "uid")) + block(4, "Orphan")),
+        {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": "uid"},
+            "propagationPolicy": "Orphan",
+        },
+    ),
+    "unknown fields are skipped": (
+        body("v1", "Namespace", block(1, block(1, "a") + number(99, 7)) + varint(50 << 3 | 1) + b"12345678"),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "expected"), CASES.values(), ids=CASES)
+def test_bodies_are_read_into_json_form(raw, expected):
+    """Texts, numbers with their sign, maps, bytes and nested messages."""
+    assert decode_protobuf(raw) == expected
+
+
+REFUSED = {
+    "another kind": (body("v1", "Pod", b""), 415),
+    "no magic": (b"abcd", 400),
+    "cut short": (body("v1", "Namespace", block(1, block(1, "a")))[:-2], 400),
+    "endless number": (MAGIC + b"\x08" + b"\xff" * 12, 400),
+    "not text": (body("v1", "Namespace", block(1, block(1, b"\xff"))), 400),
+    "a number where a message belongs": (body("v1", "Namespace", number(1, 5)), 400),
+    "empty": (MAGIC, 415),
+}
+
+
+@pytest.mark.parametrize(("raw", "code"), REFUSED.values(), ids=REFUSED)
+def test_bodies_that_cannot_be_read_are_refused(raw, code):
+    """415 for an unknown kind, 400 for a broken body."""
+    with pytest.raises(StatusError) as refused:
+        decode_protobuf(raw)
+    assert refused.value.code == code
+
+
+def test_a_namespace_is_created_from_protobuf(api):
+    """The core takes such a body where it takes JSON."""
+    raw = body("v1", "Namespace", block(1, block(1, "proto")))
+    code, created = api.call("POST", "/api/v1/namespaces", raw, content_type="application/vnd.kubernetes.protobuf")
+    assert (code, created["metadata"]["name"]) == (201, "proto")

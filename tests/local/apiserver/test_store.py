@@ -1,0 +1,167 @@
+"""The store: revisions, event logs, watches and their limits."""
+
+import asyncio
+
+import pytest
+
+from local.apiserver.registry import CONFIG_MAPS, PODS
+from local.apiserver.selectors import EVERYTHING, Filter, parse_fields, parse_labels
+from local.apiserver.status import StatusError
+from local.apiserver.store import Change, Store
+
+
+def pod(name="a", namespace="default", node="", labels=None, uid=None):
+    meta = {"name": name, "namespace": namespace, "uid": uid or f"{namespace}/{name}", "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"nodeName": node}}
+
+
+@pytest.fixture
+def store(clock):
+    return Store(clock, ring_events=4)
+
+
+def seen(watcher, wanted):
+    return [(event.seen_by(wanted), event.record.name) for event in watcher.take()]
+
+
+def test_revisions_start_at_the_clock_and_grow_by_one(store, clock):
+    """A later server never reuses the revisions of an earlier one."""
+    first = store.revision
+    store.put(PODS, pod("a"))
+    store.put(CONFIG_MAPS, pod("b"))
+    assert store.revision == first + 2
+    clock.advance(3600)
+    assert Store(clock).revision > store.revision
+
+
+def test_a_list_is_in_order_and_goes_on_after_a_key(store):
+    """Lists are sorted by namespace and name, whatever the order of writing."""
+    for namespace, name in (("b", "x"), ("a", "z"), ("a", "y"), ("c", "a")):
+        store.put(PODS, pod(name, namespace))
+    assert [r.key for r in store.select("pods", EVERYTHING)] == [("a", "y"), ("a", "z"), ("b", "x"), ("c", "a")]
+    assert [r.key for r in store.select("pods", Filter("a"))] == [("a", "y"), ("a", "z")]
+    assert [r.key for r in store.select("pods", EVERYTHING, ("a", "z"))] == [("b", "x"), ("c", "a")]
+    assert [r.key for r in store.select("pods", Filter("a"), ("a", "y"))] == [("a", "z")]
+
+
+def test_a_watch_replays_what_happened_since_its_revision(store):
+    """Events after the revision come once each, in order, and those before it do not come."""
+    store.put(PODS, pod("a"))
+    since = store.revision
+    store.put(PODS, pod("b"))
+    store.remove(PODS, pod("a"))
+    watcher = store.watch("pods", EVERYTHING, since)
+    store.put(PODS, pod("b", labels={"x": "y"}))
+    assert seen(watcher, EVERYTHING) == [(Change.ADDED, "b"), (Change.DELETED, "a"), (Change.MODIFIED, "b")]
+
+
+def test_a_revision_the_log_has_dropped_is_expired(store):
+    """What cannot be replayed completely is refused with 410, never silently skipped."""
+    since = store.revision
+    for _ in range(5):
+        store.put(PODS, pod("a"))
+    with pytest.raises(StatusError) as refused:
+        store.watch("pods", EVERYTHING, since)
+    assert (refused.value.code, refused.value.reason) == (410, "Expired")
+    assert len(store.watch("pods", EVERYTHING, since + 1).take()) == 4
+
+
+def test_the_log_is_bounded_in_bytes_too(clock):
+    """Large objects shorten the history instead of filling the memory."""
+    store = Store(clock, ring_events=1000, ring_bytes=2000)
+    since = store.revision
+    for _ in range(20):
+        store.put(PODS, pod("a", labels={"x": "y" * 300}))
+    with pytest.raises(StatusError):
+        store.watch("pods", EVERYTHING, since)
+    assert len(store.watch("pods", EVERYTHING, store.revision - 2).take()) == 2
+
+
+def test_a_revision_from_before_the_start_is_expired(store):
+    """A client that outlived a restart starts over."""
+    with pytest.raises(StatusError) as refused:
+        store.watch("pods", EVERYTHING, store.revision - 1)
+    assert refused.value.code == 410
+
+
+def test_a_revision_from_the_future_is_a_timeout(store):
+    """The client is told to try again, with the cause clients look for."""
+    with pytest.raises(StatusError) as refused:
+        store.watch("pods", EVERYTHING, store.revision + 1)
+    assert refused.value.code == 504
+    assert refused.value.details["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+def test_entering_and_leaving_a_selector_is_adding_and_deleting(store):
+    """A watch with a selector sees its own part of the world as if it were all of it."""
+    wanted = Filter(labels=parse_labels("team=x"))
+    watcher = store.watch("pods", wanted, None)
+    for labels in ({"team": "y"}, {"team": "x"}, {"team": "x", "more": "z"}, {}, {"team": "x"}):
+        store.put(PODS, pod("a", labels=labels))
+    store.remove(PODS, pod("a"))
+    changes = [change for change, _ in seen(watcher, wanted)]
+    assert changes == [Change.ADDED, Change.MODIFIED, Change.DELETED, Change.ADDED, Change.DELETED]
+
+
+def test_a_watch_pinned_to_a_node_sees_pods_come_and_go(store):
+    """The index of watches by node loses neither the binding of a pod nor its removal."""
+    wanted = Filter(fields=parse_fields("spec.nodeName=n1", PODS))
+    watcher = store.watch("pods", wanted, None)
+    other = store.watch("pods", Filter(fields=parse_fields("spec.nodeName=n2", PODS)), None)
+    store.put(PODS, pod("a"))
+    store.put(PODS, pod("a", node="n1"))
+    store.remove(PODS, pod("a", node="n1"))
+    assert [change for change, _ in seen(watcher, wanted)] == [Change.ADDED, Change.DELETED]
+    assert other.take() == []
+
+
+def test_a_slow_watcher_is_cut_and_the_others_are_not(store):
+    """One reader that does not read costs nobody else an event."""
+    slow = store.watch("pods", EVERYTHING, None, limit=3)
+    quick = store.watch("pods", EVERYTHING, None, limit=3)
+    received = 0
+    for number in range(6):
+        store.put(PODS, pod(f"p{number}"))
+        received += len(quick.take())
+    assert slow.cut and slow.take() == []
+    assert not quick.cut and received == 6
+
+
+def test_a_closed_watcher_receives_nothing_more(store):
+    """Closing a watch frees what the store keeps for it."""
+    watcher = store.watch("pods", EVERYTHING, None)
+    watcher.close()
+    store.put(PODS, pod("a"))
+    assert watcher.take() == []
+
+
+def test_waiting_ends_with_the_first_event(store):
+    """A waiting reader wakes up for an event."""
+
+    async def read():
+        watcher = store.watch("pods", EVERYTHING, None)
+        asyncio.get_running_loop().call_soon(lambda: store.put(PODS, pod("a")))
+        return await watcher.wait(5)
+
+    assert [event.record.name for event in asyncio.run(read())] == ["a"]
+
+
+def test_children_are_found_by_their_owner(store):
+    """The owner index follows creation, change of owner and removal."""
+    child = pod("child")
+    child["metadata"]["ownerReferences"] = [{"uid": "o1"}]
+    store.put(PODS, child)
+    assert store.children("o1") == [("pods", "default", "child")]
+    child["metadata"]["ownerReferences"] = [{"uid": "o2"}]
+    store.put(PODS, child)
+    assert (store.children("o1"), store.children("o2")) == ([], [("pods", "default", "child")])
+    store.remove(PODS, child)
+    assert store.children("o2") == []
+
+
+def test_what_is_stored_is_not_what_the_caller_holds(store):
+    """Changing an object after storing it changes nothing stored."""
+    mine = pod("a", labels={"x": "1"})
+    store.put(PODS, mine)
+    mine["metadata"]["labels"]["x"] = "2"
+    assert b'"x":"1"' in store.get("pods", "default", "a").body

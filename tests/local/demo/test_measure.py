@@ -1,0 +1,97 @@
+"""Readings of the machine: CPU time, the moment best effort was cut, processes that cannot be confused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from local.demo.measure import (
+    CpuTime,
+    Cut,
+    ProcessMark,
+    QuotaSample,
+    QuotaTrace,
+    describe_machine,
+    first_cut,
+    mark_process,
+    parse_cpu_time,
+    still_alive,
+)
+from tests.local.dummies import until
+
+
+def test_cpu_time_leaves_out_idle_iowait_steal_and_guest() -> None:
+    """Guest time is part of user time already; stolen time was never ours."""
+    assert parse_cpu_time("cpu  10 1 5 80 3 1 1 99 7 0\ncpu0 1 1 1 1\n") == CpuTime(18, 101)
+
+
+@pytest.mark.parametrize(
+    ("case", "later", "expected"),
+    [("half", CpuTime(60, 200), 50.0), ("idle", CpuTime(10, 200), 0.0), ("no time passed", CpuTime(10, 100), 0.0)],
+)
+def test_utilisation(case: str, later: CpuTime, expected: float) -> None:
+    """Busy ticks of all ticks between two readings."""
+    assert CpuTime(10, 100).utilisation_pct(later) == expected
+
+
+def samples(*pairs: tuple[float, int]) -> list[QuotaSample]:
+    return [QuotaSample(at, quota) for at, quota in pairs]
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "expected"),
+    [
+        ("cut at once", samples((1, 100), (10.5, 40)), Cut(0.5, 100, 40, 40)),
+        ("raised first", samples((1, 100), (10.5, 120), (11, 90), (12, 30)), Cut(1.0, 100, 90, 30)),
+        ("from no limit", samples((1, -1), (10.25, 500)), Cut(0.25, -1, 500, 500)),
+        ("lifted is no cut", samples((1, 100), (11, -1)), None),
+        ("cut before the surge only", samples((1, 100), (9, 50)), None),
+        ("nothing before the surge", samples((11, 100), (12, 50)), None),
+        ("nothing at all", [], None),
+    ],
+)
+def test_first_cut(case: str, changes: list[QuotaSample], expected: Cut | None) -> None:
+    """The first value after the surge, at 10, that is below the one at the surge; -1 is above all."""
+    assert first_cut(changes, 10.0) == expected
+
+
+def test_the_quota_trace_keeps_changes_only(tmp_path: Path) -> None:
+    """A value that stays is one sample."""
+    path = tmp_path / "quota"
+    path.write_text("100000\n")
+    trace = QuotaTrace(path, interval_seconds=0.001)
+    trace.start()
+    assert until(lambda: len(trace.samples) == 1)
+    path.write_text("050000\n")
+    assert until(lambda: trace.samples[-1].quota_us == 50000)
+    values = [sample.quota_us for sample in trace.stop()]
+    assert values[0] == 100000 and values[-1] == 50000 and len(values) == len(set(values))
+
+
+def test_the_quota_trace_of_a_missing_file_is_empty(tmp_path: Path) -> None:
+    """A cgroup that does not exist gives no samples; stopping before starting is fine."""
+    trace = QuotaTrace(tmp_path / "none")
+    trace.start()
+    assert trace.stop() == []
+    assert QuotaTrace(tmp_path / "none").stop() == []
+
+
+def test_a_process_that_ended_is_not_alive_and_another_with_its_id_is_not_it() -> None:
+    """Identity is id and start time."""
+    process = subprocess.Popen(["/bin/sleep", "60"])
+    mark = mark_process(process.pid)
+    assert mark is not None
+    assert still_alive([mark, ProcessMark(os.getpid(), "0")]) == [process.pid]
+    process.kill()
+    process.wait()
+    assert still_alive([mark]) == []
+
+
+def test_the_machine_is_described_on_one_line() -> None:
+    """CPUs, memory, kernel, cgroup version, Python."""
+    text = describe_machine()
+    assert "\n" not in text
+    assert all(word in text for word in ("CPUs", "GiB", "Linux", "cgroup v", "Python"))

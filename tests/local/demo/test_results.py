@@ -1,0 +1,91 @@
+"""The words of the demonstration follow from its numbers, also where they are not in our favour."""
+
+from __future__ import annotations
+
+import pytest
+
+from local.demo.load import LoadResult, Request
+from local.demo.measure import Cut
+from local.demo.results import (
+    ALONE,
+    SUBLET,
+    TODAY,
+    Checks,
+    Latency,
+    PhaseResult,
+    cut_told,
+    latencies,
+    offered_lines,
+    table,
+    verdict,
+)
+
+
+def phase(name: str, surge_p99: float | None = 20.0, cpu_pct: float = 40.0, batch: float | None = None) -> PhaseResult:
+    whole = Latency(5.0, 18.0, 1000, 0)
+    return PhaseResult(name, cpu_pct, whole, Latency(6.0, surge_p99, 500, 0), "SCHED_FIFO", batch, None)
+
+
+def test_latency_is_split_at_the_surge_and_counts_the_unanswered() -> None:
+    """By the moment a request was due, not when it was answered."""
+    requests = [Request(1.0, 0.010), Request(7.9, 0.030), Request(8.0, 0.100), Request(9.0, None)]
+    whole, surge = latencies(LoadResult("normal", requests), 8.0)
+    assert whole == Latency(30.0, 100.0, 4, 1)
+    assert surge == Latency(100.0, 100.0, 2, 1)
+
+
+def test_the_table_has_a_row_a_phase_and_a_dash_where_nothing_was_measured() -> None:
+    """The service alone has no batch work and no cut."""
+    header, alone, today = table([phase(ALONE), phase(TODAY, batch=9.1)])
+    assert len(header) == len(alone) == len(today)
+    assert alone[5:] == ["-", "-", "-"]
+    assert today[5] == "9.1"
+
+
+@pytest.mark.parametrize(
+    ("case", "today", "sublet", "expected"),
+    [
+        ("better", 200.0, 25.0, "8.0 times shorter"),
+        ("worse", 25.0, 200.0, "NOT better"),
+        ("equal", 25.0, 25.0, "NOT better"),
+        ("nothing answered", 25.0, None, "could not be compared"),
+    ],
+)
+def test_the_verdict_says_what_was_measured(case: str, today: float, sublet: float | None, expected: str) -> None:
+    """Better only where the numbers say so."""
+    phases = [phase(ALONE), phase(TODAY, today, batch=9.0), phase(SUBLET, sublet, batch=5.0)]
+    assert expected in verdict(phases)
+
+
+def test_the_verdict_of_an_unfinished_demonstration_compares_nothing() -> None:
+    """Phases that are missing are not made up."""
+    assert "nothing to compare" in verdict([phase(ALONE)])
+
+
+def test_the_offer_is_shown_second_by_second() -> None:
+    """A dash where the node offered no batch-cpu."""
+    measured = PhaseResult(SUBLET, 1.0, Latency(1, 1, 1, 0), Latency(1, 1, 1, 0), "normal", offered=(None, 0, 500))
+    (line,) = offered_lines([measured])
+    assert line.endswith(" - 0 500")
+
+
+@pytest.mark.parametrize(
+    ("case", "cut", "expected"),
+    [
+        ("cut", Cut(0.141, 121286, 104044, 40000), "141 ms after the surge, from 121286 to 104044 us"),
+        ("from no limit", Cut(0.141, -1, 104044, 40000), "from no limit to"),
+        ("none", None, "never fell"),
+    ],
+)
+def test_the_cut_in_words(case: str, cut: Cut | None, expected: str) -> None:
+    """When, from what, to what."""
+    measured = PhaseResult(SUBLET, 1.0, Latency(1, 1, 1, 0), Latency(1, 1, 1, 0), "normal", cut=cut)
+    assert expected in cut_told([measured])
+
+
+@pytest.mark.parametrize("missing", ["gang_whole", "be_cut", "nothing_left"])
+def test_one_failed_check_fails_the_demonstration(missing: str) -> None:
+    """All three must be true."""
+    seen = {name: name != missing for name in ("gang_whole", "be_cut", "nothing_left")}
+    checks = Checks(seen["gang_whole"], "", seen["be_cut"], "", seen["nothing_left"], "")
+    assert not checks.passed

@@ -1,0 +1,198 @@
+"""Builders, fakes of the room's two ports, and throw-away cgroup prefixes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from local.node.cgroups import Cgroups, UnsuitableKernel, discover
+from local.node.images import Missing, Refused
+from local.node.podobject import NodeObject, PodContainer, PodObject
+from local.node.ports import Exit, Services
+from model.fault import KubernetesFault
+
+Build = Callable[..., PodObject]
+_serial = itertools.count()
+
+
+def build_pod(
+    *, containers: list[dict[str, Any]] | None = None, status: dict[str, Any] | None = None, **spec: Any
+) -> PodObject:
+    """A valid pod with one busybox container; `metadata` and any spec field may be given."""
+    metadata = {"name": "web", "namespace": "shop", "uid": "u-1", **spec.pop("metadata", {})}
+    defaults = [{"name": "main", "image": "busybox", "command": ["sleep", "1000"]}]
+    body = [{**defaults[0], **each} for each in containers] if containers else defaults
+    spec = {"nodeName": "n1", "restartPolicy": "Always", **spec}
+    return msgspec.convert(
+        {"metadata": metadata, "spec": {**spec, "containers": body}, "status": status or {}}, PodObject
+    )
+
+
+@pytest.fixture
+def pod() -> Build:
+    return build_pod
+
+
+class FakeApi:
+    """Keeps what it was told; `away` makes every call fail as an unreachable server does."""
+
+    def __init__(self) -> None:
+        self.statuses: list[dict[str, Any]] = []
+        self.deleted: list[str] = []
+        self.events: list[tuple[str, str]] = []
+        self.away = False
+        self.refusal = 0
+        self.allocatable: dict[str, str] = {"cpu": "2", "memory": "4Gi", "pods": "110"}
+
+    async def patch_pod_status(self, pod: PodObject, status: dict[str, Any]) -> None:
+        self._answer()
+        self.statuses.append(status)
+
+    async def delete_pod(self, pod: PodObject) -> None:
+        self._answer()
+        self.deleted.append(pod.uid)
+
+    async def read_node(self) -> NodeObject:
+        self._answer()
+        return msgspec.convert({"status": {"allocatable": self.allocatable}}, NodeObject)
+
+    def record(self, pod: PodObject, reason: str, message: str, *, warning: bool = False) -> None:
+        self.events.append((reason, message))
+
+    def _answer(self) -> None:
+        if self.away or self.refusal:
+            raise KubernetesFault("fake", "away", status=self.refusal)
+
+    @property
+    def phases(self) -> list[str]:
+        """Phases as reported, repetitions left out."""
+        return [phase for phase, _ in itertools.groupby(status["phase"] for status in self.statuses)]
+
+
+class FakeContainer:
+    """Runs until told to end; SIGTERM ends it with 143 unless it is stubborn."""
+
+    def __init__(self, name: str, restart_count: int, stubborn: bool) -> None:
+        self.container_id = f"{name}-{restart_count}"
+        self.signals: list[str] = []
+        self._stubborn = stubborn
+        self._ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+
+    async def wait(self) -> Exit:
+        return await self._ended
+
+    def terminate(self) -> None:
+        self.signals.append("TERM")
+        if not self._stubborn:
+            self.end(143)
+
+    def kill(self) -> None:
+        self.signals.append("KILL")
+        self.end(137)
+
+    def end(self, code: int, *, oom_killed: bool = False) -> None:
+        if not self._ended.done():
+            self._ended.set_result(Exit(code, oom_killed))
+
+
+class FakeRuntime:
+    """Containers that exist only here; `refusals` answers a start by container name."""
+
+    def __init__(self, directory: Path) -> None:
+        self.started: list[FakeContainer] = []
+        self.removed: list[str] = []
+        self.refusals: dict[str, Refused | Missing] = {}
+        self.stubborn = False
+        self.burstable_millis: list[int] = []
+        self._directory = directory
+
+    def make_pod(self, pod: PodObject) -> None:
+        return None
+
+    def start(self, pod: PodObject, container: PodContainer, restart_count: int) -> FakeContainer | Refused | Missing:
+        if container.name in self.refusals:
+            return self.refusals[container.name]
+        self.started.append(FakeContainer(container.name, restart_count, self.stubborn))
+        return self.started[-1]
+
+    async def remove_pod(self, pod: PodObject) -> None:
+        self.removed.append(pod.uid)
+
+    def remove_logs(self, pod: PodObject) -> None:
+        return None
+
+    def keep_only(self, uids: set[str]) -> None:
+        return None
+
+    def log_file(self, pod: PodObject, container: str, restart_count: int) -> Path:
+        return self._directory / f"{container}-{restart_count}.log"
+
+    def set_burstable(self, cpu_millis: int) -> None:
+        self.burstable_millis.append(cpu_millis)
+
+
+class Clock:
+    """A clock that a test moves; starts in 2030."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2030, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def advance(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def api() -> FakeApi:
+    return FakeApi()
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> FakeRuntime:
+    return FakeRuntime(tmp_path)
+
+
+@pytest.fixture
+def services(api: FakeApi, runtime: FakeRuntime, clock: Clock) -> Services:
+    return Services(api, runtime, clock, backoff_base_seconds=0.02)
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], object]], Awaitable[None]]:
+    """Await a condition; the deadline is far beyond anything a slow machine needs."""
+
+    async def wait(holds: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 20
+        while not holds():
+            assert time.monotonic() < deadline, "the condition never came true"
+            await asyncio.sleep(0.005)
+
+    return wait
+
+
+@pytest.fixture
+def cgroups() -> Iterator[Cgroups]:
+    """A prefix of its own on this machine's cgroup v1; gone after the test whatever happened."""
+    try:
+        made = Cgroups(discover(Path("/sys/fs/cgroup"), f"test-{os.getpid()}-{next(_serial)}"))
+    except UnsuitableKernel as reason:
+        pytest.skip(f"{reason}; run as root on a machine with cgroup v1")
+    yield made
+    asyncio.run(made.remove(made.layout.prefix))
+    assert not made.exists(made.layout.prefix)

@@ -1,0 +1,108 @@
+"""Logs over HTTP: only with the token, whole or in part, to the end or for as long as the container runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from local.node.logserver import LogServer, tls_context
+from model.fault import ConfigurationFault
+
+TOKEN = "a-token"
+
+
+class Source:
+    """One file for every container but `none`."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def log_file(self, namespace: str, name: str, container: str, *, previous: bool) -> Path | str:
+        if container == "none":
+            return "container none is waiting to start: ContainerCreating"
+        return self.file.with_name("previous.log") if previous else self.file
+
+
+def ask(
+    file: Path,
+    path: str,
+    *,
+    token: str = TOKEN,
+    running: Callable[[], bool] = lambda: False,
+    meanwhile: Callable[[], Awaitable[None]] | None = None,
+) -> tuple[int, str]:
+    async def run() -> tuple[int, str]:
+        server = LogServer(Source(file), TOKEN, lambda *where: running())
+        port = await server.start(None)
+        try:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            async with (
+                aiohttp.ClientSession(trust_env=False) as session,
+                session.get(f"http://127.0.0.1:{port}{path}", headers=headers) as answer,
+            ):
+                if meanwhile:
+                    await meanwhile()
+                return answer.status, await answer.text()
+        finally:
+            await server.stop()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (tmp_path / "0.log").write_text("one\ntwo\nthree\n")
+    (tmp_path / "previous.log").write_text("before\n")
+    return tmp_path / "0.log"
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "text"),
+    [
+        ("c", 200, "one\ntwo\nthree\n"),
+        ("c?tailLines=1", 200, "three\n"),
+        ("c?tailLines=0", 200, ""),
+        ("c?limitBytes=5", 200, "one\nt"),
+        ("c?previous=true", 200, "before\n"),
+        ("c?follow=true", 200, "one\ntwo\nthree\n"),
+        ("c?tailLines=-1", 400, "tailLines and limitBytes are whole numbers of 0 or more\n"),
+        ("c?tailLines=x", 400, "tailLines and limitBytes are whole numbers of 0 or more\n"),
+        ("none", 400, "container none is waiting to start: ContainerCreating\n"),
+    ],
+)
+def test_answers(log: Path, query: str, status: int, text: str) -> None:
+    """Query parameters are the kubelet's."""
+    assert ask(log, f"/containerLogs/ns/pod/{query}") == (status, text)
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "a-toke", "ä"])
+def test_token(log: Path, token: str) -> None:
+    """Without the exact token nothing is said."""
+    assert ask(log, "/containerLogs/ns/pod/c", token=token)[0] == 401
+
+
+def test_follow(log: Path) -> None:
+    """A follower gets what is written later, until the container has ended, a cut of the log included."""
+    runs = [True]
+
+    async def write() -> None:
+        for text in ("four\n", "five\n"):
+            with log.open("a") as output:
+                output.write(text)
+            await asyncio.sleep(0.3)
+        log.write_text("cut\n")
+        await asyncio.sleep(0.3)
+        runs[0] = False
+
+    status, text = ask(log, "/containerLogs/ns/pod/c?follow=true", running=lambda: runs[0], meanwhile=write)
+    assert (status, text) == (200, "one\ntwo\nthree\nfour\nfive\ncut\n")
+
+
+def test_tls_files(tmp_path: Path) -> None:
+    """Unusable certificate files are named."""
+    with pytest.raises(ConfigurationFault, match="tls-cert"):
+        tls_context(tmp_path / "none.pem", tmp_path / "none.key")

@@ -1,0 +1,88 @@
+"""What a run leaves in the kernel is found and removed, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.leftovers import CGROUP_ROOT, cgroups_of, end_processes, processes_of, sweep
+from tests.local.dummies import alive, until
+
+CPU = CGROUP_ROOT / "cpu"
+needs_cgroups = pytest.mark.skipif(
+    os.geteuid() != 0 or not (CPU / "cgroup.procs").exists(), reason="needs root and a writable cgroup v1 hierarchy"
+)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["/bin/sleep", "60"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def made(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).mkdir(parents=True)
+
+
+def test_cgroups_are_found_in_every_hierarchy_by_their_whole_name(tmp_path: Path) -> None:
+    """v1 has a directory below each controller, v2 one at the top; longer names are others'."""
+    made(tmp_path, "cpu/sublet-a/kubepods", "memory/sublet-a", "sublet-a", "cpu/sublet-ab", "cpu/other/sublet-a")
+    assert [str(path.relative_to(tmp_path)) for path in cgroups_of("sublet-a", tmp_path)] == [
+        "cpu/sublet-a",
+        "memory/sublet-a",
+        "sublet-a",
+    ]
+
+
+def test_sweep_removes_nested_directories_and_leaves_others(tmp_path: Path) -> None:
+    """From the leaves up; another run's tree stays."""
+    made(tmp_path, "cpu/sublet-a/kubepods/besteffort/pod1", "cpu/sublet-b/kubepods")
+    assert sweep("sublet-a", tmp_path) == []
+    assert not (tmp_path / "cpu/sublet-a").exists()
+    assert (tmp_path / "cpu/sublet-b/kubepods").exists()
+
+
+def test_sweep_tells_what_resists(tmp_path: Path) -> None:
+    """A directory that cannot be removed is returned once the bound has passed."""
+    made(tmp_path, "cpu/sublet-a")
+    (tmp_path / "cpu/sublet-a/file").write_text("")
+    assert sweep("sublet-a", tmp_path, bound_seconds=0.1) == [tmp_path / "cpu/sublet-a"]
+
+
+@pytest.mark.kernel
+@needs_cgroups
+def test_sweep_ends_the_processes_of_real_cgroups(sleeper: subprocess.Popen[bytes]) -> None:
+    """A process in a nested cgroup is found, killed, and its cgroups are gone."""
+    name = f"sublet-test-{secrets.token_hex(3)}"
+    made(CPU / name, "kubepods/pod1")
+    (CPU / name / "kubepods/pod1/cgroup.procs").write_text(str(sleeper.pid))
+    assert processes_of(name) == {sleeper.pid}
+    assert sweep(name) == []
+    assert until(lambda: not alive(sleeper.pid))
+    assert cgroups_of(name) == []
+
+
+def test_programs_of_a_killed_run_are_ended_by_their_command_line() -> None:
+    """A process that ignores SIGTERM is killed at the bound; one with another command line is not ours."""
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    ours = subprocess.Popen([sys.executable, "-c", code, "mark-of-this-run"])
+    other = subprocess.Popen([sys.executable, "-c", code, "another"])
+    try:
+        asyncio.run(end_processes([ours.pid, other.pid], "mark-of-this-run", bound_seconds=0.1))
+        assert ours.wait(10) == -signal.SIGKILL
+        assert alive(other.pid)
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.wait()

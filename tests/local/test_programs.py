@@ -1,0 +1,90 @@
+"""The command lines of the embedded cluster: any port at first, the same ports after a restart, secrets in files."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+from local.programs import Choices, Program, bootstrap_files, embedded_programs, write_kubeconfigs, write_secrets
+from local.rundir import RunDirectory
+
+BOUND = {
+    "apiserver": {"address": "127.0.0.1", "port": 6443},
+    "node": {"node": "n", "cgroup_prefix": "/sublet-abc", "log_port": 10250},
+    "scheduler": {"link": "127.0.0.1:1", "grpc": "127.0.0.1:2", "http": "127.0.0.1:3"},
+    "agent": {"grpc": "127.0.0.1:4", "http": "127.0.0.1:5", "socket": "/s"},
+}
+BEFORE = {
+    "apiserver": {},
+    "node": {"apiserver": BOUND["apiserver"]},
+    "scheduler": {name: BOUND[name] for name in ("apiserver", "node")},
+    "agent": {name: BOUND[name] for name in ("apiserver", "node", "scheduler")},
+}
+CHOICES = Choices("n", "abc")
+
+
+def option(argv: list[str], name: str) -> str:
+    return argv[argv.index(name) + 1]
+
+
+def programs(run: RunDirectory) -> dict[str, Program]:
+    return {program.name: program for program in embedded_programs(run, CHOICES)}
+
+
+@pytest.mark.parametrize(
+    ("program", "flag", "again"),
+    [
+        ("apiserver", "--listen", "127.0.0.1:6443"),
+        ("scheduler", "--link-listen", "127.0.0.1:1"),
+        ("scheduler", "--grpc-listen", "127.0.0.1:2"),
+        ("scheduler", "--http-listen", "127.0.0.1:3"),
+        ("agent", "--grpc-listen", "127.0.0.1:4"),
+        ("agent", "--http-listen", "127.0.0.1:5"),
+    ],
+)
+def test_a_restart_listens_where_the_first_start_did(tmp_path: Path, program: str, flag: str, again: str) -> None:
+    """Any free loopback port at first; afterwards what the ready file told."""
+    run = RunDirectory(tmp_path)
+    assert option(programs(run)[program].argv(BEFORE[program]), flag) == "127.0.0.1:0"
+    assert option(programs(run)[program].argv(BOUND), flag) == again
+
+
+def test_the_agent_works_below_the_nodes_cgroup_and_calls_the_schedulers_link(tmp_path: Path) -> None:
+    """Both come from what the programs before it reported."""
+    argv = programs(RunDirectory(tmp_path))["agent"].argv(BEFORE["agent"])
+    assert option(argv, "--kubepods") == "/sublet-abc/kubepods"
+    assert option(argv, "--scheduler") == "127.0.0.1:1"
+
+
+def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
+    """Everyone on the machine can read command lines; tokens and keys are in files of mode 0600."""
+    with RunDirectory(tmp_path / "run") as run:
+        tokens = write_secrets(run, CHOICES)
+        write_kubeconfigs(run, "127.0.0.1:6443", tokens)
+        lines = " ".join(word for program in programs(run).values() for word in program.argv(BOUND))
+        secrets = [*tokens.values(), (run.keys / "link-token").read_text(), (run.keys / "kubelet-token").read_text()]
+        assert not any(secret in lines for secret in secrets)
+        for path in (*run.keys.iterdir(), run.kubeconfig):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_every_program_has_its_own_identity(tmp_path: Path) -> None:
+    """Four tokens for four users; the administrator's kubeconfig is called `sublet` throughout."""
+    with RunDirectory(tmp_path / "run") as run:
+        tokens = write_secrets(run, CHOICES)
+        write_kubeconfigs(run, "127.0.0.1:6443", tokens)
+        users = dict(reversed(line.split(",", 1)) for line in (run.keys / "users").read_text().splitlines())
+        config = yaml.safe_load(run.kubeconfig.read_text())
+    assert len(set(tokens.values())) == len(users) == 4
+    assert "system:node:n" in users
+    assert config["current-context"] == config["clusters"][0]["name"] == config["users"][0]["name"] == "sublet"
+    assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:6443"
+
+
+def test_bootstrap_names_manifests_and_not_the_kustomization() -> None:
+    """The API server applies Kubernetes objects only."""
+    names = [path.name for path in bootstrap_files()]
+    assert names == ["nodemetrics.yaml", "nodeslos.yaml", "podgroups.yaml", "priorityclasses.yaml"]

@@ -1,0 +1,132 @@
+"""Programs start in order, come back after a crash on the same ports, and stop in the order asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from local.child import ProgramFault
+from local.programs import Bound, Program
+from local.rundir import RunDirectory
+from local.supervisor import Supervisor
+from tests.local.dummies import alive, dummy, kill, lines_of
+
+
+class Stage:
+    """A supervisor of dummies in a run directory, with what it told."""
+
+    def __init__(self, run: RunDirectory, tmp_path: Path, **crashes: float) -> None:
+        self.journal = tmp_path / "journal"
+        self.told: list[str] = []
+        self.ready: list[str] = []
+        self.programs = [self._program(run, name, crashes.get(name, 60.0)) for name in ("first", "second", "third")]
+        self.supervisor = Supervisor(run, self.programs, self.told.append, self.ready.append, 0.05)
+
+    def _program(self, run: RunDirectory, name: str, seconds: float) -> Program:
+        def argv(bound: Bound) -> list[str]:
+            port = str(bound.get(name, {}).get("port", 0))
+            return dummy(name, run.ready_file_of(name), self.journal, f"port={port}", seconds=seconds)
+
+        return Program(name, argv, ready_bound_seconds=10.0, stop_bound_seconds=5.0, restart=name != "first")
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(15):
+            while not condition():
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def staged(tmp_path: Path, **crashes: float) -> AsyncIterator[Stage]:
+    with RunDirectory(tmp_path / "run") as run:
+        stage = Stage(run, tmp_path, **crashes)
+        try:
+            await stage.supervisor.start()
+            yield stage
+        finally:
+            await stage.supervisor.stop(("third", "second", "first"))
+
+
+def test_programs_start_in_order_and_stop_in_the_order_given(tmp_path: Path) -> None:
+    """Each is ready before the next starts; the stop order is the caller's."""
+
+    async def story() -> Stage:
+        async with staged(tmp_path) as stage:
+            assert stage.ready == ["first", "second", "third"]
+        return stage
+
+    stage = asyncio.run(story())
+    assert [line.split()[0] for line in lines_of(stage.journal)[:3]] == ["first", "second", "third"]
+    assert lines_of(stage.journal)[3:] == ["third stopped", "second stopped", "first stopped"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_program_that_ends_is_started_again_on_its_ports(tmp_path: Path, how: signal.Signals) -> None:
+    """Killed or stopped by somebody else, it comes back, with the port it first reported."""
+
+    async def story() -> Stage:
+        async with staged(tmp_path) as stage:
+            before = stage.supervisor.pids["second"]
+            kill(before, how)
+            await stage.until(lambda: stage.ready.count("second") == 2)
+            assert stage.supervisor.pids["second"] != before
+        return stage
+
+    stage = asyncio.run(story())
+    starts = [line for line in lines_of(stage.journal) if line.startswith("second started")]
+    assert starts == ["second started port=0", "second started port=1"]
+    assert any("restarting" in line for line in stage.told)
+    assert any("serves again" in line for line in stage.told)
+
+
+def test_a_program_that_keeps_crashing_is_retried_with_growing_waits(tmp_path: Path) -> None:
+    """Its last words are told each time; the others run on."""
+
+    async def story() -> Stage:
+        async with staged(tmp_path, second=0.2) as stage:
+            await stage.until(lambda: stage.ready.count("second") >= 3)
+            assert {"first", "third"} <= stage.supervisor.pids.keys()
+        return stage
+
+    stage = asyncio.run(story())
+    assert any("exit code 7: the dummy had enough" in line for line in stage.told)
+
+
+def test_the_end_of_a_program_that_cannot_come_back_ends_the_cluster(tmp_path: Path) -> None:
+    """wait() raises, naming the program and how it ended; the rest can still be stopped."""
+
+    async def story() -> tuple[Stage, ProgramFault]:
+        async with staged(tmp_path) as stage:
+            kill(stage.supervisor.pids["first"], signal.SIGKILL)
+            with pytest.raises(ProgramFault) as caught:
+                await asyncio.wait_for(stage.supervisor.wait(), 10)
+        return stage, caught.value
+
+    stage, fault = asyncio.run(story())
+    assert fault.where == "first"
+    assert "SIGKILL" in fault.what
+    assert not stage.supervisor.pids
+
+
+def test_a_program_that_does_not_come_up_is_named_with_its_last_words(tmp_path: Path) -> None:
+    """start() raises; what had been started is stopped by stop()."""
+
+    async def story() -> list[int]:
+        with RunDirectory(tmp_path / "run") as run:
+            good = Program("good", lambda bound: dummy("good", run.ready_file_of("good"), tmp_path / "journal"))
+            bad = Program("bad", lambda bound: ["/bin/sh", "-c", "echo 'error: no luck' >&2; exit 3"])
+            supervisor = Supervisor(run, (good, bad), lambda line: None)
+            with pytest.raises(ProgramFault, match="bad: no luck") as caught:
+                await supervisor.start()
+            assert caught.value.exit_code == 3
+            pids = list(supervisor.pids.values())
+            await supervisor.stop(("bad", "good"))
+            return pids
+
+    pids = asyncio.run(story())
+    assert pids
+    assert not any(alive(pid) for pid in pids)

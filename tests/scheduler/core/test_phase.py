@@ -1,0 +1,38 @@
+"""PodGroup phases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scheduler_builders import SCHEDULER, in_group, members, pod
+
+from model.pod import PodPhase
+from scheduler.core.gang import roster
+from scheduler.core.phase import GangStatus, gang_status
+
+
+def state(name: str, phase: PodPhase) -> Any:
+    return pod(name, gang=in_group(), node_name="n1", phase=phase)
+
+
+P, R, S, F = PodPhase.PENDING, PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED
+CASES: dict[str, tuple[str, list[Any], GangStatus]] = {
+    "no pods": ("Running", [], GangStatus("Pending")),
+    "too few pods": ("", members(1), GangStatus("Pending")),
+    "enough pods": ("Pending", members(2), GangStatus("PreScheduling")),
+    "some bound": ("PreScheduling", [state("a", P), *members(1)], GangStatus("Scheduling", 1)),
+    "all bound": ("Scheduling", [state("a", P), state("b", P)], GangStatus("Scheduled", 2)),
+    "running": ("Scheduled", [state("a", R), state("b", R)], GangStatus("Running", 2, 2)),
+    "a member lost": ("Running", [state("a", R), *members(1)], GangStatus("Scheduling", 1, 1)),
+    "finished": ("Running", [state("a", S), state("b", S)], GangStatus("Finished", 2, 0, 2)),
+    "failed": ("Running", [state("a", R), state("b", F)], GangStatus("Failed", 1, 1, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_phases(name: str) -> None:
+    """Koordinator's controller steps, followed to their end, for a minimum of two."""
+    before, pods, expected = CASES[name]
+    found = roster(pods, (), (SCHEDULER,))
+    assert gang_status(before, 2, found, len(found.placed)) == expected

@@ -1,0 +1,188 @@
+"""SchedulerDiagnostics through a channel, asked of a real cache and cycle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from scheduler_builders import raw_group, raw_node, raw_pod
+from scheduler_fakes import World
+
+from model.fault import ConfigurationFault
+from model.report import NodeReport, Usage
+from scheduler.answers import SchedulerAnswers
+from scheduler.desk import NodeDesk
+from scheduler.edge.diagnostics import DiagnosticsServicer
+from scheduler.edge.serving import TlsFiles, TokenTable, is_loopback, loopback_server, tls_server
+from wire.v1 import agent_pb2, scheduler_pb2, scheduler_pb2_grpc
+
+
+@pytest.fixture
+def world() -> World:
+    """A gang of three that does not fit, and a lone pod that is bound."""
+    world = World().see(raw_node(batch_cpu="1000"), raw_group(), raw_pod("lone", batch_cpu="100"))
+    world.see(*(raw_pod(f"w{i}", group="train", created=1.0 + i) for i in range(3)))
+    world.turn()
+    world.see(raw_pod("lone", batch_cpu="100", node_name="n1")).turn()
+    return world
+
+
+def ask(world: World, body: Callable[[Any, Any], Awaitable[None]]) -> None:
+    """Run `body(stub, channel)` against a loopback server."""
+
+    async def whole() -> None:
+        desk = NodeDesk(world.cache, world.history, world.clock, world.loop.tell)
+        desk.connected("n1")
+        desk.report("n1", NodeReport(1.0, Usage(), Usage(), Usage(), Usage()))
+        world.clock.now += 5.0
+        answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
+        server, address = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),))
+        await server.start()
+        try:
+            async with grpc.aio.insecure_channel(address) as channel:
+                await body(scheduler_pb2_grpc.SchedulerDiagnosticsStub(channel), channel)
+        finally:
+            await server.stop(0)
+
+    asyncio.run(whole())
+
+
+def test_explain(world: World) -> None:
+    """A bound pod says where, a waiting one why and which place in the queue; the terms sum to the value."""
+
+    async def body(stub: Any, _: Any) -> None:
+        lone = await stub.ExplainPod(scheduler_pb2.ExplainPodRequest(namespace="default", name="lone"))
+        assert (lone.node, lone.decision.reason, lone.queue_position, lone.message) == ("n1", "Scheduled", 0, "")
+        member = await stub.ExplainPod(scheduler_pb2.ExplainPodRequest(name="w1"))
+        assert (member.node, member.gang, member.queue_position) == ("", "default/train", 1)
+        gang = await stub.ExplainGang(scheduler_pb2.ExplainGangRequest(namespace="default", name="train"))
+        assert gang.message == member.message
+        assert gang.message.startswith("gang default/train: 1 of 3 members fit; 0/1 nodes are available:")
+        assert (gang.gang.min_member, gang.gang.members, gang.gang.scheduled) == (3, 3, 0)
+        assert sum(term.value for term in gang.decision.terms) == gang.decision.value == 0
+        assert gang.decision.text
+
+    ask(world, body)
+
+
+def test_unknown_names(world: World) -> None:
+    """NOT_FOUND names what is not known."""
+
+    async def body(stub: Any, _: Any) -> None:
+        for method, request in (
+            (stub.ExplainPod, scheduler_pb2.ExplainPodRequest(namespace="x", name="y")),
+            (stub.ExplainGang, scheduler_pb2.ExplainGangRequest(namespace="x", name="y")),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await method(request)
+            assert error.value.code() is grpc.StatusCode.NOT_FOUND
+            assert "x/y is not known" in (error.value.details() or "")
+
+    ask(world, body)
+
+
+def test_lists(world: World) -> None:
+    """Queues, gangs and nodes with their numbers."""
+
+    async def body(stub: Any, _: Any) -> None:
+        queues = (await stub.ListQueues(scheduler_pb2.ListQueuesRequest())).queues
+        assert [(q.name, q.pending_workloads, q.dominant_resource) for q in queues] == [
+            ("default", 1, "kubernetes.io/batch-cpu")
+        ]
+        assert queues[0].dominant_share == pytest.approx(0.1)
+        gangs = (await stub.ListGangs(scheduler_pb2.ListGangsRequest())).gangs
+        assert [(g.namespace, g.name, g.min_member, g.members) for g in gangs] == [("default", "train", 3, 3)]
+        (node,) = (await stub.ListNodes(scheduler_pb2.ListNodesRequest())).nodes
+        assert (node.node, node.link_connected, node.report_age_seconds) == ("n1", True, 5.0)
+        assert dict(node.requested) == {"kubernetes.io/batch-cpu": 100, "pods": 1}
+        assert node.allocatable["kubernetes.io/batch-cpu"] == 1000
+
+    ask(world, body)
+
+
+def test_watch_decisions(world: World) -> None:
+    """History first, oldest first, then what is decided now; by prefix of the subject."""
+
+    async def body(stub: Any, _: Any) -> None:
+        call = stub.WatchDecisions(agent_pb2.WatchDecisionsRequest(history=9))
+        past = [await call.read(), await call.read()]
+        assert [item.subject for item in past] == ["pod/default/lone", "gang/default/train"]
+        only = stub.WatchDecisions(agent_pb2.WatchDecisionsRequest(subject_prefix="pod/", history=1))
+        assert (await only.read()).subject == "pod/default/lone"
+        world.see(raw_pod("late", batch_cpu="1"))
+        async with asyncio.TaskGroup() as group:
+            world.loop.step(group)
+        assert (await call.read()).subject == "pod/default/late"
+        assert (await only.read()).subject == "pod/default/late"
+
+    ask(world, body)
+
+
+def test_health_and_reflection(world: World) -> None:
+    """grpcurl needs no .proto file, probes get SERVING."""
+
+    async def body(_: Any, channel: Any) -> None:
+        health = health_pb2_grpc.HealthStub(channel)
+        for name in ("", "sublet.v1.SchedulerDiagnostics"):
+            answer = await health.Check(health_pb2.HealthCheckRequest(service=name))
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
+        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+        names = {item.name for item in (await call.read()).list_services_response.service}
+        assert "sublet.v1.SchedulerDiagnostics" in names
+
+    ask(world, body)
+
+
+def test_plain_text_on_loopback_only() -> None:
+    """Any other address is refused with the fix."""
+    with pytest.raises(ConfigurationFault, match="loopback only"):
+        asyncio.run(loopback_server("0.0.0.0:0", ()))
+    known = {"127.0.0.1:1": True, "localhost:1": True, "[::1]:1": True, "10.0.0.1:1": False, "example.org:1": False}
+    assert {address: is_loopback(address) for address in known} == known
+
+
+def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> None:
+    """Diagnostics over TLS refuse a call without a token; a probe may ask."""
+
+    async def whole() -> None:
+        desk = NodeDesk(world.cache, world.history, world.clock, world.loop.tell)
+        answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
+        files = TlsFiles(certificate.certificate, certificate.key)
+        server, address = await tls_server(
+            "127.0.0.1:0", files, TokenTable([("t", "x")]), (DiagnosticsServicer(answers),)
+        )
+        await server.start()
+        credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
+        async with grpc.aio.secure_channel(address, credentials) as channel:
+            stub = scheduler_pb2_grpc.SchedulerDiagnosticsStub(channel)
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await stub.ListNodes(scheduler_pb2.ListNodesRequest())
+            assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+            metadata = (("authorization", "Bearer t"),)
+            assert (await stub.ListNodes(scheduler_pb2.ListNodesRequest(), metadata=metadata)).nodes
+            await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+        await server.stop(0)
+
+    asyncio.run(whole())
+
+
+def test_token_file(tmp_path: Any) -> None:
+    """Lines of token and name; a broken line is named by number, never quoted."""
+    path = tmp_path / "tokens"
+    path.write_text('# who may call\nabc,agent\n\n"def","system:node:n1","uid"\n')
+    table = TokenTable.read(path)
+    assert table.caller([("authorization", "Bearer def")]) == "system:node:n1"
+    assert table.caller([("authorization", "Basic abc")]) is None
+    assert table.caller(None) is None
+    path.write_text("abc,agent\nsecretwithoutname\n")
+    with pytest.raises(ConfigurationFault) as error:
+        TokenTable.read(path)
+    assert f"{path}:2" in str(error.value)
+    assert "secretwithoutname" not in str(error.value)

@@ -1,0 +1,234 @@
+"""NodeLink over real TLS, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+import msgspec
+import pytest
+
+from model.decision import Decision
+from model.report import CheckpointSaved, EvictionCost, NodeReport, Usage
+from scheduler.edge.link import NodeLinkServicer
+from scheduler.edge.serving import TlsFiles, TokenTable, tls_server
+from wire import codec
+from wire.v1 import link_pb2, link_pb2_grpc
+
+TOKENS = TokenTable([("secret", "agent"), ("n1-secret", "system:node:n1")])
+REPORT = NodeReport(5.0, Usage(1), Usage(), Usage(), Usage())
+
+
+class FakeDesk:
+    """Keeps what is handed in."""
+
+    def __init__(self) -> None:
+        self.links: list[str] = []
+        self.reports: list[tuple[str, NodeReport]] = []
+        self.decisions: list[Decision] = []
+        self.saved: list[CheckpointSaved] = []
+        self.costs_now = (EvictionCost("u1", "default/train", 1),)
+
+    def connected(self, node: str) -> None:
+        self.links.append(f"+{node}")
+
+    def disconnected(self, node: str) -> None:
+        self.links.append(f"-{node}")
+
+    def report(self, node: str, report: NodeReport) -> None:
+        self.reports.append((node, report))
+
+    def decision(self, node: str, decision: Decision) -> None:
+        self.decisions.append(decision)
+
+    def checkpoint(self, saved: CheckpointSaved) -> None:
+        self.saved.append(saved)
+
+    def costs(self, node: str) -> tuple[EvictionCost, ...]:
+        return self.costs_now
+
+
+def hello(node: str = "n1", sequence: int = 1) -> link_pb2.NodeMessage:
+    return link_pb2.NodeMessage(sequence=sequence, hello=link_pb2.Hello(node=node, agent_version="1", boot_id="b"))
+
+
+def report(sequence: int) -> link_pb2.NodeMessage:
+    return link_pb2.NodeMessage(sequence=sequence, report=codec.report_to_wire(REPORT))
+
+
+class Link:
+    """A server with a fake desk, and `call` for streams to it."""
+
+    def __init__(self, desk: FakeDesk, address: str, channel: Any) -> None:
+        self.desk = desk
+        self.address = address
+        self._stub = link_pb2_grpc.NodeLinkStub(channel)
+
+    def call(self, token: str = "secret") -> Any:
+        return self._stub.Connect(metadata=(("authorization", f"Bearer {token}"),), timeout=10)
+
+
+@asynccontextmanager
+async def serving(certificate: Any) -> AsyncIterator[Link]:
+    desk = FakeDesk()
+    clock = asyncio.get_running_loop().time
+    servicer = NodeLinkServicer(
+        desk, lambda c: TOKENS.caller(c.invocation_metadata()) or "", clock, costs_interval_seconds=0.02
+    )
+    files = TlsFiles(certificate.certificate, certificate.key)
+    server, address = await tls_server("127.0.0.1:0", files, TOKENS, (servicer,))
+    await server.start()
+    credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
+    try:
+        async with grpc.aio.secure_channel(address, credentials) as channel:
+            yield Link(desk, address, channel)
+    finally:
+        await server.stop(0)
+
+
+@pytest.fixture
+def link(certificate: Any) -> Iterator[Callable[[Callable[[Link], Awaitable[None]]], None]]:
+    """Runs a test's coroutine against a fresh server."""
+
+    def run(body: Callable[[Link], Awaitable[None]]) -> None:
+        async def whole() -> None:
+            async with serving(certificate) as running:
+                await body(running)
+
+        asyncio.run(whole())
+
+    yield run
+
+
+async def fails(call: Any, code: grpc.StatusCode, text: str) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        while await call.read() is not grpc.aio.EOF:
+            pass
+    assert error.value.code() is code
+    assert text in (error.value.details() or "")
+
+
+async def acknowledged(call: Any, sequence: int) -> None:
+    while (await call.read()).acknowledged_sequence < sequence:
+        pass
+
+
+def test_hello_then_reports(link: Any) -> None:
+    """Messages are acknowledged by number and land on the desk under the node's name."""
+
+    async def body(server: Link) -> None:
+        call = server.call()
+        await call.write(hello())
+        await call.write(report(2))
+        await acknowledged(call, 2)
+        saved = link_pb2.CheckpointReport(namespace="d", pod="p", pod_uid="u1", saved_at_seconds=3.0)
+        await call.write(link_pb2.NodeMessage(sequence=3, checkpoint=saved))
+        await acknowledged(call, 3)
+        await call.done_writing()
+        assert await call.code() is grpc.StatusCode.OK
+        assert server.desk.reports == [("n1", REPORT)]
+        assert [item.pod_uid for item in server.desk.saved] == ["u1"]
+        assert server.desk.links == ["+n1", "-n1"]
+
+    link(body)
+
+
+def test_costs_at_once_and_when_they_change(link: Any) -> None:
+    """The costs come with the first answer, and again only when they are different ones."""
+
+    async def body(server: Link) -> None:
+        call = server.call()
+        await call.write(hello())
+        first = await call.read()
+        assert [codec.cost_from_wire(cost) for cost in first.costs.pods] == list(server.desk.costs_now)
+        server.desk.costs_now = (EvictionCost("u2"),)
+        second = await call.read()
+        assert [cost.pod_uid for cost in second.costs.pods] == ["u2"]
+        await call.write(report(2))
+        third = await call.read()
+        assert (third.acknowledged_sequence, third.HasField("costs")) == (2, False)
+
+    link(body)
+
+
+@pytest.mark.parametrize("token", ["wrong", "", "n1-secre"])
+def test_unknown_token(link: Any, token: str) -> None:
+    """No known token, no link; the answer does not repeat the token."""
+
+    async def body(server: Link) -> None:
+        await fails(server.call(token), grpc.StatusCode.UNAUTHENTICATED, "authorization: Bearer TOKEN")
+        assert server.desk.links == []
+
+    link(body)
+
+
+def test_a_node_token_speaks_for_its_node_alone(link: Any) -> None:
+    """A token of system:node:n1 opens n1's link and no other."""
+
+    async def body(server: Link) -> None:
+        call = server.call("n1-secret")
+        await call.write(hello("n2"))
+        await fails(call, grpc.StatusCode.PERMISSION_DENIED, "system:node:n1")
+        allowed = server.call("n1-secret")
+        await allowed.write(hello("n1"))
+        assert (await allowed.read()).acknowledged_sequence == 1
+
+    link(body)
+
+
+BROKEN: dict[str, tuple[list[link_pb2.NodeMessage], str]] = {
+    "no hello": ([report(1)], "the first message is not hello"),
+    "hello without a name": ([hello("")], "Hello.node: is empty"),
+    "two hellos": ([hello(), hello(sequence=2)], "a second hello"),
+    "number not growing": ([hello(sequence=5), report(5)], "5 came after 5"),
+    "empty message": ([hello(), link_pb2.NodeMessage(sequence=2)], "has no body this version knows"),
+    "checkpoint without a uid": (
+        [hello(), link_pb2.NodeMessage(sequence=2, checkpoint=link_pb2.CheckpointReport(pod="p"))],
+        "CheckpointReport.pod_uid: is empty",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_messages(link: Any, name: str) -> None:
+    """INVALID_ARGUMENT with one clear text, and the server goes on."""
+    messages, text = BROKEN[name]
+
+    async def body(server: Link) -> None:
+        call = server.call()
+        for message in messages:
+            await call.write(message)
+        await fails(call, grpc.StatusCode.INVALID_ARGUMENT, text)
+        again = server.call()
+        await again.write(hello())
+        assert (await again.read()).acknowledged_sequence == 1
+
+    link(body)
+
+
+def test_a_newer_link_replaces_the_older(link: Any) -> None:
+    """One live stream a node: the older one ends with ABORTED, the node stays connected."""
+
+    async def body(server: Link) -> None:
+        older, newer = server.call(), server.call()
+        await older.write(hello())
+        await older.read()
+        await newer.write(hello())
+        await newer.read()
+        await fails(older, grpc.StatusCode.ABORTED, "newer link of node n1")
+        assert server.desk.links == ["+n1", "+n1"]
+
+    link(body)
+
+
+def test_growing_older_is_no_change() -> None:
+    """Checkpoint age alone does not send costs again; a new checkpoint does."""
+    from scheduler.edge.link import _key
+
+    cost = EvictionCost("u1", checkpoint_age_seconds=10.0)
+    assert _key(cost, 100.0) == _key(msgspec.structs.replace(cost, checkpoint_age_seconds=20.0), 110.0)
+    assert _key(cost, 100.0) != _key(cost, 110.0)

@@ -1,0 +1,66 @@
+"""Metrics and the HTTP server."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from model.fault import ConfigurationFault
+from scheduler.edge.metrics import METRICS, HttpServer, Metrics
+
+
+def fetch(address: str, path: str) -> tuple[int, str]:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://{address}{path}", timeout=5) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize("row", METRICS, ids=lambda row: row.name)
+def test_every_row_is_named_as_promtool_wants(row: Any) -> None:
+    """Counters end in _total, histograms carry their unit, help ends with a full stop."""
+    assert row.name.endswith("_total") == (row.type == "counter")
+    assert row.type != "histogram" or row.name.endswith("_seconds")
+    assert row.help.endswith(".")
+
+
+def test_pages() -> None:
+    """/metrics parses and counts, probes say what is wrong, other paths do not exist."""
+    metrics = Metrics(CollectorRegistry())
+    metrics.cycle(0.002, scheduled=2, unschedulable=1)
+    metrics.bound(0.01, "bound")
+    metrics.waited(3.0)
+    metrics.waiting(candidates=5, parked=2, held=1)
+    metrics.refused("Pod")
+    metrics.leads(True)
+    metrics.watch(lambda: 4, lambda: 0)
+    problem = ["not synced"]
+    server = HttpServer("127.0.0.1:0", metrics.registry, lambda: "", lambda: problem[0])
+    try:
+        status, text = fetch(server.address, "/metrics")
+        assert status == 200
+        samples = {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+        assert samples["sublet_scheduler_attempts_total", "scheduled"] == 2
+        assert samples["sublet_scheduler_waiting_workloads", "ready"] == 3
+        assert samples["sublet_scheduler_links",] == 4
+        assert not [name for name, *_ in samples if name.endswith("_created")]
+        assert fetch(server.address, "/healthz") == (200, "ok\n")
+        assert fetch(server.address, "/readyz") == (503, "not synced\n")
+        problem[0] = ""
+        assert fetch(server.address, "/readyz") == (200, "ok\n")
+        assert fetch(server.address, "/other")[0] == 404
+        with pytest.raises(ConfigurationFault, match="cannot listen"):
+            HttpServer(server.address, metrics.registry, lambda: "", lambda: "")
+    finally:
+        server.close()

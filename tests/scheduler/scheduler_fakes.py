@@ -1,0 +1,138 @@
+"""Fakes of the scheduler's ports, and a scheduler loop around them with a clock that is told the time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kube.informer import Change, ChangeKind
+from model.fault import KubernetesFault
+from model.placement import Placement
+from scheduler import facts
+from scheduler.cache import ClusterCache
+from scheduler.core.phase import GangStatus
+from scheduler.cycle import Cycle, Turn
+from scheduler.history import DecisionHistory
+from scheduler.loop import Loop
+from scheduler.ports import Named
+from scheduler.publish import Publisher
+from scheduler.settings import Settings
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class FakeBinder:
+    """Binds at once; `failures` holds a fault by pod name, used up once each."""
+
+    def __init__(self) -> None:
+        self.bound: dict[str, str] = {}
+        self.failures: dict[str, KubernetesFault] = {}
+
+    async def bind(self, placement: Placement) -> None:
+        name = placement.pod_key.partition("/")[2]
+        fault = self.failures.pop(name, None)
+        if fault is not None:
+            raise fault
+        self.bound[name] = placement.node
+
+
+class FakeWriter:
+    """Keeps the newest message and status; `failing` refuses the next write."""
+
+    def __init__(self) -> None:
+        self.conditions: dict[str, str] = {}
+        self.writes = 0
+        self.statuses: dict[str, GangStatus] = {}
+        self.failing = False
+
+    async def unscheduled(self, pod: Named, message: str, *, first: bool) -> None:
+        self.writes += 1
+        if self.failing:
+            self.failing = False
+            raise KubernetesFault("PATCH", "503", status=503)
+        self.conditions[pod.name] = message
+
+    async def gang_status(self, gang: Named, status: GangStatus) -> None:
+        self.statuses[gang.name] = status
+
+
+class FakeAnnouncer:
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+
+    def scheduled(self, pod: Named, node: str) -> None:
+        self.events.append(("Scheduled", pod.name, node))
+
+    def failed(self, pod: Named, message: str) -> None:
+        self.events.append(("FailedScheduling", pod.name, message))
+
+    def gang_invalid(self, gang: Named, message: str) -> None:
+        self.events.append(("GangInvalid", gang.name, message))
+
+
+class FakeMeter:
+    def __init__(self) -> None:
+        self.refusals: list[str] = []
+        self.results: list[str] = []
+
+    def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None: ...
+
+    def bound(self, seconds: float, result: str) -> None:
+        self.results.append(result)
+
+    def waited(self, seconds: float) -> None: ...
+
+    def waiting(self, candidates: int, parked: int, held: int) -> None: ...
+
+    def refused(self, kind: str) -> None:
+        self.refusals.append(kind)
+
+
+class World:
+    """A scheduler loop without a network. `see` tells it of an object, `turn` runs one turn and its writes."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        settings = settings or Settings()
+        self.clock, self.binder, self.writer = FakeClock(), FakeBinder(), FakeWriter()
+        self.announcer, self.meter = FakeAnnouncer(), FakeMeter()
+        self.cache = ClusterCache(settings.scheduler_names)
+        self.cycle = Cycle(self.cache, settings)
+        self.history = DecisionHistory(settings.decision_history)
+        publisher = Publisher(self.binder, self.writer, self.announcer, self.meter, self.clock, settings)
+        self.loop = Loop(self.cycle, publisher, self.history, self.meter, self.clock, settings)
+
+    def see(self, *objects: Any, kind: ChangeKind = ChangeKind.MODIFIED) -> World:
+        makers: dict[str, Callable[[Any], facts.Fact]] = {
+            "Pod": facts.PodSeen,
+            "Node": facts.NodeSeen,
+            "PodGroup": facts.PodGroupSeen,
+        }
+        for item in objects:
+            self.loop.tell(makers[type(item).__name__](Change(kind, item)))
+        return self
+
+    def gone(self, *objects: Any) -> World:
+        return self.see(*objects, kind=ChangeKind.DELETED)
+
+    def turn(self, *, after: float = 0.0) -> Turn:
+        """One turn `after` seconds from the last, its writes carried out; their facts wait for the next turn."""
+        self.clock.now += after
+
+        async def once() -> Turn:
+            async with asyncio.TaskGroup() as group:
+                return self.loop.step(group)
+
+        return asyncio.run(once())
+
+    def told(self, name: str) -> list[str]:
+        """Messages of FailedScheduling events of a pod."""
+        return [
+            message for reason, pod, message in self.announcer.events if (reason, pod) == ("FailedScheduling", name)
+        ]

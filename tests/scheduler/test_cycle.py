@@ -1,0 +1,271 @@
+"""The loop with fakes and a clock that is told the time."""
+
+from __future__ import annotations
+
+import pytest
+from scheduler_builders import raw_group, raw_node, raw_pod
+from scheduler_fakes import World
+
+from kube import objects
+from model.fault import KubernetesFault
+from model.reason import Reason
+from scheduler.settings import Settings
+
+GANG = [raw_pod(f"w{i}", group="train", created=float(i)) for i in range(3)]
+SHORT = "0/1 nodes are available: 1 Insufficient kubernetes.io/batch-cpu."
+
+
+def bound(name: str, node: str = "n1", **more: object) -> objects.Pod:
+    return raw_pod(name, group="train", node_name=node, **more)  # type: ignore[arg-type]
+
+
+def test_a_lone_pod_is_bound() -> None:
+    """Bound to the node with room, said with an Event, decided with terms that sum up."""
+    world = World().see(raw_node(), raw_pod())
+    turn = world.turn()
+    assert world.binder.bound == {"p1": "n1"}
+    assert world.announcer.events == [("Scheduled", "p1", "n1")]
+    assert [(d.subject, d.reason, d.value) for d in turn.decisions] == [("pod/default/p1", Reason.SCHEDULED, 1)]
+
+
+def test_pods_of_others_are_left_alone_but_counted() -> None:
+    """Another scheduler's pending pod is not touched, its bound pod takes room."""
+    other = raw_pod("theirs", scheduler_name="default-scheduler")
+    taken = raw_pod("taken", scheduler_name="default-scheduler", node_name="n1", batch_cpu="800")
+    world = World().see(raw_node(), other, taken, raw_pod())
+    world.turn()
+    assert world.binder.bound == {}
+    assert world.writer.conditions == {"p1": SHORT}
+
+
+def test_a_gang_binds_whole_or_not_at_all() -> None:
+    """Short of one member nobody binds and each says the same; when batch-cpu grows all bind."""
+    world = World().see(raw_node(batch_cpu="1000"), raw_group(), *GANG)
+    world.turn()
+    message = f"gang default/train: 2 of 3 members fit; {SHORT}"
+    assert world.binder.bound == {}
+    assert world.writer.conditions == {"w0": message, "w1": message, "w2": message}
+    world.see(raw_node(batch_cpu="1500")).turn(after=1.0)
+    assert world.binder.bound == {"w0": "n1", "w1": "n1", "w2": "n1"}
+
+
+def test_nothing_is_tried_while_backing_off_or_without_news() -> None:
+    """News before the back-off is over waits for it; without news a workload is tried again after five minutes."""
+    world = World().see(raw_node(batch_cpu="100"), raw_pod())
+    world.turn()
+    assert world.turn(after=100.0).decisions == []
+    assert world.cycle.backlog.next_due() == world.clock.now + 200.0
+    assert len(world.turn(after=200.0).decisions) == 1
+    world.see(raw_node(batch_cpu="200"))
+    assert world.turn(after=1.0).decisions == []
+    assert len(world.turn(after=1.0).decisions) == 1
+
+
+def test_a_shrinking_node_wakes_nobody() -> None:
+    """Only what may have made room does."""
+    world = World().see(raw_node(batch_cpu="100"), raw_pod())
+    world.turn()
+    world.see(raw_node(batch_cpu="50"))
+    assert world.turn(after=50.0).decisions == []
+
+
+def test_identical_messages_are_written_once() -> None:
+    """A retry with the same outcome writes no condition and no event; neither does a restart that reads it."""
+    world = World().see(raw_node(batch_cpu="100"), raw_pod())
+    world.turn()
+    world.see(raw_node(batch_cpu="200")).turn(after=2.0)
+    assert (world.writer.writes, len(world.told("p1"))) == (1, 1)
+    fresh = World().see(raw_node(batch_cpu="100"), raw_pod(condition=SHORT))
+    fresh.turn()
+    assert (fresh.writer.writes, fresh.told("p1")) == (0, [])
+
+
+def test_a_failed_condition_write_is_made_good() -> None:
+    """What could not be written is written with the next attempt."""
+    world = World().see(raw_node(batch_cpu="100"), raw_pod())
+    world.writer.failing = True
+    world.turn()
+    assert world.writer.conditions == {}
+    world.see(raw_node(batch_cpu="200")).turn(after=2.0)
+    assert world.writer.conditions == {"p1": SHORT}
+
+
+def test_bind_failure_in_mid_gang_releases_the_rest() -> None:
+    """With one binding at a time the second fails: the third is not tried, both are tried together later."""
+    world = World(Settings(concurrent_binds=1)).see(raw_node(batch_cpu="2000"), raw_group(), *GANG)
+    world.binder.failures["w1"] = KubernetesFault("POST", "500 broken", status=500)
+    world.turn()
+    assert world.binder.bound == {"w0": "n1"}
+    world.see(bound("w0"))
+    turn = world.turn()
+    assert [decision.reason for decision in turn.decisions] == [Reason.BIND_FAILED]
+    assert world.writer.conditions.keys() == {"w1", "w2"}
+    assert world.cache.ledger.nodes["n1"]["pods"] == 1
+    world.turn(after=0.5)
+    assert world.binder.bound == {"w0": "n1"}
+    world.turn(after=0.6)
+    assert world.binder.bound == {"w0": "n1", "w1": "n1", "w2": "n1"}
+
+
+def test_repeated_bind_failures_back_off() -> None:
+    """The delay doubles with each failed binding."""
+    world = World().see(raw_node(), raw_pod())
+    delays = []
+    for _ in range(3):
+        world.binder.failures["p1"] = KubernetesFault("POST", "500 broken", status=500)
+        world.turn()
+        world.turn()
+        due = world.cycle.backlog.next_due()
+        assert due is not None
+        delays.append(due - world.clock.now)
+        world.clock.now = due
+    assert delays == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_ordinary_refusals_are_not_told(status: int) -> None:
+    """A pod that is gone or bound by somebody else gets no condition; its next change settles it."""
+    world = World().see(raw_node(), raw_pod())
+    world.binder.failures["p1"] = KubernetesFault("POST", f"{status}", status=status)
+    world.turn()
+    world.turn()
+    assert world.writer.conditions == {}
+    world.see(raw_pod(node_name="n2")).turn(after=2.0)
+    assert world.binder.bound == {}
+    assert world.cache.ledger.nodes == {"n2": {"kubernetes.io/batch-cpu": 500, "pods": 1}}
+
+
+def test_restart_in_mid_gang_completes_it() -> None:
+    """Two of three are bound already: the third goes alone; with less room than it needs it waits."""
+    start = [raw_group(), bound("w0"), bound("w1"), GANG[2]]
+    world = World().see(raw_node(batch_cpu="1500"), *start)
+    world.turn()
+    assert world.binder.bound == {"w2": "n1"}
+    tight = World().see(raw_node(batch_cpu="1200"), *start)
+    tight.turn()
+    assert tight.writer.conditions["w2"] == f"gang default/train: 2 of 3 members fit (2 placed before); {SHORT}"
+
+
+def test_rejected_member_is_replaced() -> None:
+    """A member that the kubelet turned away frees its room, and a new pod in its place completes the gang."""
+    world = World().see(raw_node(batch_cpu="1500"), raw_group(), *GANG)
+    world.turn()
+    world.see(bound("w0"), bound("w1"), bound("w2", phase="Failed")).turn()
+    assert world.cache.ledger.nodes["n1"]["pods"] == 2
+    world.see(raw_pod("w3", group="train", created=9.0)).turn()
+    assert world.binder.bound["w3"] == "n1"
+
+
+def test_pod_deleted_while_assumed() -> None:
+    """Its room is free again, and nothing is left behind."""
+    world = World().see(raw_node(batch_cpu="500"), raw_pod())
+    world.turn()
+    world.gone(raw_pod()).see(raw_pod("p2")).turn()
+    assert world.binder.bound == {"p1": "n1", "p2": "n1"}
+
+
+def test_deleting_pod_counts_until_it_is_gone() -> None:
+    """Room comes back when the pod is gone, not when its deletion begins."""
+    world = World().see(raw_node(batch_cpu="500"), raw_pod("old", node_name="n1", deleting=True), raw_pod())
+    world.turn()
+    assert world.binder.bound == {}
+    world.gone(raw_pod("old")).turn(after=1.0)
+    assert world.binder.bound == {"p1": "n1"}
+
+
+def test_node_lost() -> None:
+    """A node that is gone takes nothing any more; pods wait and say why."""
+    world = World().see(raw_node(), raw_node("n2"))
+    world.turn()
+    world.gone(raw_node()).see(raw_pod()).turn()
+    assert world.binder.bound == {"p1": "n2"}
+    world.gone(raw_node("n2")).see(raw_pod("p3")).turn()
+    assert world.writer.conditions == {"p3": "no nodes available to schedule pods"}
+
+
+def test_unreadable_pod_costs_one_message() -> None:
+    """It is named once, on itself; everything else goes on."""
+    bad = raw_pod("bad", batch_cpu="many")
+    world = World().see(raw_node(), bad, raw_pod())
+    world.turn()
+    world.see(bad).turn(after=5.0)
+    assert world.binder.bound == {"p1": "n1"}
+    assert len(world.told("bad")) == 1
+    assert "'many' is not a quantity" in world.writer.conditions["bad"]
+    assert world.meter.refusals == ["Pod"]
+
+
+def test_unreadable_node_lends_nothing() -> None:
+    """It is left out until it can be read again."""
+    world = World().see(raw_node(batch_cpu="?"), raw_pod())
+    world.turn()
+    assert world.binder.bound == {}
+    world.see(raw_node()).turn(after=1.0)
+    assert world.binder.bound == {"p1": "n1"}
+
+
+def test_gang_without_pod_group_then_with_it() -> None:
+    """Said only once it lasts; the gang goes as soon as its PodGroup exists."""
+    world = World().see(raw_node(batch_cpu="2000"), *GANG)
+    world.turn()
+    assert world.writer.conditions == {}
+    world.turn(after=1.0)
+    assert "PodGroup default/train does not exist" in world.writer.conditions["w0"]
+    world.see(raw_group()).turn()
+    assert len(world.binder.bound) == 3
+
+
+def test_invalid_pod_group() -> None:
+    """One warning on the PodGroup, one message on its pod, and all well once it is mended."""
+    world = World().see(raw_node(), raw_group(minimum=0), raw_pod("w0", group="train"))
+    world.turn()
+    problem = "PodGroup default/train: spec.minMember is 0; write a whole number of 1 or more"
+    assert [event for event in world.announcer.events if event[0] == "GangInvalid"] == [
+        ("GangInvalid", "train", problem)
+    ]
+    assert world.writer.conditions == {"w0": f"gang default/train: {problem}"}
+    world.see(raw_group(minimum=1)).turn()
+    assert world.binder.bound == {"w0": "n1"}
+
+
+def test_members_being_created_cost_no_writes() -> None:
+    """A gang that fills up within a second is never told that it waits."""
+    world = World().see(raw_node(batch_cpu="2000"), raw_group())
+    for pod in GANG:
+        world.see(pod).turn(after=0.5)
+    assert (world.writer.writes, len(world.binder.bound)) == (0, 3)
+
+
+def test_a_large_head_does_not_block_others() -> None:
+    """What fits behind it goes."""
+    world = World().see(raw_node(batch_cpu="1000"), raw_group(), *GANG, raw_pod("small", created=99.0))
+    world.turn()
+    assert world.binder.bound == {"small": "n1"}
+
+
+def test_budget_leaves_the_rest_for_the_next_turn() -> None:
+    """A turn stops after its budget, in order, and says that there is more."""
+    world = World(Settings(workloads_per_cycle=1)).see(raw_node(), raw_pod("b", created=2.0), raw_pod("a", created=1.0))
+    assert world.turn().more
+    assert world.binder.bound == {"a": "n1"}
+    assert not world.turn().more
+    assert world.binder.bound == {"a": "n1", "b": "n1"}
+
+
+def test_pod_group_status_follows() -> None:
+    """Phase and counts are written as they change."""
+    world = World().see(raw_node(batch_cpu="2000"), raw_group(), *GANG)
+    world.turn()
+    assert world.writer.statuses["train"].phase == "PreScheduling"
+    world.see(bound("w0"), bound("w1"), bound("w2", phase="Running")).turn()
+    status = world.writer.statuses["train"]
+    assert (status.phase, status.scheduled, status.running) == ("Scheduled", 3, 1)
+
+
+def test_decisions_are_kept_until_the_pod_is_gone() -> None:
+    """The newest decision about a pod can be asked for as long as the pod exists."""
+    world = World().see(raw_node(), raw_pod())
+    world.turn()
+    assert world.history.newest("pod/default/p1") is not None
+    world.gone(raw_pod()).turn()
+    assert world.history.newest("pod/default/p1") is None

@@ -1,0 +1,52 @@
+"""The command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.fault import ConfigurationFault
+from scheduler import settings
+from scheduler.__main__ import main, parse
+
+
+def test_defaults() -> None:
+    """Ports 10318 to 10320; only the link listens beyond this machine."""
+    options, style = parse(["--tls-cert", "c", "--tls-key", "k", "--token-file", "t"])
+    assert (options.link_listen, options.grpc_listen, options.http_listen) == (
+        "0.0.0.0:10318",
+        "127.0.0.1:10319",
+        "127.0.0.1:10320",
+    )
+    assert (options.kubeconfig, style.value) == (None, "json")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("backoff: {first_seconds: 2}\n", ""), ('{"workloads_per_cycle": 9}', ""), ("nonsense: 1\n", "nonsense")],
+)
+def test_settings_file(tmp_path: Path, text: str, told: str) -> None:
+    """YAML or JSON; an unknown field is named."""
+    path = tmp_path / "settings"
+    path.write_text(text)
+    if told:
+        with pytest.raises(ConfigurationFault, match=told):
+            settings.load(path)
+    else:
+        assert settings.load(path) != settings.Settings()
+
+
+def test_a_fault_is_one_line(tmp_path: Path, certificate: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A missing file costs one line and exit code 2."""
+    files = ["--tls-cert", str(certificate.certificate), "--tls-key", str(certificate.key)]
+    assert main([*files, "--token-file", str(tmp_path / "absent")]) == 2
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path / 'absent'}: cannot be read: No such file or directory (give a readable file)\n"
+    )
+    (tmp_path / "tokens").write_text("t,agent\n")
+    ports = ["--http-listen", "127.0.0.1:0"]
+    missing = ["--kubeconfig", str(tmp_path / "absent"), "--token-file", str(tmp_path / "tokens")]
+    assert main([*files, *ports, *missing]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'absent'}: no usable cluster access")
