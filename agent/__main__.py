@@ -32,6 +32,9 @@ def main(argv: Sequence[str]) -> int:
     except PermissionError as error:
         print(f"error: {error.filename}: {error.strerror} (the agent needs root)", file=sys.stderr)
         return 2
+    except Exception:
+        structlog.get_logger().exception("the agent ended by an error of its own; limits stay in force")
+        return 1
     return 0
 
 

@@ -41,3 +41,14 @@ def load_settings(path: Path | None) -> AgentSettings:
         raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}", "check --settings") from error
     except msgspec.MsgspecError as error:
         raise ConfigurationFault(str(path), str(error), "see agent/settings.py for fields and defaults") from error
+
+
+def require_loopback(flag: str, address: str) -> tuple[str, int]:
+    """(host, port) of HOST:PORT. Raises ConfigurationFault off loopback: plain text never leaves the machine."""
+    host, _, port = address.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise ConfigurationFault(f"{flag} {address}", "is not HOST:PORT", "write for example 127.0.0.1:10316")
+    if host not in ("127.0.0.1", "localhost", "[::1]"):
+        fix = "use 127.0.0.1; reach it with kubectl port-forward"
+        raise ConfigurationFault(f"{flag} {address}", "is not a loopback address", fix)
+    return host.strip("[]"), int(port)

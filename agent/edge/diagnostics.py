@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from agent.core.observation import Knob, Missing
 from agent.feed import DecisionFeed
 from agent.ports import TickResult
-from agent.settings import AgentSettings
+from agent.settings import AgentSettings, require_loopback
 from agent.status import AgentStatus
 from model.decision import Decision
 from model.fault import ConfigurationFault, PeerFault
@@ -199,10 +199,7 @@ class DiagnosticsServers:
     """Two listeners: loopback for people, the unix socket (0600) for people and training code."""
 
     def __init__(self, sources: Sources, listen: str, socket: Path) -> None:
-        host = listen.rpartition(":")[0]
-        if host not in ("127.0.0.1", "localhost", "[::1]"):
-            fix = "use 127.0.0.1; reach it with kubectl port-forward"
-            raise ConfigurationFault(f"--grpc-listen {listen}", "is not a loopback address", fix)
+        require_loopback("--grpc-listen", listen)
         self._listen = listen
         self._socket = socket
         self._diagnostics = AgentDiagnostics(sources)

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from agent.settings import require_loopback
 from model.fault import ConfigurationFault
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -62,11 +63,9 @@ class HttpEdge:
         registry = CollectorRegistry()
         registry.register(TableCollector(rows))
         ProcessCollector(registry=registry)
-        host, _, port = listen.rpartition(":")
-        if not port.isdigit():
-            raise ConfigurationFault(f"--http-listen {listen}", "is not HOST:PORT", "write 127.0.0.1:10316")
+        host, port = require_loopback("--http-listen", listen)
         try:
-            self._server = ThreadingHTTPServer((host, int(port)), _handler(registry, alive, ready))
+            self._server = ThreadingHTTPServer((host, port), _handler(registry, alive, ready))
         except OSError as error:
             raise ConfigurationFault(f"--http-listen {listen}", f"cannot be listened on: {error.strerror}") from error
         self._server.daemon_threads = True

@@ -64,3 +64,17 @@ def test_an_address_in_use_is_one_line(edge: HttpEdge) -> None:
     """The flag, the address and the cause."""
     with pytest.raises(ConfigurationFault, match=rf"--http-listen {edge.address}: cannot be listened on"):
         HttpEdge(edge.address, ROWS, lambda: True, lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("0.0.0.0:1", "is not a loopback address"),
+        ("127.0.0.1", "is not HOST:PORT"),
+        ("127.0.0.1:x", "is not HOST:PORT"),
+    ],
+)
+def test_only_loopback(address: str, told: str) -> None:
+    """Plain text never leaves the machine."""
+    with pytest.raises(ConfigurationFault, match=f"--http-listen {address}: {told}"):
+        HttpEdge(address, ROWS, lambda: True, lambda: True)
