@@ -170,7 +170,8 @@ class _Agent:
                 due += period
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), max(due - time.monotonic(), 0))
+                async with asyncio.timeout(max(due - time.monotonic(), 0)):
+                    await self._wake.wait()
 
     async def _tell_ready(self, grpc_address: str, http_address: str) -> None:
         """Write the ready file once the agent measures and has read the API server."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from cryptography import x509
@@ -48,3 +49,16 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     private = serialization.PrivateFormat.PKCS8
     (folder / "tls.key").write_bytes(key.private_bytes(pem, private, serialization.NoEncryption()))
     return Certificate(folder / "tls.crt", folder / "tls.key")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, certificate: Certificate) -> Iterator[Any]:
+    """An embedded API server of its own."""
+    from scheduler_processes import Cluster
+
+    running = Cluster(tmp_path, certificate)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait(10)

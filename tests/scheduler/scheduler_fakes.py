@@ -12,12 +12,13 @@ from model.placement import Placement
 from scheduler import facts
 from scheduler.cache import ClusterCache
 from scheduler.core.phase import GangStatus
-from scheduler.cycle import Cycle, Turn
+from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
 from scheduler.ports import Named
 from scheduler.publish import Publisher
 from scheduler.settings import Settings
+from scheduler.turn import Turn
 
 
 class FakeClock:
@@ -29,14 +30,20 @@ class FakeClock:
 
 
 class FakeBinder:
-    """Binds at once; `failures` holds a fault by pod name, used up once each."""
+    """Binds at once; `failures` holds a fault by pod name, used up once each; `absent` pods do not exist."""
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
         self.failures: dict[str, KubernetesFault] = {}
+        self.uids: dict[str, str] = {}
+        self.absent: set[str] = set()
 
     async def bind(self, placement: Placement) -> None:
         name = placement.pod_key.partition("/")[2]
+        if name in self.absent:
+            raise KubernetesFault(name, "404", status=404)
+        if name in self.bound or self.uids.get(name, placement.pod_uid) != placement.pod_uid:
+            raise KubernetesFault(name, "409", status=409)
         fault = self.failures.pop(name, None)
         if fault is not None:
             raise fault
@@ -51,9 +58,12 @@ class FakeWriter:
         self.writes = 0
         self.statuses: dict[str, GangStatus] = {}
         self.failing = False
+        self.absent: set[str] = set()
 
     async def unscheduled(self, pod: Named, message: str, *, first: bool) -> None:
         self.writes += 1
+        if pod.name in self.absent:
+            raise KubernetesFault(pod.name, "404", status=404)
         if self.failing:
             self.failing = False
             raise KubernetesFault("PATCH", "503", status=503)

@@ -171,6 +171,13 @@ def _write_credentials(directory: Path) -> None:
     (directory / "tokens").write_text(f"# who may do everything\n{TOKEN},admin\n")
 
 
+@pytest.fixture
+def credentials(tmp_path: Path) -> Path:
+    """A directory with ca.crt, and tls.crt and tls.key of a server on loopback."""
+    _write_credentials(tmp_path)
+    return tmp_path
+
+
 class Live:
     """A running server process and the ways to reach it."""
 

@@ -1,8 +1,12 @@
 """The API as a whole: paths, optimistic concurrency, lists, watches, discovery."""
 
+import asyncio
 import json
 
 import pytest
+
+from local.apiserver.messages import Request
+from local.apiserver.registry import CONFIG_MAPS
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -269,6 +273,36 @@ def test_a_watch_too_far_back_is_told_inside_the_stream(small_ring_api):
 def test_a_watch_ends_after_its_timeout(api):
     """timeoutSeconds is kept."""
     assert api.watch(f"{MAPS}?watch=1&timeoutSeconds=1&resourceVersion=0", seconds=30) == []
+
+
+def test_what_happens_before_the_first_read_comes_after_the_list(api):
+    """The bookmark that ends the list does not claim changes that are still queued."""
+
+    async def read():
+        query = {"watch": "1", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        stream = await api.core.handle(Request("GET", MAPS, query))
+        before = api.core.store.revision
+        api.resources.create(CONFIG_MAPS, "default", config_map("late"))
+        chunks = stream.chunks
+        bookmark, added = [json.loads(await anext(chunks)) for _ in range(2)]
+        stream.release()
+        return before, bookmark["object"], added
+
+    before, bookmark, added = asyncio.run(read())
+    assert int(version_of(bookmark)) == before
+    assert (added["type"], added["object"]["metadata"]["name"]) == ("ADDED", "late")
+
+
+def test_a_watch_nobody_reads_can_be_released(api):
+    """A client that leaves before the first byte leaves nothing behind."""
+
+    async def leave():
+        stream = await api.core.handle(Request("GET", MAPS, {"watch": "1"}))
+        stream.release()
+        await api.core.handle(Request("POST", MAPS, body=json.dumps(config_map()).encode()))
+        return [chunk async for chunk in stream.chunks]
+
+    assert asyncio.run(leave()) == []
 
 
 def test_a_watch_of_one_object_sees_only_that(api):

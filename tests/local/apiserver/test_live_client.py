@@ -31,7 +31,7 @@ def namespace(v1, request):
 
 
 def pod(name="p", **spec):
-    containers = [{"name": "c", "image": "busybox", "resources": {"limits": {"cpu": 2, "memory": "1024Mi"}}}]
+    containers = [{"name": "c", "image": "busybox", "resources": {"limits": {"cpu": "2000m", "memory": "1024Mi"}}}]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers} | spec}
 
 
@@ -43,7 +43,7 @@ def refusal(call, *arguments, **named):
 
 
 def test_the_typed_models_read_what_the_server_writes(v1, namespace):
-    """Integer quantities would break the client's decoder: they come back as text."""
+    """Quantities come back canonical, defaults filled in."""
     v1.create_namespaced_pod(namespace, pod())
     found = v1.read_namespaced_pod("p", namespace)
     assert found.spec.containers[0].resources.requests == {"cpu": "2", "memory": "1Gi"}
@@ -58,9 +58,10 @@ def test_conflicts_have_their_codes(v1, namespace):
     stale = v1.read_namespaced_pod("p", namespace)
     v1.patch_namespaced_pod("p", namespace, {"metadata": {"labels": {"a": "b"}}})
     assert refusal(v1.replace_namespaced_pod, "p", namespace, stale) == (409, "Conflict")
-    binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
+    binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "bound"}}
     v1.create_namespaced_pod_binding("p", namespace, binding, _preload_content=False)
     assert refusal(v1.create_namespaced_pod_binding, "p", namespace, binding) == (409, "Conflict")
+    v1.delete_namespaced_pod("p", namespace, grace_period_seconds=0)
 
 
 def test_a_watch_goes_on_where_the_list_ended(v1, namespace):
@@ -159,11 +160,19 @@ def test_a_job_gets_its_pods_from_the_running_controllers(v1, namespace):
 # -- the door --------------------------------------------------------------------------------------------------
 
 
-def raw(live, path="/api", token=None, host=None, method="GET", body=None):
-    """Status and Status object of one request made by hand."""
+def connect(live):
     address = live.address.removeprefix("https://")
     context = ssl.create_default_context(cafile=str(live.directory / "ca.crt"))
-    connection = http.client.HTTPSConnection(address, context=context, timeout=10)
+    return http.client.HTTPSConnection(address, context=context, timeout=10)
+
+
+def token_of(live):
+    return yaml.safe_load(live.kubeconfig.read_text())["users"][0]["user"]["token"]
+
+
+def raw(live, path="/api", token=None, host=None, method="GET", body=None):
+    """Status and Status object of one request made by hand."""
+    connection = connect(live)
     headers = ({"Authorization": f"Bearer {token}"} if token else {}) | ({"Host": host} if host else {})
     try:
         connection.request(method, path, body, headers)
@@ -175,7 +184,7 @@ def raw(live, path="/api", token=None, host=None, method="GET", body=None):
 
 @pytest.fixture(scope="module")
 def token(live):
-    return yaml.safe_load(live.kubeconfig.read_text())["users"][0]["user"]["token"]
+    return token_of(live)
 
 
 def test_without_a_token_there_is_only_health(live, token):
@@ -204,14 +213,11 @@ def test_a_body_larger_than_any_object_is_refused(live, token):
 def test_it_stops_at_once_and_cleanly_with_watches_open(start_live):
     """SIGTERM ends it within two seconds, with code 0."""
     server = start_live()
-    configuration = kubernetes.client.Configuration()
-    kubernetes.config.load_kube_config(str(server.kubeconfig), client_configuration=configuration)
-    with kubernetes.client.ApiClient(configuration) as client:
-        core = kubernetes.client.CoreV1Api(client)
-        stream = core.list_namespace(watch=True, _preload_content=False)
-        assert b"default" in next(stream.stream(1))[:1] + stream.readline()
-        server.process.terminate()
-        assert server.process.wait(timeout=4) == 0
+    connection = connect(server)
+    connection.request("GET", "/api/v1/namespaces?watch=1", headers={"Authorization": f"Bearer {token_of(server)}"})
+    assert b"default" in connection.getresponse().readline()
+    server.process.terminate()
+    assert server.process.wait(timeout=5) == 0
     assert "Traceback" not in (server.directory / "log").read_text()
 
 

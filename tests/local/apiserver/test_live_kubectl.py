@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import time
 
 import pytest
 
@@ -92,7 +91,7 @@ def event(namespace, name="e"):
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": name},
-        "involvedObject": {"kind": "Pod", "name": "p", "namespace": namespace},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": namespace},
         "reason": "Because",
         "message": "it happened",
         "type": "Normal",
@@ -113,7 +112,6 @@ APPLIED = {
         "configmap/c",
     ),
     "lease": (lease(), {"spec": {"holderIdentity": "you"}}, "lease.coordination.k8s.io/l"),
-    "budget": (budget(minAvailable=1), {"spec": {"minAvailable": 2}}, "poddisruptionbudget.policy/b"),
     "job": (job(), {"spec": {"parallelism": 2}}, "job.batch/j"),
 }
 
@@ -184,9 +182,7 @@ def test_every_type_is_listed_with_its_columns(kubectl, live):
         return kubectl("get", *arguments).splitlines()[0].split()
 
     assert heading("namespaces") == ["NAME", "STATUS", "AGE"]
-    assert (
-        heading("pc") == ["NAME", "VALUE", "GLOBAL-DEFAULT", "AGE", "PREEMPTIONPOLICY"] or heading("pc")[1] == "VALUE"
-    )
+    assert heading("pc")[:3] == ["NAME", "VALUE", "GLOBAL-DEFAULT"]
     assert heading("pdb") == ["NAME", "MIN", "AVAILABLE", "MAX", "UNAVAILABLE", "ALLOWED", "DISRUPTIONS", "AGE"]
     assert heading("cm") == ["NAME", "DATA", "AGE"]
     assert heading("leases") == ["NAME", "HOLDER", "AGE"]
@@ -339,14 +335,6 @@ def test_what_the_server_is_and_has(live):
     assert live.kubectl("get", "--raw", "/healthz") == "ok"
 
 
-def test_applying_again_asks_for_no_second_openapi(kubectl):
-    """kubectl stays with OpenAPI v3: v2 is not served, and its absence must cost nothing."""
-    kubectl("apply", "-f", "-", stdin=pod())
-    requests = kubectl("apply", "-v=6", "-f", "-", stdin=pod(labels={"app": "db"}))
-    assert "/openapi/v3" in requests and "/openapi/v2" not in requests
-
-
 def test_the_server_is_quick_to_start(live):
     """Seconds would be felt by every test and every `up`; the bound is loose for busy machines."""
     assert live.start_seconds < 15
-    assert time.monotonic() > 0

@@ -183,7 +183,7 @@ def test_a_table_has_columns_rows_and_the_metadata_kubectl_needs(api):
     _, table = api.call("GET", "/api/v1/namespaces", accept=accept)
     assert table["kind"] == "Table" and table["metadata"]["resourceVersion"]
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Status", "Age"]
-    assert [found["cells"][:2] for found in table["rows"]][0] == ["default", "Active"]
+    assert table["rows"][0]["cells"][:2] == ["default", "Active"]
     assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
     _, whole = api.call("GET", "/api/v1/namespaces/default?includeObject=Object", accept=accept)
     assert whole["rows"][0]["object"]["kind"] == "Namespace"

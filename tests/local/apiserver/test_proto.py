@@ -73,6 +73,10 @@ CASES = {
             "propagationPolicy": "Orphan",
         },
     ),
+    "an empty text is an unset one": (
+        body("v1", "Namespace", block(1, block(1, "a") + block(2, "")) + block(3, block(1, ""))),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}, "status": {}},
+    ),
     "unknown fields are skipped": (
         body("v1", "Namespace", block(1, block(1, "a") + number(99, 7)) + varint(50 << 3 | 1) + b"12345678"),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}},

@@ -120,6 +120,13 @@ def test_taints_are_replaced_as_a_whole():
     assert strategic_merge("nodes", target, patch) == patch
 
 
+def test_the_selector_of_a_budget_is_replaced_as_a_whole():
+    """A label that is no longer in the patch is no longer in the selector."""
+    target = {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "1", "b": "2"}}}}
+    merged = strategic_merge("poddisruptionbudgets.policy", target, {"spec": {"selector": {"matchLabels": {"a": "1"}}}})
+    assert merged == {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "1"}}}}
+
+
 def test_a_job_template_merges_like_a_pod():
     """Merge keys apply inside the pod template too."""
     target = {"spec": {"template": spec(c("a", image="1"), c("b"))}}

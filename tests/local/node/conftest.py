@@ -51,10 +51,13 @@ class FakeApi:
         self.events: list[tuple[str, str]] = []
         self.away = False
         self.refusal = 0
+        self.hold: asyncio.Event | None = None
         self.allocatable: dict[str, str] = {"cpu": "2", "memory": "4Gi", "pods": "110"}
 
     async def patch_pod_status(self, pod: PodObject, status: dict[str, Any]) -> None:
         self._answer()
+        if self.hold:
+            await self.hold.wait()
         self.statuses.append(status)
 
     async def delete_pod(self, pod: PodObject) -> None:

@@ -127,6 +127,25 @@ def test_graceful_deletion(pod: Any, services: Services, api: Any, runtime: Any,
     assert api.statuses[-1]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
 
 
+def test_status_before_deletion(pod: Any, services: Services, api: Any, runtime: Any, eventually: Any) -> None:
+    """The object is not deleted before the server has the final status."""
+    built = pod()
+    worker = PodWorker(built, services)
+
+    async def script() -> None:
+        await eventually(lambda: api.phases[-1:] == ["Running"])
+        api.hold = asyncio.Event()
+        worker.update(deleting(built))
+        await eventually(lambda: runtime.removed == ["u-1"])
+        await asyncio.sleep(0.05)
+        assert api.deleted == []
+        api.hold.set()
+        await eventually(lambda: api.deleted == ["u-1"])
+
+    play(worker, script)
+    assert api.phases[-1] == "Failed"
+
+
 def test_shorter_grace_follows(pod: Any, services: Services, api: Any, runtime: Any, eventually: Any) -> None:
     """A stubborn container is killed after the grace, and a second deletion may shorten it."""
     built = pod()

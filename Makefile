@@ -1,0 +1,65 @@
+# Each target works alone from a fresh clone, with python >= 3.11 and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help venv dev run test test-all check bench proto up clean
+
+help:
+	@echo "make run       set up, then the demonstration: batch work beside a service (about two minutes, needs root)"
+	@echo "make up        set up, then the embedded cluster until Ctrl-C (needs root)"
+	@echo "make test      set up for development, then the tests"
+	@echo "make test-all  the same with the slow tests"
+	@echo "make check     lint, format, types, import contracts"
+	@echo "make proto     generate wire/v1 from proto/"
+	@echo "make bench     benchmarks"
+	@echo "make venv      only .venv, with $(BIN)/sublet in it"
+	@echo "make clean     remove .venv and caches"
+
+# Stamps: a set-up is done again when pyproject.toml has changed since.
+venv: $(VENV)/.local-stamp
+dev: $(VENV)/.dev-stamp
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "error: '$(PYTHON)' is missing or older than Python 3.11; give another: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "error: '$(PYTHON) -m venv' failed; on Debian: apt-get install python3-venv" >&2; rm -rf $(VENV); exit 1; }
+
+$(VENV)/.local-stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]'
+	@touch $@
+
+$(VENV)/.dev-stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(VENV)/.local-stamp $@
+
+run: venv
+	$(BIN)/sublet demo
+
+up: venv
+	$(BIN)/sublet up
+
+test: dev
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-all: dev
+	$(BIN)/python -m pytest
+
+check: dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: dev
+	@found=$$(find bench -name '*.py' 2>/dev/null | sort | tr '\n' ' '); \
+	  if [ -n "$$found" ]; then echo "benchmarks: $$found"; else echo "there are no benchmarks yet (bench/ is empty)"; fi
+
+proto: dev
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. --grpc_python_out=. proto/wire/v1/*.proto
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,119 @@
+"""`sublet demo`: batch work beside a service, today's way and Sublet's, on this machine's own cgroups."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from local.demo.results import Checks, DemoResult
+
+PHASE_SECONDS = 16.0
+EXIT_CHECK_FAILED = 1
+_SIGNALLED = 128
+
+
+class Progress:
+    """Plain lines with the time that has passed; where there is a terminal, a live status below them too."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._began = time.monotonic()
+        self._status = console.status("") if console.is_terminal else None
+
+    def __enter__(self) -> Progress:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def tell(self, line: str) -> None:
+        """Print the line with its time; it also becomes the live status."""
+        self._console.print(f"[{time.monotonic() - self._began:5.1f} s] {line}", markup=False, highlight=False)
+        if self._status is not None:
+            self._status.update(line)
+
+
+def demo(
+    phase_seconds: Annotated[
+        float,
+        typer.Option(min=4.0, max=120.0, help="Length of each of the three phases; the surge is its second half."),
+    ] = PHASE_SECONDS,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all results there.")] = None,
+) -> int:
+    """Show batch work living off what a service leaves idle, and giving it back; about 90 seconds, needs root."""
+    return asyncio.run(_demo(phase_seconds, json_file))
+
+
+async def _demo(phase_seconds: float, json_file: Path | None) -> int:
+    # Imported here: an agent's image has no cryptography, and needs none.
+    from local.demo.story import Story
+    from local.signals import Ending
+
+    task = asyncio.current_task()
+    assert task is not None
+    ending = Ending(task)
+    ending.listen()
+    console = Console(soft_wrap=True)
+    try:
+        with Progress(console) as progress:
+            result = await Story(phase_seconds, progress.tell).run()
+    except asyncio.CancelledError:
+        if ending.signal is None:
+            raise
+        console.print(f"ended by {ending.signal.name}; everything has been cleaned up", markup=False)
+        return _SIGNALLED + ending.signal
+    if json_file is not None:
+        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
+    show(console, result)
+    return 0 if result.passed else EXIT_CHECK_FAILED
+
+
+def show(console: Console, result: DemoResult) -> None:
+    """The table, the offer, the verdict, the checks and the machine."""
+    from local.demo.results import offered_lines, table, verdict
+
+    header, *rows = table(result.phases)
+    shown = Table(title="the same load, three times", title_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for index, column in enumerate(header):
+        shown.add_column(column, justify="right" if index else "left", no_wrap=not index)
+    for row in rows:
+        shown.add_row(*row)
+    console.print()
+    console.print(shown)
+    for line in (
+        *offered_lines(result.phases),
+        "",
+        verdict(result.phases),
+        "",
+        *check_lines(result.checks),
+        f"load: {result.base_per_second:.0f}, in the surge {result.surge_per_second:.0f} requests a second of about "
+        f"{result.request_cost_ms:.1f} ms CPU; {result.settings}",
+        f"machine: {result.machine}; other work used {result.other_work_pct:.0f} % of the CPUs before the start",
+        f"ready after {result.start_seconds:.1f} s, all of it took {result.took_seconds:.0f} s",
+    ):
+        console.print(line, markup=False, highlight=False)
+
+
+def check_lines(checks: Checks) -> list[str]:
+    """One line for each thing that must be true."""
+    return [
+        f"{_mark(checks.gang_whole)} the gang ran whole: {checks.gang_told}",
+        f"{_mark(checks.be_cut)} best-effort CPU was cut: {checks.cut_told}",
+        f"{_mark(checks.nothing_left)} nothing was left behind: {checks.left_told}",
+    ]
+
+
+def _mark(true: bool) -> str:
+    return "ok  " if true else "FAIL"

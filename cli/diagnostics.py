@@ -1,0 +1,142 @@
+"""Questions to a running agent or scheduler, by gRPC on loopback; answers are values of the model.
+
+Every refusal or silence is a PeerFault that says which program, at which address, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import msgspec
+
+from model.decision import Decision
+from model.fault import PeerFault
+from model.report import Usage
+from wire.codec import decision_from_wire, usage_from_wire
+from wire.v1 import agent_pb2, agent_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
+
+TIMEOUT_SECONDS = 5.0
+
+
+class NodeAnswer(msgspec.Struct, frozen=True):
+    """What an agent says about its node; `observed_at_seconds` is Unix time, 0 before the first observation."""
+
+    node: str
+    agent_version: str
+    observed_at_seconds: float
+    capacity: Usage
+    usage: Usage
+    system: Usage
+    online: Usage
+    best_effort: Usage
+    ready_reason: str
+    link_connected: bool
+    ticks: int
+    late_ticks: int
+    brake_cuts: int
+    brake_mechanism: str
+    reclaimable: tuple[Decision, ...]
+
+
+class LimitAnswer(msgspec.Struct, frozen=True):
+    """A limit as decided, and what its control file holds at this moment."""
+
+    decision: Decision
+    path: str
+    kernel_value: str
+    matches: bool
+
+
+class PodAnswer(msgspec.Struct, frozen=True):
+    """What the scheduler says about a pod; `node` is empty while it waits, `queue_position` 0 when not queued."""
+
+    namespace: str
+    name: str
+    node: str
+    gang: str
+    queue_position: int
+    message: str
+    decision: Decision | None
+
+
+class AgentDiagnostics:
+    """An agent at `address` (HOST:PORT or unix:PATH)."""
+
+    def __init__(self, address: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._where = f"agent at {address}"
+        self._timeout = timeout_seconds
+        self._channel = grpc.insecure_channel(address)
+        self._stub = agent_pb2_grpc.AgentDiagnosticsStub(self._channel)
+
+    def node(self) -> NodeAnswer:
+        """The node's usage and what may be lent of it, with terms."""
+        status = self._ask(self._stub.GetNode, agent_pb2.GetNodeRequest())
+        reclaimable = self._ask(self._stub.ExplainReclaimable, agent_pb2.ExplainReclaimableRequest())
+        return NodeAnswer(
+            node=status.node,
+            agent_version=status.agent_version,
+            observed_at_seconds=status.observed_at_seconds,
+            capacity=usage_from_wire(status.capacity),
+            usage=usage_from_wire(status.usage),
+            system=usage_from_wire(status.system),
+            online=usage_from_wire(status.online),
+            best_effort=usage_from_wire(status.best_effort),
+            ready_reason=status.ready_reason,
+            link_connected=status.link_connected,
+            ticks=status.ticks,
+            late_ticks=status.late_ticks,
+            brake_cuts=status.brake_cuts,
+            brake_mechanism=status.brake_mechanism,
+            reclaimable=tuple(decision_from_wire(decision) for decision in reclaimable.decisions),
+        )
+
+    def limits(self, knob: str = "") -> tuple[LimitAnswer, ...]:
+        """Every limit the agent keeps, or those of one control file such as `cpu.cfs_quota_us`."""
+        answer = self._ask(self._stub.ExplainLimit, agent_pb2.ExplainLimitRequest(knob=knob))
+        return tuple(
+            LimitAnswer(decision_from_wire(limit.decision), limit.path, limit.kernel_value, limit.matches)
+            for limit in answer.limits
+        )
+
+    def _ask(self, method: Callable[..., Any], request: Any) -> Any:
+        return _ask(method, request, self._timeout, self._where)
+
+
+class SchedulerDiagnostics:
+    """A scheduler at `address` (HOST:PORT)."""
+
+    def __init__(self, address: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._where = f"scheduler at {address}"
+        self._timeout = timeout_seconds
+        self._channel = grpc.insecure_channel(address)
+        self._stub = scheduler_pb2_grpc.SchedulerDiagnosticsStub(self._channel)
+
+    def pod(self, namespace: str, name: str) -> PodAnswer:
+        """Where a pod is, or why it still waits."""
+        request = scheduler_pb2.ExplainPodRequest(namespace=namespace, name=name)
+        answer = _ask(self._stub.ExplainPod, request, self._timeout, self._where)
+        return PodAnswer(
+            namespace=namespace,
+            name=name,
+            node=answer.node,
+            gang=answer.gang,
+            queue_position=answer.queue_position,
+            message=answer.message,
+            decision=decision_from_wire(answer.decision) if answer.HasField("decision") else None,
+        )
+
+
+def _ask(method: Callable[..., Any], request: Any, timeout_seconds: float, where: str) -> Any:
+    try:
+        return method(request, timeout=timeout_seconds)
+    except grpc.RpcError as error:
+        code, details = error.code(), error.details() or "no details"
+        if code is grpc.StatusCode.UNAVAILABLE:
+            raise PeerFault(where, "does not answer", "is it running? see `sublet up`") from error
+        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            raise PeerFault(where, f"no answer within {timeout_seconds:.0f} s") from error
+        raise PeerFault(
+            where, details if code is not grpc.StatusCode.UNIMPLEMENTED else f"too old: {details}"
+        ) from error

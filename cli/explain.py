@@ -1,0 +1,153 @@
+"""`sublet explain node|pod|limit`: the record behind a number, from the program that decided it."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from model import explain
+from model.fault import ConfigurationFault
+from model.quantity import format_bytes, format_millis
+from model.report import Usage
+
+if TYPE_CHECKING:
+    from cli.diagnostics import LimitAnswer, NodeAnswer, PodAnswer
+
+app = typer.Typer(no_args_is_help=True, help="Ask a running cluster why a number is what it is.")
+
+
+class Output(StrEnum):
+    """How an answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")]
+DirOption = Annotated[Path, typer.Option("--dir", help="The directory that `sublet up` runs in.")]
+AgentOption = Annotated[str, typer.Option("--agent", metavar="ADDR", help="The agent, as HOST:PORT or unix:PATH.")]
+SchedulerOption = Annotated[str, typer.Option("--scheduler", metavar="ADDR", help="The scheduler, as HOST:PORT.")]
+DEFAULT_DIR = Path("~/.sublet")
+
+
+@app.command()
+def node(
+    name: Annotated[str, typer.Argument(help="The node; the agent's own where left out.")] = "",
+    agent: AgentOption = "",
+    directory: DirOption = DEFAULT_DIR,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """What a node uses, and what of it may be lent, term by term."""
+    from cli.diagnostics import AgentDiagnostics
+
+    address = agent or _endpoint(directory, "agent_grpc")
+    answer = AgentDiagnostics(address).node()
+    if name and name != answer.node:
+        fix = f"give --agent with the address of the agent on {name}"
+        raise ConfigurationFault(f"node {name}", f"the agent at {address} runs on {answer.node}", fix)
+    _print(answer, output, node_text(answer, time.time()))
+
+
+@app.command()
+def pod(
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="The pod.")],
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
+    scheduler: SchedulerOption = "",
+    directory: DirOption = DEFAULT_DIR,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Where a pod was placed and why, or what it waits for."""
+    from cli.diagnostics import SchedulerDiagnostics
+
+    before, slash, after = name.partition("/")
+    namespace, name = (before, after) if slash else (namespace, name)
+    answer = SchedulerDiagnostics(scheduler or _endpoint(directory, "scheduler_grpc")).pod(namespace, name)
+    _print(answer, output, pod_text(answer))
+
+
+@app.command()
+def limit(
+    knob: Annotated[str, typer.Argument(help="A control file such as cpu.cfs_quota_us; all where left out.")] = "",
+    agent: AgentOption = "",
+    directory: DirOption = DEFAULT_DIR,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """The limits on best-effort work: the terms, their sum, and what the kernel holds at this moment."""
+    from cli.diagnostics import AgentDiagnostics
+
+    address = agent or _endpoint(directory, "agent_grpc")
+    answers = AgentDiagnostics(address).limits(knob)
+    if knob and not answers:
+        raise ConfigurationFault(f"limit {knob}", "the agent keeps no such limit", "leave it out to see all")
+    _print(answers, output, limits_text(answers))
+
+
+def node_text(answer: NodeAnswer, now: float) -> str:
+    """The node's usage as a small table, then each decision with its terms."""
+    age = f"{max(0.0, now - answer.observed_at_seconds):.1f} s ago" if answer.observed_at_seconds else "never"
+    rows = (
+        ("capacity", answer.capacity),
+        ("used", answer.usage),
+        ("  online", answer.online),
+        ("  best effort", answer.best_effort),
+        ("  system", answer.system),
+    )
+    state = [
+        f"node {answer.node}  {answer.ready_reason or 'not judged yet'}  observed {age}",
+        *(_usage_row(name, usage) for name, usage in rows),
+        f"  agent {answer.agent_version}: {answer.ticks} ticks, {answer.late_ticks} late; "
+        f"brake {answer.brake_mechanism or 'none'}, {answer.brake_cuts} cuts; "
+        f"link to the scheduler {'up' if answer.link_connected else 'down'}",
+    ]
+    return "\n".join(state) + "\n\n" + (explain.text(answer.reclaimable) or "nothing has been computed yet")
+
+
+def pod_text(answer: PodAnswer) -> str:
+    """Where the pod is, its gang, its place in the queue, and the decision with its terms."""
+    place = f"on node {answer.node}" if answer.node else "waiting"
+    head = [f"pod {answer.namespace}/{answer.name}  {place}"]
+    if answer.gang:
+        head.append(f"  member of gang {answer.gang}")
+    if answer.queue_position:
+        head.append(f"  number {answer.queue_position} in the queue")
+    if answer.message:
+        head.append(f"  {answer.message}")
+    reasons = "\n".join(explain.lines(answer.decision)) if answer.decision else "no decision about it is known"
+    return "\n".join(head) + "\n\n" + reasons
+
+
+def limits_text(answers: tuple[LimitAnswer, ...]) -> str:
+    """Each limit with its terms, and whether the kernel holds it."""
+    return "\n\n".join(_limit_text(answer) for answer in answers) or "the agent keeps no limit at this moment"
+
+
+def _limit_text(answer: LimitAnswer) -> str:
+    verdict = "as decided" if answer.matches else f"NOT as decided ({answer.decision.value})"
+    return "\n".join(
+        [*explain.lines(answer.decision), f"  {answer.path}", f"  the kernel holds {answer.kernel_value}: {verdict}"]
+    )
+
+
+def _usage_row(name: str, usage: Usage) -> str:
+    return f"  {name:<14} cpu {format_millis(usage.cpu_millis):>8}   memory {format_bytes(usage.memory_bytes):>12}"
+
+
+def _endpoint(directory: Path, field: str) -> str:
+    from local.rundir import read_endpoints
+
+    address = getattr(read_endpoints(directory), field)
+    if not address:
+        program = field.partition("_")[0]
+        raise ConfigurationFault(str(directory), f"the {program} has not started yet", "try again in a moment")
+    return str(address)
+
+
+def _print(answer: object, output: Output, text: str) -> None:
+    if output is Output.JSON:
+        text = msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
+    typer.echo(text)

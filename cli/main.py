@@ -1,0 +1,81 @@
+"""The `sublet` command; also installed as `kubectl-sublet`, so that `kubectl sublet …` is the same.
+
+A failure with an owner is one line on stderr and exit code 2; a traceback is always a bug of ours.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated, Any, cast
+
+import typer
+
+from cli import agent, demo, explain, scheduler, up
+from model.fault import Fault
+
+EXIT_FAULT = 2
+EXIT_INTERRUPTED = 130
+# Newer typers carry their own click, older ones use the installed one: both raise what this finds.
+_CommandLineError = cast(
+    type[Exception], next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+)
+# Arguments of the programs are theirs: what they accept, and their own --help, pass through untouched.
+_PASS_THROUGH: dict[str, Any] = {
+    "add_help_option": False,
+    "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True},
+}
+
+app = typer.Typer(
+    name="sublet",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Lets batch pods use what online services reserve but do not use, and gives it back at once.",
+)
+app.command(name="up")(up.up)
+app.command(name="demo")(demo.demo)
+app.command(name="agent", **_PASS_THROUGH)(agent.agent)
+app.command(name="scheduler", **_PASS_THROUGH)(scheduler.scheduler)
+app.add_typer(explain.app, name="explain")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sublet {version('sublet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    return
+
+
+def run() -> None:
+    """The entry point of both commands."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; returns the exit code."""
+    try:
+        result = app(args=arguments, prog_name="sublet", standalone_mode=False)
+    except Fault as fault:
+        return _fail(f"error: {fault}", EXIT_FAULT)
+    except _CommandLineError as error:
+        # Without any argument typer has printed the help already, and raises with no words.
+        words = cast(Any, error).format_message()
+        return _fail(f"error: {words} (see `sublet --help`)" if words else "", EXIT_FAULT)
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+def _fail(line: str, code: int) -> int:
+    if line:
+        print(" ".join(line.split()), file=sys.stderr)
+    return code

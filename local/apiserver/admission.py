@@ -1,0 +1,273 @@
+"""What the server decides about an object: life cycle, priority, tolerations, fields clients may not set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from local.apiserver import status
+from local.apiserver.objects import Object, being_deleted, dig, ensure, name_of, namespace_of, uid_of
+from local.apiserver.registry import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    ResourceType,
+)
+
+if TYPE_CHECKING:
+    from local.apiserver.resources import Resources
+
+IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+HIGHEST_USER_PRIORITY = 1_000_000_000
+_EVICTION_TOLERATION_SECONDS = 300
+# Main-resource writes of these carry their status at birth; everyone else's status starts empty.
+_BORN_WITH_STATUS = frozenset({"nodes", "services"})
+
+
+# -- creation -------------------------------------------------------------------------------------------------
+
+
+def check_namespace(resources: Resources, rtype: ResourceType, obj: Object) -> None:
+    """Refuse content for a namespace that does not exist (404) or is going away (403)."""
+    if not rtype.namespaced:
+        return
+    name = namespace_of(obj)
+    namespace = resources.find(NAMESPACES, "", name)
+    if namespace is None:
+        raise status.not_found(NAMESPACES, name)
+    if being_deleted(namespace):
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {name} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        raise status.forbidden(rtype, name_of(obj), why, [cause])
+
+
+def reset_status(rtype: ResourceType, obj: Object) -> None:
+    """Forget a status sent at creation where the status sub-resource is the way to set it."""
+    if rtype.has_status and rtype.id not in _BORN_WITH_STATUS:
+        obj.pop("status", None)
+    if rtype is PODS:
+        obj["status"] = {"phase": "Pending"}
+    if rtype is NAMESPACES:
+        obj["status"] = {"phase": "Active"}
+
+
+def admit_new(resources: Resources, rtype: ResourceType, obj: Object) -> None:
+    """Fill in what cluster state decides; raises 403 when that state refuses the object."""
+    admit = _ADMIT_NEW.get(rtype.id)
+    if admit is not None:
+        admit(resources, obj)
+
+
+def _admit_pod(resources: Resources, pod: Object) -> None:
+    _settle_priority(resources, pod)
+    _tolerate_lost_nodes(pod["spec"])
+
+
+def _settle_priority(resources: Resources, pod: Object) -> None:
+    """Copy the priority of the named class (or of the global default) into the pod."""
+    spec = pod["spec"]
+    wanted = spec.get("priorityClassName") or ""
+    found = resources.find(PRIORITY_CLASSES, "", wanted) if wanted else _default_class(resources)
+    if wanted and found is None:
+        raise status.forbidden(PODS, name_of(pod), f"no PriorityClass with name {wanted} was found")
+    value = int(found["value"]) if found else 0
+    policy = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
+    if spec.get("priority") not in (None, value):
+        raise status.forbidden(
+            PODS,
+            name_of(pod),
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission "
+            f"controller computed {value} from the given PriorityClass name",
+        )
+    if spec.get("preemptionPolicy") not in (None, policy):
+        raise status.forbidden(
+            PODS,
+            name_of(pod),
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name",
+        )
+    if found:
+        spec["priorityClassName"] = name_of(found)
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def _default_class(resources: Resources) -> Object | None:
+    defaults = [found for found in resources.objects(PRIORITY_CLASSES) if found.get("globalDefault")]
+    return min(defaults, key=lambda found: (int(found["value"]), name_of(found)), default=None)
+
+
+def _tolerate_lost_nodes(spec: Object) -> None:
+    tolerations = spec.setdefault("tolerations", [])
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if any(
+            held.get("key") in (None, "", key) and held.get("effect") in (None, "", "NoExecute") for held in tolerations
+        ):
+            continue
+        tolerations.append(
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _EVICTION_TOLERATION_SECONDS}
+        )
+
+
+def _admit_namespace(_: Resources, namespace: Object) -> None:
+    finalizers = namespace["spec"].setdefault("finalizers", [])
+    if "kubernetes" not in finalizers:
+        finalizers.append("kubernetes")
+
+
+def _admit_priority_class(resources: Resources, obj: Object) -> None:
+    if obj.get("globalDefault"):
+        _only_default(resources, obj)
+
+
+def _only_default(resources: Resources, obj: Object) -> None:
+    for other in resources.objects(PRIORITY_CLASSES):
+        if other.get("globalDefault") and name_of(other) != name_of(obj):
+            why = f"PriorityClass {name_of(other)} is already marked as default. Only one default can exist"
+            raise status.forbidden(PRIORITY_CLASSES, name_of(obj), why)
+
+
+def _admit_definition(_: Resources, definition: Object) -> None:
+    finalizers = definition["metadata"].setdefault("finalizers", [])
+    if CRD_CLEANUP not in finalizers:
+        finalizers.append(CRD_CLEANUP)
+
+
+def _admit_job(_: Resources, job: Object) -> None:
+    """Generate the selector from the job's uid, so that no two jobs ever count each other's pods."""
+    spec, uid = job["spec"], uid_of(job)
+    if spec.get("manualSelector"):
+        return
+    labels = ensure(ensure(spec["template"], "metadata"), "labels")
+    for prefix in ("", "batch.kubernetes.io/"):
+        labels[f"{prefix}controller-uid"] = uid
+        labels[f"{prefix}job-name"] = name_of(job)
+    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+
+
+_ADMIT_NEW: dict[str, Callable[[Resources, Object], None]] = {
+    PODS.id: _admit_pod,
+    NAMESPACES.id: _admit_namespace,
+    PRIORITY_CLASSES.id: _admit_priority_class,
+    CUSTOM_RESOURCE_DEFINITIONS.id: _admit_definition,
+    JOBS.id: _admit_job,
+}
+
+
+def complete(rtype: ResourceType, obj: Object) -> None:
+    """Status fields that follow from the object itself."""
+    if rtype is PODS:
+        ensure(obj, "status")["qosClass"] = qos_class(obj)
+
+
+def qos_class(pod: Object) -> str:
+    """The Kubernetes QoS class, from cpu and memory of every container.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/
+    """
+    spec = pod["spec"]
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    amounts = [
+        (dig(c, f"resources.requests.{resource}", "0"), dig(c, f"resources.limits.{resource}", "0"))
+        for c in containers
+        for resource in ("cpu", "memory")
+    ]
+    if all(request == "0" and limit == "0" for request, limit in amounts):
+        return "BestEffort"
+    guaranteed = all(limit != "0" and request == limit for request, limit in amounts)
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+# -- change ---------------------------------------------------------------------------------------------------
+
+
+def admit_change(resources: Resources, rtype: ResourceType, old: Object, new: Object) -> None:
+    """Refuse changes that cluster state forbids."""
+    if rtype is PRIORITY_CLASSES and new.get("globalDefault") and not old.get("globalDefault"):
+        _only_default(resources, new)
+
+
+def keep_server_fields(rtype: ResourceType, old: Object, new: Object, subresource: str) -> None:
+    """Put back, in place, whatever the client may not change through this path."""
+    meta, old_meta = new["metadata"], old["metadata"]
+    if subresource == "status":
+        _keep_all_but(new, old, {"status", "metadata"})
+        if rtype.custom is not None:
+            new["metadata"] = meta = dict(old_meta)
+    elif subresource == "finalize":
+        finalizers = dig(new, "spec.finalizers") or []
+        _keep_all_but(new, old, {"metadata"})
+        new["spec"] = {"finalizers": finalizers} if finalizers else {}
+    elif subresource == "" and (rtype.has_status or rtype is PODS):
+        _keep(new, old, "status")
+        if rtype is NAMESPACES:
+            _keep(new, old, "spec")
+    for key in (
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+    ):
+        _keep(meta, old_meta, key)
+    if rtype is JOBS:
+        _keep_generated_selector(old, new)
+
+
+def _keep(new: Object, old: Object, key: str) -> None:
+    if key in old:
+        new[key] = old[key]
+    else:
+        new.pop(key, None)
+
+
+def _keep_all_but(new: Object, old: Object, free: set[str]) -> None:
+    for key in {*new, *old} - free:
+        _keep(new, old, key)
+
+
+def _keep_generated_selector(old: Object, new: Object) -> None:
+    """`kubectl replace` sends the manifest again, which knows nothing of the generated selector and labels."""
+    spec, old_spec = new.get("spec"), old["spec"]
+    if not isinstance(spec, dict) or old_spec.get("manualSelector"):
+        return
+    spec.setdefault("selector", old_spec["selector"])
+    labels = ensure(ensure(ensure(spec, "template"), "metadata"), "labels")
+    for key, value in (dig(old_spec, "template.metadata.labels") or {}).items():
+        if key.rpartition("/")[2] in ("controller-uid", "job-name"):
+            labels.setdefault(key, value)
+
+
+def wanted_state(obj: Object) -> Object:
+    """The part of an object whose change moves its generation."""
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status", "apiVersion", "kind")}
+
+
+# -- deletion -------------------------------------------------------------------------------------------------
+
+
+def check_deletable(rtype: ResourceType, obj: Object) -> None:
+    if rtype is NAMESPACES and name_of(obj) in IMMORTAL_NAMESPACES:
+        raise status.forbidden(rtype, name_of(obj), "this namespace may not be deleted")
+
+
+def grace_seconds(rtype: ResourceType, obj: Object, asked: int | None) -> int:
+    """How long a deletion waits for the node. Only pods that a node may be running wait at all."""
+    if rtype is not PODS or not dig(obj, "spec.nodeName"):
+        return 0
+    if dig(obj, "status.phase") in ("Succeeded", "Failed"):
+        return 0
+    own = int(dig(obj, "spec.terminationGracePeriodSeconds", 30))
+    return max(0, own if asked is None else asked)
+
+
+def mark_terminating(rtype: ResourceType, obj: Object) -> None:
+    if rtype is NAMESPACES:
+        ensure(obj, "status")["phase"] = "Terminating"

@@ -1,0 +1,65 @@
+"""What a new server holds before its first client: system namespaces, system priority classes, given manifests."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local.apiserver.objects import Object, name_of, namespace_of
+from local.apiserver.registry import NAMESPACES, PRIORITY_CLASSES
+from local.apiserver.resources import Resources
+from local.apiserver.status import StatusError
+from local.apiserver.validation import SYSTEM_CLASSES
+
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_DESCRIPTIONS = {
+    "system-cluster-critical": "Used for system critical pods that must run in the cluster, but can be moved to "
+    "another node if necessary.",
+    "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
+}
+
+
+class ManifestError(ValueError):
+    """A bootstrap manifest that cannot be applied; the message names the file and what is wrong in it."""
+
+
+def create_system_objects(resources: Resources) -> None:
+    for name in _NAMESPACES:
+        resources.create(NAMESPACES, "", {"metadata": {"name": name}})
+    for name, value in SYSTEM_CLASSES.items():
+        obj: Object = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
+        resources.create(PRIORITY_CLASSES, "", obj)
+
+
+def apply_manifests(resources: Resources, places: list[Path]) -> None:
+    """Create what the YAML files (or the directories' `*.yaml` files) contain, definitions before the rest."""
+    found = [(path, obj) for place in places for path in _files(place) for obj in _documents(path)]
+    for path, obj in sorted(found, key=lambda item: item[1].get("kind") != "CustomResourceDefinition"):
+        _create(resources, path, obj)
+
+
+def _files(place: Path) -> list[Path]:
+    if place.is_dir():
+        return sorted(path for path in place.iterdir() if path.suffix in (".yaml", ".yml"))
+    return [place]
+
+
+def _documents(path: Path) -> list[Object]:
+    try:
+        documents: list[Any] = [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{path}: cannot be read as YAML: {error}") from None
+    for document in documents:
+        if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
+            raise ManifestError(f"{path}: every document needs apiVersion and kind")
+    return documents
+
+
+def _create(resources: Resources, path: Path, obj: Object) -> None:
+    rtype = resources.registry.by_kind(str(obj["apiVersion"]), str(obj["kind"]))
+    if rtype is None:
+        raise ManifestError(f"{path}: no resource of kind {obj['kind']} in {obj['apiVersion']} is served")
+    try:
+        resources.create(rtype, namespace_of(obj) or ("default" if rtype.namespaced else ""), obj)
+    except StatusError as error:
+        raise ManifestError(f"{path}: {rtype.kind} {name_of(obj)}: {error.message}") from None

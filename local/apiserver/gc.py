@@ -1,0 +1,142 @@
+"""Garbage collection: dependents of deleted owners, contents of namespaces and definitions that are going away."""
+
+from __future__ import annotations
+
+from local.apiserver.admission import CRD_CLEANUP
+from local.apiserver.objects import Object, being_deleted, dig
+from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, ResourceType
+from local.apiserver.resources import FOREGROUND, ORPHAN, DeleteOptions, Resources
+from local.apiserver.selectors import Filter
+from local.apiserver.store import Change, Event
+
+_DELETION_MARK = b'"deletionTimestamp"'
+_BACKGROUND = DeleteOptions(propagation="Background")
+
+
+class Collector:
+    """Reacts to single changes; every reaction is itself a change, so a cascade runs by itself."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    def react(self, type_id: str, event: Event) -> None:
+        record = event.record
+        if event.change is not Change.DELETED:
+            if event.change is Change.ADDED and record.owners:
+                self._collect(type_id, record.namespace, record.name)
+            if _DELETION_MARK in record.body:  # cheaper than decoding every object that ever changes
+                self._advance(type_id, record.namespace, record.name)
+            return
+        for child in self._resources.store.children(record.uid):
+            self._collect(*child)
+        for owner in record.owners:
+            if place := self._resources.store.place_of(owner):
+                self._advance(*place)
+        if record.namespace:
+            self._advance(NAMESPACES.id, "", record.namespace)
+        self._advance(CUSTOM_RESOURCE_DEFINITIONS.id, "", type_id)
+
+    def _find(self, type_id: str, namespace: str, name: str) -> tuple[ResourceType, Object] | None:
+        rtype = self._resources.registry.by_id(type_id)
+        obj = None if rtype is None else self._resources.find(rtype, namespace, name)
+        return None if rtype is None or obj is None else (rtype, obj)
+
+    def _collect(self, type_id: str, namespace: str, name: str) -> None:
+        """Delete an object none of whose owners lives; drop its references to owners that are gone."""
+        found = self._find(type_id, namespace, name)
+        if found is None or being_deleted(found[1]):
+            return
+        rtype, obj = found
+        owners = dig(obj, "metadata.ownerReferences") or []
+        alive = [owner for owner in owners if self._lives(owner)]
+        if not alive and owners:
+            self._resources.delete(rtype, namespace, name, _BACKGROUND)
+        elif len(alive) < len(owners):
+            self._set_owners(rtype, obj, alive)
+
+    def _lives(self, owner: Object) -> bool:
+        """Whether an owner exists. One of a kind not served here is somebody else's business."""
+        if self._resources.store.place_of(owner["uid"]) is not None:
+            return True
+        return self._resources.registry.by_kind(owner["apiVersion"], owner["kind"]) is None
+
+    def _set_owners(self, rtype: ResourceType, obj: Object, owners: list[Object]) -> None:
+        def change(held: Object) -> Object:
+            held["metadata"]["ownerReferences"] = owners
+            return held
+
+        meta = obj["metadata"]
+        self._resources.update(rtype, meta.get("namespace", ""), meta["name"], change)
+
+    def _advance(self, type_id: str, namespace: str, name: str) -> None:
+        """Take one terminating object as far as it goes."""
+        found = self._find(type_id, namespace, name)
+        if found is None or not being_deleted(found[1]):
+            return
+        rtype, obj = found
+        finalizers = dig(obj, "metadata.finalizers") or []
+        if rtype is NAMESPACES:
+            self._empty_namespace(obj)
+        elif CRD_CLEANUP in finalizers:
+            self._empty_definition(obj)
+        elif FOREGROUND in finalizers:
+            self._delete_children_first(rtype, obj)
+        elif ORPHAN in finalizers:
+            self._orphan_children(rtype, obj)
+
+    def _empty_namespace(self, namespace: Object) -> None:
+        name, left = namespace["metadata"]["name"], 0
+        for rtype in list(self._resources.registry.stored()):
+            if rtype.namespaced:
+                left += self._delete_all(rtype, Filter(name))
+        if not left and dig(namespace, "spec.finalizers"):
+            self._resources.update(NAMESPACES, "", name, lambda held: {**held, "spec": {}}, subresource="finalize")
+
+    def _empty_definition(self, definition: Object) -> None:
+        name = definition["metadata"]["name"]
+        rtype = self._resources.registry.by_id(name)
+        if rtype is None or not self._delete_all(rtype, Filter()):
+            self._drop_finalizer(CUSTOM_RESOURCE_DEFINITIONS, definition, CRD_CLEANUP)
+
+    def _delete_all(self, rtype: ResourceType, wanted: Filter) -> int:
+        """Delete whatever matches; returns how many objects are still there."""
+        store = self._resources.store
+        for record in list(store.select(rtype.id, wanted)):
+            obj = self._resources.find(rtype, record.namespace, record.name)
+            if obj is not None and not being_deleted(obj):
+                self._resources.delete(rtype, record.namespace, record.name, _BACKGROUND)
+        return sum(1 for _ in store.select(rtype.id, wanted))
+
+    def _children(self, owner: Object) -> list[tuple[ResourceType, Object]]:
+        places = self._resources.store.children(owner["metadata"]["uid"])
+        return [found for place in places if (found := self._find(*place)) is not None]
+
+    def _delete_children_first(self, rtype: ResourceType, owner: Object) -> None:
+        uid = owner["metadata"]["uid"]
+        for child_type, child in self._children(owner):
+            if not being_deleted(child):
+                meta = child["metadata"]
+                self._resources.delete(child_type, meta.get("namespace", ""), meta["name"], _BACKGROUND)
+        blocking = [child for _, child in self._children(owner) if _blocks(child, uid)]
+        if not blocking:
+            self._drop_finalizer(rtype, owner, FOREGROUND)
+
+    def _orphan_children(self, rtype: ResourceType, owner: Object) -> None:
+        uid = owner["metadata"]["uid"]
+        for child_type, child in self._children(owner):
+            kept = [ref for ref in child["metadata"]["ownerReferences"] if ref["uid"] != uid]
+            self._set_owners(child_type, child, kept)
+        self._drop_finalizer(rtype, owner, ORPHAN)
+
+    def _drop_finalizer(self, rtype: ResourceType, obj: Object, finalizer: str) -> None:
+        def change(held: Object) -> Object:
+            held["metadata"]["finalizers"] = [name for name in held["metadata"]["finalizers"] if name != finalizer]
+            return held
+
+        meta = obj["metadata"]
+        self._resources.update(rtype, meta.get("namespace", ""), meta["name"], change)
+
+
+def _blocks(child: Object, owner_uid: str) -> bool:
+    references = dig(child, "metadata.ownerReferences") or []
+    return any(ref["uid"] == owner_uid and ref.get("blockOwnerDeletion") for ref in references)

@@ -1,0 +1,58 @@
+"""What goes into the core and comes out of it, whatever carries it."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+
+from local.apiserver.objects import Object, encode
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request: the path still percent-encoded, header names in lower case, already authenticated."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    user: str = ""
+
+    @property
+    def accept(self) -> str:
+        return self.headers.get("accept", "")
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "").lower() in ("1", "true")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer."""
+
+    status: int
+    body: bytes
+    content_type: str = JSON
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer that goes on until its chunks end.
+
+    Whoever carries it calls `release` when done with it, also when not a single chunk was taken.
+    """
+
+    status: int
+    chunks: AsyncIterator[bytes]
+    content_type: str = JSON
+    release: Callable[[], None] = lambda: None
+
+
+def answer(obj: Object, code: int = 200, warnings: list[str] | None = None) -> Response:
+    return Response(code, encode(obj), warnings=tuple(warnings or ()))

@@ -1,0 +1,160 @@
+"""Kubernetes objects as plain JSON dictionaries: decoding, encoding, reading by path, tidying, time stamps."""
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+Object = dict[str, Any]
+Clock = Callable[[], float]  # seconds since the epoch
+
+_INT64_MAX = 2**63 - 1
+_INT64_MIN = -(2**63)
+# Optional maps that Go's `omitempty` drops when empty; an empty struct such as `emptyDir: {}` has to stay.
+_OPTIONAL_MAPS = frozenset(
+    [
+        "labels",
+        "annotations",
+        "nodeSelector",
+        "limits",
+        "requests",
+        "capacity",
+        "allocatable",
+        "data",
+        "binaryData",
+        "stringData",
+        "matchLabels",
+        "overhead",
+    ]
+)
+_FRACTION = re.compile(r"\.(\d+)")
+
+encode = msgspec.json.encode
+decode = msgspec.json.decode
+
+
+def decode_object(raw: bytes) -> Object:
+    """An object of our own making, from its stored bytes."""
+    value: Object = msgspec.json.decode(raw)
+    return value
+
+
+def copy(value: Object) -> Object:
+    """A deep copy; four times faster than `copy.deepcopy` on objects of this kind."""
+    return decode_object(encode(value))
+
+
+def dig(value: Any, path: str, default: Any = None) -> Any:
+    """The value at a dotted path, or `default` where any step is absent or not a map."""
+    for step in path.split("."):
+        if not isinstance(value, dict) or step not in value:
+            return default
+        value = value[step]
+    return value
+
+
+def metadata(obj: Object) -> Object:
+    """The object's metadata map, made when absent."""
+    found = obj.setdefault("metadata", {})
+    assert isinstance(found, dict)
+    return found
+
+
+def ensure(obj: Object, key: str) -> Object:
+    """The map at `key`, made when absent or null."""
+    found = obj.get(key)
+    if not isinstance(found, dict):
+        found = obj[key] = {}
+    return found
+
+
+def name_of(obj: Object) -> str:
+    return str(dig(obj, "metadata.name", "") or "")
+
+
+def namespace_of(obj: Object) -> str:
+    return str(dig(obj, "metadata.namespace", "") or "")
+
+
+def uid_of(obj: Object) -> str:
+    return str(dig(obj, "metadata.uid", "") or "")
+
+
+def being_deleted(obj: Object) -> bool:
+    return bool(dig(obj, "metadata.deletionTimestamp"))
+
+
+def controller_of(obj: Object) -> Object | None:
+    """The owner reference marked as the managing controller, if there is one."""
+    owners = dig(obj, "metadata.ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def tidy(value: Any) -> Any:
+    """The value without nulls, empty lists and empty optional maps, as Go's `omitempty` would write it."""
+    if isinstance(value, dict):
+        kept = {key: tidy(item) for key, item in value.items() if item is not None}
+        return {key: item for key, item in kept.items() if not _omitted(key, item)}
+    if isinstance(value, list):
+        return [tidy(item) for item in value]
+    return value
+
+
+def _omitted(key: str, item: Any) -> bool:
+    return item == [] or (item == {} and key in _OPTIONAL_MAPS)
+
+
+def unstorable(value: Any, path: str = "") -> str | None:
+    """Path of the first number that 64-bit JSON readers cannot hold (overflow, NaN, infinity), or None."""
+    if isinstance(value, dict):
+        return _first(unstorable(item, f"{path}.{key}") for key, item in value.items())
+    if isinstance(value, list):
+        return _first(unstorable(item, f"{path}[{index}]") for index, item in enumerate(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return path or "."
+    if type(value) is int and not _INT64_MIN <= value <= _INT64_MAX:
+        return path or "."
+    return None
+
+
+def _first(found: Iterator[str | None]) -> str | None:
+    return next((path for path in found if path is not None), None)
+
+
+def rfc3339(seconds: float) -> str:
+    """metav1.Time: whole seconds, UTC."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_time(text: str | None) -> float | None:
+    """Seconds since the epoch of an RFC 3339 text; None when it is absent or not a time."""
+    if not text:
+        return None
+    try:
+        # datetime keeps microseconds at most, while Go clients may send nanoseconds.
+        moment = datetime.fromisoformat(_FRACTION.sub(lambda m: "." + m.group(1)[:6].ljust(6, "0"), text))
+    except (ValueError, TypeError):
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def condition(obj: Object, kind: str) -> Object | None:
+    """The status condition of this type, if present."""
+    conditions = dig(obj, "status.conditions") or []
+    return next((item for item in conditions if item.get("type") == kind), None)
+
+
+def set_condition(obj: Object, wanted: Object, now: float) -> None:
+    """Add or replace a status condition; its transition time moves only when its status does."""
+    conditions = ensure(obj, "status").setdefault("conditions", [])
+    old = condition(obj, wanted["type"])
+    fresh = {"lastTransitionTime": rfc3339(now), **wanted}
+    if old is None:
+        conditions.append(fresh)
+        return
+    if old.get("status") == wanted["status"]:
+        fresh["lastTransitionTime"] = old.get("lastTransitionTime", fresh["lastTransitionTime"])
+    conditions[conditions.index(old)] = {**old, **fresh}

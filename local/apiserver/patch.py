@@ -1,0 +1,110 @@
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386)."""
+
+from typing import Any
+
+from local.apiserver.objects import copy
+from local.apiserver.status import StatusError, bad_request
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """The target with the patch merged in; a null removes, a list replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def json_patch(target: Any, operations: Any) -> Any:
+    """The target after all operations in order; a failing one fails the whole patch with 422."""
+    if not isinstance(operations, list) or not all(isinstance(item, dict) for item in operations):
+        raise bad_request("a JSON patch must be a list of operations")
+    document = copy(target)
+    for operation in operations:
+        document = _apply(document, operation)
+    return document
+
+
+def _apply(document: Any, operation: dict[str, Any]) -> Any:
+    kind, path = operation.get("op"), _pointer(operation.get("path"))
+    match kind:
+        case "add":
+            return _add(document, path, _value(operation))
+        case "replace":
+            _read(document, path)
+            return _add(_remove(document, path), path, _value(operation)) if path else _value(operation)
+        case "remove":
+            _read(document, path)
+            return _remove(document, path)
+        case "copy":
+            return _add(document, path, copy(_read(document, _pointer(operation.get("from")))))
+        case "move":
+            source = _pointer(operation.get("from"))
+            moved = _read(document, source)
+            return _add(_remove(document, source), path, moved)
+        case "test":
+            if _read(document, path) != operation.get("value"):
+                raise _refused(f"testing path {operation['path']} value: test failed")
+            return document
+    raise bad_request(f"unexpected JSON patch operation kind: {kind!r}")
+
+
+def _refused(message: str) -> StatusError:
+    return StatusError(422, "Invalid", f"the server rejected our request due to an error in our request: {message}")
+
+
+def _value(operation: dict[str, Any]) -> Any:
+    if "value" not in operation:
+        raise bad_request(f"JSON patch operation {operation.get('op')!r} needs a value")
+    return operation["value"]
+
+
+def _pointer(text: Any) -> list[str]:
+    if not isinstance(text, str) or (text and not text.startswith("/")):
+        raise bad_request(f"{text!r} is not a JSON pointer")
+    return [step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:]]
+
+
+def _read(document: Any, path: list[str]) -> Any:
+    for step in path:
+        if isinstance(document, dict) and step in document:
+            document = document[step]
+        elif isinstance(document, list):
+            document = document[_index(step, len(document) - 1)]
+        else:
+            raise _refused(f"path /{'/'.join(path)} does not exist")
+    return document
+
+
+def _index(step: str, last: int) -> int:
+    if not step.isdecimal() or int(step) > last:
+        raise _refused(f"list index {step} is out of bounds")
+    return int(step)
+
+
+def _add(document: Any, path: list[str], value: Any) -> Any:
+    if not path:
+        return value
+    holder, key = _read(document, path[:-1]), path[-1]
+    if isinstance(holder, dict):
+        holder[key] = value
+    elif isinstance(holder, list):
+        holder.insert(len(holder) if key == "-" else _index(key, len(holder)), value)
+    else:
+        raise _refused(f"path /{'/'.join(path)} does not exist")
+    return document
+
+
+def _remove(document: Any, path: list[str]) -> Any:
+    if not path:
+        return None
+    holder, key = _read(document, path[:-1]), path[-1]
+    if isinstance(holder, dict):
+        del holder[key]
+    else:
+        del holder[_index(key, len(holder) - 1)]
+    return document

@@ -1,0 +1,122 @@
+"""Sub-resources of pods: binding, eviction, logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from local.apiserver import disruption, status
+from local.apiserver.messages import Response, Stream
+from local.apiserver.objects import Object, being_deleted, dig, ensure, name_of, set_condition, uid_of
+from local.apiserver.registry import NODES, PODS
+from local.apiserver.resources import DeleteOptions, Resources, WriteOptions
+
+
+class LogSource(Protocol):
+    """Where container logs come from: the node a pod runs on."""
+
+    async def open(self, port: int, path: str, query: Mapping[str, str]) -> Response | Stream:
+        """The answer of the node listening on a loopback port; raises StatusError when it does not answer."""
+        ...
+
+
+def bind(
+    resources: Resources, namespace: str, name: str, binding: Object, options: WriteOptions | None = None
+) -> Object:
+    """Assign a pod to a node, once: 409 when it has a node already or is another pod than the caller meant."""
+    node = str(dig(binding, "target.name") or "")
+    if not node:
+        raise status.bad_request("target.name: Required value: a binding names a node")
+    asked_uid = dig(binding, "metadata.uid")
+
+    def assign(pod: Object) -> Object:
+        if asked_uid and asked_uid != uid_of(pod):
+            why = f"Precondition failed: UID in precondition: {asked_uid}, UID in object meta: {uid_of(pod)}"
+            raise status.conflict(PODS, name, why)
+        if being_deleted(pod):
+            raise status.conflict(PODS, name, f"pod {name} is being deleted, cannot be assigned to a host")
+        if pod["spec"].get("nodeName"):
+            raise status.conflict(PODS, name, f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"')
+        if pod["spec"].get("schedulingGates"):
+            raise status.conflict(PODS, name, f"pod {name} has non-empty .spec.schedulingGates")
+        pod["spec"]["nodeName"] = node
+        for key in ("annotations", "labels"):
+            if added := dig(binding, f"metadata.{key}"):
+                ensure(pod["metadata"], key).update(added)
+        set_condition(pod, {"type": "PodScheduled", "status": "True"}, resources.clock())
+        return pod
+
+    resources.update(PODS, namespace, name, assign, options, subresource="binding")
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def evict(resources: Resources, namespace: str, name: str, eviction: Object) -> Object:
+    """Delete a pod if its disruption budget allows; 429 with cause DisruptionBudget when it does not."""
+    options = eviction.get("deleteOptions") or {}
+    preconditions = options.get("preconditions") or {}
+    pod = resources.get(PODS, namespace, name)
+    dry_run = "All" in (options.get("dryRun") or ())
+    if not _needs_no_budget(pod):
+        disruption.spend(resources, pod)
+    if not dry_run and not being_deleted(pod):
+        wanted = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        }
+        resources.update(
+            PODS, namespace, name, lambda held: _with_condition(resources, held, wanted), subresource="status"
+        )
+    resources.delete(
+        PODS,
+        namespace,
+        name,
+        DeleteOptions(options.get("gracePeriodSeconds"), uid=preconditions.get("uid") or uid_of(pod), dry_run=dry_run),
+    )
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _with_condition(resources: Resources, pod: Object, wanted: Object) -> Object:
+    set_condition(pod, wanted, resources.clock())
+    return pod
+
+
+def _needs_no_budget(pod: Object) -> bool:
+    """A pod that does not serve yet, or any more, disturbs nothing by going."""
+    return being_deleted(pod) or dig(pod, "status.phase") in ("Succeeded", "Failed", "Pending")
+
+
+async def read_log(
+    resources: Resources, source: LogSource | None, namespace: str, name: str, query: Mapping[str, str]
+) -> Response | Stream:
+    """A container's log, as the node that runs it serves it."""
+    pod = resources.get(PODS, namespace, name)
+    container = _log_container(pod, query.get("container", ""))
+    node_name = dig(pod, "spec.nodeName")
+    if not node_name:
+        raise status.bad_request(f"pod {name} does not have a host assigned")
+    port = dig(resources.find(NODES, "", node_name) or {}, "status.daemonEndpoints.kubeletEndpoint.Port")
+    if source is None or not port:
+        raise status.not_implemented(
+            f'node "{node_name}" serves no logs: it reports no status.daemonEndpoints.kubeletEndpoint.Port, '
+            "or this server has no --kubelet-token-file"
+        )
+    asked = {key: value for key, value in query.items() if key != "container"}
+    return await source.open(int(port), f"/containerLogs/{namespace}/{name}/{container}", asked)
+
+
+def _log_container(pod: Object, asked: str) -> str:
+    spec = pod["spec"]
+    names = [c["name"] for c in spec["containers"]]
+    everyone = [*names, *(c["name"] for c in spec.get("initContainers") or ())]
+    if asked:
+        if asked not in everyone:
+            raise status.bad_request(f"container {asked} is not valid for pod {name_of(pod)}")
+        return asked
+    if len(names) > 1:
+        choices = " ".join(names)
+        raise status.bad_request(
+            f"a container name must be specified for pod {name_of(pod)}, choose one of: [{choices}]"
+        )
+    return str(names[0])

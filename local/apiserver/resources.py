@@ -1,0 +1,326 @@
+"""What can be done to objects: create, change, delete, list. Knows types and their rules, nothing of HTTP."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from local.apiserver import admission, amounts, crd, defaults, shapes, status, validation
+from local.apiserver.objects import (
+    Clock,
+    Object,
+    copy,
+    decode_object,
+    dig,
+    encode,
+    metadata,
+    rfc3339,
+    tidy,
+)
+from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, Registry, ResourceType
+from local.apiserver.selectors import EVERYTHING, Filter
+from local.apiserver.store import Record, Store
+
+# Letters without vowels and look-alikes, as generated names use them: no words, no 0/O, 1/l confusion.
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_PREFIX_CHARACTERS = 58
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a write is to be done; `warnings` collects what the client should be told besides."""
+
+    dry_run: bool = False
+    field_validation: str = "Warn"
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """metav1.DeleteOptions; None means the caller left it to the type's default."""
+
+    grace_seconds: int | None = None
+    propagation: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    dry_run: bool = False
+
+
+_DEFAULT_DELETE = DeleteOptions()
+
+
+def random_suffix() -> str:
+    return "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
+
+
+class Resources:
+    """The objects of one server. Every method is one atomic step; raises StatusError for what is refused."""
+
+    def __init__(self, store: Store, registry: Registry, clock: Clock) -> None:
+        self.store = store
+        self.registry = registry
+        self.clock = clock
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def find(self, rtype: ResourceType, namespace: str, name: str) -> Object | None:
+        record = self.store.get(rtype.id, namespace, name)
+        return None if record is None else self.decoded(rtype, record)
+
+    def get(self, rtype: ResourceType, namespace: str, name: str) -> Object:
+        found = self.find(rtype, namespace, name)
+        if found is None:
+            raise status.not_found(rtype, name)
+        return found
+
+    def decoded(self, rtype: ResourceType, record: Record) -> Object:
+        """The object as this version of its type shows it."""
+        obj = decode_object(record.body)
+        obj["apiVersion"] = rtype.api_version
+        return obj
+
+    def encoded(self, rtype: ResourceType, record: Record) -> bytes:
+        """Its bytes as this version of its type shows it; the stored bytes where that is the same."""
+        if rtype.custom is None or rtype.custom.only_version:
+            return record.body
+        return encode(self.decoded(rtype, record))
+
+    def objects(self, rtype: ResourceType, wanted: Filter = EVERYTHING) -> Iterator[Object]:
+        for record in self.store.select(rtype.id, wanted):
+            yield self.decoded(rtype, record)
+
+    # -- creating ------------------------------------------------------------------------------------------
+
+    def create(self, rtype: ResourceType, namespace: str, obj: Object, options: WriteOptions | None = None) -> Object:
+        """Store a new object: shape → name → default → admission → default again → validate."""
+        options = options or WriteOptions()
+        obj = self._accepted(rtype, obj, options)
+        self._identify(rtype, namespace, obj)
+        admission.check_namespace(self, rtype, obj)
+        meta = metadata(obj)
+        if self.store.get(rtype.id, meta.get("namespace", ""), meta["name"]) is not None:
+            raise status.already_exists(rtype, meta["name"])
+        admission.reset_status(rtype, obj)
+        self._defaulted(rtype, obj)
+        admission.admit_new(self, rtype, obj)
+        obj = self._defaulted(rtype, obj)
+        self._validate(rtype, obj, None)
+        admission.complete(rtype, obj)
+        return self._stored(rtype, obj, options)
+
+    def _accepted(self, rtype: ResourceType, obj: Object, options: WriteOptions) -> Object:
+        """The object in the form it is kept: typed, without nulls, without fields its schema does not know."""
+        if not isinstance(obj.get("metadata"), dict):
+            obj["metadata"] = {}
+        if rtype.custom is not None:
+            obj["metadata"] = tidy(obj["metadata"])
+            rtype.custom.prune(obj, options.field_validation, options.warnings)
+        elif rtype is not CUSTOM_RESOURCE_DEFINITIONS:  # a CRD's schema holds meaningful nulls and empties
+            obj = tidy(obj)
+        else:
+            obj["metadata"] = tidy(obj["metadata"])
+        shapes.check_shape(rtype, obj)
+        return obj
+
+    def _identify(self, rtype: ResourceType, namespace: str, obj: Object) -> None:
+        """Settle who the object is: names, uid, birth; what a client sends for the latter is not believed."""
+        meta = metadata(obj)
+        if not rtype.namespaced:
+            meta.pop("namespace", None)
+        elif (meta.get("namespace") or namespace) != namespace:
+            raise status.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        if rtype.namespaced:
+            meta["namespace"] = namespace
+        if meta.get("resourceVersion"):
+            raise status.bad_request("resourceVersion should not be set on objects to be created")
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = self._generated_name(rtype, meta)
+        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "resourceVersion"):
+            meta.pop(key, None)
+        meta["uid"] = str(uuid.uuid4())
+        meta["creationTimestamp"] = rfc3339(self.clock())
+        if rtype.generation:
+            meta["generation"] = 1
+        obj["apiVersion"], obj["kind"] = rtype.api_version, rtype.kind
+        if not meta.get("name"):
+            raise status.invalid(rtype, "", [status.required("metadata.name", "name or generateName is required")])
+
+    def _generated_name(self, rtype: ResourceType, meta: Object) -> str:
+        prefix = meta["generateName"][:_PREFIX_CHARACTERS]
+        for _ in range(8):
+            name = f"{prefix}{random_suffix()}"
+            if self.store.get(rtype.id, meta.get("namespace", ""), name) is None:
+                return name
+        raise status.already_exists(rtype, name)
+
+    def _defaulted(self, rtype: ResourceType, obj: Object) -> Object:
+        if rtype.custom is not None:
+            rtype.custom.default(obj)
+            return obj
+        amounts.canonicalise(rtype, obj)
+        defaults.apply_defaults(rtype, obj)
+        return obj
+
+    def _validate(self, rtype: ResourceType, obj: Object, old: Object | None, subresource: str = "") -> None:
+        errors = list(validation.errors(rtype, obj, old, subresource))
+        if errors:
+            raise status.invalid(rtype, obj["metadata"]["name"], errors)
+
+    def _stored(self, rtype: ResourceType, obj: Object, options: WriteOptions) -> Object:
+        if options.dry_run:
+            return obj
+        if rtype.custom is not None:
+            obj["apiVersion"] = rtype.custom.storage_api_version
+        if rtype is CUSTOM_RESOURCE_DEFINITIONS:
+            crd.establish(obj, self.clock())
+            crd.serve(self.registry, obj)
+        record = self.store.put(rtype, obj)
+        return self.decoded(rtype, record)
+
+    # -- changing ------------------------------------------------------------------------------------------
+
+    def update(
+        self,
+        rtype: ResourceType,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object],
+        options: WriteOptions | None = None,
+        subresource: str = "",
+    ) -> Object:
+        """Replace an object by what `change` makes of a copy of it.
+
+        A resourceVersion in the result that is not the live one is a conflict. A change that changes nothing
+        keeps the resourceVersion and sends no event.
+        """
+        options = options or WriteOptions()
+        old = self.get(rtype, namespace, name)
+        new = self._accepted(rtype, change(copy(old)), options)
+        self._check_identity(rtype, name, old, new)
+        admission.keep_server_fields(rtype, old, new, subresource)
+        if not subresource:
+            admission.admit_change(self, rtype, old, new)
+        new = self._defaulted(rtype, new)
+        self._validate(rtype, new, old, subresource)
+        admission.complete(rtype, new)
+        if new == old:
+            return old
+        if rtype.generation and admission.wanted_state(new) != admission.wanted_state(old):
+            new["metadata"]["generation"] = int(old["metadata"].get("generation", 0)) + 1
+        if self._released(rtype, new):
+            return new if options.dry_run else self._remove(rtype, new)
+        return self._stored(rtype, new, options)
+
+    def _check_identity(self, rtype: ResourceType, name: str, old: Object, new: Object) -> None:
+        meta, old_meta = metadata(new), old["metadata"]
+        if meta.setdefault("name", name) != name:
+            raise status.bad_request(
+                f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
+            )
+        if rtype.namespaced and meta.setdefault("namespace", old_meta["namespace"]) != old_meta["namespace"]:
+            raise status.bad_request("the namespace of the object does not match the namespace on the URL")
+        kind, api_version = new.setdefault("kind", rtype.kind), new.setdefault("apiVersion", rtype.api_version)
+        if (kind, api_version) != (rtype.kind, rtype.api_version):
+            raise status.bad_request(
+                f"{api_version}, Kind={kind} in the body does not match {rtype.api_version}, Kind={rtype.kind}"
+            )
+        if meta.get("uid") not in (None, "", old_meta["uid"]):
+            raise status.conflict(
+                rtype,
+                name,
+                f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old_meta['uid']}",
+            )
+        if (asked := meta.get("resourceVersion")) not in (None, "", "0", old_meta["resourceVersion"]):
+            if not asked.isdecimal():
+                raise status.invalid(
+                    rtype, name, [status.bad_value("metadata.resourceVersion", asked, "must be a number")]
+                )
+            raise status.stale(rtype, name)
+
+    def replace(
+        self,
+        rtype: ResourceType,
+        namespace: str,
+        name: str,
+        obj: Object,
+        options: WriteOptions | None = None,
+        subresource: str = "",
+    ) -> Object:
+        """PUT: like update, but some types insist on a resourceVersion."""
+        if not dig(obj, "metadata.resourceVersion") and not rtype.unconditional_update:
+            error = status.FieldError(
+                "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
+            )
+            raise status.invalid(rtype, name, [error])
+        return self.update(rtype, namespace, name, lambda _: obj, options, subresource)
+
+    # -- deleting ------------------------------------------------------------------------------------------
+
+    def delete(
+        self, rtype: ResourceType, namespace: str, name: str, options: DeleteOptions = _DEFAULT_DELETE
+    ) -> tuple[Object, bool]:
+        """Delete, or begin to: the object in its last or terminating state, and whether it is gone."""
+        old = self.get(rtype, namespace, name)
+        _check_preconditions(rtype, old, options)
+        admission.check_deletable(rtype, old)
+        new = copy(old)
+        meta = new["metadata"]
+        grace = admission.grace_seconds(rtype, old, options.grace_seconds)
+        finalizers = _finalizers_for(meta.get("finalizers") or [], options.propagation)
+        if finalizers:
+            meta["finalizers"] = finalizers
+        if meta.get("deletionTimestamp"):
+            grace = min(grace, int(meta.get("deletionGracePeriodSeconds", 0)))
+        if grace != meta.get("deletionGracePeriodSeconds") or not meta.get("deletionTimestamp"):
+            meta["deletionTimestamp"] = rfc3339(self.clock() + grace)
+            meta["deletionGracePeriodSeconds"] = grace
+        admission.mark_terminating(rtype, new)
+        if self._released(rtype, new):
+            return (new if options.dry_run else self._remove(rtype, new)), True
+        if new != old and not options.dry_run:
+            new = self.decoded(rtype, self.store.put(rtype, new))
+        return new, False
+
+    def _released(self, rtype: ResourceType, obj: Object) -> bool:
+        """Whether nothing holds a deleted object back any more."""
+        meta = obj["metadata"]
+        if not meta.get("deletionTimestamp") or meta.get("finalizers"):
+            return False
+        return (
+            not dig(obj, "spec.finalizers") if rtype.id == "namespaces" else not meta.get("deletionGracePeriodSeconds")
+        )
+
+    def _remove(self, rtype: ResourceType, obj: Object) -> Object:
+        if rtype.custom is not None:
+            obj["apiVersion"] = rtype.custom.storage_api_version
+        record = self.store.remove(rtype, obj)
+        if rtype is CUSTOM_RESOURCE_DEFINITIONS:
+            self.registry.unregister(obj["metadata"]["name"])
+        return self.decoded(rtype, record)
+
+
+def _check_preconditions(rtype: ResourceType, old: Object, options: DeleteOptions) -> None:
+    meta = old["metadata"]
+    for label, asked, actual in (
+        ("UID", options.uid, meta["uid"]),
+        ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
+    ):
+        if asked and asked != actual:
+            raise status.conflict(
+                rtype,
+                meta["name"],
+                f"Precondition failed: {label} in precondition: {asked}, {label} in object meta: {actual}",
+            )
+
+
+def _finalizers_for(finalizers: list[str], propagation: str | None) -> list[str]:
+    """The finalizers that carry out the asked propagation, the others untouched."""
+    kept = [name for name in finalizers if name not in (FOREGROUND, ORPHAN)] if propagation else finalizers
+    wanted = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(propagation or "", [])
+    return [*kept, *wanted]

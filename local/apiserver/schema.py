@@ -1,0 +1,183 @@
+"""Structural schemas of custom resources: pruning, defaulting and validation."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from local.apiserver.objects import Object, copy
+from local.apiserver.status import FieldError, bad_type, bad_value, not_supported, required
+
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_TYPE_META = frozenset({"apiVersion", "kind", "metadata"})
+
+
+def prune(schema: Object, value: Any, path: str = "", root: bool = False) -> list[str]:
+    """Remove, in place, fields the schema does not know; returns their paths. Metadata is not its business."""
+    if isinstance(value, list):
+        items = schema.get("items") or {}
+        return [gone for index, item in enumerate(value) for gone in prune(items, item, f"{path}[{index}]")]
+    if not isinstance(value, dict):
+        return []
+    known, rest = schema.get("properties") or {}, schema.get("additionalProperties")
+    skipped = _TYPE_META if root or schema.get(_EMBEDDED) else frozenset()
+    gone = []
+    for key in list(value):
+        here = f"{path}.{key}" if path else key
+        if key in skipped:
+            continue
+        if key in known:
+            gone += prune(known[key], value[key], here)
+        elif isinstance(rest, dict):
+            gone += prune(rest, value[key], here)
+        elif not (schema.get(_PRESERVE) or rest):
+            del value[key]
+            gone.append(here)
+    return gone
+
+
+def default(schema: Object, value: Any) -> None:
+    """Fill in defaults, in place. A null for a field that is not nullable counts as absent."""
+    if isinstance(value, list):
+        for item in value:
+            default(schema.get("items") or {}, item)
+        return
+    if not isinstance(value, dict):
+        return
+    known = schema.get("properties") or {}
+    for key, child in known.items():
+        if key in value and value[key] is None and not child.get("nullable"):
+            del value[key]
+        if key not in value and "default" in child:
+            value[key] = copy(child["default"])
+        if key in value:
+            default(child, value[key])
+    rest = schema.get("additionalProperties")
+    if isinstance(rest, dict):
+        for key, item in value.items():
+            if key not in known:
+                default(rest, item)
+
+
+def errors(schema: Object, value: Any, path: str = "") -> Iterator[FieldError]:
+    """Everything about a value that the schema does not allow."""
+    if value is None and schema.get("nullable"):
+        return
+    if wrong := _type_error(schema, value, path):
+        yield wrong
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield not_supported(path, value, schema["enum"])
+    if isinstance(value, dict):
+        yield from _map_errors(schema, value, path)
+    elif isinstance(value, list):
+        yield from _list_errors(schema, value, path)
+    elif isinstance(value, str):
+        yield from _text_errors(schema, value, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _number_errors(schema, value, path)
+    yield from _combination_errors(schema, value, path)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "number": (int, float),
+    "integer": (int,),
+}
+
+
+def _type_error(schema: Object, value: Any, path: str) -> FieldError | None:
+    wanted = schema.get("type")
+    if schema.get(_INT_OR_STRING):
+        fits, wanted = isinstance(value, int | str) and not isinstance(value, bool), "integer,string"
+    elif wanted not in _TYPES:
+        return None
+    else:
+        fits = isinstance(value, _TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+        fits = fits or (wanted == "integer" and isinstance(value, float) and value.is_integer())
+    if fits:
+        return None
+    return bad_type(path, _type_name(value), f'{path} in body must be of type {wanted}: "{_type_name(value)}"')
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "null"
+    names = {bool: "boolean", dict: "object", list: "array", str: "string", int: "integer", float: "number"}
+    return names.get(type(value), "unknown")
+
+
+def _map_errors(schema: Object, value: Object, path: str) -> Iterator[FieldError]:
+    def here(key: str) -> str:
+        return f"{path}.{key}" if path else key
+
+    for key in schema.get("required") or ():
+        if key not in value:
+            yield required(here(key))
+    known, rest = schema.get("properties") or {}, schema.get("additionalProperties")
+    for key, item in value.items():
+        if key in known:
+            yield from errors(known[key], item, here(key))
+        elif isinstance(rest, dict):
+            yield from errors(rest, item, here(key))
+    yield from _size_errors(path, len(value), schema.get("minProperties"), schema.get("maxProperties"), "properties")
+
+
+def _list_errors(schema: Object, value: list[Any], path: str) -> Iterator[FieldError]:
+    items = schema.get("items") or {}
+    for index, item in enumerate(value):
+        yield from errors(items, item, f"{path}[{index}]")
+    yield from _size_errors(path, len(value), schema.get("minItems"), schema.get("maxItems"), "items")
+
+
+def _size_errors(path: str, size: int, least: int | None, most: int | None, what: str) -> Iterator[FieldError]:
+    if least is not None and size < least:
+        yield bad_value(path, size, f"{path} in body should have at least {least} {what}")
+    if most is not None and size > most:
+        yield FieldError(path, "FieldValueTooMany", f"Too many: {size}: must have at most {most} {what}")
+
+
+def _text_errors(schema: Object, value: str, path: str) -> Iterator[FieldError]:
+    pattern = schema.get("pattern")
+    if pattern is not None and not _compiled(pattern).search(value):
+        yield bad_value(path, value, f"{path} in body should match '{pattern}'")
+    least, most = schema.get("minLength"), schema.get("maxLength")
+    if least is not None and len(value) < least:
+        yield bad_value(path, value, f"{path} in body should be at least {least} chars long")
+    if most is not None and len(value) > most:
+        yield FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _number_errors(schema: Object, value: int | float, path: str) -> Iterator[FieldError]:
+    least, most, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
+    strictly_above, strictly_below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if least is not None and (value < least or (strictly_above and value == least)):
+        word = "greater than" if strictly_above else "greater than or equal to"
+        yield bad_value(path, value, f"{path} in body should be {word} {least}")
+    if most is not None and (value > most or (strictly_below and value == most)):
+        word = "less than" if strictly_below else "less than or equal to"
+        yield bad_value(path, value, f"{path} in body should be {word} {most}")
+    if step and value % step:
+        yield bad_value(path, value, f"{path} in body should be a multiple of {step}")
+
+
+def _combination_errors(schema: Object, value: Any, path: str) -> Iterator[FieldError]:
+    for part in schema.get("allOf") or ():
+        yield from errors(part, value, path)
+    for key, most in (("anyOf", None), ("oneOf", 1)):
+        parts = schema.get(key) or []
+        fitting = sum(not any(errors(part, value, path)) for part in parts)
+        if parts and (fitting == 0 or (most is not None and fitting > most)):
+            yield bad_value(path, value, f"{path} in body must validate {key} of the schemas")
+    if "not" in schema and not any(errors(schema["not"], value, path)):
+        yield bad_value(path, value, f"{path} in body must not validate the schema (not)")

@@ -1,0 +1,176 @@
+"""Failures as Kubernetes Status objects.
+
+StatusError (the one exception of this room that is an answer, not a bug)
+  whose fault it is shows in the code: 4xx the caller's, 5xx ours or a node's.
+FieldError is one cause inside a 422; the constructors mirror apimachinery's `field` package.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from local.apiserver.objects import Object, encode
+from local.apiserver.registry import ResourceType
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One wrong field: where, which kind of wrong, and in words."""
+
+    field: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def _shown(value: Any) -> str:
+    return encode(value).decode()
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError(path, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
+
+
+def bad_value(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(path, "FieldValueInvalid", f"Invalid value: {_shown(value)}: {detail}")
+
+
+def bad_type(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {_shown(value)}: {detail}")
+
+
+def not_supported(path: str, value: Any, allowed: Sequence[Any]) -> FieldError:
+    choices = ", ".join(_shown(choice) for choice in allowed)
+    return FieldError(
+        path, "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {choices}"
+    )
+
+
+def not_allowed(path: str, detail: str) -> FieldError:
+    return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}")
+
+
+class StatusError(Exception):
+    """An answer other than success; `body` is the Status object a client receives."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Object | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+
+    @property
+    def body(self) -> Object:
+        found: Object = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "details": self.details,
+            "code": self.code,
+        }
+        return {key: value for key, value in found.items() if value not in ("", {}) or key == "metadata"}
+
+
+def _details(rtype: ResourceType, name: str) -> Object:
+    found = {"name": name, "group": rtype.group, "kind": rtype.plural}
+    return {key: value for key, value in found.items() if value}
+
+
+def success(rtype: ResourceType, name: str, uid: str) -> Object:
+    """The answer to a delete that took effect."""
+    details = {**_details(rtype, name), "uid": uid}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def not_found(rtype: ResourceType, name: str) -> StatusError:
+    return StatusError(404, "NotFound", f'{rtype.id} "{name}" not found', _details(rtype, name))
+
+
+def unknown_path() -> StatusError:
+    return StatusError(404, "NotFound", "the server could not find the requested resource")
+
+
+def already_exists(rtype: ResourceType, name: str) -> StatusError:
+    return StatusError(409, "AlreadyExists", f'{rtype.id} "{name}" already exists', _details(rtype, name))
+
+
+def conflict(rtype: ResourceType, name: str, why: str) -> StatusError:
+    message = f'Operation cannot be fulfilled on {rtype.id} "{name}": {why}'
+    return StatusError(409, "Conflict", message, _details(rtype, name))
+
+
+def stale(rtype: ResourceType, name: str) -> StatusError:
+    return conflict(
+        rtype, name, "the object has been modified; please apply your changes to the latest version and try again"
+    )
+
+
+def forbidden(rtype: ResourceType, name: str, why: str, causes: Iterable[Object] = ()) -> StatusError:
+    details = _details(rtype, name)
+    listed = list(causes)
+    if listed:
+        details["causes"] = listed
+    return StatusError(403, "Forbidden", f'{rtype.id} "{name}" is forbidden: {why}', details)
+
+
+def invalid(rtype: ResourceType, name: str, errors: Sequence[FieldError]) -> StatusError:
+    text = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(map(str, errors)) + "]"
+    causes = [{"reason": error.reason, "message": error.message, "field": error.field} for error in errors]
+    details = {"name": name, "group": rtype.group, "kind": rtype.kind, "causes": causes}
+    return StatusError(
+        422,
+        "Invalid",
+        f'{rtype.group_kind} "{name}" is invalid: {text}',
+        {key: value for key, value in details.items() if value},
+    )
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def method_not_allowed() -> StatusError:
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+
+
+def unsupported_media(message: str) -> StatusError:
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def expired(message: str) -> StatusError:
+    return StatusError(410, "Expired", message)
+
+
+def from_the_future(asked: int, current: int) -> StatusError:
+    """A resourceVersion this server has not reached: the client should try again, not start over."""
+    details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+    return StatusError(504, "Timeout", f"Too large resource version: {asked}, current: {current}", details)
+
+
+def too_many_requests(message: str, causes: list[Object]) -> StatusError:
+    return StatusError(429, "TooManyRequests", message, {"causes": causes})
+
+
+def not_implemented(message: str) -> StatusError:
+    return StatusError(501, "NotImplemented", message)
+
+
+def internal(message: str = "an internal error occurred; the server's log has the details") -> StatusError:
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}")

@@ -1,0 +1,130 @@
+"""One phase: the same requests at the same moments, and everything measured around them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from kube.client import KubeClient
+from kube.objects import Pod
+from local.child import Child, ProgramFault
+from local.demo.load import ANSWER_BOUND_SECONDS, LoadResult, Segment
+from local.demo.manifests import batch_cpu_offered, units_done
+from local.demo.measure import (
+    CpuTime,
+    QuotaTrace,
+    besteffort_quota_file,
+    first_cut,
+    pods_cpu_seconds,
+    read_cpu_time,
+)
+from local.demo.results import SUBLET, PhaseResult, latencies
+
+_LEAD_SECONDS = 1.0
+SEED = 20240229
+
+
+class Load(msgspec.Struct, frozen=True):
+    """The load of every phase: `base`, and `surge` from half-way on."""
+
+    port: int
+    base: Segment
+    surge: Segment
+
+    @property
+    def seconds(self) -> float:
+        return self.base.seconds + self.surge.seconds
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """What a phase works with; `work_dir` takes the generator's files."""
+
+    client: KubeClient
+    node: str
+    cgroup_prefix: str
+    work_dir: Path
+    load: Load
+    tell: Callable[[str], None]
+
+
+class _Reading(msgspec.Struct, frozen=True):
+    cpu: CpuTime
+    batch_seconds: float
+    units: int
+
+
+async def start_generator(bench: Bench, name: str, segments: list[Segment], begin: float) -> Child:
+    """The load generator as a process; its result goes to `work_dir`/NAME.json."""
+    arguments = [argument for s in segments for argument in ("--segment", f"{s.seconds}:{s.per_second}")]
+    argv = [
+        *(sys.executable, "-m", "local.demo.load", "--port", str(bench.load.port), "--seed", str(SEED)),
+        *("--begin", str(begin), "--out", str(bench.work_dir / f"{name}.json"), *arguments),
+    ]
+    return await Child.start(f"load-{name}", argv, bench.work_dir / f"load-{name}.log")
+
+
+async def run_phase(bench: Bench, name: str, batch: list[Pod]) -> PhaseResult:
+    """Run the load and measure; `batch` are the batch pods that run beside it."""
+    begin = time.monotonic() + _LEAD_SECONDS
+    load, trace = bench.load, QuotaTrace(besteffort_quota_file(bench.cgroup_prefix))
+    generator = await start_generator(bench, name, [load.base, load.surge], begin)
+    try:
+        await _sleep_until(begin)
+        bench.tell(f"{name}: {load.base.per_second:.0f} requests a second")
+        trace.start()
+        first = await _read(bench, batch)
+        offered = await _watch_offer(bench, begin, name)
+        last = await _read(bench, batch)
+        changes = trace.stop()
+        result = await _result_of(bench, name, generator)
+    finally:
+        trace.stop()
+        await generator.stop(1.0)
+    whole, surge = latencies(result, load.base.seconds)
+    return PhaseResult(
+        name=name,
+        cpu_pct=first.cpu.utilisation_pct(last.cpu),
+        all=whole,
+        surge=surge,
+        generator_priority=result.priority,
+        batch_cpu_seconds=last.batch_seconds - first.batch_seconds if batch else None,
+        batch_units=last.units - first.units if batch else None,
+        offered=tuple(offered),
+        cut=first_cut(changes, begin + load.base.seconds) if name == SUBLET else None,
+    )
+
+
+async def _watch_offer(bench: Bench, begin: float, name: str) -> list[int | None]:
+    """The offer once a second until the load ends."""
+    offered: list[int | None] = []
+    told = False
+    for second in range(round(bench.load.seconds)):
+        await _sleep_until(begin + second)
+        if not told and second >= bench.load.base.seconds:
+            bench.tell(f"{name}: surge to {bench.load.surge.per_second:.0f} requests a second")
+            told = True
+        offered.append(await batch_cpu_offered(bench.client, bench.node))
+    await _sleep_until(begin + bench.load.seconds)
+    return offered
+
+
+async def _read(bench: Bench, batch: list[Pod]) -> _Reading:
+    uids = [pod.metadata.uid for pod in batch]
+    cpu, seconds = read_cpu_time(), pods_cpu_seconds(bench.cgroup_prefix, uids)
+    return _Reading(cpu, seconds, await units_done(bench.client, batch))
+
+
+async def _result_of(bench: Bench, name: str, generator: Child) -> LoadResult:
+    code = await asyncio.wait_for(generator.wait(), ANSWER_BOUND_SECONDS + 10.0)
+    if code != 0:
+        raise ProgramFault("load generator", generator.last_words(), exit_code=code)
+    return msgspec.json.decode((bench.work_dir / f"{name}.json").read_bytes(), type=LoadResult)
+
+
+async def _sleep_until(moment: float) -> None:
+    await asyncio.sleep(max(0.0, moment - time.monotonic()))

@@ -1,0 +1,172 @@
+"""What the demonstration found, and the words and table made of it; nothing is claimed that was not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from local.demo.load import LoadResult, Request, percentile
+from local.demo.measure import Cut
+
+ALONE, TODAY, SUBLET = "alone", "today", "sublet"
+TITLES = {
+    ALONE: "service alone",
+    TODAY: "+ Burstable batch",
+    SUBLET: "+ batch by Sublet",
+}
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """Milliseconds; None where no request was answered. `unanswered` counts those that were not."""
+
+    p50_ms: float | None
+    p99_ms: float | None
+    requests: int
+    unanswered: int
+
+
+class PhaseResult(msgspec.Struct, frozen=True):
+    """One phase; batch fields are None where no batch work ran. `offered` is milli-CPU, one value a second."""
+
+    name: str
+    cpu_pct: float
+    all: Latency
+    surge: Latency
+    generator_priority: str
+    batch_cpu_seconds: float | None = None
+    batch_units: int | None = None
+    offered: tuple[int | None, ...] = ()
+    cut: Cut | None = None
+
+
+class Checks(msgspec.Struct, frozen=True):
+    """What must be true for the demonstration to have worked; each text says what was seen."""
+
+    gang_whole: bool
+    gang_told: str
+    be_cut: bool
+    cut_told: str
+    nothing_left: bool
+    left_told: str
+
+    @property
+    def passed(self) -> bool:
+        return self.gang_whole and self.be_cut and self.nothing_left
+
+
+class DemoResult(msgspec.Struct, frozen=True):
+    """Everything, as `--json` writes it."""
+
+    machine: str
+    base_per_second: float
+    surge_per_second: float
+    phase_seconds: float
+    request_cost_ms: float
+    other_work_pct: float
+    settings: str
+    phases: tuple[PhaseResult, ...]
+    checks: Checks
+    start_seconds: float
+    took_seconds: float
+    passed: bool
+
+
+def latency(requests: Iterable[Request]) -> Latency:
+    """Percentiles over answered requests; an unanswered one is counted apart."""
+    seen = list(requests)
+    answered = [r.latency_seconds * 1000 for r in seen if r.latency_seconds is not None]
+    return Latency(percentile(answered, 50), percentile(answered, 99), len(seen), len(seen) - len(answered))
+
+
+def latencies(result: LoadResult, surge_seconds: float) -> tuple[Latency, Latency]:
+    """(the whole phase, from the surge on)."""
+    return latency(result.requests), latency(r for r in result.requests if r.due_seconds >= surge_seconds)
+
+
+def table(phases: Sequence[PhaseResult]) -> list[list[str]]:
+    """The header and one row a phase."""
+    header = ["phase", "node %", "p50 ms", "p99 ms", "surge p99 ms", "batch CPU s", "batch units", "BE cut ms"]
+    return [header, *(_row(phase) for phase in phases)]
+
+
+def _row(phase: PhaseResult) -> list[str]:
+    return [
+        TITLES[phase.name],
+        f"{phase.cpu_pct:.0f}",
+        _number(phase.all.p50_ms),
+        _number(phase.all.p99_ms),
+        _number(phase.surge.p99_ms),
+        _number(phase.batch_cpu_seconds),
+        "-" if phase.batch_units is None else str(phase.batch_units),
+        "-" if phase.cut is None else f"{phase.cut.after_seconds * 1000:.0f}",
+    ]
+
+
+def offered_lines(phases: Sequence[PhaseResult]) -> list[str]:
+    """batch-cpu that the Node offered, second by second."""
+    return [
+        f"batch-cpu offered each second, {TITLES[phase.name]:<17} "
+        + " ".join("-" if value is None else str(value) for value in phase.offered)
+        for phase in phases
+        if phase.offered
+    ]
+
+
+def verdict(phases: Sequence[PhaseResult]) -> str:
+    """A paragraph made of the numbers: what each way of running batch work cost the service, and got done."""
+    by_name = {phase.name: phase for phase in phases}
+    if not {ALONE, TODAY, SUBLET} <= by_name.keys():
+        return "The demonstration did not get through its phases, so there is nothing to compare."
+    alone, today, sublet = by_name[ALONE], by_name[TODAY], by_name[SUBLET]
+    sentences = [
+        _cost("ordinary Burstable pods", alone, today),
+        _cost("Sublet", alone, sublet),
+        _comparison(today, sublet),
+        f"The node was {alone.cpu_pct:.0f} % busy with the service alone, {today.cpu_pct:.0f} % with Burstable batch "
+        f"pods and {sublet.cpu_pct:.0f} % under Sublet.",
+        _unanswered(phases),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _cost(how: str, alone: PhaseResult, beside: PhaseResult) -> str:
+    before, after = alone.surge.p99_ms, beside.surge.p99_ms
+    if not before or after is None:
+        return f"Beside {how} the service's p99 in the surge could not be compared."
+    ratio = after / before
+    return f"Beside {how} the service's p99 in the surge was {after:.0f} ms, {ratio:.1f} times that of running alone."
+
+
+def _comparison(today: PhaseResult, sublet: PhaseResult) -> str:
+    old, new = today.surge.p99_ms, sublet.surge.p99_ms
+    if not old or new is None:
+        return ""
+    work_old, work_new = today.batch_cpu_seconds or 0.0, sublet.batch_cpu_seconds or 0.0
+    share = f"{work_new:.1f} s of CPU against {work_old:.1f} s"
+    if new < old:
+        return f"Under Sublet it was {old / new:.1f} times shorter than beside Burstable pods; batch work got {share}."
+    return f"Sublet was NOT better here: its p99 was not shorter than beside Burstable pods; batch work got {share}."
+
+
+def _unanswered(phases: Sequence[PhaseResult]) -> str:
+    lost = sum(phase.all.unanswered for phase in phases)
+    return f"{lost} requests had no answer and are not in the percentiles." if lost else ""
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def cut_told(phases: Sequence[PhaseResult]) -> str:
+    """How long after the surge the best-effort ceiling fell, from what to what."""
+    cut = next((phase.cut for phase in phases if phase.cut is not None), None)
+    if cut is None:
+        return "its ceiling never fell below the value it had at the surge"
+    start = "no limit" if cut.from_us < 0 else f"{cut.from_us}"
+    return (
+        f"{cut.after_seconds * 1000:.0f} ms after the surge, from {start} to {cut.to_us} us per period of 100 ms "
+        f"(lowest in the surge: {cut.lowest_us})"
+    )

@@ -1,0 +1,274 @@
+"""The demonstration from start to end: a cluster, a service, and the same batch work run in two ways beside it.
+
+start · service · alone · today's way · remove it · base load until the gang runs · Sublet's way · stop · check
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kube.client import KubeClient
+from kube.objects import Pod
+from local.demo import manifests
+from local.demo.load import Segment, cost_of_rounds
+from local.demo.measure import ProcessMark, describe_machine, mark_process, read_cpu_time, still_alive
+from local.demo.phase import Bench, Load, run_phase, start_generator
+from local.demo.results import ALONE, SUBLET, TODAY, Checks, DemoResult, PhaseResult, cut_told
+from local.leftovers import cgroups_of, processes_of
+from local.up import Cluster
+from model.fault import ConfigurationFault, Fault, KubernetesFault
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+SERVICE_ROUNDS = 16000
+# What a request costs the service besides its work: HTTP, threads, the kernel's share.
+_OVERHEAD_SECONDS = 0.0008
+_BASE_SHARE, _SURGE_SHARE = 0.20, 0.60
+_MOST_CORES = 4
+_GANG, _BATCH_PODS = "app=training", 4
+_BATCH = "app in (nightly,training)"
+_BATCH_FILES = ("2-batch-job.yaml", "3-gang.yaml")
+_TODAY_FILE = "today/batch.yaml"
+_START_BOUND, _RUN_BOUND, _GONE_BOUND = 15.0, 25.0, 10.0
+_WATCH_SECONDS, _BUSY_PCT = 0.5, 15.0
+# Condition times have whole seconds: one round of binding may straddle a second's end, or two.
+_ONE_ROUND_SECONDS = 2.0
+# The phases are seconds long, and so must be the window that online usage is averaged over; all else is default.
+_SETTINGS = {"colocation": {"aggregate_seconds": 10.0, "live_window_seconds": 5.0, "update_interval_seconds": 2.0}}
+SETTINGS_TOLD = (
+    "the agent averages online usage over 10 s instead of 300 s, since phases last seconds; all else default"
+)
+
+
+class Story:
+    """`tell` gets a line at each step; `run` returns what was found, and raises a Fault where it cannot go on."""
+
+    def __init__(self, phase_seconds: float, tell: Callable[[str], None]) -> None:
+        self._phase_seconds = phase_seconds
+        self._tell = tell
+        self._phases: list[PhaseResult] = []
+        self._gang_told = "its phase was not reached"
+        self._gang_whole = False
+        self._marks: list[ProcessMark] = []
+        self._cost = 0.0
+        self._other_work_pct = 0.0
+
+    async def run(self) -> DemoResult:
+        """Everything, the cleaning-up and its check included."""
+        began = time.monotonic()
+        if (os.cpu_count() or 1) < 2:
+            raise ConfigurationFault("this machine", "has one CPU", "the demonstration needs two or more")
+        self._other_work_pct = await self._watch_others()
+        self._cost = cost_of_rounds(SERVICE_ROUNDS) + _OVERHEAD_SECONDS
+        work_dir = Path(tempfile.mkdtemp(prefix="sublet-demo-"))
+        try:
+            cluster, started = await self._in_cluster(work_dir, began)
+        except Fault:
+            self._tell(f"logs are in {work_dir}")
+            raise
+        except BaseException:
+            shutil.rmtree(work_dir, ignore_errors=True)
+            raise
+        result = self._result(self._checks(cluster.cgroup_name), started - began, time.monotonic() - began)
+        if result.passed:
+            shutil.rmtree(work_dir, ignore_errors=True)
+        else:
+            self._tell(f"logs are in {work_dir}")
+        return result
+
+    async def _watch_others(self) -> float:
+        """What else keeps this machine busy: it takes from all phases, and from what can be lent."""
+        before = read_cpu_time()
+        await asyncio.sleep(_WATCH_SECONDS)
+        other = before.utilisation_pct(read_cpu_time())
+        if other > _BUSY_PCT:
+            self._tell(f"other work keeps this machine {other:.0f} % busy: the numbers will show that too")
+        return other
+
+    async def _in_cluster(self, work_dir: Path, began: float) -> tuple[Cluster, float]:
+        settings = work_dir / "agent.yaml"
+        settings.write_bytes(msgspec.yaml.encode(_SETTINGS))
+        cluster = Cluster(work_dir / "up", agent_settings=settings, tell=self._tell)
+        self._tell("starting API server, node, scheduler and agent")
+        async with cluster:
+            started = time.monotonic()
+            self._tell(f"all four run, after {started - began:.1f} s")
+            async with await KubeClient.connect(cluster.kubeconfig, "sublet-demo") as client:
+                story = asyncio.create_task(self._phases_in(cluster, client, work_dir))
+                await _first_of(story, asyncio.create_task(cluster.wait()))
+            self._remember(cluster)
+            self._tell("stopping everything")
+        return cluster, started
+
+    async def _phases_in(self, cluster: Cluster, client: KubeClient, work_dir: Path) -> None:
+        ends = cluster.endpoints
+        load = self._load(_free_port())
+        bench = Bench(client, ends.node, ends.cgroup_prefix, work_dir, load, self._tell)
+        await self._start_service(client, load.port)
+        self._phases.append(await run_phase(bench, ALONE, []))
+        await self._today(bench)
+        await self._sublet(bench)
+
+    def _load(self, port: int) -> Load:
+        cores = min(os.cpu_count() or 1, _MOST_CORES)
+        half = self._phase_seconds / 2
+        base, surge = (share * cores / self._cost for share in (_BASE_SHARE, _SURGE_SHARE))
+        return Load(port, Segment(half, base), Segment(half, surge))
+
+    async def _start_service(self, client: KubeClient, port: int) -> None:
+        (service,) = manifests.documents("1-service.yaml")
+        service = manifests.with_environment(service, {"PORT": str(port), "ROUNDS": str(SERVICE_ROUNDS)})
+        await manifests.apply(client, [service])
+        if await manifests.wait_for(lambda: _answers(port), _START_BOUND) is None:
+            raise KubernetesFault("pod web", await _why_not_running(client, "app=web"))
+        self._tell("the web service answers")
+
+    async def _today(self, bench: Bench) -> None:
+        objects = manifests.documents(_TODAY_FILE)
+        await manifests.apply(bench.client, objects)
+        selector = "app=batch-today"
+        batch = await manifests.wait_for(
+            lambda: manifests.all_running(bench.client, selector, _BATCH_PODS), _START_BOUND
+        )
+        if batch is None:
+            self._tell(f"not all batch pods run: {await _why_not_running(bench.client, selector)}")
+        found = batch or await manifests.pods(bench.client, selector)
+        self._phases.append(await run_phase(bench, TODAY, found))
+        await manifests.remove(bench.client, objects)
+        await manifests.wait_for(lambda: _gone(bench.client, selector), _GONE_BOUND)
+
+    async def _sublet(self, bench: Bench) -> None:
+        """Base load runs while the gang waits for room, so that the offer is the one beside a serving service."""
+        async with _base_load(bench):
+            await manifests.apply(bench.client, manifests.documents(*_BATCH_FILES))
+            self._tell("batch job and gang of 3 applied; they wait until enough batch-cpu is offered")
+            look = lambda: manifests.all_running(bench.client, _BATCH, _BATCH_PODS)  # noqa: E731
+            batch = await manifests.wait_for(look, _RUN_BOUND)
+            await self._judge_gang(bench.client)
+        found = batch or await manifests.pods(bench.client, _BATCH)
+        self._phases.append(await run_phase(bench, SUBLET, found))
+
+    async def _judge_gang(self, client: KubeClient) -> None:
+        gang = await manifests.all_running(client, _GANG, 3)
+        if gang is None:
+            self._gang_told = await _why_not_running(client, _GANG)
+        else:
+            apart = _bound_apart_seconds(gang)
+            self._gang_whole = apart is not None and apart <= _ONE_ROUND_SECONDS
+            self._gang_told = "3 of 3 ran at the same time" + (
+                "" if self._gang_whole else f", but were bound {apart} s apart"
+            )
+        self._tell(f"gang: {self._gang_told}")
+
+    def _remember(self, cluster: Cluster) -> None:
+        pids = {*cluster.endpoints.programs.values(), *processes_of(cluster.cgroup_name)}
+        self._marks = [mark for pid in pids if (mark := mark_process(pid)) is not None]
+
+    def _checks(self, cgroup_name: str) -> Checks:
+        alive, cgroups = still_alive(self._marks), cgroups_of(cgroup_name)
+        told = f"{len(self._marks)} processes ended, no cgroup left"
+        if alive or cgroups:
+            told = f"left behind: processes {alive}, cgroups {[str(path) for path in cgroups]}"
+        cut = any(phase.cut is not None for phase in self._phases)
+        return Checks(self._gang_whole, self._gang_told, cut, cut_told(self._phases), not alive and not cgroups, told)
+
+    def _result(self, checks: Checks, start_seconds: float, took_seconds: float) -> DemoResult:
+        load = self._load(0)
+        return DemoResult(
+            machine=describe_machine(),
+            base_per_second=load.base.per_second,
+            surge_per_second=load.surge.per_second,
+            phase_seconds=self._phase_seconds,
+            request_cost_ms=self._cost * 1000,
+            other_work_pct=self._other_work_pct,
+            settings=SETTINGS_TOLD,
+            phases=tuple(self._phases),
+            checks=checks,
+            start_seconds=start_seconds,
+            took_seconds=took_seconds,
+            passed=checks.passed,
+        )
+
+
+@asynccontextmanager
+async def _base_load(bench: Bench) -> AsyncIterator[None]:
+    segment = Segment(_RUN_BOUND + 10.0, bench.load.base.per_second)
+    generator = await start_generator(bench, "waiting", [segment], time.monotonic() + 0.5)
+    try:
+        yield
+    finally:
+        await generator.stop(1.0)
+
+
+async def _first_of(story: asyncio.Task[None], ended: asyncio.Task[None]) -> None:
+    """Wait for the story; a cluster that ends meanwhile ends it with its fault."""
+    try:
+        await asyncio.wait({story, ended}, return_when=asyncio.FIRST_COMPLETED)
+        await (story if story.done() else ended)
+    finally:
+        story.cancel()
+        ended.cancel()
+        await asyncio.gather(story, ended, return_exceptions=True)
+
+
+async def _answers(port: int) -> bool | None:
+    """True once the service completes a request."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return None
+    try:
+        writer.write(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n")
+        return True if await asyncio.wait_for(reader.readline(), 2.0) else None
+    except (OSError, TimeoutError):
+        return None
+    finally:
+        writer.close()
+
+
+async def _gone(client: KubeClient, selector: str) -> bool | None:
+    return None if await manifests.pods(client, selector) else True
+
+
+async def _why_not_running(client: KubeClient, selector: str) -> str:
+    """How many pods do not run, by what Kubernetes says about them."""
+    found = await manifests.pods(client, selector)
+    states = Counter(_state(pod) for pod in found if pod.status.phase != "Running")
+    told = [f"{count} of {len(found)} {state}" for state, count in states.items()]
+    return "; ".join(told) or f"{len(found)} pods run at this moment"
+
+
+def _state(pod: Pod) -> str:
+    messages = [c.message for c in pod.status.conditions or [] if c.status == "False" and c.message]
+    return pod.status.phase + (f" ({messages[0]})" if messages else "")
+
+
+def _bound_apart_seconds(gang: list[Pod]) -> float | None:
+    """Seconds between the first and the last member's binding; None where a time is missing."""
+    times = [
+        datetime.fromisoformat(condition.last_transition_time).timestamp()
+        for pod in gang
+        for condition in pod.status.conditions or []
+        if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time
+    ]
+    return max(times) - min(times) if len(times) == len(gang) else None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,40 @@
+"""The API server as the pods' workers need it, over kube.client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kube.client import KubeClient, PatchKind, path_of
+from kube.events import EventRecorder, ObjectRef
+from local.node.podobject import NodeObject, PodObject
+
+
+class KubeApi:
+    """Implements ports.ApiPort."""
+
+    def __init__(
+        self, client: KubeClient, events: EventRecorder, read_node: Callable[[], Awaitable[NodeObject]]
+    ) -> None:
+        self._client = client
+        self._events = events
+        self._read_node = read_node
+
+    async def patch_pod_status(self, pod: PodObject, status: dict[str, Any]) -> None:
+        # The uid makes a pod of the same name that came later answer 409 instead of taking our status.
+        body = {"metadata": {"uid": pod.uid}, "status": status}
+        await self._client.patch(_path(pod, "status"), body, PatchKind.STRATEGIC)
+
+    async def delete_pod(self, pod: PodObject) -> None:
+        await self._client.delete(_path(pod), uid=pod.uid, grace_seconds=0)
+
+    async def read_node(self) -> NodeObject:
+        return await self._read_node()
+
+    def record(self, pod: PodObject, reason: str, message: str, *, warning: bool = False) -> None:
+        about = ObjectRef("Pod", pod.metadata.name, pod.metadata.namespace, pod.uid)
+        self._events.record(about, reason, message, warning=warning)
+
+
+def _path(pod: PodObject, subresource: str = "") -> str:
+    return path_of("v1/pods", namespace=pod.metadata.namespace, name=pod.metadata.name, subresource=subresource)

@@ -1,0 +1,141 @@
+"""All pods of the node: changes come in, workers live, and every pod is judged once before it may start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from kube.informer import Change, ChangeKind
+from local.node.admission import Rejection, judge
+from local.node.podobject import NodeObject, PodObject
+from local.node.ports import Services
+from local.node.resources import effective_requests
+from local.node.worker import PodWorker
+from model.fault import Fault, KernelFault, KubernetesFault
+from model.qos import KubernetesQoS
+from model.resources import CPU, parse_resources
+
+log = structlog.get_logger()
+
+
+class Kubelet:
+    """`observe` takes the informer's changes in order; `run` works them off; `node` is our Node as last seen."""
+
+    def __init__(self, services: Services, node: Callable[[], NodeObject | None]) -> None:
+        self._services = services
+        self._node = node
+        self._changes: asyncio.Queue[Change[PodObject]] = asyncio.Queue()
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def observe(self, change: Change[PodObject]) -> None:
+        self._changes.put_nowait(change)
+
+    async def run(self) -> None:
+        """Starts with what was observed before the call: the pods already bound here, oldest first."""
+        known = [self._changes.get_nowait() for _ in range(self._changes.qsize())]
+        self._services.runtime.keep_only({change.object.uid for change in known})
+        for change in sorted(known, key=lambda each: each.object.metadata.creation_timestamp or ""):
+            await self._apply(change)
+        while True:
+            await self._apply(await self._changes.get())
+
+    async def stop(self, grace_seconds: float, patience_seconds: float) -> None:
+        """End every process; after `patience_seconds` the rest is left to the removal of the cgroups."""
+        for worker in self._workers.values():
+            worker.run_down(grace_seconds)
+        waits = [asyncio.create_task(worker.quiet.wait()) for worker in self._workers.values()]
+        if waits:
+            await asyncio.wait(waits, timeout=patience_seconds)
+        for task in (*waits, *self._tasks.values()):
+            task.cancel()
+
+    def worker_of(self, namespace: str, name: str) -> PodWorker | None:
+        """The newest pod of that name."""
+        for worker in reversed(self._workers.values()):
+            if (worker.pod.metadata.namespace, worker.pod.metadata.name) == (namespace, name):
+                return worker
+        return None
+
+    def log_file(self, namespace: str, name: str, container: str, *, previous: bool) -> Path | str:
+        """A container's output, or a sentence why there is none."""
+        worker = self.worker_of(namespace, name)
+        if worker is None:
+            return f'pod "{name}" in namespace "{namespace}" is not on this node'
+        return worker.log_file(container, previous=previous)
+
+    async def _apply(self, change: Change[PodObject]) -> None:
+        pod = change.object
+        worker = self._workers.get(pod.uid)
+        if change.kind is ChangeKind.DELETED:
+            if worker:
+                worker.vanish()
+        elif worker:
+            worker.update(pod)
+        else:
+            await self._begin(pod)
+
+    async def _begin(self, pod: PodObject) -> None:
+        rejection = None if pod.terminal or pod.deleting else await self._judge(pod)
+        worker = self._worker(pod, rejection)
+        self._workers[pod.uid] = worker
+        task = asyncio.create_task(self._see_through(worker), name=pod.full_name)
+        self._tasks[pod.uid] = task
+        if rejection is None:
+            self._settle_burstable(worker)
+
+    def _worker(self, pod: PodObject, rejection: Rejection | None) -> PodWorker:
+        try:
+            return PodWorker(pod, self._services, rejection, self._settle_burstable)
+        except Fault as fault:
+            return PodWorker(pod, self._services, Rejection("UnexpectedAdmissionError", f"Pod was rejected: {fault}"))
+
+    async def _see_through(self, worker: PodWorker) -> None:
+        try:
+            await worker.run()
+        except Exception:
+            log.exception("pod worker failed", pod=worker.pod.full_name)
+        finally:
+            self._workers.pop(worker.pod.uid, None)
+            self._tasks.pop(worker.pod.uid, None)
+
+    async def _judge(self, pod: PodObject) -> Rejection | None:
+        node = self._node()
+        rejection = self._verdict(pod, node) if node else None
+        if node and rejection is None:
+            return None
+        # The watch of our own Node may lag behind the binding that its new allocatable made possible.
+        try:
+            return self._verdict(pod, await self._services.api.read_node())
+        except KubernetesFault as fault:
+            log.warning("own node not read", error=str(fault))
+            return rejection
+
+    def _verdict(self, pod: PodObject, node: NodeObject) -> Rejection | None:
+        try:
+            return judge(
+                effective_requests(pod),
+                [worker.requests for worker in self._workers.values() if worker.holds_resources],
+                parse_resources(node.status.allocatable or {}, "node allocatable"),
+                node_selector=pod.spec.node_selector or {},
+                node_labels=node.metadata.labels or {},
+            )
+        except Fault as fault:
+            return Rejection("UnexpectedAdmissionError", f"Pod was rejected: {fault}")
+
+    def _settle_burstable(self, changed: PodWorker) -> None:
+        """The weight of all Burstable pods together follows their requests."""
+        if changed.qos is not KubernetesQoS.BURSTABLE:
+            return
+        total = sum(
+            worker.requests[CPU]
+            for worker in self._workers.values()
+            if worker.holds_resources and worker.qos is KubernetesQoS.BURSTABLE
+        )
+        try:
+            self._services.runtime.set_burstable(total)
+        except KernelFault as fault:
+            log.warning("burstable weight not set", error=str(fault))

@@ -1,0 +1,110 @@
+"""The Node object's fields that a kubelet owns. Keys that others add (kubernetes.io/batch-…) never appear here."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from local.node.environment import HOST_ADDRESS
+from local.node.machine import Machine
+from local.node.status import stamp
+
+POD_LIMIT = 110
+NOT_READY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+LEASE_NAMESPACE = "kube-node-lease"
+_LEASE_SECONDS = 40
+
+_PRESSURES = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+
+
+def labels(name: str, machine: Machine) -> dict[str, str]:
+    return {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": machine.architecture,
+        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": machine.architecture,
+    }
+
+
+def new_node(name: str, machine: Machine) -> dict[str, Any]:
+    """A Node for the first registration; nothing is scheduled here until it is Ready."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels(name, machine)},
+        "spec": {"taints": [{"key": NOT_READY_TAINTS[0], "effect": "NoSchedule"}]},
+    }
+
+
+def amounts(machine: Machine) -> dict[str, str]:
+    """Our own keys of capacity and allocatable; all of the machine is allocatable."""
+    return {
+        "cpu": str(machine.cpu_count),
+        "memory": f"{machine.memory_bytes // 1024}Ki",
+        "ephemeral-storage": f"{machine.storage_bytes // 1024}Ki",
+        "pods": str(POD_LIMIT),
+    }
+
+
+def status(
+    name: str, machine: Machine, log_port: int, *, ready: bool, since: datetime, now: datetime
+) -> dict[str, Any]:
+    """The body of a strategic patch of `status`; `since` is when readiness last changed."""
+    return {
+        "capacity": amounts(machine),
+        "allocatable": amounts(machine),
+        "addresses": [{"type": "InternalIP", "address": HOST_ADDRESS}, {"type": "Hostname", "address": name}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": log_port}},
+        "nodeInfo": {
+            "architecture": machine.architecture,
+            "bootID": machine.boot_id,
+            "containerRuntimeVersion": f"process://{machine.sublet_version}",
+            "kernelVersion": machine.kernel,
+            "kubeProxyVersion": "",
+            "kubeletVersion": f"v{machine.sublet_version}-sublet",
+            "machineID": machine.machine_id,
+            "operatingSystem": "linux",
+            "osImage": machine.os_image,
+            "systemUUID": machine.machine_id,
+        },
+        "conditions": conditions(ready=ready, since=since, now=now),
+    }
+
+
+def conditions(*, ready: bool, since: datetime, now: datetime) -> list[dict[str, str]]:
+    readiness = (
+        ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
+        if ready
+        else ("Ready", "False", "KubeletNotReady", "the process node is not running pods now")
+    )
+    rows = [(kind, "False", reason, message) for kind, reason, message in _PRESSURES]
+    return [
+        {
+            "type": kind,
+            "status": holds,
+            "reason": reason,
+            "message": message,
+            "lastHeartbeatTime": stamp(now),
+            "lastTransitionTime": stamp(since),
+        }
+        for kind, holds, reason, message in (*rows, readiness)
+    ]
+
+
+def lease(name: str, now: datetime) -> dict[str, Any]:
+    """The node's heartbeat in kube-node-lease."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": _LEASE_SECONDS,
+            "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        },
+    }

@@ -1,0 +1,165 @@
+"""The fields of a Pod and a Node that a kubelet reads; richer than kube.objects, which other programs share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kube.objects import Quantities, Resources
+
+
+class PodMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class EnvVar(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    value: str | None = None
+    value_from: dict[str, dict[str, Any]] | None = None
+
+
+class VolumeMount(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    mount_path: str = ""
+    sub_path: str = ""
+
+
+class PodContainer(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    image: str = ""
+    command: list[str] | None = None
+    args: list[str] | None = None
+    env: list[EnvVar] | None = None
+    env_from: list[dict[str, Any]] | None = None
+    working_dir: str | None = None
+    resources: Resources | None = None
+    volume_mounts: list[VolumeMount] | None = None
+    restart_policy: str | None = None
+    termination_message_policy: str | None = None
+
+
+class KubeletPodSpec(msgspec.Struct, frozen=True, rename="camel"):
+    containers: list[PodContainer] = []
+    init_containers: list[PodContainer] | None = None
+    volumes: list[dict[str, Any]] | None = None
+    restart_policy: str | None = None
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    node_name: str = ""
+    node_selector: dict[str, str] | None = None
+    service_account_name: str | None = None
+    hostname: str | None = None
+    host_network: bool | None = None
+    overhead: Quantities | None = None
+    priority: int | None = None
+
+
+class RunningState(msgspec.Struct, frozen=True, rename="camel"):
+    started_at: str | None = None
+
+
+class TerminatedState(msgspec.Struct, frozen=True, rename="camel"):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+    container_id: str = msgspec.field(name="containerID", default="")
+
+
+class WaitingState(msgspec.Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class AnyState(msgspec.Struct, frozen=True):
+    running: RunningState | None = None
+    terminated: TerminatedState | None = None
+    waiting: WaitingState | None = None
+
+
+class ReportedContainer(msgspec.Struct, frozen=True, rename="camel"):
+    """One entry of status.containerStatuses as an earlier run of this node wrote it."""
+
+    name: str = ""
+    restart_count: int = 0
+    state: AnyState | None = None
+    last_state: AnyState | None = None
+    container_id: str | None = msgspec.field(name="containerID", default=None)
+
+
+class ReportedCondition(msgspec.Struct, frozen=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class ReportedStatus(msgspec.Struct, frozen=True, rename="camel"):
+    phase: str = ""
+    reason: str | None = None
+    message: str | None = None
+    start_time: str | None = None
+    conditions: list[ReportedCondition] | None = None
+    container_statuses: list[ReportedContainer] | None = None
+    init_container_statuses: list[ReportedContainer] | None = None
+
+
+class PodObject(msgspec.Struct, frozen=True):
+    metadata: PodMetadata = PodMetadata()
+    spec: KubeletPodSpec = KubeletPodSpec()
+    status: ReportedStatus = ReportedStatus()
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def full_name(self) -> str:
+        """`name_namespace(uid)`, as the kubelet writes a pod in messages."""
+        return f"{self.metadata.name}_{self.metadata.namespace}({self.metadata.uid})"
+
+    @property
+    def deleting(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def terminal(self) -> bool:
+        """The phase is final, so nothing of this pod may run again."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def grace_seconds(self) -> float:
+        """Seconds between SIGTERM and SIGKILL: what the deletion says, else the spec, else 30."""
+        for told in (self.metadata.deletion_grace_period_seconds, self.spec.termination_grace_period_seconds):
+            if told is not None:
+                return float(max(told, 0))
+        return 30.0
+
+
+class NodeMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+
+
+class NodeTaints(msgspec.Struct, frozen=True):
+    taints: list[dict[str, Any]] | None = None
+
+
+class NodeAmounts(msgspec.Struct, frozen=True):
+    allocatable: Quantities | None = None
+
+
+class NodeObject(msgspec.Struct, frozen=True):
+    metadata: NodeMetadata = NodeMetadata()
+    spec: NodeTaints = NodeTaints()
+    status: NodeAmounts = NodeAmounts()

@@ -1,0 +1,158 @@
+"""Our Node on the API server: made or adopted, kept alive, made ready and unready.
+
+Only fields of our own are ever patched; the agent's keys in capacity and allocatable stay as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from kube.client import KubeClient, PatchKind, path_of
+from local.node import nodeobject
+from local.node.machine import Machine
+from local.node.podobject import NodeObject
+from model.fault import KubernetesFault
+
+log = structlog.get_logger()
+
+HEARTBEAT_SECONDS = 10.0
+_STATUS_EVERY_HEARTBEATS = 30
+_FIRST_RETRY_SECONDS = 0.2
+_LONGEST_RETRY_SECONDS = 3.0
+_TAINT_ATTEMPTS = 5
+_LEASES = "coordination.k8s.io/v1/leases"
+
+
+class Registration:
+    """`log_port` is where the log server listens."""
+
+    def __init__(
+        self, client: KubeClient, name: str, machine: Machine, log_port: int, now: Callable[[], datetime]
+    ) -> None:
+        self._client = client
+        self._name = name
+        self._machine = machine
+        self._log_port = log_port
+        self._now = now
+        self._ready = False
+        self._since = now()
+        self._path = path_of("v1/nodes", name=name)
+
+    async def read(self) -> NodeObject:
+        return await self._client.get(self._path, NodeObject)
+
+    async def register(self) -> None:
+        """Returns once the Node exists with our facts; waits for an API server that is away."""
+        await self._persist(self._register_once, "node not registered yet")
+
+    async def become_ready(self) -> None:
+        """Condition Ready, then no taint that keeps pods away; waits for an API server that is away."""
+        self._ready, self._since = True, self._now()
+        await self._persist(self._welcome_pods, "node not ready yet")
+
+    async def become_unready(self) -> None:
+        """Raises KubernetesFault."""
+        self._ready, self._since = False, self._now()
+        await self._publish()
+
+    async def heartbeat(self) -> None:
+        """Renew the lease for ever, the status now and then; register again if the Node is gone."""
+        beats = 0
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            beats += 1
+            try:
+                await self._beat(with_status=beats % _STATUS_EVERY_HEARTBEATS == 0)
+            except KubernetesFault as fault:
+                log.warning("heartbeat missed", node=self._name, error=str(fault))
+
+    async def _beat(self, *, with_status: bool) -> None:
+        await self._renew()
+        try:
+            await self.read()
+        except KubernetesFault as fault:
+            if fault.status != 404:
+                raise
+            log.warning("node object is gone, registering again", node=self._name)
+            await self._register_once()
+            await self._untaint()
+            return
+        if with_status:
+            await self._publish()
+
+    async def _persist(self, attempt: Callable[[], Awaitable[None]], waiting: str) -> None:
+        delay = _FIRST_RETRY_SECONDS
+        while True:
+            try:
+                return await attempt()
+            except KubernetesFault as fault:
+                log.warning(waiting, node=self._name, error=str(fault))
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _LONGEST_RETRY_SECONDS)
+
+    async def _register_once(self) -> None:
+        await self._make_or_adopt()
+        await self._publish()
+        await self._renew()
+
+    async def _welcome_pods(self) -> None:
+        await self._publish()
+        await self._untaint()
+
+    async def _make_or_adopt(self) -> None:
+        try:
+            await self._client.create(path_of("v1/nodes"), nodeobject.new_node(self._name, self._machine))
+        except KubernetesFault as fault:
+            if fault.status != 409:
+                raise
+            labels = nodeobject.labels(self._name, self._machine)
+            await self._client.patch(self._path, {"metadata": {"labels": labels}}, PatchKind.MERGE)
+
+    async def _publish(self) -> None:
+        status = nodeobject.status(
+            self._name, self._machine, self._log_port, ready=self._ready, since=self._since, now=self._now()
+        )
+        path = path_of("v1/nodes", name=self._name, subresource="status")
+        await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
+
+    async def _untaint(self) -> None:
+        """Taints have no merge key: the whole list is replaced, guarded by the version it was read at."""
+        for attempt in range(_TAINT_ATTEMPTS):
+            node = await self.read()
+            taints = node.spec.taints or []
+            kept = [taint for taint in taints if taint.get("key") not in nodeobject.NOT_READY_TAINTS]
+            if len(kept) == len(taints):
+                return
+            body: dict[str, Any] = {
+                "metadata": {"resourceVersion": node.metadata.resource_version},
+                "spec": {"taints": kept or None},
+            }
+            try:
+                await self._client.patch(self._path, body, PatchKind.MERGE)
+                return
+            except KubernetesFault as fault:
+                if fault.status != 409 or attempt == _TAINT_ATTEMPTS - 1:
+                    raise
+
+    async def _renew(self) -> None:
+        body = nodeobject.lease(self._name, self._now())
+        path = path_of(_LEASES, namespace=nodeobject.LEASE_NAMESPACE, name=self._name)
+        try:
+            await self._client.patch(path, {"spec": body["spec"]}, PatchKind.MERGE)
+        except KubernetesFault as fault:
+            if fault.status != 404:
+                raise
+            await self._create_lease(body)
+
+    async def _create_lease(self, body: dict[str, Any]) -> None:
+        try:
+            await self._client.create(path_of(_LEASES, namespace=nodeobject.LEASE_NAMESPACE), body)
+        except KubernetesFault as fault:
+            if fault.status not in (404, 409):
+                raise
+            log.warning("no lease", namespace=nodeobject.LEASE_NAMESPACE, error=str(fault))

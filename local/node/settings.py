@@ -1,0 +1,36 @@
+"""What the process node is told on its command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from model.fault import ConfigurationFault
+
+_ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\Z")
+_NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
+
+
+class NodeSettings(msgspec.Struct, frozen=True):
+    """`id` keeps nodes of one machine apart: all cgroups live under `/sublet-<id>` and nothing outside is touched."""
+
+    kubeconfig: Path
+    node_name: str
+    id: str
+    run_dir: Path
+    tls_cert: Path
+    tls_key: Path
+    kubelet_token_file: Path
+    ready_file: Path | None = None
+    backoff_base_seconds: float = 10.0
+    cgroup_root: Path = Path("/sys/fs/cgroup")
+
+    def __post_init__(self) -> None:
+        if not _ID.match(self.id):
+            raise ConfigurationFault("--id", f"{self.id!r} cannot name a cgroup", "use a-z, 0-9 and -, at most 40")
+        if not _NODE_NAME.match(self.node_name):
+            raise ConfigurationFault("--node-name", f"{self.node_name!r} is not a node name", "use a-z, 0-9, - and .")
+        if self.backoff_base_seconds <= 0:
+            raise ConfigurationFault("--backoff-base", "must be above 0 seconds", "leave it out for the kubelet's 10")

@@ -1,0 +1,192 @@
+"""Builds the node from its parts, runs it, and takes it apart again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from kube.client import KubeClient
+from kube.events import EventRecorder
+from kube.informer import Informer
+from local.node import logs, ownership
+from local.node.api import KubeApi
+from local.node.cgroups import Cgroups, discover
+from local.node.kubelet import Kubelet
+from local.node.logserver import LogServer, tls_context
+from local.node.machine import read_machine
+from local.node.podobject import NodeObject, PodObject
+from local.node.ports import Services
+from local.node.processes import ProcessRuntime
+from local.node.registration import Registration
+from local.node.settings import NodeSettings
+from model.fault import ConfigurationFault, KernelFault, KubernetesFault
+
+log = structlog.get_logger()
+
+STOP_GRACE_SECONDS = 2.0
+_STOP_PATIENCE_SECONDS = 3.0
+_GOODBYE_SECONDS = 1.0
+_BEST_EFFORT_SECONDS = 60.0
+_LOG_LOOK_SECONDS = 2.0
+
+
+async def serve(settings: NodeSettings) -> None:
+    """Run until SIGTERM or SIGINT, then leave nothing behind. Raises Fault when it cannot start."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    _make_private(settings.run_dir)
+    context, token = tls_context(settings.tls_cert, settings.tls_key), _read_token(settings.kubelet_token_file)
+    cgroups = Cgroups(discover(settings.cgroup_root, settings.id))
+    killed = await ownership.take(cgroups, ownership.this_process())
+    if killed:
+        log.warning("leftovers of a dead process node killed", processes=killed, prefix=cgroups.layout.prefix)
+    try:
+        async with await KubeClient.connect(settings.kubeconfig, "sublet-node") as client:
+            node = _Node(settings, cgroups, client, token)
+            await node.run(context, stop)
+    finally:
+        await ownership.release(cgroups)
+        log.info("node stopped", node=settings.node_name)
+
+
+class _Node:
+    """The parts of one running node."""
+
+    def __init__(self, settings: NodeSettings, cgroups: Cgroups, client: KubeClient, token: str) -> None:
+        self._settings = settings
+        self._cgroups = cgroups
+        self._client = client
+        self._machine = read_machine(settings.run_dir)
+        self._runtime = ProcessRuntime(
+            cgroups, settings.run_dir, self._machine.cpu_count * 1000, self._machine.memory_bytes
+        )
+        self._events = EventRecorder(client, "kubelet", settings.node_name)
+        self._own = Informer(client, "v1/nodes", NodeObject, field_selector=f"metadata.name={settings.node_name}")
+        api = KubeApi(client, self._events, self._read_node)
+        self._kubelet = Kubelet(
+            Services(api, self._runtime, _now, settings.backoff_base_seconds),
+            lambda: self._own.items.get(settings.node_name),
+        )
+        self._pods = Informer(
+            client,
+            "v1/pods",
+            PodObject,
+            field_selector=f"spec.nodeName={settings.node_name}",
+            on_change=self._kubelet.observe,
+        )
+        self._logs = LogServer(self._kubelet, token, self._running)
+        self._registration: Registration | None = None
+
+    async def run(self, context: Any, stop: asyncio.Event) -> None:
+        self._runtime.make_node()
+        port = await self._logs.start(context)
+        self._registration = Registration(self._client, self._settings.node_name, self._machine, port, _now)
+        loops: list[asyncio.Task[Any]] = [asyncio.create_task(self._work(self._registration, port))]
+        loops += [asyncio.create_task(each) for each in self._loops()]
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([*loops, stopping], return_when=asyncio.FIRST_COMPLETED)
+            for task in loops:
+                if task.done():
+                    task.result()
+        finally:
+            for task in (stopping, *loops):
+                task.cancel()
+            await asyncio.gather(
+                self._kubelet.stop(STOP_GRACE_SECONDS, _STOP_PATIENCE_SECONDS), self._say_goodbye(self._registration)
+            )
+            await self._logs.stop()
+
+    async def _work(self, registration: Registration, port: int) -> None:
+        """Register, look around, become ready, then serve pods for ever."""
+        await registration.register()
+        watching = [asyncio.create_task(informer.run()) for informer in (self._own, self._pods)]
+        try:
+            await self._own.synced.wait()
+            await self._pods.synced.wait()
+            pods = asyncio.create_task(self._kubelet.run())
+            watching.append(pods)
+            await registration.become_ready()
+            self._announce(port)
+            await asyncio.gather(registration.heartbeat(), *watching)
+        finally:
+            for task in watching:
+                task.cancel()
+
+    def _loops(self) -> list[Coroutine[Any, Any, None]]:
+        return [self._events.run(), self._hold_best_effort(), self._cut_logs()]
+
+    async def _hold_best_effort(self) -> None:
+        while True:
+            await asyncio.sleep(_BEST_EFFORT_SECONDS)
+            try:
+                self._runtime.hold_best_effort()
+            except KernelFault as fault:
+                log.warning("best-effort weight not set", error=str(fault))
+
+    async def _cut_logs(self) -> None:
+        while True:
+            await asyncio.sleep(_LOG_LOOK_SECONDS)
+            try:
+                await asyncio.to_thread(logs.cut_large, self._settings.run_dir)
+            except OSError as error:
+                log.warning("logs not cut", error=str(error))
+
+    async def _say_goodbye(self, registration: Registration) -> None:
+        with contextlib.suppress(KubernetesFault, TimeoutError):
+            await asyncio.wait_for(registration.become_unready(), _GOODBYE_SECONDS)
+
+    async def _read_node(self) -> NodeObject:
+        if self._registration is None:
+            raise KubernetesFault(self._settings.node_name, "the node is not registered yet")
+        return await self._registration.read()
+
+    def _running(self, namespace: str, pod: str, container: str) -> bool:
+        worker = self._kubelet.worker_of(namespace, pod)
+        return worker is not None and worker.running(container)
+
+    def _announce(self, port: int) -> None:
+        prefix = self._cgroups.layout.prefix
+        log.info("node ready", node=self._settings.node_name, cgroup_prefix=prefix, log_port=port)
+        if self._settings.ready_file:
+            facts = {"node": self._settings.node_name, "cgroup_prefix": prefix, "log_port": port}
+            _write_whole(self._settings.ready_file, msgspec.json.encode(facts))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _make_private(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.chmod(0o700)
+    except OSError as error:
+        raise ConfigurationFault(f"--run-dir {directory}", f"not usable: {error.strerror}") from error
+
+
+def _read_token(file: Path) -> str:
+    try:
+        token = file.read_text().strip()
+    except OSError as error:
+        raise ConfigurationFault(f"--kubelet-token-file {file}", f"cannot be read: {error.strerror}") from error
+    if not token:
+        raise ConfigurationFault(f"--kubelet-token-file {file}", "is empty", "write a token into it")
+    return token
+
+
+def _write_whole(file: Path, content: bytes) -> None:
+    """Readers see the old file or the new one, never half of it."""
+    half = file.with_name(f"{file.name}.{os.getpid()}")
+    half.write_bytes(content)
+    half.replace(file)

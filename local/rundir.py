@@ -1,0 +1,183 @@
+"""The directory of one run of the embedded cluster: who holds it, and where each file of it lies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import msgspec
+
+from local.certificates import write_private
+from model.fault import ConfigurationFault
+
+DEFAULT_DIRECTORY = Path("~/.sublet")
+# sockaddr_un.sun_path of Linux holds 108 bytes with its closing zero.
+_SOCKET_PATH_BYTES = 107
+
+
+class Endpoints(msgspec.Struct, frozen=True):
+    """Where everything of a running cluster is reached; the content of `endpoints.json`.
+
+    Addresses are HOST:PORT, files are absolute paths; `programs` maps a program's name to its process id.
+    """
+
+    id: str
+    directory: str
+    kubeconfig: str
+    node: str
+    api: str = ""
+    cgroup_prefix: str = ""
+    agent_grpc: str = ""
+    agent_http: str = ""
+    agent_socket: str = ""
+    scheduler_link: str = ""
+    scheduler_grpc: str = ""
+    scheduler_http: str = ""
+    up_pid: int = 0
+    programs: dict[str, int] = {}
+
+
+class RunDirectory:
+    """A directory only its owner may enter, held by one live process at a time.
+
+    Opening takes the lock and raises ConfigurationFault when another process holds it, or when the
+    directory cannot be used. Leaving gives the lock back and keeps only the logs.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().absolute()
+        self._lock: IO[str] | None = None
+        self.previous: Endpoints | None = None  # of a run that ended without cleaning up
+
+    def __enter__(self) -> RunDirectory:
+        self._create()
+        self._lock = self._take_lock()
+        self.previous = self._read_previous()
+        self._forget_previous_run()
+        for directory in (self.logs, self.ready, self.keys):
+            directory.mkdir(mode=0o700, exist_ok=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._forget_previous_run(keep_logs=True)
+        if self._lock is not None:
+            self._lock.close()
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def ready(self) -> Path:
+        return self.path / "ready"
+
+    @property
+    def keys(self) -> Path:
+        return self.path / "keys"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's, for kubectl."""
+        return self.path / "kubeconfig"
+
+    @property
+    def endpoints(self) -> Path:
+        return endpoints_file(self.path)
+
+    @property
+    def agent_socket(self) -> Path:
+        return self.path / "agent.sock"
+
+    def log_of(self, program: str) -> Path:
+        return self.logs / f"{program}.log"
+
+    def ready_file_of(self, program: str) -> Path:
+        return self.ready / f"{program}.json"
+
+    def publish(self, endpoints: Endpoints) -> None:
+        """Replace endpoints.json as a whole, so that a reader never sees half of it."""
+        fresh = self.endpoints.with_suffix(".new")
+        write_private(fresh, msgspec.json.format(msgspec.json.encode(endpoints), indent=2) + b"\n")
+        fresh.replace(self.endpoints)
+
+    def _create(self) -> None:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.path.stat().st_mode & 0o077:
+                self._close_to_others()
+        except OSError as error:
+            raise ConfigurationFault(str(self.path), f"not usable: {error.strerror}", "give --dir DIR") from error
+        if len(os.fsencode(self.agent_socket)) > _SOCKET_PATH_BYTES:
+            raise ConfigurationFault(str(self.path), "too long for a unix socket below it", "give a shorter --dir")
+
+    def _close_to_others(self) -> None:
+        # A directory with other things in it, such as /tmp, is not ours to close.
+        if any(entry.name != "lock" and entry.name not in _OURS for entry in self.path.iterdir()):
+            raise ConfigurationFault(str(self.path), "others may enter it", "give --dir a new or private directory")
+        self.path.chmod(0o700)
+
+    def _take_lock(self) -> IO[str]:
+        lock = (self.path / "lock").open("a")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            fix = "stop that one, or give this one another --dir"
+            raise ConfigurationFault(str(self.path), "another `sublet up` is running here", fix) from error
+        return lock
+
+    def _read_previous(self) -> Endpoints | None:
+        try:
+            return msgspec.json.decode(self.endpoints.read_bytes(), type=Endpoints)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def _forget_previous_run(self, *, keep_logs: bool = False) -> None:
+        for entry in self.path.iterdir():
+            if entry.name == "lock" or (keep_logs and entry == self.logs):
+                continue
+            if entry.name not in _OURS:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+
+
+# A directory given by a person may hold other things of theirs: only these names are ever removed.
+_OURS = frozenset(
+    [
+        "logs",
+        "ready",
+        "keys",
+        "node",
+        "kubeconfig",
+        "endpoints.json",
+        "endpoints.new",
+        "agent.sock",
+        "agent.state",
+        "agent.journal",
+    ]
+)
+
+
+def endpoints_file(directory: Path) -> Path:
+    return directory.expanduser().absolute() / "endpoints.json"
+
+
+def read_endpoints(directory: Path) -> Endpoints:
+    """The endpoints of the cluster that runs in `directory`. Raises ConfigurationFault where none does."""
+    path = endpoints_file(directory)
+    fix = "start it with `sublet up`, or give --dir, --agent or --scheduler"
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Endpoints)
+    except FileNotFoundError as error:
+        raise ConfigurationFault(str(path.parent), "no embedded cluster runs here", fix) from error
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ConfigurationFault(str(path), f"unreadable: {error}", fix) from error

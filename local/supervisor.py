@@ -1,0 +1,105 @@
+"""Keeps programs running: starts them in order, restarts what crashes, stops them in reverse-of-need order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from local.child import Child, ProgramFault, how_it_ended
+from local.programs import Bound, Program, Ready
+from local.rundir import RunDirectory
+
+FIRST_BACKOFF_SECONDS = 1.0
+LONGEST_BACKOFF_SECONDS = 30.0
+# A program that served this long was healthy: its next crash starts from the shortest wait again.
+HEALTHY_SECONDS = 60.0
+
+
+class Supervisor:
+    """Runs `programs`; `changed` is called whenever one of them became ready, `tell` gets one line an event."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        programs: Sequence[Program],
+        tell: Callable[[str], None],
+        changed: Callable[[str], None] = lambda name: None,
+        first_backoff_seconds: float = FIRST_BACKOFF_SECONDS,
+    ) -> None:
+        self._run = run
+        self._programs = programs
+        self._tell = tell
+        self._changed = changed
+        self._first_backoff = first_backoff_seconds
+        self._children: dict[str, Child] = {}
+        self._watchers: list[asyncio.Task[None]] = []
+        self.bound: dict[str, Ready] = {}
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The live programs' process ids by name."""
+        return {name: child.pid for name, child in self._children.items() if child.exit_code is None}
+
+    async def start(self) -> None:
+        """Start all in order, each ready before the next. Raises ProgramFault; then stop() is still due."""
+        for program in self._programs:
+            await self._start_one(program)
+        self._watchers = [asyncio.create_task(self._keep(program)) for program in self._programs]
+
+    async def wait(self) -> None:
+        """Return never, unless a program that cannot be restarted has ended: then ProgramFault says which."""
+        await asyncio.gather(*self._watchers)
+
+    async def stop(self, order: Sequence[str]) -> None:
+        """Stop all, in `order`; bounded by the sum of their bounds."""
+        for watcher in self._watchers:
+            watcher.cancel()
+        await asyncio.gather(*self._watchers, return_exceptions=True)
+        bounds = {program.name: program.stop_bound_seconds for program in self._programs}
+        for name in order:
+            if (child := self._children.get(name)) is not None:
+                await child.stop(bounds[name])
+
+    async def _start_one(self, program: Program) -> None:
+        child = await Child.start(
+            program.name,
+            program.argv(self._known),
+            self._run.log_of(program.name),
+            self._run.ready_file_of(program.name),
+        )
+        self._children[program.name] = child
+        self.bound[program.name] = await child.wait_ready(program.ready_bound_seconds)
+        self._changed(program.name)
+
+    @property
+    def _known(self) -> Bound:
+        return self.bound
+
+    async def _keep(self, program: Program) -> None:
+        backoff = self._first_backoff
+        while True:
+            backoff = await self._outlive(program, backoff)
+            self._tell(f"{self._obituary(program.name)}; restarting in {backoff:.0f} s")
+            await asyncio.sleep(backoff)
+            backoff = min(backoff * 2, LONGEST_BACKOFF_SECONDS)
+            try:
+                await self._start_one(program)
+                self._tell(f"{program.name} serves again (pid {self._children[program.name].pid})")
+            except ProgramFault:
+                await self._children[program.name].stop(program.stop_bound_seconds)
+
+    async def _outlive(self, program: Program, backoff: float) -> float:
+        """Wait for the program's end; returns how long to wait before the next start."""
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        code = await self._children[program.name].wait()
+        if not program.restart:
+            fix = "its state was in memory, so the cluster ends with it"
+            raise ProgramFault(program.name, self._obituary(program.name), fix, exit_code=code)
+        return self._first_backoff if loop.time() - since > HEALTHY_SECONDS else backoff
+
+    def _obituary(self, name: str) -> str:
+        child = self._children[name]
+        text = f"{name} {how_it_ended(child.exit_code)}"
+        words = child.last_words()
+        return text if words in text else f"{text}: {words}"

@@ -1,0 +1,92 @@
+"""`python -m scheduler`: the command line of the scheduler."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import structlog
+
+from model.fault import Fault
+from scheduler import settings
+from scheduler.edge.logs import LogFormat, configure
+from scheduler.edge.serving import TlsFiles
+from scheduler.wiring import Options, run
+
+log = structlog.get_logger()
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
+    """Options from flags. Raises ConfigurationFault for a wrong settings file, SystemExit for wrong flags."""
+    parser = argparse.ArgumentParser(prog="sublet scheduler", description="Places whole gangs and explains each wait.")
+    parser.add_argument("--kubeconfig", type=Path, help="cluster access; without it the pod's service account")
+    parser.add_argument("--tls-cert", type=Path, required=True, help="PEM certificate of the link server")
+    parser.add_argument("--tls-key", type=Path, required=True, help="PEM key of the link server")
+    parser.add_argument("--token-file", type=Path, required=True, help="lines `token,name` of who may call")
+    parser.add_argument("--link-listen", default="0.0.0.0:10318", help="agents and diagnostics, over TLS")
+    parser.add_argument("--grpc-listen", default="127.0.0.1:10319", help="diagnostics in plain text; loopback only")
+    parser.add_argument("--http-listen", default="127.0.0.1:10320", help="/metrics, /healthz and /readyz")
+    parser.add_argument("--ready-file", type=Path, help="written with the real addresses once scheduling")
+    parser.add_argument("--settings", type=Path, help="YAML or JSON; see scheduler/settings.py")
+    parser.add_argument("--identity", default=f"{socket.gethostname()}_{os.getpid()}", help="name in the lease")
+    parser.add_argument("--log-format", type=LogFormat, choices=list(LogFormat), default=LogFormat.JSON)
+    flags = parser.parse_args(argv)
+    options = Options(
+        kubeconfig=flags.kubeconfig,
+        tls=TlsFiles(flags.tls_cert, flags.tls_key),
+        token_file=flags.token_file,
+        identity=flags.identity,
+        settings=settings.load(flags.settings),
+        link_listen=flags.link_listen,
+        grpc_listen=flags.grpc_listen,
+        http_listen=flags.http_listen,
+        ready_file=flags.ready_file,
+    )
+    return options, flags.log_format
+
+
+async def _serve(options: Options) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return await run(options, stop)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run until SIGTERM or SIGINT: 0. Leadership lost or a bug of ours: 1. A fault: one line and 2."""
+    try:
+        options, style = parse(argv)
+        configure(style)
+        return asyncio.run(_serve(options))
+    except Fault as fault:
+        return _report(fault)
+    except BaseExceptionGroup as group:
+        faults, rest = group.split(Fault)
+        if rest is None and faults is not None:
+            return _report(next(_leaves(faults)))
+        log.error("internal error; this is a bug of the scheduler", exc_info=True)
+        return 1
+
+
+def _report(fault: BaseException) -> int:
+    print(f"error: {fault}", file=sys.stderr)
+    return 2
+
+
+def _leaves(group: BaseException) -> Iterator[BaseException]:
+    if isinstance(group, BaseExceptionGroup):
+        for inner in group.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield group
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

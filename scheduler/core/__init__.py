@@ -1,0 +1,1 @@
+"""Pure scheduling decisions: values in, values out; no clock, no I/O."""

@@ -1,0 +1,28 @@
+"""What losing each best-effort pod of a node would cost the job it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from model.pod import Pod
+from model.report import EvictionCost
+
+
+def eviction_costs(
+    pods: Iterable[Pod], surplus_of: Mapping[str, int], saved_seconds: Mapping[str, float], now: float
+) -> tuple[EvictionCost, ...]:
+    """Costs in order of uid.
+
+    `surplus_of` is gang `namespace/name` → members above its minimum, `saved_seconds` pod uid → Unix time of its
+    newest checkpoint.
+    """
+    return tuple(
+        EvictionCost(
+            pod_uid=pod.uid,
+            gang=pod.gang.key if pod.gang else "",
+            members_above_minimum=surplus_of.get(pod.gang.key, 0) if pod.gang else 0,
+            checkpoint_age_seconds=max(0.0, now - saved_seconds[pod.uid]) if pod.uid in saved_seconds else None,
+        )
+        for pod in sorted(pods, key=lambda pod: pod.uid)
+        if pod.best_effort and not pod.terminal and not pod.deleting
+    )

@@ -1,0 +1,70 @@
+"""Decisions of the scheduler: how many nodes could take the next pod of a workload, and why not more."""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.decision import Decision, TermSum, Unit
+from model.reason import Reason
+from scheduler.core.fit import FitReport, fit_error
+from scheduler.core.gang import Candidate, Hold
+from scheduler.core.place import Misfit, Placed
+from scheduler.core.snapshot import ClusterSnapshot
+
+NAME = "feasible nodes"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """A decision about a workload, the pods it leaves without a node, and `message`: the text they all carry."""
+
+    decision: Decision
+    uids: tuple[str, ...]
+    message: str
+
+
+def placed(candidate: Candidate, fit: FitReport, outcome: Placed, snapshot: ClusterSnapshot, now: float) -> Decision:
+    """`fit` is the report before placing."""
+    used = sorted({snapshot.names[assignment.row] for assignment in outcome.assignments})
+    where = ", ".join(used[:5]) + (f" and {len(used) - 5} more" if len(used) > 5 else "")
+    detail = f"{len(outcome.assignments)} of {candidate.pending} waiting pods to {where}"
+    return _decision(candidate.subject, _terms(fit), Reason.SCHEDULED, now, detail)
+
+
+def misfit(candidate: Candidate, outcome: Misfit, now: float) -> Verdict:
+    """A lone pod carries kube-scheduler's text; a gang's says first how many members fit."""
+    workload, text = candidate.workload, fit_error(outcome.report)
+    reason = Reason.UNSCHEDULABLE
+    if workload.gang is not None and candidate.needed:
+        reason = Reason.GANG_DOES_NOT_FIT
+        fitting = f"{workload.bound + outcome.fits} of {workload.min_total} members fit"
+        already = f" ({workload.bound} placed before)" if workload.bound else ""
+        text = f"gang {workload.key}: {fitting}{already}; {text}"
+    elif workload.gang is not None:
+        text = f"gang {workload.key}: its minimum of {workload.min_total} is met, no more members fit; {text}"
+    decision = _decision(candidate.subject, _terms(outcome.report), reason, now, text)
+    return Verdict(decision, candidate.uids, text)
+
+
+def held(hold: Hold, nodes: int, now: float) -> Verdict:
+    """A workload that is not tried on any of `nodes`."""
+    terms = TermSum().add("total nodes", nodes).add("not tried", -nodes)
+    return Verdict(_decision(hold.subject, terms, hold.reason, now, hold.detail), hold.uids, hold.detail)
+
+
+def bind_failed(subject: str, uids: tuple[str, ...], error: str, nodes: int, now: float) -> Verdict:
+    """The API server refused a binding; the pods still unbound wait for the next attempt."""
+    text = f"binding rejected: {error}"
+    terms = TermSum().add("total nodes", nodes).add("not tried again yet", -nodes)
+    return Verdict(_decision(subject, terms, Reason.BIND_FAILED, now, text), uids, text)
+
+
+def _terms(fit: FitReport) -> TermSum:
+    """A node with several reasons is one term, so that the terms still sum to what is left."""
+    terms = TermSum().add("total nodes", fit.nodes)
+    for reasons, number in fit.refused:
+        terms.add(" and ".join(reasons), -number)
+    return terms
+
+
+def _decision(subject: str, terms: TermSum, reason: Reason, now: float, detail: str) -> Decision:
+    return Decision(subject, NAME, terms.value, Unit.NODES, reason, terms.terms, at_seconds=now, detail=detail)

@@ -1,0 +1,45 @@
+"""When a workload that did not fit is tried again.
+
+As kube-scheduler's queue (backend/queue): a failure doubles the back-off from its first value to its longest; a
+parked workload also needs something that may have made room, or `flush_seconds` to pass.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class BackoffPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Seconds; kube-scheduler's podInitialBackoff, podMaxBackoff and podMaxInUnschedulablePodsDuration."""
+
+    first_seconds: float = 1.0
+    longest_seconds: float = 10.0
+    flush_seconds: float = 300.0
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """A workload after `attempts` failures; times are Unix seconds. `woken`: room may have come since."""
+
+    attempts: int
+    since_seconds: float
+    not_before_seconds: float
+    woken: bool = False
+
+
+def park(before: Parked | None, policy: BackoffPolicy, now: float, *, woken: bool = False) -> Parked:
+    """After one more failure; `woken` where time alone is reason enough to try again, as after a failed binding."""
+    attempts = before.attempts + 1 if before else 1
+    delay = min(policy.first_seconds * 2.0 ** min(attempts - 1, 30), policy.longest_seconds)
+    return Parked(attempts, now, now + delay, woken)
+
+
+def wake(parked: Parked) -> Parked:
+    """Something that may help has happened; the back-off still holds."""
+    return parked if parked.woken else msgspec.structs.replace(parked, woken=True)
+
+
+def due_seconds(parked: Parked, policy: BackoffPolicy) -> float:
+    """Unix time from which the workload may be tried again."""
+    if parked.woken:
+        return parked.not_before_seconds
+    return max(parked.not_before_seconds, parked.since_seconds + policy.flush_seconds)

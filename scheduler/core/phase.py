@@ -1,0 +1,49 @@
+"""A PodGroup's status from its pods.
+
+Source: Koordinator pkg/scheduler/plugins/coscheduling/controller/podgroup.go; its steps are followed to their end
+here, so that one write suffices.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.pod import PodPhase
+from scheduler.core.gang import Roster
+
+
+class GangStatus(msgspec.Struct, frozen=True):
+    """status of a PodGroup; counts are pods."""
+
+    phase: str = ""
+    scheduled: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+def gang_status(before: str, min_member: int, members: Roster, bound: int) -> GangStatus:
+    """The status after phase `before`; `bound` is how many placed members the API server has confirmed."""
+    running = sum(pod.phase is PodPhase.RUNNING for pod in members.placed)
+    succeeded, failed = len(members.succeeded), len(members.failed)
+    scheduled = bound + succeeded
+    total = members.present + failed + len(members.gated) + len(members.unsupported)
+    counts = GangStatus(before, scheduled, running, succeeded, failed)
+    return msgspec.structs.replace(counts, phase=_phase(counts, min_member, total))
+
+
+def _phase(counts: GangStatus, minimum: int, total: int) -> str:
+    """The phase after `counts.phase` for `total` pods."""
+    before, scheduled, running = counts.phase, counts.scheduled, counts.running
+    succeeded, failed = counts.succeeded, counts.failed
+    if minimum < 1 or total == 0 or (before in ("", "Pending") and total < minimum):
+        return "Pending"
+    if failed and failed + running + succeeded >= minimum:
+        return "Failed"
+    if succeeded >= minimum:
+        return "Finished"
+    if running + succeeded >= minimum:
+        return "Running"
+    if scheduled >= minimum:
+        return "Scheduled"
+    return "Scheduling" if scheduled or before not in ("", "Pending", "PreScheduling") else "PreScheduling"

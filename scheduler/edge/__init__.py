@@ -1,0 +1,1 @@
+"""One technology a module: Kubernetes, the link to agents, diagnostics, metrics."""

@@ -1,0 +1,99 @@
+"""SchedulerDiagnostics: questions answered from scheduler.ports.Answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+
+from model.decision import Decision
+from scheduler.ports import Answers, GangAnswer, NodeAnswer, QueueAnswer
+from wire import codec
+from wire.v1 import agent_pb2, decision_pb2, scheduler_pb2, scheduler_pb2_grpc
+
+
+class DiagnosticsServicer(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
+    """See proto/wire/v1/scheduler.proto; what is not known answers NOT_FOUND."""
+
+    name = "sublet.v1.SchedulerDiagnostics"
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+
+    def register(self, server: Any) -> None:
+        scheduler_pb2_grpc.add_SchedulerDiagnosticsServicer_to_server(self, server)
+
+    async def ExplainPod(self, request: scheduler_pb2.ExplainPodRequest, context: Any) -> Any:
+        namespace = request.namespace or "default"
+        answer = self._answers.pod(namespace, request.name)
+        if answer is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"pod {namespace}/{request.name} is not known")
+            return None
+        return scheduler_pb2.ExplainPodResponse(
+            node=answer.node,
+            decision=_decision(answer.decision),
+            gang=answer.gang,
+            queue_position=answer.queue_position,
+            message=answer.message,
+        )
+
+    async def ExplainGang(self, request: scheduler_pb2.ExplainGangRequest, context: Any) -> Any:
+        namespace = request.namespace or "default"
+        answer = self._answers.gang(namespace, request.name)
+        if answer is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"gang {namespace}/{request.name} is not known")
+            return None
+        return scheduler_pb2.ExplainGangResponse(
+            gang=_gang(answer),
+            decision=_decision(answer.decision),
+            queue_position=answer.queue_position,
+            message=answer.message,
+        )
+
+    async def ListQueues(self, request: scheduler_pb2.ListQueuesRequest, context: Any) -> Any:
+        return scheduler_pb2.ListQueuesResponse(queues=[_queue(answer) for answer in self._answers.queues()])
+
+    async def ListGangs(self, request: scheduler_pb2.ListGangsRequest, context: Any) -> Any:
+        return scheduler_pb2.ListGangsResponse(gangs=[_gang(answer) for answer in self._answers.gangs()])
+
+    async def ListNodes(self, request: scheduler_pb2.ListNodesRequest, context: Any) -> Any:
+        return scheduler_pb2.ListNodesResponse(nodes=[_node(answer) for answer in self._answers.nodes()])
+
+    async def WatchDecisions(self, request: agent_pb2.WatchDecisionsRequest, context: Any) -> Any:
+        async for decision in self._answers.watch(request.subject_prefix, request.history):
+            yield codec.decision_to_wire(decision)
+
+
+def _decision(decision: Decision | None) -> decision_pb2.Decision | None:
+    return None if decision is None else codec.decision_to_wire(decision)
+
+
+def _gang(answer: GangAnswer) -> scheduler_pb2.Gang:
+    return scheduler_pb2.Gang(
+        namespace=answer.namespace,
+        name=answer.name,
+        min_member=answer.min_member,
+        members=answer.members,
+        scheduled=answer.scheduled,
+        problem=answer.problem,
+    )
+
+
+def _queue(answer: QueueAnswer) -> scheduler_pb2.Queue:
+    return scheduler_pb2.Queue(
+        name=answer.name,
+        weight=answer.weight,
+        pending_workloads=answer.pending_workloads,
+        dominant_share=answer.dominant_share,
+        dominant_resource=answer.dominant_resource,
+    )
+
+
+def _node(answer: NodeAnswer) -> scheduler_pb2.NodeRoom:
+    return scheduler_pb2.NodeRoom(
+        node=answer.node,
+        allocatable=answer.allocatable,
+        requested=answer.requested,
+        link_connected=answer.link_connected,
+        report_age_seconds=-1.0 if answer.report_age_seconds is None else answer.report_age_seconds,
+    )

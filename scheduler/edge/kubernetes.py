@@ -1,0 +1,119 @@
+"""Kubernetes: what changes there, and what the scheduler writes there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kube import objects
+from kube.client import KubeClient, PatchKind, path_of
+from kube.events import EventRecorder, ObjectRef
+from kube.informer import Informer
+from model.fault import KubernetesFault
+from model.placement import Placement
+from scheduler import facts
+from scheduler.core.phase import GangStatus
+from scheduler.ports import Named
+
+POD_GROUPS = "scheduling.sigs.k8s.io/v1alpha1/podgroups"
+_CRD_WAIT_SECONDS = 2.0
+
+
+class KubernetesWatch:
+    """Pods, nodes and PodGroups as facts, in the order of each collection."""
+
+    def __init__(self, client: KubeClient, tell: Callable[[facts.Fact], None]) -> None:
+        self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: tell(facts.PodSeen(c)))
+        self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: tell(facts.NodeSeen(c)))
+        self._groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: tell(facts.PodGroupSeen(c)))
+
+    def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Run the informers in `group`; cancel the tasks to stop them."""
+        return [group.create_task(informer.run()) for informer in (self._pods, self._nodes, self._groups)]
+
+    async def synced(self) -> None:
+        """Once pods and nodes are listed; PodGroups are waited for only shortly, since their CRD may not exist."""
+        await self._nodes.synced.wait()
+        await self._pods.synced.wait()
+        try:
+            await asyncio.wait_for(self._groups.synced.wait(), _CRD_WAIT_SECONDS)
+        except TimeoutError:
+            return
+
+
+class KubernetesBinder:
+    """scheduler.ports.Binder on the binding subresource."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    async def bind(self, placement: Placement) -> None:
+        """Bind with the pod's uid, so that a pod recreated under the same name is never bound by mistake."""
+        namespace, _, name = placement.pod_key.partition("/")
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"namespace": namespace, "name": name, "uid": placement.pod_uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": placement.node},
+        }
+        try:
+            await self._client.create(path_of("v1/pods", namespace=namespace, name=name, subresource="binding"), body)
+        except KubernetesFault as fault:
+            if fault.status != 0 or not await self._bound_after_all(placement):
+                raise
+
+    async def _bound_after_all(self, placement: Placement) -> bool:
+        """An answer that got lost may have been a success."""
+        namespace, _, name = placement.pod_key.partition("/")
+        try:
+            pod = await self._client.get(path_of("v1/pods", namespace=namespace, name=name), objects.Pod)
+        except KubernetesFault:
+            return False
+        return (pod.metadata.uid, pod.spec.node_name) == (placement.pod_uid, placement.node)
+
+
+class KubernetesStatusWriter:
+    """scheduler.ports.StatusWriter by patches of /status."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    async def unscheduled(self, pod: Named, message: str, *, first: bool) -> None:
+        """Patch the condition, only on the pod of that uid."""
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        if first:
+            condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        body: dict[str, Any] = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        path = path_of("v1/pods", namespace=pod.namespace, name=pod.name, subresource="status")
+        await self._client.patch(path, body, PatchKind.STRATEGIC)
+
+    async def gang_status(self, gang: Named, status: GangStatus) -> None:
+        """Merge-patch the status."""
+        path = path_of(POD_GROUPS, namespace=gang.namespace, name=gang.name, subresource="status")
+        body = {"metadata": {"uid": gang.uid}, "status": msgspec.to_builtins(status)}
+        await self._client.patch(path, body, PatchKind.MERGE)
+
+
+class KubernetesAnnouncer:
+    """scheduler.ports.Announcer by Events with kube-scheduler's reasons and words."""
+
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
+
+    def scheduled(self, pod: Named, node: str) -> None:
+        self._recorder.record(_pod(pod), "Scheduled", f"Successfully assigned {pod.key} to {node}")
+
+    def failed(self, pod: Named, message: str) -> None:
+        self._recorder.record(_pod(pod), "FailedScheduling", message, warning=True)
+
+    def gang_invalid(self, gang: Named, message: str) -> None:
+        about = ObjectRef("PodGroup", gang.name, gang.namespace, gang.uid, "scheduling.sigs.k8s.io/v1alpha1")
+        self._recorder.record(about, "GangInvalid", message, warning=True)
+
+
+def _pod(pod: Named) -> ObjectRef:
+    return ObjectRef("Pod", pod.name, pod.namespace, pod.uid)

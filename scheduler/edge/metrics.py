@@ -1,0 +1,129 @@
+"""Prometheus metrics from one table, and the HTTP server for /metrics, /healthz and /readyz."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
+from model.fault import ConfigurationFault
+
+_CYCLE = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_BIND = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_WAIT = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One metric: type counter, gauge or histogram; `name` without the prefix `sublet_scheduler_`."""
+
+    type: str
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+METRICS = (
+    Row("histogram", "cycle_duration_seconds", "Time one scheduling cycle took.", buckets=_CYCLE),
+    Row("counter", "attempts_total", "Workloads tried, by result scheduled or unschedulable.", ("result",)),
+    Row("histogram", "binding_duration_seconds", "Time one binding took, by result.", ("result",), _BIND),
+    Row("histogram", "pod_wait_seconds", "Time from a pod's creation to its binding.", buckets=_WAIT),
+    Row("gauge", "waiting_workloads", "Workloads without nodes, by state ready, parked or held.", ("state",)),
+    Row("counter", "refused_objects_total", "Objects left out because they cannot be read, by kind.", ("kind",)),
+    Row("gauge", "links", "Node agents connected."),
+    Row("gauge", "leader", "1 while this process leads."),
+    Row("gauge", "dropped_events", "Kubernetes Events dropped since the start because the queue was full."),
+)
+_KINDS: dict[str, Any] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
+
+
+class Metrics:
+    """scheduler.ports.Meter on a registry of its own."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = registry
+        self._metrics: dict[str, Any] = {row.name: _build(row, registry) for row in METRICS}
+        ProcessCollector(registry=registry)
+
+    def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None:
+        self._metrics["cycle_duration_seconds"].observe(seconds)
+        self._metrics["attempts_total"].labels("scheduled").inc(scheduled)
+        self._metrics["attempts_total"].labels("unschedulable").inc(unschedulable)
+
+    def bound(self, seconds: float, result: str) -> None:
+        self._metrics["binding_duration_seconds"].labels(result).observe(seconds)
+
+    def waited(self, seconds: float) -> None:
+        self._metrics["pod_wait_seconds"].observe(max(0.0, seconds))
+
+    def waiting(self, candidates: int, parked: int, held: int) -> None:
+        for state, number in (("ready", candidates - parked), ("parked", parked), ("held", held)):
+            self._metrics["waiting_workloads"].labels(state).set(max(0, number))
+
+    def refused(self, kind: str) -> None:
+        self._metrics["refused_objects_total"].labels(kind).inc()
+
+    def leads(self, leading: bool) -> None:
+        """Whether this process is the leader."""
+        self._metrics["leader"].set(int(leading))
+
+    def watch(self, links: Callable[[], int], dropped_events: Callable[[], int]) -> None:
+        """Read these at each scrape."""
+        self._metrics["links"].set_function(links)
+        self._metrics["dropped_events"].set_function(dropped_events)
+
+
+def _build(row: Row, registry: CollectorRegistry) -> Any:
+    options: dict[str, Any] = {"buckets": row.buckets} if row.buckets else {}
+    return _KINDS[row.type](f"sublet_scheduler_{row.name}", row.help, row.labels, registry=registry, **options)
+
+
+class HttpServer:
+    """`alive` and `ready` return what is wrong, empty when nothing is; requests are served by daemon threads."""
+
+    def __init__(
+        self, address: str, registry: CollectorRegistry, alive: Callable[[], str], ready: Callable[[], str]
+    ) -> None:
+        pages: dict[str, Callable[[], tuple[int, str, bytes]]] = {
+            "/metrics": lambda: (200, CONTENT_TYPE_LATEST, bytes(generate_latest(registry))),
+            "/healthz": lambda: _probe(alive()),
+            "/readyz": lambda: _probe(ready()),
+        }
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                page = pages.get(self.path.partition("?")[0])
+                status, content_type, body = page() if page else (404, "text/plain", b"not found\n")
+                self.send_response(status)
+                self.send_header("Content-Type", content_type)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Probes and scrapes are not worth a line."""
+
+        host, _, port = address.rpartition(":")
+        try:
+            self._server = ThreadingHTTPServer((host.strip("[]"), int(port)), Handler)
+        except (OSError, ValueError) as error:
+            raise ConfigurationFault(address, f"cannot listen: {error}", "choose a free HOST:PORT") from error
+        self._server.daemon_threads = True
+        self.address = f"{host}:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.1,), name="http", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _probe(problem: str) -> tuple[int, str, bytes]:
+    return (503, "text/plain", f"{problem}\n".encode()) if problem else (200, "text/plain", b"ok\n")

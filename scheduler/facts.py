@@ -1,0 +1,66 @@
+"""What reaches the scheduling loop from outside, in the order in which it happened."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from kube import objects
+from kube.informer import Change
+
+
+class PodSeen(msgspec.Struct, frozen=True):
+    """The API server's word on a pod."""
+
+    change: Change[objects.Pod]
+
+
+class NodeSeen(msgspec.Struct, frozen=True):
+    """The API server's word on a node."""
+
+    change: Change[objects.Node]
+
+
+class PodGroupSeen(msgspec.Struct, frozen=True):
+    """The API server's word on a PodGroup."""
+
+    change: Change[objects.PodGroup]
+
+
+class BindingReleased(msgspec.Struct, frozen=True):
+    """An assumed pod was not bound; `error` is empty where it was not even tried, `status` is the HTTP code."""
+
+    subject: str
+    uid: str
+    error: str = ""
+    status: int = 0
+
+
+class BatchDone(msgspec.Struct, frozen=True):
+    """All bindings of one decision are through, well or not."""
+
+    subject: str
+
+
+class NoteFailed(msgspec.Struct, frozen=True):
+    """A pod's condition could not be written, so what it says is not known."""
+
+    uid: str
+
+
+class GangNoteFailed(msgspec.Struct, frozen=True):
+    """A PodGroup's status could not be written."""
+
+    key: str
+
+
+class MoreToLend(msgspec.Struct, frozen=True):
+    """A node's agent reports that more may be lent there."""
+
+    node: str
+
+
+Fact: TypeAlias = (
+    PodSeen | NodeSeen | PodGroupSeen | BindingReleased | BatchDone | NoteFailed | GangNoteFailed | MoreToLend
+)

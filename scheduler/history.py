@@ -1,0 +1,59 @@
+"""The newest decision about each subject, a ring of past ones, and whoever watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+
+from model.decision import Decision
+
+_WATCHER_LIMIT = 1000
+
+
+class DecisionHistory:
+    """Keeps at most `limit` past decisions; a watcher that falls 1,000 behind loses the oldest."""
+
+    def __init__(self, limit: int) -> None:
+        self._ring: deque[Decision] = deque(maxlen=limit)
+        self._newest: dict[str, Decision] = {}
+        self._watchers: list[tuple[deque[Decision], asyncio.Event]] = []
+
+    def record(self, decision: Decision) -> bool:
+        """Take in a decision; only a change of reason or detail is kept as a new one. True where the reason is new."""
+        before = self._newest.get(decision.subject)
+        self._newest[decision.subject] = decision
+        if before is not None and (before.reason, before.detail) == (decision.reason, decision.detail):
+            return False
+        self._ring.append(decision)
+        for waiting, signal in self._watchers:
+            waiting.append(decision)
+            signal.set()
+        return before is None or before.reason != decision.reason
+
+    def forget(self, subject: str) -> None:
+        """The subject has no pods any more; the ring keeps its past."""
+        self._newest.pop(subject, None)
+
+    def newest(self, subject: str) -> Decision | None:
+        return self._newest.get(subject)
+
+    async def watch(self, subject_prefix: str, history: int) -> AsyncIterator[Decision]:
+        """Up to `history` past decisions, oldest first, then each new one as it comes, for ever."""
+        waiting: deque[Decision] = deque(maxlen=_WATCHER_LIMIT)
+        signal = asyncio.Event()
+        entry = (waiting, signal)
+        self._watchers.append(entry)
+        try:
+            past = [decision for decision in self._ring if decision.subject.startswith(subject_prefix)]
+            for decision in past[len(past) - min(history, len(past)) :]:
+                yield decision
+            while True:
+                await signal.wait()
+                signal.clear()
+                while waiting:
+                    decision = waiting.popleft()
+                    if decision.subject.startswith(subject_prefix):
+                        yield decision
+        finally:
+            self._watchers.remove(entry)

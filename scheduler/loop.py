@@ -1,0 +1,97 @@
+"""Runs the cycle: on events, gathered for a few milliseconds, and when time alone makes something ready."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+
+import structlog
+
+from model.explain import sentence
+from model.reason import Reason
+from scheduler import facts
+from scheduler.cycle import Cycle
+from scheduler.history import DecisionHistory
+from scheduler.ports import Clock, Meter
+from scheduler.publish import Publisher
+from scheduler.settings import Settings
+from scheduler.turn import Turn
+
+log = structlog.get_logger()
+
+_LONGEST_WAIT_SECONDS = 10.0
+"""A turn at least this often, so that liveness can be seen."""
+
+
+class Loop:
+    """`tell` may be called by any task of the event loop; `step` is one turn, `run` is for ever."""
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        publisher: Publisher,
+        history: DecisionHistory,
+        meter: Meter,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self.last_turn_seconds = clock()
+        self._cycle = cycle
+        self._publisher = publisher
+        self._history = history
+        self._meter = meter
+        self._clock = clock
+        self._debounce = settings.debounce_seconds
+        self._inbox: deque[facts.Fact] = deque()
+        self._signal = asyncio.Event()
+
+    def tell(self, fact: facts.Fact) -> None:
+        """Hand in a fact for the next turn."""
+        self._inbox.append(fact)
+        self._signal.set()
+
+    async def run(self) -> None:
+        """Never returns; an exception is a bug and ends the process."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                turn = self.step(group)
+                await asyncio.sleep(0) if turn.more else await self._wait()
+
+    def step(self, group: asyncio.TaskGroup) -> Turn:
+        """One turn with all facts told so far; its writes run in `group`."""
+        self._signal.clear()
+        inbox, self._inbox = self._inbox, deque()
+        began = time.perf_counter()
+        turn = self._cycle.turn(inbox, self._clock())
+        self._publisher.publish(turn, group, self.tell)
+        self._note(turn, time.perf_counter() - began)
+        return turn
+
+    def _note(self, turn: Turn, seconds: float) -> None:
+        """Log each change of a workload's reason once, and count."""
+        self.last_turn_seconds = self._clock()
+        for decision in turn.decisions:
+            if self._history.record(decision):
+                log.info("decision", text=sentence(decision))
+        for refusal in turn.refusals:
+            log.error("object left out", kind=refusal.kind, error=refusal.message)
+        for gang, message in turn.invalid_gangs:
+            log.error("gang left out", gang=gang.key, error=message)
+        for subject in turn.gone:
+            self._history.forget(subject)
+        unfit = sum(d.reason in (Reason.UNSCHEDULABLE, Reason.GANG_DOES_NOT_FIT) for d in turn.decisions)
+        self._meter.cycle(seconds, len(turn.batches), unfit)
+        backlog = self._cycle.backlog
+        self._meter.waiting(len(backlog.candidates), backlog.parked, backlog.held)
+
+    async def _wait(self) -> None:
+        """Until a fact comes, then a little longer to gather its companions; or until something is due."""
+        due = self._cycle.backlog.next_due()
+        timeout = _LONGEST_WAIT_SECONDS if due is None else min(max(0.0, due - self._clock()), _LONGEST_WAIT_SECONDS)
+        try:
+            async with asyncio.timeout(timeout):
+                await self._signal.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(self._debounce)

@@ -1,0 +1,154 @@
+"""What the scheduler needs of the world, and what the world may ask of the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+import msgspec
+
+from model.decision import Decision
+from model.placement import Placement
+from model.report import CheckpointSaved, EvictionCost, NodeReport
+from scheduler.core.phase import GangStatus
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A namespaced object of one life."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Clock(Protocol):
+    """Unix seconds that never go back."""
+
+    def __call__(self) -> float: ...
+
+
+class Binder(Protocol):
+    """Binds pods."""
+
+    async def bind(self, placement: Placement) -> None:
+        """Returns once the API server has bound the pod. Raises KubernetesFault."""
+
+
+class StatusWriter(Protocol):
+    """Writes what a person reads with kubectl."""
+
+    async def unscheduled(self, pod: Named, message: str, *, first: bool) -> None:
+        """Condition PodScheduled=False, reason Unschedulable; `first` dates it anew. Raises KubernetesFault."""
+
+    async def gang_status(self, gang: Named, status: GangStatus) -> None:
+        """The PodGroup's status. Raises KubernetesFault."""
+
+
+class Announcer(Protocol):
+    """Events; returns at once and never fails."""
+
+    def scheduled(self, pod: Named, node: str) -> None: ...
+
+    def failed(self, pod: Named, message: str) -> None: ...
+
+    def gang_invalid(self, gang: Named, message: str) -> None: ...
+
+
+class Meter(Protocol):
+    """Counts."""
+
+    def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None:
+        """One cycle took `seconds` and decided on so many workloads."""
+
+    def bound(self, seconds: float, result: str) -> None:
+        """One binding took `seconds`; result is `bound` or `failed`."""
+
+    def waited(self, seconds: float) -> None:
+        """A pod was bound `seconds` after its creation."""
+
+    def waiting(self, candidates: int, parked: int, held: int) -> None:
+        """How many workloads wait after a cycle."""
+
+    def refused(self, kind: str) -> None:
+        """An object of `kind` could not be read."""
+
+
+class PodAnswer(msgspec.Struct, frozen=True):
+    """`queue_position` 1 is next, 0 not queued; `message` is the text of the pod's condition."""
+
+    node: str = ""
+    gang: str = ""
+    decision: Decision | None = None
+    queue_position: int = 0
+    message: str = ""
+
+
+class GangAnswer(msgspec.Struct, frozen=True):
+    """A gang with the newest decision about it."""
+
+    namespace: str
+    name: str
+    min_member: int
+    members: int
+    scheduled: int
+    problem: str = ""
+    decision: Decision | None = None
+    queue_position: int = 0
+    message: str = ""
+
+
+class QueueAnswer(msgspec.Struct, frozen=True):
+    """`dominant_share` is 0 to 1, divided by the weight."""
+
+    name: str
+    weight: int
+    pending_workloads: int
+    dominant_share: float
+    dominant_resource: str
+
+
+class NodeAnswer(msgspec.Struct, frozen=True):
+    """Amounts in base units; `report_age_seconds` is None where the node's agent has not reported."""
+
+    node: str
+    allocatable: Mapping[str, int]
+    requested: Mapping[str, int]
+    link_connected: bool
+    report_age_seconds: float | None
+
+
+class Answers(Protocol):
+    """What diagnostics may ask."""
+
+    def pod(self, namespace: str, name: str) -> PodAnswer | None: ...
+
+    def gang(self, namespace: str, name: str) -> GangAnswer | None: ...
+
+    def gangs(self) -> tuple[GangAnswer, ...]: ...
+
+    def queues(self) -> tuple[QueueAnswer, ...]: ...
+
+    def nodes(self) -> tuple[NodeAnswer, ...]: ...
+
+    def watch(self, subject_prefix: str, history: int) -> AsyncIterator[Decision]: ...
+
+
+class Desk(Protocol):
+    """Where the link hands in what agents say, and fetches what they are to know."""
+
+    def connected(self, node: str) -> None: ...
+
+    def disconnected(self, node: str) -> None: ...
+
+    def report(self, node: str, report: NodeReport) -> None: ...
+
+    def decision(self, node: str, decision: Decision) -> None: ...
+
+    def checkpoint(self, saved: CheckpointSaved) -> None: ...
+
+    def costs(self, node: str) -> tuple[EvictionCost, ...]: ...

@@ -1,0 +1,55 @@
+"""What one turn of the scheduler decides, to be carried out by scheduler.publish."""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.decision import Decision
+from model.placement import Placement
+from scheduler.cache import Refusal
+from scheduler.core.phase import GangStatus
+from scheduler.ports import Named
+
+
+class Bind(msgspec.Struct, frozen=True):
+    """One pod to bind."""
+
+    pod: Named
+    placement: Placement
+    created_seconds: float
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Bindings of one decision; with `strict` a failure releases those not yet tried."""
+
+    subject: str
+    strict: bool
+    binds: tuple[Bind, ...]
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A waiting pod's new condition and event; `first` when it had none."""
+
+    pod: Named
+    message: str
+    first: bool = True
+
+
+class GangNote(msgspec.Struct, frozen=True):
+    """A PodGroup's new status."""
+
+    gang: Named
+    status: GangStatus
+
+
+class Turn(msgspec.Struct):
+    """What one turn decided; `more` when heads are left for the next turn at once."""
+
+    decisions: list[Decision] = msgspec.field(default_factory=list)
+    batches: list[Batch] = msgspec.field(default_factory=list)
+    notes: list[Note] = msgspec.field(default_factory=list)
+    gang_notes: list[GangNote] = msgspec.field(default_factory=list)
+    invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
+    refusals: list[Refusal] = msgspec.field(default_factory=list)
+    gone: list[str] = msgspec.field(default_factory=list)
+    more: bool = False

@@ -1,0 +1,156 @@
+"""The whole system as a person runs it: `sublet up` as a process of its own, real kubectl as the client."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+CGROUPS = Path("/sys/fs/cgroup")
+START_BOUND_SECONDS = 40.0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here needs root and cgroup v1, which the process node works with."""
+    here = str(Path(__file__).parent)
+    able = os.geteuid() == 0 and os.access(CGROUPS / "cpu" / "cgroup.procs", os.W_OK)
+    for item in items:
+        if str(item.path).startswith(here):
+            item.add_marker(pytest.mark.e2e)
+            if not able:
+                item.add_marker(pytest.mark.skip(reason="needs root and writable cgroup v1 controllers"))
+
+
+def until(condition: Callable[[], Any], bound_seconds: float = 10.0, every_seconds: float = 0.1) -> Any:
+    """What `condition` answers once it is true, or its last answer when the bound has passed."""
+    deadline = time.monotonic() + bound_seconds
+    while not (answer := condition()) and time.monotonic() < deadline:
+        time.sleep(every_seconds)
+    return answer
+
+
+class RunningCluster:
+    """A `sublet up` process; `endpoints` is its endpoints.json as it is now."""
+
+    def __init__(self, directory: Path, agent_settings: str = "") -> None:
+        self.directory = directory
+        chosen = []
+        if agent_settings:
+            (directory / "agent.yaml").write_text(agent_settings)
+            chosen = ["--agent-settings", str(directory / "agent.yaml")]
+        self.output = directory / "output"
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "cli", "up", "--dir", str(directory / "up"), *chosen],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                cwd=directory,
+            )
+
+    def wait_ready(self) -> None:
+        """Return once `up` says so. Fails the test with its output where it does not."""
+        ready = until(lambda: "ready after" in self.output.read_text() or self.process.poll() is not None, 40.0)
+        assert ready and self.process.poll() is None, self.output.read_text()
+
+    @property
+    def endpoints(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.directory / "up" / "endpoints.json").read_text())
+        return found
+
+    def kubectl(self, *arguments: str, check: bool = True) -> str:
+        """stdout of kubectl."""
+        return self._kubectl(*arguments, check=check).stdout
+
+    def apply(self, manifest: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """`kubectl apply` of a text."""
+        return self._kubectl("apply", "-f", "-", text=manifest, check=check)
+
+    def _kubectl(self, *arguments: str, check: bool, text: str = "") -> subprocess.CompletedProcess[str]:
+        """With a discovery cache of its own, since another cluster's would be believed."""
+        kubectl = shutil.which("kubectl", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        if kubectl is None:
+            pytest.skip("needs kubectl: make test installs one")
+        done = subprocess.run(
+            [
+                kubectl,
+                "--kubeconfig",
+                self.endpoints["kubeconfig"],
+                "--cache-dir",
+                str(self.directory / "cache"),
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+            input=text,
+            timeout=60,
+            cwd=ROOT,
+        )
+        assert done.returncode == 0 or not check, f"kubectl {arguments}: {done.stderr}{done.stdout}"
+        return done
+
+    def sublet(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A `sublet` command about this cluster."""
+        command = [sys.executable, "-m", "cli", *arguments, "--dir", str(self.directory / "up")]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=self.directory)
+
+    def cgroups(self) -> list[Path]:
+        """Its cgroups in every controller, while endpoints are known."""
+        return cgroups_named(f"sublet-{self.endpoints['id']}")
+
+    def stop(self) -> int:
+        """SIGTERM, as a service manager would; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+def cgroups_named(name: str) -> list[Path]:
+    return [*CGROUPS.glob(name), *CGROUPS.glob(f"*/{name}")]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def start_cluster() -> Iterator[Callable[..., RunningCluster]]:
+    """Starts clusters of one's own; all of them are stopped at the end."""
+    started: list[RunningCluster] = []
+
+    def start(agent_settings: str = "") -> RunningCluster:
+        # Not pytest's own directory: a unix socket's path holds 107 bytes.
+        cluster = RunningCluster(Path(tempfile.mkdtemp(prefix="sublet-e2e-")), agent_settings)
+        started.append(cluster)
+        cluster.wait_ready()
+        return cluster
+
+    yield start
+    for cluster in started:
+        cluster.stop()
+        shutil.rmtree(cluster.directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def cluster(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+    """The cluster that tests share; each leaves it as it found it."""
+    return start_cluster()

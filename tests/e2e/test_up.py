@@ -1,0 +1,115 @@
+"""`sublet up` gives a person a working cluster, keeps it working, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.e2e.conftest import RunningCluster, alive, cgroups_named, until
+
+StartCluster = Callable[[], RunningCluster]
+
+
+def phases(cluster: RunningCluster, selector: str = "") -> dict[str, str]:
+    """Pod name → phase in the default namespace."""
+    chosen = ["-l", selector] if selector else []
+    listed = json.loads(cluster.kubectl("get", "pods", "-o", "json", *chosen))
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in listed["items"]}
+
+
+def test_kubectl_shows_the_node_as_ready(cluster: RunningCluster) -> None:
+    """`kubectl get nodes,pods -A -o wide` works with the kubeconfig as written."""
+    shown = cluster.kubectl("get", "nodes,pods", "-A", "-o", "wide")
+    assert cluster.endpoints["node"] in shown
+    assert " Ready " in shown
+
+
+def test_the_kubeconfig_is_its_owners_alone(cluster: RunningCluster) -> None:
+    """Whoever has it runs commands as root here."""
+    assert stat.S_IMODE(Path(cluster.endpoints["kubeconfig"]).stat().st_mode) == 0o600
+
+
+def test_definitions_and_priority_classes_are_there(cluster: RunningCluster) -> None:
+    """What the quick start and Koordinator users' manifests refer to."""
+    names = cluster.kubectl("get", "crd,priorityclass", "-o", "name")
+    for expected in ("podgroups.scheduling.sigs.k8s.io", "nodemetrics.slo.koordinator.sh", "koord-batch"):
+        assert expected in names
+
+
+def test_the_quick_start_is_applied_runs_and_is_deleted(cluster: RunningCluster) -> None:
+    """The service runs at once; the batch work once batch-cpu is offered; deleting leaves no pod and no cgroup."""
+    cluster.kubectl("apply", "-f", "examples/quickstart/")
+    try:
+        assert until(lambda: phases(cluster, "app=web") == {"web": "Running"}, 20)
+        assert len(until(lambda: phases(cluster) if len(phases(cluster)) == 5 else {}, 20)) == 5
+    finally:
+        cluster.kubectl("delete", "-f", "examples/quickstart/")
+    assert until(lambda: not phases(cluster), 30)
+    kubepods = Path("/sys/fs/cgroup/cpu") / cluster.endpoints["cgroup_prefix"].strip("/") / "kubepods"
+    assert until(lambda: not list(kubepods.glob("**/pod*")), 10)
+
+
+def test_explain_answers_without_an_address(cluster: RunningCluster) -> None:
+    """endpoints.json says where the agent is; the node's offer comes with its terms."""
+    done = until(lambda: (d := cluster.sublet("explain", "node")).returncode == 0 and "capacity" in d.stdout and d, 10)
+    assert done and "kubernetes.io/batch-cpu" in done.stdout
+    assert cluster.endpoints["node"] in done.stdout
+
+
+def test_a_second_up_in_the_same_directory_is_refused(cluster: RunningCluster) -> None:
+    """In one line, and the first is not disturbed."""
+    done = cluster.sublet("up")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "another `sublet up` is running here" in done.stderr
+    assert cluster.endpoints["up_pid"] == cluster.process.pid
+
+
+def test_a_killed_program_comes_back_on_its_ports(cluster: RunningCluster) -> None:
+    """Agent and scheduler after kill -9: other process, same addresses, and endpoints.json knows."""
+    before = cluster.endpoints
+    for name in ("agent", "scheduler"):
+        os.kill(before["programs"][name], signal.SIGKILL)
+    for name in ("agent", "scheduler"):
+        assert until(
+            lambda name=name: (
+                cluster.endpoints["programs"].get(name, before["programs"][name]) != before["programs"][name]
+            ),
+            40,
+        )
+    addresses = ("agent_grpc", "agent_http", "scheduler_grpc", "scheduler_http", "scheduler_link")
+    assert [cluster.endpoints[name] for name in addresses] == [before[name] for name in addresses]
+
+
+def test_stopping_leaves_nothing(start_cluster: StartCluster) -> None:
+    """SIGTERM: exit code 0, every program has ended, every cgroup is gone."""
+    own = start_cluster()
+    programs, name = own.endpoints["programs"], f"sublet-{own.endpoints['id']}"
+    assert len(programs) == 4
+    assert cgroups_named(name)
+    assert own.stop() == 0
+    assert [pid for pid in programs.values() if alive(pid)] == []
+    assert cgroups_named(name) == []
+
+
+def test_killing_up_leaves_nothing(start_cluster: StartCluster) -> None:
+    """kill -9 of the parent: the kernel tells the programs, and within 10 s all is gone, pods included."""
+    own = start_cluster()
+    own.kubectl("apply", "-f", "examples/quickstart/1-service.yaml")
+    assert until(lambda: phases(own) == {"web": "Running"}, 20)
+    programs, name = own.endpoints["programs"], f"sublet-{own.endpoints['id']}"
+    own.process.kill()
+    assert until(lambda: not [pid for pid in programs.values() if alive(pid)] and not cgroups_named(name), 10)
+
+
+def test_the_end_of_the_api_server_ends_the_cluster_in_one_line(start_cluster: StartCluster) -> None:
+    """Its state is in memory: nothing is pretended, everything is cleaned up."""
+    own = start_cluster()
+    name = f"sublet-{own.endpoints['id']}"
+    os.kill(own.endpoints["programs"]["apiserver"], signal.SIGKILL)
+    assert own.process.wait(40) == 2
+    assert "error: apiserver: " in own.output.read_text()
+    assert cgroups_named(name) == []

@@ -1,0 +1,138 @@
+"""What Binder and StatusWriter must do, asked of the fakes and of Kubernetes (the embedded API server) alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Protocol
+
+import pytest
+from scheduler_fakes import FakeBinder, FakeWriter
+from scheduler_processes import POD_GROUP_CRD, Cluster
+
+from kube.client import KubeClient
+from model.fault import KubernetesFault
+from model.placement import Placement
+from scheduler.core.phase import GangStatus
+from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
+from scheduler.ports import Binder, Named, StatusWriter
+
+
+class Subject(Protocol):
+    """One implementation, with node n1, pod p1 and PodGroup train."""
+
+    def run(self, body: Callable[[Binder, StatusWriter], Awaitable[None]]) -> None: ...
+
+    def uid(self, name: str) -> str: ...
+
+    def node_of(self, name: str) -> str: ...
+
+    def condition(self, name: str) -> str: ...
+
+    def gang_status(self) -> GangStatus: ...
+
+
+class FakeSubject:
+    def __init__(self) -> None:
+        self.binder, self.writer = FakeBinder(), FakeWriter()
+        self.binder.uids["p1"] = "uid-p1"
+        self.binder.absent = self.writer.absent = {"absent"}
+
+    def run(self, body: Callable[[Binder, StatusWriter], Any]) -> None:
+        asyncio.run(body(self.binder, self.writer))
+
+    def uid(self, name: str) -> str:
+        return f"uid-{name}"
+
+    def node_of(self, name: str) -> str:
+        return self.binder.bound.get(name, "")
+
+    def condition(self, name: str) -> str:
+        return self.writer.conditions.get(name, "")
+
+    def gang_status(self) -> GangStatus:
+        return self.writer.statuses["train"]
+
+
+class KubernetesSubject:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", POD_GROUP_CRD)
+        cluster.add_node("n1", batch_cpu=1000)
+        cluster.add_pod("p1")
+        cluster.add_gang("train", 2)
+
+    def run(self, body: Callable[[Binder, StatusWriter], Any]) -> None:
+        async def whole() -> None:
+            async with await KubeClient.connect(self._cluster.kubeconfig, "test") as client:
+                await body(KubernetesBinder(client), KubernetesStatusWriter(client))
+
+        asyncio.run(whole())
+
+    def uid(self, name: str) -> str:
+        if name == "train":
+            return str(self._gang()["metadata"]["uid"])
+        return str(self._cluster.pod(name)["metadata"]["uid"]) if name == "p1" else "none"
+
+    def node_of(self, name: str) -> str:
+        return self._cluster.node_of(name)
+
+    def condition(self, name: str) -> str:
+        return self._cluster.condition(name)
+
+    def gang_status(self) -> GangStatus:
+        return GangStatus(**self._gang()["status"])
+
+    def _gang(self) -> Any:
+        return self._cluster.request("GET", "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups/train")
+
+
+@pytest.fixture(params=["fake", pytest.param("kubernetes", marks=pytest.mark.e2e)])
+def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
+    if request.param == "fake":
+        yield FakeSubject()
+    else:
+        yield KubernetesSubject(request.getfixturevalue("cluster"))
+
+
+def test_writes(subject: Subject) -> None:
+    """Condition, then binding: the pod is on its node and says nothing of waiting; a PodGroup shows its status."""
+    named = Named("default", "p1", subject.uid("p1"))
+
+    async def tell(_: Binder, writer: StatusWriter) -> None:
+        await writer.unscheduled(named, "first", first=True)
+        await writer.unscheduled(named, "second", first=False)
+        gang = Named("default", "train", subject.uid("train"))
+        await writer.gang_status(gang, GangStatus("Scheduling", 1))
+
+    subject.run(tell)
+    assert subject.condition("p1") == "second"
+    assert subject.gang_status() == GangStatus("Scheduling", 1)
+
+    async def bind(binder: Binder, _: StatusWriter) -> None:
+        await binder.bind(Placement(named.key, named.uid, "n1"))
+
+    subject.run(bind)
+    assert subject.node_of("p1") == "n1"
+
+
+def test_ordinary_refusals(subject: Subject) -> None:
+    """Another uid or a pod bound already is 409, a pod that is gone 404; nothing changes."""
+    uid = subject.uid("p1")
+
+    async def refused(binder: Binder, placement: Placement, status: int) -> None:
+        with pytest.raises(KubernetesFault) as fault:
+            await binder.bind(placement)
+        assert fault.value.status == status
+
+    async def body(binder: Binder, writer: StatusWriter) -> None:
+        await refused(binder, Placement("default/absent", "none", "n1"), 404)
+        await refused(binder, Placement("default/p1", "another", "n1"), 409)
+        await binder.bind(Placement("default/p1", uid, "n1"))
+        await refused(binder, Placement("default/p1", uid, "n1"), 409)
+        with pytest.raises(KubernetesFault) as fault:
+            await writer.unscheduled(Named("default", "absent", "none"), "x", first=True)
+        assert fault.value.status == 404
+
+    subject.run(body)
+    assert subject.node_of("p1") == "n1"
