@@ -127,6 +127,8 @@ def _node(run: RunDirectory, choices: Choices) -> list[str]:
 def _scheduler(run: RunDirectory, bound: Bound) -> list[str]:
     return [
         *_module("scheduler", run, "scheduler"),
+        # Only one runs here, so one that comes back after kill -9 need not wait for its own lease to expire.
+        *("--identity", "sublet-up"),
         *("--kubeconfig", str(kubeconfig_of(run, "scheduler"))),
         *("--link-listen", _port(bound, "scheduler", "link")),
         *_certificate(run, "scheduler"),

@@ -13,6 +13,8 @@ _BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 <
 _DECIMAL_EXPONENT = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _EXPONENT_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENT.items()}
 _FORM = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i)|([numkMGTPE]|)|[eE]([+-]?[0-9]{1,3}))\Z")
+_LONGEST = 128
+"""Characters; nobody writes more, and Python refuses to read numbers of thousands of digits."""
 _SMALLEST = Fraction(1, 10**9)
 _LARGEST = (1 << 63) - 1
 
@@ -21,7 +23,8 @@ class QuantityError(ValueError):
     """The text is not a Kubernetes quantity."""
 
     def __init__(self, text: object) -> None:
-        super().__init__(f"{text!r} is not a quantity; write a number with an optional suffix such as 500m, 2 or 4Gi")
+        shown = repr(text)[:80]
+        super().__init__(f"{shown} is not a quantity; write a number with an optional suffix such as 500m, 2 or 4Gi")
 
 
 def _split(text: str | int | float) -> tuple[Fraction, str]:
@@ -29,7 +32,7 @@ def _split(text: str | int | float) -> tuple[Fraction, str]:
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise QuantityError(text)
     match = _FORM.match(text if isinstance(text, str) else repr(text))
-    if match is None:
+    if match is None or match.end() > _LONGEST:
         raise QuantityError(text)
     digits, binary, decimal, exponent = match.groups()
     if binary:

@@ -40,7 +40,9 @@ def apply_manifests(resources: Resources, places: list[Path]) -> None:
 
 def _files(place: Path) -> list[Path]:
     if place.is_dir():
-        return sorted(path for path in place.iterdir() if path.suffix in (".yaml", ".yml"))
+        # A kustomization is an instruction to kubectl about the other files, not an object of the cluster.
+        found = (path for path in place.iterdir() if path.suffix in (".yaml", ".yml"))
+        return sorted(path for path in found if path.stem != "kustomization")
     return [place]
 
 

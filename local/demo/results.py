@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from local.demo.load import LoadResult, Request, percentile
+from local.demo.load import ANSWER_BOUND_SECONDS, LoadResult, Request, percentile
 from local.demo.measure import Cut
 
 ALONE, TODAY, SUBLET = "alone", "today", "sublet"
+# Less batch CPU than this in a whole phase is none to speak of.
+_SOME_WORK_SECONDS = 0.5
 TITLES = {
     ALONE: "service alone",
     TODAY: "+ Burstable batch",
@@ -18,7 +20,7 @@ TITLES = {
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Milliseconds; None where no request was answered. `unanswered` counts those that were not."""
+    """Milliseconds; None without requests. An unanswered request, counted apart too, stands with the whole bound."""
 
     p50_ms: float | None
     p99_ms: float | None
@@ -73,10 +75,12 @@ class DemoResult(msgspec.Struct, frozen=True):
 
 
 def latency(requests: Iterable[Request]) -> Latency:
-    """Percentiles over answered requests; an unanswered one is counted apart."""
+    """Percentiles over all requests: leaving out those without an answer would flatter a service that drops them."""
     seen = list(requests)
-    answered = [r.latency_seconds * 1000 for r in seen if r.latency_seconds is not None]
-    return Latency(percentile(answered, 50), percentile(answered, 99), len(seen), len(seen) - len(answered))
+    unanswered = sum(1 for request in seen if request.latency_seconds is None)
+    bound = ANSWER_BOUND_SECONDS
+    ms = [1000 * (bound if r.latency_seconds is None else r.latency_seconds) for r in seen]
+    return Latency(percentile(ms, 50), percentile(ms, 99), len(seen), unanswered)
 
 
 def latencies(result: LoadResult, surge_seconds: float) -> tuple[Latency, Latency]:
@@ -143,6 +147,8 @@ def _comparison(today: PhaseResult, sublet: PhaseResult) -> str:
     if not old or new is None:
         return ""
     work_old, work_new = today.batch_cpu_seconds or 0.0, sublet.batch_cpu_seconds or 0.0
+    if min(work_old, work_new) < _SOME_WORK_SECONDS:
+        return "In one of the two hardly any batch work ran, so they cannot be compared."
     share = f"{work_new:.1f} s of CPU against {work_old:.1f} s"
     if new < old:
         return f"Under Sublet it was {old / new:.1f} times shorter than beside Burstable pods; batch work got {share}."
@@ -151,7 +157,7 @@ def _comparison(today: PhaseResult, sublet: PhaseResult) -> str:
 
 def _unanswered(phases: Sequence[PhaseResult]) -> str:
     lost = sum(phase.all.unanswered for phase in phases)
-    return f"{lost} requests had no answer and are not in the percentiles." if lost else ""
+    return f"{lost} requests had no answer and count as {ANSWER_BOUND_SECONDS:.0f} s." if lost else ""
 
 
 def _number(value: float | None) -> str:

@@ -2,7 +2,7 @@
 
 Criteria, first difference decides: past its deadline · weighted dominant share of its queue (used + nominated) ·
 priority, higher first · time eligible · uid. With a single queue the share is the same for all, which leaves
-priority, then first come first served. Source: DRF (Ghodsi et al., NSDI 2011) for the share; reference/queues.md §6.4.
+priority, then first come first served. The share is DRF's (Ghodsi et al., NSDI 2011).
 """
 
 from __future__ import annotations

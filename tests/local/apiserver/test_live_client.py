@@ -226,6 +226,7 @@ def test_bootstrap_manifests_are_there_from_the_start(start_live, tmp_path):
     manifests = tmp_path / "manifests"
     manifests.mkdir()
     (manifests / "a.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: extra}\n---\n")
+    (manifests / "kustomization.yaml").write_text("kind: Kustomization\nresources: [a.yaml]\n")
     single = tmp_path / "single.yaml"
     single.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}\ndata: {k: v}\n")
     server = start_live("--bootstrap", str(manifests), "--bootstrap", str(single))

@@ -27,11 +27,11 @@ def phase(name: str, surge_p99: float | None = 20.0, cpu_pct: float = 40.0, batc
 
 
 def test_latency_is_split_at_the_surge_and_counts_the_unanswered() -> None:
-    """By the moment a request was due, not when it was answered."""
+    """By the moment a request was due, not when it was answered; one without an answer took the whole bound."""
     requests = [Request(1.0, 0.010), Request(7.9, 0.030), Request(8.0, 0.100), Request(9.0, None)]
     whole, surge = latencies(LoadResult("normal", requests), 8.0)
-    assert whole == Latency(30.0, 100.0, 4, 1)
-    assert surge == Latency(100.0, 100.0, 2, 1)
+    assert whole == Latency(30.0, 5000.0, 4, 1)
+    assert surge == Latency(100.0, 5000.0, 2, 1)
 
 
 def test_the_table_has_a_row_a_phase_and_a_dash_where_nothing_was_measured() -> None:
@@ -43,17 +43,20 @@ def test_the_table_has_a_row_a_phase_and_a_dash_where_nothing_was_measured() -> 
 
 
 @pytest.mark.parametrize(
-    ("case", "today", "sublet", "expected"),
+    ("case", "today", "sublet", "batch", "expected"),
     [
-        ("better", 200.0, 25.0, "8.0 times shorter"),
-        ("worse", 25.0, 200.0, "NOT better"),
-        ("equal", 25.0, 25.0, "NOT better"),
-        ("nothing answered", 25.0, None, "could not be compared"),
+        ("better", 200.0, 25.0, 5.0, "8.0 times shorter"),
+        ("worse", 25.0, 200.0, 5.0, "NOT better"),
+        ("equal", 25.0, 25.0, 5.0, "NOT better"),
+        ("no requests", 25.0, None, 5.0, "could not be compared"),
+        ("no batch work", 200.0, 25.0, 0.0, "cannot be compared"),
     ],
 )
-def test_the_verdict_says_what_was_measured(case: str, today: float, sublet: float | None, expected: str) -> None:
-    """Better only where the numbers say so."""
-    phases = [phase(ALONE), phase(TODAY, today, batch=9.0), phase(SUBLET, sublet, batch=5.0)]
+def test_the_verdict_says_what_was_measured(
+    case: str, today: float, sublet: float | None, batch: float, expected: str
+) -> None:
+    """Better only where the numbers say so, and only where batch work ran in both."""
+    phases = [phase(ALONE), phase(TODAY, today, batch=9.0), phase(SUBLET, sublet, batch=batch)]
     assert expected in verdict(phases)
 
 
