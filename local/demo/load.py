@@ -11,7 +11,6 @@ import asyncio
 import os
 import random
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -135,18 +134,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     partial.write_bytes(msgspec.json.encode(LoadResult(priority, requests)))
     partial.replace(options.out)
     return 0
-
-
-def cost_of_rounds(rounds: int, tries: int = 12) -> float:
-    """CPU seconds of one request's work on this machine: the best of several, since interruptions only add."""
-    import hashlib
-
-    def once() -> float:
-        before = time.thread_time()
-        hashlib.pbkdf2_hmac("sha256", b"a request", b"salt", rounds)
-        return time.thread_time() - before
-
-    return min(once() for _ in range(tries))
 
 
 def _content_length(head: bytes) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,6 +121,35 @@ async def wait_for(look: Callable[[], Awaitable[T | None]], bound_seconds: float
     while (found := await look()) is None and loop.time() < deadline:
         await asyncio.sleep(_POLL_SECONDS)
     return found
+
+
+async def gone(client: KubeClient, selector: str) -> bool | None:
+    """True once no pod is left."""
+    return None if await pods(client, selector) else True
+
+
+async def why_not_running(client: KubeClient, selector: str) -> str:
+    """How many pods do not run, by what Kubernetes says about them."""
+    found = await pods(client, selector)
+    states = Counter(_state(pod) for pod in found if pod.status.phase != "Running")
+    told = [f"{count} of {len(found)} {state}" for state, count in states.items()]
+    return "; ".join(told) or f"{len(found)} pods run at this moment"
+
+
+def bound_apart_seconds(gang: list[Pod]) -> float | None:
+    """Seconds between the first and the last member's binding; None where a time is missing."""
+    times = [
+        datetime.fromisoformat(condition.last_transition_time).timestamp()
+        for pod in gang
+        for condition in pod.status.conditions or []
+        if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time
+    ]
+    return max(times) - min(times) if len(times) == len(gang) else None
+
+
+def _state(pod: Pod) -> str:
+    messages = [c.message for c in pod.status.conditions or [] if c.status == "False" and c.message]
+    return pod.status.phase + (f" ({messages[0]})" if messages else "")
 
 
 def _collection(document: Document) -> str:

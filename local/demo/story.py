@@ -8,25 +8,22 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import socket
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from kube.client import KubeClient
-from kube.objects import Pod
 from local.demo import manifests
-from local.demo.load import Segment, cost_of_rounds
+from local.demo.load import Segment
 from local.demo.measure import ProcessMark, describe_machine, mark_process, read_cpu_time, still_alive
-from local.demo.phase import Bench, Load, run_phase, start_generator
+from local.demo.phase import Bench, run_phase, start_generator
 from local.demo.results import ALONE, SUBLET, TODAY, Checks, DemoResult, PhaseResult, cut_told
+from local.demo.service import ROUNDS, answers, cost_of_request, free_port, load_for
 from local.leftovers import cgroups_of, processes_of
 from local.up import Cluster
 from model.fault import ConfigurationFault, Fault, KubernetesFault
@@ -34,11 +31,6 @@ from model.fault import ConfigurationFault, Fault, KubernetesFault
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-SERVICE_ROUNDS = 16000
-# What a request costs the service besides its work: HTTP, threads, the kernel's share.
-_OVERHEAD_SECONDS = 0.0008
-_BASE_SHARE, _SURGE_SHARE = 0.20, 0.60
-_MOST_CORES = 4
 _GANG, _BATCH_PODS = "app=training", 4
 _BATCH = "app in (nightly,training)"
 _BATCH_FILES = ("2-batch-job.yaml", "3-gang.yaml")
@@ -73,7 +65,7 @@ class Story:
         if (os.cpu_count() or 1) < 2:
             raise ConfigurationFault("this machine", "has one CPU", "the demonstration needs two or more")
         self._other_work_pct = await self._watch_others()
-        self._cost = cost_of_rounds(SERVICE_ROUNDS) + _OVERHEAD_SECONDS
+        self._cost = cost_of_request()
         work_dir = Path(tempfile.mkdtemp(prefix="sublet-demo-"))
         try:
             cluster, started = await self._in_cluster(work_dir, began)
@@ -116,25 +108,19 @@ class Story:
 
     async def _phases_in(self, cluster: Cluster, client: KubeClient, work_dir: Path) -> None:
         ends = cluster.endpoints
-        load = self._load(_free_port())
+        load = load_for(self._cost, self._phase_seconds, os.cpu_count() or 1, free_port())
         bench = Bench(client, ends.node, ends.cgroup_prefix, work_dir, load, self._tell)
         await self._start_service(client, load.port)
         self._phases.append(await run_phase(bench, ALONE, []))
         await self._today(bench)
         await self._sublet(bench)
 
-    def _load(self, port: int) -> Load:
-        cores = min(os.cpu_count() or 1, _MOST_CORES)
-        half = self._phase_seconds / 2
-        base, surge = (share * cores / self._cost for share in (_BASE_SHARE, _SURGE_SHARE))
-        return Load(port, Segment(half, base), Segment(half, surge))
-
     async def _start_service(self, client: KubeClient, port: int) -> None:
         (service,) = manifests.documents("1-service.yaml")
-        service = manifests.with_environment(service, {"PORT": str(port), "ROUNDS": str(SERVICE_ROUNDS)})
+        service = manifests.with_environment(service, {"PORT": str(port), "ROUNDS": str(ROUNDS)})
         await manifests.apply(client, [service])
-        if await manifests.wait_for(lambda: _answers(port), _START_BOUND) is None:
-            raise KubernetesFault("pod web", await _why_not_running(client, "app=web"))
+        if await manifests.wait_for(lambda: answers(port), _START_BOUND) is None:
+            raise KubernetesFault("pod web", await manifests.why_not_running(client, "app=web"))
         self._tell("the web service answers")
 
     async def _today(self, bench: Bench) -> None:
@@ -145,11 +131,11 @@ class Story:
             lambda: manifests.all_running(bench.client, selector, _BATCH_PODS), _START_BOUND
         )
         if batch is None:
-            self._tell(f"not all batch pods run: {await _why_not_running(bench.client, selector)}")
+            self._tell(f"not all batch pods run: {await manifests.why_not_running(bench.client, selector)}")
         found = batch or await manifests.pods(bench.client, selector)
         self._phases.append(await run_phase(bench, TODAY, found))
         await manifests.remove(bench.client, objects)
-        await manifests.wait_for(lambda: _gone(bench.client, selector), _GONE_BOUND)
+        await manifests.wait_for(lambda: manifests.gone(bench.client, selector), _GONE_BOUND)
 
     async def _sublet(self, bench: Bench) -> None:
         """Base load runs while the gang waits for room, so that the offer is the one beside a serving service."""
@@ -165,9 +151,9 @@ class Story:
     async def _judge_gang(self, client: KubeClient) -> None:
         gang = await manifests.all_running(client, _GANG, 3)
         if gang is None:
-            self._gang_told = await _why_not_running(client, _GANG)
+            self._gang_told = await manifests.why_not_running(client, _GANG)
         else:
-            apart = _bound_apart_seconds(gang)
+            apart = manifests.bound_apart_seconds(gang)
             self._gang_whole = apart is not None and apart <= _ONE_ROUND_SECONDS
             self._gang_told = "3 of 3 ran at the same time" + (
                 "" if self._gang_whole else f", but were bound {apart} s apart"
@@ -187,7 +173,7 @@ class Story:
         return Checks(self._gang_whole, self._gang_told, cut, cut_told(self._phases), not alive and not cgroups, told)
 
     def _result(self, checks: Checks, start_seconds: float, took_seconds: float) -> DemoResult:
-        load = self._load(0)
+        load = load_for(self._cost, self._phase_seconds, os.cpu_count() or 1, 0)
         return DemoResult(
             machine=describe_machine(),
             base_per_second=load.base.per_second,
@@ -223,52 +209,3 @@ async def _first_of(story: asyncio.Task[None], ended: asyncio.Task[None]) -> Non
         story.cancel()
         ended.cancel()
         await asyncio.gather(story, ended, return_exceptions=True)
-
-
-async def _answers(port: int) -> bool | None:
-    """True once the service completes a request."""
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return None
-    try:
-        writer.write(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n")
-        return True if await asyncio.wait_for(reader.readline(), 2.0) else None
-    except (OSError, TimeoutError):
-        return None
-    finally:
-        writer.close()
-
-
-async def _gone(client: KubeClient, selector: str) -> bool | None:
-    return None if await manifests.pods(client, selector) else True
-
-
-async def _why_not_running(client: KubeClient, selector: str) -> str:
-    """How many pods do not run, by what Kubernetes says about them."""
-    found = await manifests.pods(client, selector)
-    states = Counter(_state(pod) for pod in found if pod.status.phase != "Running")
-    told = [f"{count} of {len(found)} {state}" for state, count in states.items()]
-    return "; ".join(told) or f"{len(found)} pods run at this moment"
-
-
-def _state(pod: Pod) -> str:
-    messages = [c.message for c in pod.status.conditions or [] if c.status == "False" and c.message]
-    return pod.status.phase + (f" ({messages[0]})" if messages else "")
-
-
-def _bound_apart_seconds(gang: list[Pod]) -> float | None:
-    """Seconds between the first and the last member's binding; None where a time is missing."""
-    times = [
-        datetime.fromisoformat(condition.last_transition_time).timestamp()
-        for pod in gang
-        for condition in pod.status.conditions or []
-        if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time
-    ]
-    return max(times) - min(times) if len(times) == len(gang) else None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
