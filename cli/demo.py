@@ -27,7 +27,7 @@ class Progress:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._began = time.monotonic()
-        self._status = console.status("") if console.is_terminal else None
+        self._status = console.status("", refresh_per_second=4) if console.is_terminal else None
 
     def __enter__(self) -> Progress:
         if self._status is not None:
@@ -41,6 +41,10 @@ class Progress:
     def tell(self, line: str) -> None:
         """Print the line with its time; it also becomes the live status."""
         self._console.print(f"[{time.monotonic() - self._began:5.1f} s] {line}", markup=False, highlight=False)
+        self.live(line)
+
+    def live(self, line: str) -> None:
+        """Replace the live status, where there is one."""
         if self._status is not None:
             self._status.update(line)
 
@@ -68,7 +72,7 @@ async def _demo(phase_seconds: float, json_file: Path | None) -> int:
     console = Console(soft_wrap=True)
     try:
         with Progress(console) as progress:
-            result = await Story(phase_seconds, progress.tell).run()
+            result = await Story(phase_seconds, progress.tell, progress.live).run()
     except asyncio.CancelledError:
         if ending.signal is None:
             raise

@@ -50,6 +50,7 @@ class Bench(msgspec.Struct, frozen=True):
     work_dir: Path
     load: Load
     tell: Callable[[str], None]
+    live: Callable[[str], None]
 
 
 class _Reading(msgspec.Struct, frozen=True):
@@ -109,6 +110,7 @@ async def _watch_offer(bench: Bench, begin: float, name: str) -> list[int | None
             bench.tell(f"{name}: surge to {bench.load.surge.per_second:.0f} requests a second")
             told = True
         offered.append(await batch_cpu_offered(bench.client, bench.node))
+        bench.live(f"{name}: second {second + 1} of {bench.load.seconds:.0f}, batch-cpu offered {offered[-1]}")
     await _sleep_until(begin + bench.load.seconds)
     return offered
 

@@ -39,19 +39,20 @@ _START_BOUND, _RUN_BOUND, _GONE_BOUND = 15.0, 25.0, 10.0
 _WATCH_SECONDS, _BUSY_PCT = 0.5, 15.0
 # Condition times have whole seconds: one round of binding may straddle a second's end, or two.
 _ONE_ROUND_SECONDS = 2.0
-# The phases are seconds long, and so must be the window that online usage is averaged over; all else is default.
-_SETTINGS = {"colocation": {"aggregate_seconds": 10.0, "live_window_seconds": 5.0, "update_interval_seconds": 2.0}}
+# The phases are seconds long, and so must be the window that online usage is averaged over.
+_SETTINGS = {"colocation": {"aggregate_seconds": 10.0}}
 SETTINGS_TOLD = (
     "the agent averages online usage over 10 s instead of 300 s, since phases last seconds; all else default"
 )
 
 
 class Story:
-    """`tell` gets a line at each step; `run` returns what was found, and raises a Fault where it cannot go on."""
+    """`tell` gets a line at each step, `live` one a second; `run` returns what was found, or raises a Fault."""
 
-    def __init__(self, phase_seconds: float, tell: Callable[[str], None]) -> None:
+    def __init__(self, phase_seconds: float, tell: Callable[[str], None], live: Callable[[str], None]) -> None:
         self._phase_seconds = phase_seconds
         self._tell = tell
+        self._live = live
         self._phases: list[PhaseResult] = []
         self._gang_told = "its phase was not reached"
         self._gang_whole = False
@@ -109,7 +110,7 @@ class Story:
     async def _phases_in(self, cluster: Cluster, client: KubeClient, work_dir: Path) -> None:
         ends = cluster.endpoints
         load = load_for(self._cost, self._phase_seconds, os.cpu_count() or 1, free_port())
-        bench = Bench(client, ends.node, ends.cgroup_prefix, work_dir, load, self._tell)
+        bench = Bench(client, ends.node, ends.cgroup_prefix, work_dir, load, self._tell, self._live)
         await self._start_service(client, load.port)
         self._phases.append(await run_phase(bench, ALONE, []))
         await self._today(bench)

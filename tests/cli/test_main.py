@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from importlib.metadata import entry_points, version
@@ -52,6 +54,19 @@ def test_the_kubectl_plugin_is_the_same_program() -> None:
     """`kubectl sublet …` finds kubectl-sublet."""
     scripts = {entry.name: entry.value for entry in entry_points(group="console_scripts")}
     assert scripts["sublet"] == scripts["kubectl-sublet"] == "cli.main:run"
+
+
+def test_kubectl_finds_the_plugin() -> None:
+    """`kubectl sublet --version` answers as `sublet --version` does."""
+    scripts = Path(sys.executable).parent
+    path = f"{scripts}:{os.environ['PATH']}"
+    kubectl = shutil.which("kubectl", path=path)
+    if kubectl is None or not (scripts / "kubectl-sublet").exists():
+        pytest.skip("needs kubectl and an installed kubectl-sublet: make test installs both")
+    done = subprocess.run(
+        [kubectl, "sublet", "--version"], env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == f"sublet {version('sublet')}\n"
 
 
 @pytest.mark.parametrize("program", ["agent", "scheduler"])

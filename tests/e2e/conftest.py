@@ -137,9 +137,9 @@ def start_cluster() -> Iterator[Callable[..., RunningCluster]]:
     """Starts clusters of one's own; all of them are stopped at the end."""
     started: list[RunningCluster] = []
 
-    def start(agent_settings: str = "") -> RunningCluster:
+    def start(agent_settings: str = "", directory: Path | None = None) -> RunningCluster:
         # Not pytest's own directory: a unix socket's path holds 107 bytes.
-        cluster = RunningCluster(Path(tempfile.mkdtemp(prefix="sublet-e2e-")), agent_settings)
+        cluster = RunningCluster(directory or Path(tempfile.mkdtemp(prefix="sublet-e2e-")), agent_settings)
         started.append(cluster)
         cluster.wait_ready()
         return cluster

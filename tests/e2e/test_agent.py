@@ -203,3 +203,23 @@ spec: {resourceUsedThresholdWithBE: {enable: true, cpuSuppressThresholdPercent: 
         assert until(lambda: "10 % of capacity" in busy.sublet("explain", "limit").stdout, 20)
     finally:
         busy.kubectl("delete", "nodeslo", node, check=False)
+
+
+def test_the_link_comes_back_after_the_scheduler(busy: RunningCluster) -> None:
+    """Scheduler killed with -9: the agent works on, links to the next one, and what was pending is bound."""
+
+    def linked() -> bool:
+        return "link to the scheduler up" in busy.sublet("explain", "node").stdout
+
+    assert until(linked, 20)
+    pid = busy.endpoints["programs"]["scheduler"]
+    with unsupervised(busy):
+        end(pid, signal.SIGKILL)
+        assert until(lambda: not linked(), 20)
+        busy.apply(BATCH.replace("name: batch,", "name: later,"))
+        assert "later" not in running(busy) and quota(busy) > 0
+    try:
+        assert until(lambda: "later" in running(busy), 40)
+        assert until(linked, 40)
+    finally:
+        busy.kubectl("delete", "pod", "later")

@@ -8,17 +8,25 @@ import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.conftest import RunningCluster, alive, cgroups_named, until
 
-StartCluster = Callable[[], RunningCluster]
+StartCluster = Callable[..., RunningCluster]
 
 
-def phases(cluster: RunningCluster, selector: str = "") -> dict[str, str]:
-    """Pod name → phase in the default namespace."""
-    chosen = ["-l", selector] if selector else []
-    listed = json.loads(cluster.kubectl("get", "pods", "-o", "json", *chosen))
-    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in listed["items"]}
+QUICKSTART = "app in (web,nightly,training)"
+
+
+def pods(cluster: RunningCluster, selector: str) -> list[dict[str, Any]]:
+    """The pods of the default namespace that a label selector picks."""
+    found: list[dict[str, Any]] = json.loads(cluster.kubectl("get", "pods", "-o", "json", "-l", selector))["items"]
+    return found
+
+
+def phases(cluster: RunningCluster, selector: str = QUICKSTART) -> dict[str, str]:
+    """Pod name → phase, of the quick start's pods only: other tests may have theirs."""
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in pods(cluster, selector)}
 
 
 def test_kubectl_shows_the_node_as_ready(cluster: RunningCluster) -> None:
@@ -45,12 +53,13 @@ def test_the_quick_start_is_applied_runs_and_is_deleted(cluster: RunningCluster)
     cluster.kubectl("apply", "-f", "examples/quickstart/")
     try:
         assert until(lambda: phases(cluster, "app=web") == {"web": "Running"}, 20)
-        assert len(until(lambda: phases(cluster) if len(phases(cluster)) == 5 else {}, 20)) == 5
+        assert until(lambda: len(phases(cluster)) == 5, 20), phases(cluster)
+        uids = [pod["metadata"]["uid"] for pod in pods(cluster, QUICKSTART)]
     finally:
         cluster.kubectl("delete", "-f", "examples/quickstart/")
     assert until(lambda: not phases(cluster), 30)
     kubepods = Path("/sys/fs/cgroup/cpu") / cluster.endpoints["cgroup_prefix"].strip("/") / "kubepods"
-    assert until(lambda: not list(kubepods.glob("**/pod*")), 10)
+    assert until(lambda: not [path for uid in uids for path in kubepods.glob(f"**/pod{uid}")], 10)
 
 
 def test_explain_answers_without_an_address(cluster: RunningCluster) -> None:
@@ -103,6 +112,24 @@ def test_killing_up_leaves_nothing(start_cluster: StartCluster) -> None:
     programs, name = own.endpoints["programs"], f"sublet-{own.endpoints['id']}"
     own.process.kill()
     assert until(lambda: not [pid for pid in programs.values() if alive(pid)] and not cgroups_named(name), 10)
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(start_cluster: StartCluster) -> None:
+    """kill -9 of everything at once leaves cgroups and a pod; the next `up` in the directory ends both."""
+    first = start_cluster()
+    first.kubectl("apply", "-f", "examples/quickstart/1-service.yaml")
+    assert until(lambda: phases(first) == {"web": "Running"}, 20)
+    name = f"sublet-{first.endpoints['id']}"
+    programs = first.endpoints["programs"]
+    os.kill(programs["node"], signal.SIGSTOP)
+    for pid in (first.process.pid, *programs.values()):
+        os.kill(pid, signal.SIGKILL)
+    first.process.wait()
+    assert cgroups_named(name)
+    second = start_cluster(directory=first.directory)
+    assert cgroups_named(name) == []
+    assert cgroups_named(f"sublet-{second.endpoints['id']}")
+    assert phases(second) == {}
 
 
 def test_the_end_of_the_api_server_ends_the_cluster_in_one_line(start_cluster: StartCluster) -> None:

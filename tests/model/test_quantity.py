@@ -36,7 +36,9 @@ def test_canonical_form(text: str | int | float, expected: str) -> None:
     assert quantity.canonical(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "abc", "1 Gi", "1gb", "--1", "1e", "0x10", "1_000", "٣", True, None, [], "nan", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["", "abc", "1 Gi", "1gb", "--1", "1e", "0x10", "1_000", "٣", True, None, [], "nan", "9" * 5000]
+)
 def test_anything_else_is_refused(text: object) -> None:
     """What is not a quantity never becomes a number, and the error says what to write."""
     with pytest.raises(quantity.QuantityError, match="is not a quantity; write a number"):
