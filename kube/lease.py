@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import msgspec
 import structlog
 
-from kube.client import KubeClient, decode, path_of
+from kube.client import KubeClient, path_of
 from kube.objects import Lease
 from model.fault import KubernetesFault
 
@@ -51,10 +51,16 @@ class LeaseElector:
     async def hold(self) -> None:
         """Renew until a renewal has not succeeded for `renew_deadline_seconds`, or somebody else holds the lease."""
         renewed = time.monotonic()
-        while time.monotonic() - renewed < self._settings.renew_deadline_seconds:
-            await asyncio.sleep(self._settings.retry_seconds)
-            if await self._attempt():
-                renewed = time.monotonic()
+        try:
+            while True:
+                # One slow answer must not carry the leader past its lease; a renewal counts from when it was asked for.
+                async with asyncio.timeout(renewed + self._settings.renew_deadline_seconds - time.monotonic()):
+                    await asyncio.sleep(self._settings.retry_seconds)
+                    asked = time.monotonic()
+                    if await self._attempt():
+                        renewed = asked
+        except TimeoutError:
+            pass
         log.error("leadership lost", lease=self._settings.name, identity=self._identity)
 
     async def release(self) -> None:
@@ -76,7 +82,7 @@ class LeaseElector:
 
     async def _take_or_renew(self) -> bool:
         try:
-            lease = decode(await self._client.request("GET", self._path, timeout_seconds=5), Lease, self._path)
+            lease = await self._client.get(self._path, Lease)
         except KubernetesFault as fault:
             if fault.status != 404:
                 raise

@@ -63,10 +63,3 @@ def parse_resources(quantities: Mapping[str, str | int | float], where: str) -> 
         if amounts[name] < 0:
             raise ConfigurationFault(f"{where}.{name}", f"{text!r} is negative", "write an amount of 0 or more")
     return ResourceVector(amounts)
-
-
-def format_amount(name: str, amount: int) -> str:
-    """An amount in base units as Kubernetes prints it."""
-    if name == CPU:
-        return quantity.format_millis(amount)
-    return quantity.format_bytes(amount) if name.endswith("memory") else str(amount)

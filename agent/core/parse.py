@@ -10,8 +10,6 @@ import msgspec
 
 from model.report import Pressure
 
-_UNLIMITED = -1
-
 
 class CpuThrottling(msgspec.Struct, frozen=True):
     """Counters of cpu.stat (v1): enforcement periods, and those in which the group was throttled."""

@@ -19,8 +19,11 @@ class OneLease:
         self.body: dict[str, Any] | None = None
         self.version = 0
         self.down = False
+        self.hangs = False
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        if self.hangs:
+            await asyncio.sleep(20)
         if self.down:
             return web.json_response({"message": "down"}, status=503)
         if request.method == "GET":
@@ -89,5 +92,18 @@ def test_a_leader_that_cannot_renew_stops(server: Any) -> None:
         await one.acquire()
         lease.down = True
         await one.hold()
+
+    play(server, scene)
+
+
+def test_a_hanging_server_does_not_carry_the_leader_past_its_lease(server: Any) -> None:
+    """The deadline holds within an attempt too: no answer for 20 s is noticed in well under that."""
+
+    async def scene(client: Any, lease: OneLease) -> None:
+        one = LeaseElector(client, FAST, "one")
+        await one.acquire()
+        lease.hangs = True
+        async with asyncio.timeout(10):
+            await one.hold()
 
     play(server, scene)

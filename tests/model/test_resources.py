@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.fault import ConfigurationFault
-from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector, format_amount, parse_resources
+from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector, parse_resources
 
 
 def test_base_units() -> None:
@@ -28,11 +28,3 @@ def test_a_bad_amount_names_object_and_resource(text: str, told: str) -> None:
     """The error says where, which resource and what to write."""
     with pytest.raises(ConfigurationFault, match=rf"Pod a/b: requests\.memory: .*{told}"):
         parse_resources({"memory": text}, "Pod a/b: requests")
-
-
-@pytest.mark.parametrize(
-    ("name", "amount", "text"), [(CPU, 1500, "1500m"), (MEMORY, 3 << 20, "3Mi"), (BATCH_CPU, 1500, "1500")]
-)
-def test_amounts_print_as_kubernetes_does(name: str, amount: int, text: str) -> None:
-    """Each resource in its own notation."""
-    assert format_amount(name, amount) == text
