@@ -36,6 +36,7 @@ class DecisionFeed:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], Decision] = {}
         self._past: deque[Decision] = deque(maxlen=_PAST)
+        self._errors: tuple[str, ...] = ()
         self._listeners: set[asyncio.Queue[Decision]] = set()
 
     def take(self, result: TickResult) -> None:
@@ -46,9 +47,11 @@ class DecisionFeed:
             log.info("decision", text=sentence(decision))
             for listener in self._listeners:
                 _offer(listener, decision)
-        for outcome in result.outcomes:
-            if outcome.error:
-                log.error("limit not applied", error=outcome.error, text=sentence(outcome.write.decision))
+        errors = tuple(outcome.error for outcome in result.outcomes if outcome.error)
+        if errors != self._errors:
+            for error in errors:
+                log.error("limit not applied", error=error)
+        self._errors = errors
 
     def past(self, count: int) -> tuple[Decision, ...]:
         return tuple(self._past)[-count:] if count else ()

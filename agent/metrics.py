@@ -17,6 +17,7 @@ from model.report import Usage
 def table(
     status: AgentStatus,
     brake: BrakeThread,
+    failed_cuts: Callable[[], int],
     publisher: Publisher,
     network: NetworkEdge,
     link: LinkClient | None,
@@ -37,6 +38,7 @@ def table(
         Row("sublet_agent_failed_ticks_total", "Ticks that ended in an error of ours.", lambda: _one(failed_ticks())),
         Row("sublet_agent_brake_cuts_total", "Cuts of best effort between ticks.", lambda: _one(brake.total)),
         Row("sublet_agent_brake_unreadable_total", "Brake readings that failed.", lambda: _one(brake.unreadable)),
+        Row("sublet_agent_brake_failed_cuts_total", "Cuts the kernel refused.", lambda: _one(failed_cuts())),
         Row("sublet_agent_publish_failures_total", "Refused or lost writes.", lambda: _one(publisher.failures)),
         Row(
             "sublet_agent_link_connected",

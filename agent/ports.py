@@ -20,13 +20,18 @@ from model.strategy import ColocationStrategy, SuppressStrategy
 
 
 class ClusterFacts(msgspec.Struct, frozen=True):
-    """What the API server says; `pods` is None until the list was read once; `problem` names an invalid document."""
+    """What the API server says.
+
+    `pods` is None until the list was read once, `pods_age_seconds` how long the server was silent about them;
+    `problem` names a document that is invalid or not read yet, so that older settings are in force.
+    """
 
     node: Node | None
     pods: tuple[Pod, ...] | None
     colocation: ColocationStrategy
     suppress: SuppressStrategy
     problem: str = ""
+    pods_age_seconds: float = 0.0
 
 
 class KnobReadings(msgspec.Struct, frozen=True):
@@ -38,10 +43,11 @@ class KnobReadings(msgspec.Struct, frozen=True):
 
 
 class WriteOutcome(msgspec.Struct, frozen=True):
-    """`error` is empty when the kernel now holds the value."""
+    """`error` is empty when the kernel took the value; `dropped` when the brake had cut below it meanwhile."""
 
     write: Write
     error: str = ""
+    dropped: bool = False
 
 
 class TickResult(msgspec.Struct, frozen=True):
@@ -56,11 +62,6 @@ class TickResult(msgspec.Struct, frozen=True):
     outcomes: tuple[WriteOutcome, ...]
     report: NodeReport | None
     degraded_reason: str
-
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """In the order they took effect."""
-        return (*self.cuts, *self.reclaimable, *self.limits.decisions.values())
 
 
 class Cluster(Protocol):
@@ -81,7 +82,7 @@ class Executor(Protocol):
     def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings: ...
 
     def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
-        """Write in order; a widening write is dropped when the brake has cut since `seen_cuts`."""
+        """Write in order; a value above the kernel's is dropped when the brake has cut since `seen_cuts`."""
         ...
 
 

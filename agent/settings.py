@@ -22,7 +22,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for name, low, high in (
-            ("tick_seconds", 0.5, 60.0),
+            ("tick_seconds", 0.5, 3.0),
             ("brake_interval_seconds", 0.02, 1.0),
             ("node_metric_interval_seconds", 1.0, 3600.0),
             ("heartbeat_seconds", 1.0, 300.0),

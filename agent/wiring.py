@@ -126,15 +126,25 @@ class _Agent:
         self._feed = DecisionFeed()
         self._journal = Journal(options.journal) if options.journal else None
         self._servers = DiagnosticsServers(self._sources(), options.grpc_listen, options.socket)
-        sinks: list[Sink] = [self._status, self._feed, self._publisher]
+        sinks: list[Sink] = [self._feed, self._publisher]
         sinks += [sink for sink in (self._link, self._journal) if sink is not None]
+        # Last, so that a tick counts as done only when every other sink has taken it.
+        sinks.append(self._status)
         observer = NodeObserver(layout, reader, host, lambda: (time.time(), time.monotonic()))
         self._tick = Tick(layout, self._cluster, observer, self._executor, self._brake, tuple(sinks))
 
     async def serve(self, stack: contextlib.AsyncExitStack) -> None:
         """Start everything, tick until told to stop, stop everything."""
-        rows = table(self._status, self._brake, self._publisher, self._network, self._link, lambda: self._failed_ticks)
-        http = HttpEdge(self._options.http_listen, rows, lambda: self._status.alive, lambda: self._status.ready)
+        rows = table(
+            self._status,
+            self._brake,
+            lambda: self._executor.failed_cuts,
+            self._publisher,
+            self._network,
+            self._link,
+            lambda: self._failed_ticks,
+        )
+        http = HttpEdge(self._options.http_listen, rows, self._is_alive, lambda: self._status.ready)
         http.start()
         stack.callback(http.stop)
         if self._journal is not None:
@@ -149,9 +159,11 @@ class _Agent:
         tasks.append(lambda: self._tell_ready(grpc_address, http.address))
         if self._link is not None:
             tasks.append(self._link.run)
-        await _until(stopping, tasks)
-        await self._events.flush(1.0)
+        await _until(stopping, tasks, lambda: self._events.flush(1.0))
         log.info("stopped; best-effort ceilings and weights stay in force")
+
+    def _is_alive(self) -> bool:
+        return self._status.alive and self._brake.alive
 
     async def _tick_for_ever(self) -> None:
         """One tick a period, one at once when the brake asks; an error of ours is counted and never stops the loop."""
@@ -229,7 +241,11 @@ def _stop_on_signals() -> asyncio.Event:
     return stopping
 
 
-async def _until(stopping: asyncio.Event, tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+async def _until(
+    stopping: asyncio.Event,
+    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]],
+    before_the_end: Callable[[], Coroutine[Any, Any, None]],
+) -> None:
     """Run all tasks until `stopping` is set; an error in one ends them all and is raised."""
     running: set[asyncio.Task[Any]] = {asyncio.create_task(task()) for task in tasks}
     running.add(asyncio.create_task(stopping.wait()))
@@ -240,6 +256,7 @@ async def _until(stopping: asyncio.Event, tasks: Sequence[Callable[[], Coroutine
             for task in done:
                 task.result()
                 running.discard(task)
+        await before_the_end()
     finally:
         for task in running:
             task.cancel()

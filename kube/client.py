@@ -155,7 +155,10 @@ class KubeClient:
             self._session = self._transport._create_pool_manager()
         url = self.host + path + ("?" + urlencode(query) if query else "")
         headers = {"User-Agent": self._user_agent, "Accept": "application/json"}
-        token = await self._configuration.get_api_key_with_prefix("BearerToken")
+        try:
+            token = await self._configuration.get_api_key_with_prefix("BearerToken")
+        except ConfigException as error:
+            raise KubernetesFault(f"{method} {path}", f"no identity: {error}", reason="NoIdentity") from error
         if token:
             headers["Authorization"] = token
         if body is not None:

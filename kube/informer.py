@@ -8,7 +8,9 @@ malformed object never costs the whole list.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
+import time
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -26,6 +28,7 @@ T = TypeVar("T")
 _FIRST_DELAY_SECONDS = 0.2
 _LONGEST_DELAY_SECONDS = 10.0
 _WATCH_SECONDS = 300
+_HEALTHY_WATCH_SECONDS = 5.0
 _PAGE = 500
 
 
@@ -101,27 +104,53 @@ class Informer(Generic[T]):
         }
         self._versions: dict[str, str] = {}
         self._resource_version = ""
+        self._heard = -math.inf
+        self._delivered = 0
 
     async def run(self) -> None:
         """Never returns and never raises a KubernetesFault; cancel it to stop."""
-        delay = _FIRST_DELAY_SECONDS
-        told = ""
+        delay, told = _FIRST_DELAY_SECONDS, ""
         while True:
-            try:
-                if not self._resource_version:
-                    await self._list()
+            began, self._delivered = time.monotonic(), 0
+            trouble = await self._list_and_watch()
+            if self._delivered or time.monotonic() - began > _HEALTHY_WATCH_SECONDS:
                 delay, told = _FIRST_DELAY_SECONDS, ""
-                await self._watch()
-            except _Gone:
+            if trouble and trouble != told:
+                log.warning("informer is waiting", path=self._path, error=trouble)
+                told = trouble
+            # However a watch ended, a server that ends each one at once must not be hammered.
+            await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+            delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long nothing was heard of this collection; infinite before the first list."""
+        return time.monotonic() - self._heard
+
+    async def _list_and_watch(self) -> str:
+        """What went wrong; nothing when the server ended the watch in the ordinary way."""
+        try:
+            if not self._resource_version:
+                await self._list()
+            await self._watch()
+            self._heard = time.monotonic()
+            return ""
+        except _Gone:
+            self._resource_version = ""
+            return ""
+        except KubernetesFault as fault:
+            if fault.status in (404, 410):
                 self._resource_version = ""
-            except KubernetesFault as fault:
-                if fault.status == 410:
-                    self._resource_version = ""
-                if told != str(fault):
-                    log.warning("informer is waiting", path=self._path, error=str(fault))
-                    told = str(fault)
-                await asyncio.sleep(delay * random.uniform(0.8, 1.2))
-                delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
+            if fault.status == 404:
+                self._nothing_there()
+            return str(fault)
+
+    def _nothing_there(self) -> None:
+        """The server does not know the resource: the collection is empty, and that is known."""
+        for key in list(self.items):
+            self._forget(key)
+        self._heard = time.monotonic()
+        self.synced.set()
 
     async def _list(self) -> None:
         seen: set[str] = set()
@@ -138,6 +167,7 @@ class Informer(Generic[T]):
         for key in [key for key in self.items if key not in seen]:
             self._forget(key)
         self._resource_version = page.metadata.resource_version
+        self._heard = time.monotonic()
         self.synced.set()
 
     async def _watch(self) -> None:
@@ -150,6 +180,8 @@ class Informer(Generic[T]):
         )
         async for line in self._client.stream(self._path, query, idle_seconds=_WATCH_SECONDS + 30):
             self._apply(decode(line, _WatchEvent, self._path))
+            self._heard = time.monotonic()
+            self._delivered += 1
 
     def _apply(self, event: _WatchEvent) -> None:
         if event.type == "ERROR":

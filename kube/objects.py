@@ -148,7 +148,7 @@ class NodeSLO(msgspec.Struct, frozen=True):
     """`spec` stays untyped here: the koordinator dialect checks it field by field and names what is wrong."""
 
     metadata: Metadata = Metadata()
-    spec: dict[str, Any] | None = None
+    spec: Any = None
 
 
 class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):

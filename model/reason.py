@@ -13,8 +13,8 @@ class Reason(StrEnum):
 
     COMPUTED = "Computed"
     NODE_METRICS_MISSING = "NodeMetricsMissing"
-    NODE_METRICS_STALE = "NodeMetricsStale"
     PODS_UNKNOWN = "PodsUnknown"
+    PODS_STALE = "PodsStale"
     LENDING_DISABLED = "LendingDisabled"
     CONFIGURATION_INVALID = "ConfigurationInvalid"
 
@@ -24,11 +24,10 @@ class Reason(StrEnum):
     BRAKE = "Brake"
     WINDOW_FILLING = "WindowFilling"
     WEIGHT_HELD = "WeightHeld"
+    PERIOD_HELD = "PeriodHeld"
     FOREIGN_WRITER_LOOSENED = "ForeignWriterLoosened"
     FOREIGN_WRITER_TIGHTER = "ForeignWriterTighter"
-    KNOB_MISSING = "KnobMissing"
     KNOB_UNREADABLE = "KnobUnreadable"
-    WRITE_FAILED = "WriteFailed"
 
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
@@ -45,21 +44,20 @@ class Reason(StrEnum):
 _WORDS: dict[Reason, str] = {
     Reason.COMPUTED: "computed from current facts",
     Reason.NODE_METRICS_MISSING: "no usage of the node is known yet",
-    Reason.NODE_METRICS_STALE: "the usage of the node is too old",
     Reason.PODS_UNKNOWN: "the pods of the node are not known",
+    Reason.PODS_STALE: "the API server has been silent about the node's pods for too long",
     Reason.LENDING_DISABLED: "lending is switched off",
-    Reason.CONFIGURATION_INVALID: "a configuration document is invalid; the last good one stays in force",
+    Reason.CONFIGURATION_INVALID: "a settings document is invalid or not read yet; the last good ones stay in force",
     Reason.QUOTA_RAISED: "more room is left: the ceiling rises by a step",
     Reason.QUOTA_LOWERED: "less room is left: the ceiling falls at once",
     Reason.BELOW_DEADBAND: "the change is too small to be worth a write",
     Reason.BRAKE: "online services surged: the brake cut the ceiling between two ticks",
     Reason.WINDOW_FILLING: "the live window is not full yet: nothing is raised",
+    Reason.PERIOD_HELD: "the period is the one the ceiling is counted in",
     Reason.WEIGHT_HELD: "best-effort weight stays at the kernel's minimum",
-    Reason.FOREIGN_WRITER_LOOSENED: "somebody else loosened this knob: our value is written again",
+    Reason.FOREIGN_WRITER_LOOSENED: "the kernel held another value: ours is written",
     Reason.FOREIGN_WRITER_TIGHTER: "somebody else set a tighter value: it is left alone",
-    Reason.KNOB_MISSING: "the control file does not exist",
     Reason.KNOB_UNREADABLE: "the control file cannot be read",
-    Reason.WRITE_FAILED: "the kernel refused the value",
     Reason.SCHEDULED: "placed",
     Reason.UNSCHEDULABLE: "no node fits",
     Reason.GANG_WAITING_FOR_MEMBERS: "the gang has fewer pods than its minimum",

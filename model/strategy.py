@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 
-class ColocationStrategy(msgspec.Struct, frozen=True):
+class ColocationStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What may be lent (Koordinator ColocationStrategy; defaults of pkg/util/sloconfig)."""
 
     enable: bool = True
@@ -20,8 +20,17 @@ class ColocationStrategy(msgspec.Struct, frozen=True):
     update_interval_seconds: float = 300.0
     resource_diff_ratio: float = 0.1
 
+    def __post_init__(self) -> None:
+        _within(self, "cpu_reclaim_threshold_pct", 0, 1000)
+        _within(self, "memory_reclaim_threshold_pct", 0, 1000)
+        _within(self, "aggregate_seconds", 10, 3600)
+        _within(self, "live_window_seconds", 5, self.aggregate_seconds)
+        _within(self, "degrade_seconds", 60, 86_400)
+        _within(self, "update_interval_seconds", 10, 3600)
+        _within(self, "resource_diff_ratio", 0, 1)
 
-class SuppressStrategy(msgspec.Struct, frozen=True):
+
+class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far best-effort CPU may go (NodeSLO resourceUsedThresholdWithBE).
 
     `threshold_pct` of the node's capacity is what online, system and best-effort work may use together;
@@ -33,3 +42,14 @@ class SuppressStrategy(msgspec.Struct, frozen=True):
     threshold_pct: int = 95
     min_pct: int | None = None
     policy: str = "adaptive"
+
+    def __post_init__(self) -> None:
+        _within(self, "threshold_pct", 0, 100)
+        if self.min_pct is not None:
+            _within(self, "min_pct", 0, 100)
+
+
+def _within(strategy: msgspec.Struct, field: str, low: float, high: float) -> None:
+    """Raise ValueError naming the field; msgspec adds where in the document it stands."""
+    if not low <= getattr(strategy, field) <= high:
+        raise ValueError(f"{field} must be between {low:g} and {high:g}")

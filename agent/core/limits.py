@@ -8,11 +8,12 @@ import msgspec
 
 from agent.core.brake import BrakePlan
 from agent.core.layout import KubepodsLayout
-from agent.core.observation import Knob, Observation
+from agent.core.observation import Knob, NodeSample, Observation
 from agent.core.plan import KnobStanding, standing
-from agent.core.suppress import UNLIMITED, quota_ceiling, weight
+from agent.core.suppress import Ceiling, NodeSize, fixed, quota_ceiling
 from agent.core.usage import NodeUsage
 from model.decision import Decision
+from model.reason import Reason
 from model.resources import CPU
 from model.strategy import SuppressStrategy
 
@@ -26,11 +27,25 @@ class Knobs(msgspec.Struct, frozen=True):
     """The control files the agent owns."""
 
     quota: Knob
+    period: Knob
     weight: Knob
 
     @classmethod
     def of(cls, layout: KubepodsLayout) -> Knobs:
-        return cls(Knob(layout.best_effort, "cpu", "cpu.cfs_quota_us"), Knob(layout.best_effort, "cpu", "cpu.shares"))
+        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares")
+        return cls(*(Knob(layout.best_effort, "cpu", file) for file in files))
+
+    @property
+    def all(self) -> tuple[Knob, ...]:
+        return (self.quota, self.period, self.weight)
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What one tick must know of the one before: the quota's standing, the node's size, the brake's plan."""
+
+    quota: KnobStanding = KnobStanding()
+    size: NodeSize | None = None
+    brake: BrakePlan | None = None
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -41,33 +56,53 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def decide_limits(
-    remembered: KnobStanding,
+    memory: Memory,
     knobs: Knobs,
     seen: Observation,
     usage: NodeUsage | None,
     strategy: SuppressStrategy,
-) -> tuple[KnobStanding, Limits]:
-    """The quota ceiling and the weight of the best-effort root, and the brake's plan until the next tick.
+    *,
+    unsettled: bool = False,
+) -> tuple[Memory, Limits]:
+    """Quota ceiling, period and weight of the best-effort root, and the brake's plan until the next tick.
 
-    `seen.knobs` holds a reading for every one of `knobs`.
+    `seen.knobs` holds a reading for every one of `knobs`. Neither a missing Node object nor a tick without usage
+    disarms the brake: it goes on with the last size and plan it knew.
     """
-    reading = seen.knobs[knobs.quota]
-    remembered, stand = standing(reading, remembered, braked=_braked(seen))
-    ceiling = quota_ceiling(knobs.quota, seen.node, usage, strategy, stand, seen.at_seconds)
-    shares = weight(knobs.weight, seen.knobs[knobs.weight].kernel, seen.at_seconds)
-    decisions = {knobs.quota: ceiling.decision, knobs.weight: shares}
-    if not ceiling.base_terms or seen.node is None or ceiling.decision.value == UNLIMITED:
-        return remembered, Limits(decisions, None)
-    plan = BrakePlan(
-        knob=knobs.quota,
+    remembered, stand = standing(seen.knobs[knobs.quota], memory.quota)
+    stand = msgspec.structs.replace(stand, braked=_braked(seen), unsettled=unsettled)
+    size = _size(seen, memory.size)
+    ceiling = quota_ceiling(knobs.quota, size, usage, strategy, stand, seen.at_seconds)
+    decisions = {knobs.quota: ceiling.decision}
+    for knob in (knobs.period, knobs.weight):
+        decisions[knob] = fixed(knob, seen.knobs[knob].kernel, seen.at_seconds)
+    brake = _brake_plan(knobs.quota, ceiling, size, memory.brake) if strategy.enable else None
+    return Memory(remembered, size, brake), Limits(decisions, brake)
+
+
+def _brake_plan(knob: Knob, ceiling: Ceiling, size: NodeSize | None, last: BrakePlan | None) -> BrakePlan | None:
+    in_force = ceiling.decision.value
+    if not ceiling.base_terms or size is None:
+        unreadable = ceiling.decision.reason is Reason.KNOB_UNREADABLE
+        return last if last is None or unreadable else last.lowered_to(in_force)
+    return BrakePlan(
+        knob=knob,
         base_terms=ceiling.base_terms,
         base_us=ceiling.base_us,
         floor_us=ceiling.floor_us,
-        ceiling_us=ceiling.decision.value,
-        deadband_us=seen.node.capacity[CPU] * _BRAKE_DEADBAND_US_PER_MILLI,
-        policy=strategy.policy,
+        ceiling_us=in_force,
+        deadband_us=size.capacity_millis * _BRAKE_DEADBAND_US_PER_MILLI,
+        policy=ceiling.decision.policy,
     )
-    return remembered, Limits(decisions, plan)
+
+
+def _size(seen: Observation, last: NodeSize | None) -> NodeSize | None:
+    """The node object's words, else what it said last, else the CPUs this kernel shows."""
+    if seen.node is not None and seen.node.capacity[CPU] > 0:
+        return NodeSize.of(seen.node)
+    if last is None and isinstance(seen.node_sample, NodeSample):
+        return NodeSize(seen.node_sample.cpus * 1000)
+    return last
 
 
 def _braked(seen: Observation) -> bool:

@@ -15,8 +15,6 @@ from agent.core.suppress import UNLIMITED, Standing
 from model.decision import Decision
 from model.reason import Reason
 
-_NEVER_WRITTEN = (Reason.KNOB_MISSING, Reason.KNOB_UNREADABLE)
-
 
 class Write(msgspec.Struct, frozen=True):
     """One planned change of a control file; `previous` is what the kernel held when it was planned."""
@@ -33,7 +31,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class KnobStanding(msgspec.Struct, frozen=True):
-    """What is remembered of a knob between ticks: a tighter value somebody else wrote."""
+    """What is remembered of the quota between ticks: a tighter value somebody else wrote."""
 
     foreign_cap: int | None = None
 
@@ -45,14 +43,14 @@ def looser(one: int, other: int) -> bool:
     return one == UNLIMITED or (other != UNLIMITED and one > other)
 
 
-def standing(reading: KnobReading, remembered: KnobStanding, *, braked: bool) -> tuple[KnobStanding, Standing]:
+def standing(reading: KnobReading, remembered: KnobStanding) -> tuple[KnobStanding, Standing]:
     """Tell our own values from a foreign writer's: a looser one is undone, a tighter one respected from now on."""
     kernel, ours = reading.kernel, reading.ours
     if isinstance(kernel, Missing) or ours is None or kernel == ours:
-        return remembered, Standing(kernel, remembered.foreign_cap, braked=braked)
+        return remembered, Standing(kernel, remembered.foreign_cap, ours=ours is not None)
     if looser(kernel, ours):
-        return KnobStanding(), Standing(ours, None, loosened=True, braked=braked)
-    return KnobStanding(kernel), Standing(kernel, kernel, braked=braked)
+        return KnobStanding(), Standing(ours, None, loosened=True, ours=True)
+    return KnobStanding(kernel), Standing(kernel, kernel)
 
 
 def plan(decided: Mapping[Knob, Decision], readings: Mapping[Knob, KnobReading]) -> tuple[Write, ...]:
@@ -66,5 +64,5 @@ def plan(decided: Mapping[Knob, Decision], readings: Mapping[Knob, KnobReading])
 def _changes(decided: Mapping[Knob, Decision], readings: Mapping[Knob, KnobReading]) -> Iterable[Write]:
     for knob, decision in decided.items():
         kernel = readings[knob].kernel
-        if isinstance(kernel, int) and decision.reason not in _NEVER_WRITTEN and kernel != decision.value:
+        if isinstance(kernel, int) and decision.reason is not Reason.KNOB_UNREADABLE and kernel != decision.value:
             yield Write(knob, decision.value, kernel, decision)

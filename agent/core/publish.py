@@ -6,39 +6,57 @@ rules; Koordinator: resourceDiffThreshold, updateTimeThresholdSeconds).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
 from agent.core.usage import NodeUsage
 from model.decision import Decision
-from model.pod import Pod
+from model.pod import Pod, PodPhase
 from model.reason import Reason
 from model.report import BestEffortPodUsage, NodeReport, Pressure
 from model.strategy import ColocationStrategy
 
 _GROWTH_REST_SECONDS = 10.0
 _BLIND_SECONDS = 15.0
+_REASSERT_SECONDS = 5.0
+"""Time for our own patch to come back with the Node object."""
 _REPORT_HEARTBEAT_SECONDS = 10.0
 _REPORT_REST_SECONDS = 1.0
 _REPORT_CHANGE_RATIO = 0.02
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What the node's status said last, and since when (Unix seconds)."""
+    """What the node's status said last, and since when (monotonic seconds)."""
 
     amounts: Mapping[str, int]
-    at_seconds: float
+    monotonic_seconds: float
 
 
-def offered(decisions: Iterable[Decision], listed: Iterable[Pod]) -> dict[str, int]:
-    """Amounts for capacity and allocatable: the larger of reclaimable and what admitted pods already request.
+class Offer(msgspec.Struct, frozen=True):
+    """What should stand in the node's status: `amounts`, of which `admitted` is requested by running pods already."""
+
+    amounts: Mapping[str, int]
+    admitted: Mapping[str, int]
+
+
+def offered(decisions: Iterable[Decision], listed: Iterable[Pod], seen: Collection[str]) -> Offer:
+    """The larger of reclaimable and what running pods request; `seen` are uids of pods that have a cgroup.
 
     A kubelet that restarts admits its running pods again; with less than they request it would fail them
-    (docs/adr/0004).
+    (docs/adr/0004). A pod that is merely bound here is not admitted yet, and must not make its own room.
     """
-    admitted = [pod for pod in listed if not pod.terminal]
-    return {d.name: max(d.value, sum(pod.requests[d.name] for pod in admitted)) for d in decisions}
+    admitted = [pod for pod in listed if not pod.terminal and (pod.phase is PodPhase.RUNNING or pod.uid in seen)]
+    decided = {d.name: d.value for d in decisions}
+    requested = {name: sum(pod.requests[name] for pod in admitted) for name in decided}
+    return Offer({name: max(value, requested[name]) for name, value in decided.items()}, requested)
+
+
+def without_growth(offer: Offer, standing: Mapping[str, int]) -> dict[str, int]:
+    """What a just started agent may publish: never more than stands there, before its live window is full."""
+    return {
+        name: max(min(amount, standing.get(name, 0)), offer.admitted[name]) for name, amount in offer.amounts.items()
+    }
 
 
 def settled(decisions: Iterable[Decision], age_seconds: float) -> bool:
@@ -47,17 +65,26 @@ def settled(decisions: Iterable[Decision], age_seconds: float) -> bool:
     return not blind or age_seconds > _BLIND_SECONDS
 
 
-def due_for_node(last: Published | None, amounts: Mapping[str, int], strategy: ColocationStrategy, now: float) -> bool:
-    """Whether the node's status must be patched now."""
+def due_for_node(
+    last: Published | None,
+    amounts: Mapping[str, int],
+    standing: Mapping[str, int],
+    strategy: ColocationStrategy,
+    monotonic_seconds: float,
+) -> bool:
+    """Whether the node's status must be patched now; `standing` is what the Node object says."""
     if last is None or set(last.amounts) != set(amounts):
         return True
-    if now - last.at_seconds >= strategy.update_interval_seconds:
-        return any(last.amounts[name] != amount for name, amount in amounts.items())
-    changes = [(last.amounts[name], amount) for name, amount in amounts.items()]
-    if any(before - now_ > before * strategy.resource_diff_ratio for before, now_ in changes):
+    elapsed = monotonic_seconds - last.monotonic_seconds
+    if elapsed >= _REASSERT_SECONDS and any(standing.get(name) != amount for name, amount in last.amounts.items()):
         return True
-    rested = now - last.at_seconds >= _GROWTH_REST_SECONDS
-    return rested and any(now_ - before > before * strategy.resource_diff_ratio for before, now_ in changes)
+    changes = [(last.amounts[name], amount) for name, amount in amounts.items()]
+    if elapsed >= strategy.update_interval_seconds:
+        return any(before != after for before, after in changes)
+    if any(before - after > before * strategy.resource_diff_ratio for before, after in changes):
+        return True
+    rested = elapsed >= _GROWTH_REST_SECONDS
+    return rested and any(after - before > before * strategy.resource_diff_ratio for before, after in changes)
 
 
 def report(

@@ -38,14 +38,23 @@ class _Resource(msgspec.Struct, frozen=True):
 
 
 def reclaimable(
-    node: Node | None, listed: Iterable[Pod] | None, usage: NodeUsage | None, strategy: ColocationStrategy, now: float
+    node: Node | None,
+    listed: Iterable[Pod] | None,
+    usage: NodeUsage | None,
+    strategy: ColocationStrategy,
+    now: float,
+    listed_age_seconds: float = 0.0,
 ) -> tuple[Decision, ...]:
-    """Two decisions, batch-cpu in milli-CPU and batch-memory in bytes; 0 with a reason where facts are missing."""
+    """Two decisions, batch-cpu in milli-CPU and batch-memory in bytes; 0 with a reason where facts are missing.
+
+    `listed_age_seconds` is how long the API server was silent about the pods: past `degrade_seconds` the list is too
+    old to tell whose requests must be kept free.
+    """
     resources = (
         _Resource(BATCH_CPU, CPU, Unit.MILLI_CPU, strategy.cpu_reclaim_threshold_pct),
         _Resource(BATCH_MEMORY, MEMORY, Unit.BYTES, strategy.memory_reclaim_threshold_pct),
     )
-    reason = _withheld(node, listed, usage, strategy, now)
+    reason = _withheld(node, listed, usage, strategy, listed_age_seconds)
     if reason is not None or node is None or listed is None or usage is None:
         subject = f"node/{node.name}" if node else "node"
         why = reason or Reason.NODE_METRICS_MISSING
@@ -55,7 +64,11 @@ def reclaimable(
 
 
 def _withheld(
-    node: Node | None, listed: Iterable[Pod] | None, usage: NodeUsage | None, strategy: ColocationStrategy, now: float
+    node: Node | None,
+    listed: Iterable[Pod] | None,
+    usage: NodeUsage | None,
+    strategy: ColocationStrategy,
+    listed_age_seconds: float,
 ) -> Reason | None:
     """Why nothing may be lent at all."""
     if not strategy.enable:
@@ -64,13 +77,14 @@ def _withheld(
         return Reason.PODS_UNKNOWN
     if usage is None:
         return Reason.NODE_METRICS_MISSING
-    return Reason.NODE_METRICS_STALE if now - usage.at_seconds > strategy.degrade_seconds else None
+    return Reason.PODS_STALE if listed_age_seconds > strategy.degrade_seconds else None
 
 
 def _by_usage(resource: _Resource, node: Node, pods: list[Pod], usage: NodeUsage) -> Decision:
     capacity = node.capacity[resource.native]
     reserved = max(capacity - node.allocatable[resource.native], 0)
-    margin = int(capacity * (100 - resource.reclaim_threshold_pct) / 100)
+    # Koordinator's order of operations: the ratio is rounded to a float first, then the product cut to an integer.
+    margin = int(capacity * ((100 - resource.reclaim_threshold_pct) / 100))
     system = resource.of(usage.unlisted_system.cautious)
     measured, assumed = _high_priority(resource, pods, usage.pods)
     terms = TermSum()

@@ -20,6 +20,7 @@ from model.report import Usage
 from model.resources import CPU
 from model.strategy import SuppressStrategy
 
+POLICY = "adaptive"
 PERIOD_US = 100_000
 """cpu.cfs_period_us as kubelet leaves it; one milli-CPU is 100 us of quota."""
 MINIMUM_SHARES = 2
@@ -47,30 +48,53 @@ class Ceiling(msgspec.Struct, frozen=True):
 class Standing(msgspec.Struct, frozen=True):
     """What holds for the quota knob before this decision.
 
-    `current` is the value to start from (what we wrote last where somebody loosened it), `foreign_cap` a tighter value
-    of somebody else that is never exceeded, `braked` that the brake cut within the cooldown.
+    `current` is the value to start from (what we wrote last where somebody loosened it), `ours` that we wrote it,
+    `foreign_cap` a tighter value of somebody else that is never exceeded, `braked` that the brake cut within the
+    cooldown, `unsettled` that the settings in force may be looser than those of a document we could not read.
     """
 
     current: int | Missing
     foreign_cap: int | None = None
     loosened: bool = False
+    ours: bool = False
     braked: bool = False
+    unsettled: bool = False
+
+
+class NodeSize(msgspec.Struct, frozen=True):
+    """CPU of the node and how much of it is reserved, in milli-CPU."""
+
+    capacity_millis: int
+    reserved_millis: int = 0
+
+    @classmethod
+    def of(cls, node: Node) -> NodeSize:
+        return cls(node.capacity[CPU], max(node.capacity[CPU] - node.allocatable[CPU], 0))
 
 
 def quota_ceiling(
-    knob: Knob, node: Node | None, usage: NodeUsage | None, strategy: SuppressStrategy, standing: Standing, now: float
+    knob: Knob,
+    size: NodeSize | None,
+    usage: NodeUsage | None,
+    strategy: SuppressStrategy,
+    standing: Standing,
+    now: float,
 ) -> Ceiling:
-    """The quota for the best-effort root in us per period. Missing facts hold the current value."""
+    """The quota for the best-effort root in us per period. Missing facts hold the current value.
+
+    Switched off, a ceiling of ours is lifted and anybody else's left alone.
+    """
     current = standing.current
     if isinstance(current, Missing):
-        return _hold(knob, UNLIMITED, Reason.KNOB_UNREADABLE, strategy, now, f"{current.path}: {current.detail}")
+        return _hold(knob, UNLIMITED, Reason.KNOB_UNREADABLE, now, f"{current.path}: {current.detail}")
     if not strategy.enable:
-        return _hold(knob, UNLIMITED, Reason.LENDING_DISABLED, strategy, now, "suppression is switched off")
-    if usage is None or node is None:
-        return _hold(knob, current, Reason.NODE_METRICS_MISSING, strategy, now, "the current value stays")
-    full_us = node.capacity[CPU] * _US_PER_MILLI
+        value = UNLIMITED if standing.ours and standing.foreign_cap is None else current
+        return _hold(knob, value, Reason.LENDING_DISABLED, now, "suppression is switched off")
+    if usage is None or size is None:
+        return _hold(knob, current, Reason.NODE_METRICS_MISSING, now, "the current value stays")
+    full_us = size.capacity_millis * _US_PER_MILLI
     floor_us = max(_FLOOR_US, full_us * (strategy.min_pct or 0) // 100)
-    base = _base(node, usage.system.last, strategy, full_us)
+    base = _base(size, usage.system.last, strategy, full_us)
     wanted = _allowance(base, usage.online.last, "newest second").at_least("floor", floor_us)
     cap = standing.foreign_cap
     if cap is not None and current >= cap and wanted.value > cap:
@@ -78,14 +102,15 @@ def quota_ceiling(
     elif current == UNLIMITED or wanted.value < current:
         terms, reason = _lower(wanted, current, full_us, floor_us)
     else:
-        calm_base = _base(node, _larger(usage.system.last, usage.system.live), strategy, full_us)
+        calm_base = _base(size, _larger(usage.system.last, usage.system.live), strategy, full_us)
         calm = _allowance(calm_base, _larger(usage.online.last, usage.online.live), "larger of newest second and 10 s")
         terms, reason = _raise(calm.at_least("floor", floor_us), current, full_us, _why_not_yet(usage, standing))
     if cap is not None:
         terms.at_most("foreign writer is tighter", cap)
     reason = Reason.FOREIGN_WRITER_LOOSENED if standing.loosened else reason
+    asked = "" if strategy.policy == POLICY else f"{strategy.policy} was asked for, this version has {POLICY}"
     decision = Decision(
-        knob.subject, knob.file, terms.value, Unit.MICROSECONDS, reason, terms.terms, strategy.policy, usage.at_seconds
+        knob.subject, knob.file, terms.value, Unit.MICROSECONDS, reason, terms.terms, POLICY, usage.at_seconds, asked
     )
     return Ceiling(decision, base.terms, floor_us)
 
@@ -111,17 +136,20 @@ def _raise(calm: TermSum, current: int, full_us: int, not_yet: Reason | None) ->
 def _why_not_yet(usage: NodeUsage, standing: Standing) -> Reason | None:
     if standing.braked:
         return Reason.BRAKE
+    if standing.unsettled:
+        return Reason.CONFIGURATION_INVALID
     return Reason.WINDOW_FILLING if usage.live_seconds < usage.live_span_seconds * 0.9 else None
 
 
-def _base(node: Node, system: Usage, strategy: SuppressStrategy, full_us: int) -> TermSum:
-    reserved = max(node.capacity[CPU] - node.allocatable[CPU], 0)
-    terms = TermSum().add("capacity", full_us, f"{node.capacity[CPU]}m")
+def _base(size: NodeSize, system: Usage, strategy: SuppressStrategy, full_us: int) -> TermSum:
+    terms = TermSum().add("capacity", full_us, f"{size.capacity_millis}m")
     margin = full_us - full_us * strategy.threshold_pct // 100
     terms.add("margin", -margin, f"{100 - strategy.threshold_pct} % of capacity stays free")
-    if system.cpu_millis >= reserved:
+    if system.cpu_millis >= size.reserved_millis:
         return terms.add("system used", -system.cpu_millis * _US_PER_MILLI, "node minus pods")
-    return terms.add("reserved", -reserved * _US_PER_MILLI, "capacity minus allocatable; larger than system use")
+    return terms.add(
+        "reserved", -size.reserved_millis * _US_PER_MILLI, "capacity minus allocatable; larger than system use"
+    )
 
 
 def _allowance(base: TermSum, online: Usage, note: str) -> TermSum:
@@ -131,21 +159,25 @@ def _allowance(base: TermSum, online: Usage, note: str) -> TermSum:
     return terms.add("online used", -online.cpu_millis * _US_PER_MILLI, note)
 
 
-def _hold(knob: Knob, value: int, reason: Reason, strategy: SuppressStrategy, now: float, detail: str) -> Ceiling:
+def _hold(knob: Knob, value: int, reason: Reason, now: float, detail: str) -> Ceiling:
     terms = (Term("held" if value != UNLIMITED else "unlimited", value),)
-    decision = Decision(knob.subject, knob.file, value, Unit.MICROSECONDS, reason, terms, strategy.policy, now, detail)
-    return Ceiling(decision)
+    return Ceiling(Decision(knob.subject, knob.file, value, Unit.MICROSECONDS, reason, terms, POLICY, now, detail))
 
 
 def _larger(one: Usage, other: Usage) -> Usage:
     return Usage(max(one.cpu_millis, other.cpu_millis), max(one.memory_bytes, other.memory_bytes))
 
 
-def weight(knob: Knob, current: int | Missing, now: float) -> Decision:
-    """cpu.shares of the best-effort root stays at the kernel's minimum; verified each tick."""
+def fixed(knob: Knob, current: int | Missing, now: float) -> Decision:
+    """A knob with one right value, verified each tick: the weight's minimum, and the period the quota counts on."""
     if isinstance(current, Missing):
         detail = f"{current.path}: {current.detail}"
         return Decision(knob.subject, knob.file, 0, Unit.SHARES, Reason.KNOB_UNREADABLE, (), "", now, detail)
-    terms = (Term("kernel's minimum", MINIMUM_SHARES, "online pods outweigh best effort by 512 to 1 and more"),)
-    reason = Reason.WEIGHT_HELD if current == MINIMUM_SHARES else Reason.FOREIGN_WRITER_LOOSENED
-    return Decision(knob.subject, knob.file, MINIMUM_SHARES, Unit.SHARES, reason, terms, "", now)
+    if knob.file == "cpu.shares":
+        unit, held = Unit.SHARES, Reason.WEIGHT_HELD
+        term = Term("kernel's minimum", MINIMUM_SHARES, "online pods outweigh best effort by 512 to 1 and more")
+    else:
+        unit, held = Unit.MICROSECONDS, Reason.PERIOD_HELD
+        term = Term("kernel's default", PERIOD_US, "the ceiling counts per period")
+    reason = held if current == term.value else Reason.FOREIGN_WRITER_LOOSENED
+    return Decision(knob.subject, knob.file, term.value, unit, reason, (term,), "", now)

@@ -36,6 +36,9 @@ class Window(msgspec.Struct, frozen=True):
     def push(self, now: float, usage: Usage, seconds: float) -> Window:
         """The window with `usage` as it was over the last `seconds`."""
         kept = tuple(b for b in self.buckets if b.start > now - self.span_seconds)
+        if seconds > self.span_seconds / 2:
+            # After a gap the window starts anew: one long quiet stretch must not outweigh what comes now.
+            kept, seconds = (), self.span_seconds / _BUCKETS
         cpu, memory = usage.cpu_millis * seconds, usage.memory_bytes * seconds
         if kept and now - kept[-1].start < self.span_seconds / _BUCKETS:
             last = kept[-1]

@@ -39,6 +39,7 @@ class BrakeThread:
         self._cuts: deque[Cut] = deque(maxlen=_KEPT_CUTS)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="brake", daemon=True)
+        self._started = False
         self.total = 0
         self.unreadable = 0
 
@@ -53,8 +54,14 @@ class BrakeThread:
             taken.append(self._cuts.popleft())
         return tuple(taken)
 
+    @property
+    def alive(self) -> bool:
+        """The thread runs, or was not started yet; a dead brake must end in a restart, not go unnoticed."""
+        return not self._started or self._thread.is_alive()
+
     def start(self) -> None:
         self._thread.start()
+        self._started = True
 
     def stop(self) -> None:
         self._stop.set()

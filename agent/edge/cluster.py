@@ -53,15 +53,18 @@ class ClusterEdge:
             for informer in (self._nodes, self._pod_informer, self._slos):
                 tasks.create_task(informer.run())
 
-    @property
-    def synced(self) -> bool:
-        """Node and pods were read at least once."""
-        return self._node is not None and self._pod_informer.synced.is_set()
-
     def facts(self) -> ClusterFacts:
         if self._sorted is None and self._pod_informer.synced.is_set():
             self._sorted = tuple(sorted(self._pods.values(), key=lambda pod: pod.key))
-        return ClusterFacts(self._node, self._sorted, self._settings.colocation, self._suppress, self._problem)
+        unread = f"NodeSLO {self._name}: not read yet"
+        return ClusterFacts(
+            node=self._node,
+            pods=self._sorted,
+            colocation=self._settings.colocation,
+            suppress=self._suppress,
+            problem=self._problem if self._slos.synced.is_set() else unread,
+            pods_age_seconds=self._pod_informer.silent_seconds,
+        )
 
     @property
     def node_ref(self) -> ObjectRef:

@@ -208,7 +208,7 @@ class DiagnosticsServers:
 
     async def start(self) -> str:
         """The loopback address in use. Raises ConfigurationFault where a listener cannot be opened."""
-        loopback, local = _server(self._diagnostics, None), _server(self._diagnostics, self.checkpoints)
+        loopback, local = await _server(self._diagnostics, None), await _server(self._diagnostics, self.checkpoints)
         self._servers = [loopback, local]
         port = _bind(loopback, self._listen)
         self._socket.unlink(missing_ok=True)
@@ -223,7 +223,7 @@ class DiagnosticsServers:
             await server.stop(0.2)
 
 
-def _server(diagnostics: AgentDiagnostics, checkpoints: Checkpoints | None) -> Any:
+async def _server(diagnostics: AgentDiagnostics, checkpoints: Checkpoints | None) -> Any:
     server = grpc.aio.server(options=_OPTIONS)
     agent_pb2_grpc.add_AgentDiagnosticsServicer_to_server(diagnostics, server)
     names = [agent_pb2.DESCRIPTOR.services_by_name["AgentDiagnostics"].full_name]
@@ -231,8 +231,8 @@ def _server(diagnostics: AgentDiagnostics, checkpoints: Checkpoints | None) -> A
         checkpoints_pb2_grpc.add_CheckpointsServicer_to_server(checkpoints, server)
         names.append(checkpoints_pb2.DESCRIPTOR.services_by_name["Checkpoints"].full_name)
     state = health.aio.HealthServicer()
+    await state.set("", health_pb2.HealthCheckResponse.SERVING)
     health_pb2_grpc.add_HealthServicer_to_server(state, server)
-    asyncio.get_running_loop().create_task(state.set("", health_pb2.HealthCheckResponse.SERVING))
     reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
     return server
 

@@ -48,10 +48,11 @@ class Originals:
         self._values = {entry.knob: entry.value for entry in self._load().originals}
 
     def remember(self, knob: Knob, value: int) -> None:
-        """Durable before the first write; later calls change nothing."""
+        """Durable before the first write, or an OSError; later calls change nothing."""
         if knob not in self._values:
-            self._values[knob] = value
-            self._save()
+            grown = {**self._values, knob: value}
+            self._save(grown)
+            self._values = grown
 
     def all(self) -> dict[Knob, int]:
         return dict(self._values)
@@ -72,14 +73,19 @@ class Originals:
             fix = "mend it or move it away; without it the original limits are unknown"
             raise ConfigurationFault(str(self._path), f"unreadable state file: {error}", fix) from error
 
-    def _save(self) -> None:
-        state = _State(originals=[_Original(knob, value) for knob, value in self._values.items()])
+    def _save(self, values: dict[Knob, int]) -> None:
+        state = _State(originals=[_Original(knob, value) for knob, value in values.items()])
         fresh = self._path.with_suffix(".new")
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(state)))
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 class KnobExecutor:
@@ -93,6 +99,7 @@ class KnobExecutor:
         self._ours: dict[Knob, int] = {}
         self._cuts = 0
         self._last_cut: float | None = None
+        self.failed_cuts = 0
 
     def path(self, knob: Knob) -> Path:
         return self._root / knob.controller / knob.cgroup.lstrip("/") / knob.file
@@ -119,7 +126,10 @@ class KnobExecutor:
         """For the brake: write `value` if that gives less than the kernel holds now; returns what it held."""
         with self._lock:
             held = self.read(knob)
-            if isinstance(held, Missing) or not looser(held, value) or self._write(knob, value, held):
+            if isinstance(held, Missing) or not looser(held, value):
+                return None
+            if self._write(knob, value, held):
+                self.failed_cuts += 1
                 return None
             self._cuts += 1
             self._last_cut = self._monotonic()
@@ -143,9 +153,12 @@ class KnobExecutor:
         return restored
 
     def _apply_one(self, write: Write, seen_cuts: int) -> WriteOutcome:
-        if write.widens and seen_cuts != self._cuts:
-            return WriteOutcome(write, "dropped: the brake has cut since this was decided")
-        return WriteOutcome(write, self._write(write.knob, write.value, write.previous))
+        held = self.read(write.knob)
+        if isinstance(held, Missing):
+            return WriteOutcome(write, f"{held.path}: {held.detail}")
+        if seen_cuts != self._cuts and looser(write.value, held):
+            return WriteOutcome(write, dropped=True)
+        return WriteOutcome(write, self._write(write.knob, write.value, held))
 
     def _write(self, knob: Knob, value: int, held: int) -> str:
         """Empty when the kernel kept the value, else what went wrong."""

@@ -15,7 +15,10 @@ _NS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class HostReader:
-    """`proc` is /proc, or the host's /proc as mounted into the agent's container."""
+    """`proc` holds stat and pressure: /proc, or the host's as mounted into the agent's container.
+
+    Memory comes from psutil, that is from the container's own /proc/meminfo, which shows the whole node.
+    """
 
     def __init__(self, proc: Path) -> None:
         self._proc = proc

@@ -60,6 +60,6 @@ class Journal:
         self._file.close()
 
     def _rotate(self) -> None:
-        self._file.close()
         self._path.replace(self._path.with_suffix(self._path.suffix + ".1"))
-        self._file = self._path.open("ab")
+        full, self._file = self._file, self._path.open("ab")
+        full.close()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import structlog
@@ -83,27 +84,37 @@ class LinkClient:
 
     async def _connect(self) -> None:
         credentials = grpc.ssl_channel_credentials(_contents(self._ca))
-        metadata = (("authorization", f"Bearer {_contents(self._token).decode().strip()}"),)
+        metadata = (("authorization", f"Bearer {_text(self._token)}"),)
         async with grpc.aio.secure_channel(self._address, credentials, options=_OPTIONS) as channel:
-            stream = link_pb2_grpc.NodeLinkStub(channel).Connect(self._messages(), metadata=metadata)
-            async for message in stream:
-                if not self.connected:
-                    log.info("link up", scheduler=self._address)
-                self.connected = True
-                self._receive(message)
+            stream = link_pb2_grpc.NodeLinkStub(channel).Connect(metadata=metadata)
+            sending = asyncio.create_task(self._send(stream))
+            try:
+                async for message in stream:
+                    if not self.connected:
+                        log.info("link up", scheduler=self._address)
+                    self.connected = True
+                    self._receive(message)
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
         log.warning("link closed by the scheduler", scheduler=self._address)
 
-    async def _messages(self) -> AsyncIterator[link_pb2.NodeMessage]:
+    async def _send(self, stream: Any) -> None:
+        """Hello, the newest report, then what comes. A message leaves the queue once it was written."""
         self._newest = self._sent
-        yield self._numbered(link_pb2.NodeMessage(hello=codec.hello_to_wire(self._hello)))
+        await stream.write(self._numbered(link_pb2.NodeMessage(hello=codec.hello_to_wire(self._hello))))
         while True:
             if self._newest is not None:
                 report, self._newest = self._newest, None
-                yield self._numbered(link_pb2.NodeMessage(report=codec.report_to_wire(report)))
+                await stream.write(self._numbered(link_pb2.NodeMessage(report=codec.report_to_wire(report))))
             while self._outgoing:
-                yield self._numbered(self._outgoing.popleft())
+                message = self._outgoing[0]
+                await stream.write(self._numbered(message))
+                if self._outgoing and self._outgoing[0] is message:
+                    self._outgoing.popleft()
             self._wake.clear()
-            await self._wake.wait()
+            if not self._outgoing and self._newest is None:
+                await self._wake.wait()
 
     def _numbered(self, message: link_pb2.NodeMessage) -> link_pb2.NodeMessage:
         self._sequence += 1
@@ -116,6 +127,13 @@ class LinkClient:
             self.costs = {cost.pod_uid: codec.cost_from_wire(cost) for cost in message.costs.pods}
         if message.HasField("preemption"):
             self._on_notice(codec.notice_from_wire(message.preemption))
+
+
+def _text(path: Path) -> str:
+    try:
+        return _contents(path).decode("ascii").strip()
+    except UnicodeDecodeError as error:
+        raise ConfigurationFault(str(path), "is not a token", "write one line of plain text") from error
 
 
 def _contents(path: Path) -> bytes:

@@ -7,28 +7,33 @@ keys are patched; nothing else of the node's status is touched.
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 
-from agent.core.publish import Published, due_for_node, offered, settled
+from agent.core.observation import Missing
+from agent.core.publish import Published, due_for_node, offered, settled, without_growth
 from agent.ports import TickResult
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.koordinator import PodMetric, node_metric_status
 from model.fault import KubernetesFault
+from model.node import Node
 
 log = structlog.get_logger()
 
 CONDITION = "ColocationReady"
 _FIRST_DELAY_SECONDS = 0.5
-_LONGEST_DELAY_SECONDS = 30.0
+_LONGEST_NODE_DELAY_SECONDS = 2.0
+_LONGEST_METRIC_DELAY_SECONDS = 60.0
 _NODE_METRICS = "slo.koordinator.sh/v1alpha1/nodemetrics"
 
 
 class Publisher:
-    """A sink of the tick; `run` does the writing."""
+    """A sink of the tick; `run` writes node status and NodeMetric, apart so that neither waits for the other."""
 
     def __init__(self, client: KubeClient, node_name: str, settings: AgentSettings) -> None:
         self._client = client
@@ -40,65 +45,89 @@ class Publisher:
         self._published: Published | None = None
         self._condition = ("", "")
         self._since = 0.0
-        self._condition_at = 0.0
-        self._metric_at = 0.0
+        self._condition_at = -math.inf
         self.failures = 0
 
     def take(self, result: TickResult) -> None:
         self._newest = result
-        self._started = self._started or result.observation.at_seconds
+        if self._started is None:
+            self._started = result.observation.monotonic_seconds
         self._fresh.set()
-
-    @property
-    def ready_reason(self) -> str:
-        return self._condition[1]
 
     async def run(self) -> None:
         """Never returns."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._publish_node_for_ever())
+            tasks.create_task(self._publish_metric_for_ever())
+
+    async def _publish_node_for_ever(self) -> None:
         delay = _FIRST_DELAY_SECONDS
         while True:
             await self._fresh.wait()
             self._fresh.clear()
             try:
                 if self._newest is not None and self._newest.facts.node is not None:
-                    await self._publish(self._newest)
+                    await self._publish_node(self._newest, self._newest.facts.node)
                 delay = _FIRST_DELAY_SECONDS
             except KubernetesFault as fault:
-                self.failures += 1
-                log.warning("not published", error=str(fault), retry_seconds=delay)
-                await asyncio.sleep(delay)
-                delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
+                delay = await self._rest(fault, delay, _LONGEST_NODE_DELAY_SECONDS)
 
-    async def _publish(self, result: TickResult) -> None:
-        now = result.observation.at_seconds
+    async def _publish_metric_for_ever(self) -> None:
+        delay = _FIRST_DELAY_SECONDS
+        while True:
+            result = self._newest
+            if result is None or result.usage is None:
+                await asyncio.sleep(_FIRST_DELAY_SECONDS)
+                continue
+            try:
+                await self._publish_metric(result)
+                delay = _FIRST_DELAY_SECONDS
+                await asyncio.sleep(self._settings.node_metric_interval_seconds)
+            except KubernetesFault as fault:
+                delay = await self._rest(fault, delay, _LONGEST_METRIC_DELAY_SECONDS)
+
+    async def _rest(self, fault: KubernetesFault, delay: float, longest: float) -> float:
+        self.failures += 1
+        log.warning("not published", error=str(fault), retry_seconds=delay)
+        await asyncio.sleep(delay)
+        return min(delay * 2, longest)
+
+    async def _publish_node(self, result: TickResult, node: Node) -> None:
+        now = result.observation.monotonic_seconds
+        age = now - self._started if self._started is not None else 0.0
+        if not settled(result.reclaimable, age):
+            return
         status: dict[str, Any] = {}
-        amounts = offered(result.reclaimable, result.facts.pods or ())
-        blind = not settled(result.reclaimable, now - (self._started or now))
-        if not blind and due_for_node(self._published, amounts, self._settings.colocation, now):
+        amounts = self._amounts(result, node)
+        standing = {name: node.allocatable[name] for name in amounts if name in node.allocatable}
+        if due_for_node(self._published, amounts, standing, self._settings.colocation, now):
             quantities = {name: str(amount) for name, amount in amounts.items()}
             status = {"capacity": quantities, "allocatable": quantities}
         condition = ("True", "LendingActive") if not result.degraded_reason else _degraded(result)
-        heartbeat_due = now - self._condition_at >= self._settings.heartbeat_seconds
-        if not blind and (condition != self._condition or heartbeat_due):
-            status["conditions"] = [self._condition_object(condition, result, now)]
-        if status:
-            path = path_of("v1/nodes", name=self._name, subresource="status")
-            await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
-            self._remember(status, amounts, condition, now)
-        if result.usage is not None and now - self._metric_at >= self._settings.node_metric_interval_seconds:
-            await self._publish_metric(result)
-            self._metric_at = now
-
-    def _remember(
-        self, status: dict[str, Any], amounts: dict[str, int], condition: tuple[str, str], now: float
-    ) -> None:
+        if condition != self._condition or now - self._condition_at >= self._settings.heartbeat_seconds:
+            status["conditions"] = [self._condition_object(condition, result)]
+        if not status:
+            return
+        path = path_of("v1/nodes", name=self._name, subresource="status")
+        await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
         if "capacity" in status:
             self._published = Published(amounts, now)
             log.info("node status published", **{name.rsplit("/")[-1]: amount for name, amount in amounts.items()})
         if "conditions" in status:
             self._condition, self._condition_at = condition, now
 
-    def _condition_object(self, condition: tuple[str, str], result: TickResult, now: float) -> dict[str, str]:
+    def _amounts(self, result: TickResult, node: Node) -> Mapping[str, int]:
+        """Before the live window is full a new agent may shrink what its predecessor published, not grow it."""
+        pods = result.observation.pods
+        measured = {uid for uid, sample in pods.items() if not isinstance(sample, Missing)}
+        offer = offered(result.reclaimable, result.facts.pods or (), measured)
+        usage = result.usage
+        if usage is None or usage.live_seconds >= usage.live_span_seconds * 0.9:
+            return offer.amounts
+        return without_growth(offer, node.capacity.amounts)
+
+    def _condition_object(self, condition: tuple[str, str], result: TickResult) -> dict[str, str]:
+        now = result.observation.at_seconds
         if condition[0] != self._condition[0]:
             self._since = now
         message = result.degraded_reason or "idle CPU and memory of online services are lent to batch pods"
@@ -134,9 +163,11 @@ class Publisher:
 
 
 def _degraded(result: TickResult) -> tuple[str, str]:
-    """An invalid document leaves the last good settings at work; anything else lends nothing."""
+    """An invalid document or a refused limit leaves lending at work; anything else lends nothing."""
     if result.degraded_reason == result.facts.problem:
         return "True", "ConfigurationInvalid"
+    if any(outcome.error == result.degraded_reason for outcome in result.outcomes):
+        return "True", "LimitNotApplied"
     return "False", result.degraded_reason
 
 

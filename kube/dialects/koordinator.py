@@ -108,7 +108,10 @@ def pod_group(group: PodGroup) -> Gang:
 
 def suppress_strategy(slo: NodeSLO, defaults: SuppressStrategy) -> SuppressStrategy:
     """The node's CPU suppression settings. Raises ConfigurationFault naming object, field and fix."""
-    where = f"NodeSLO {slo.metadata.name}: spec.resourceUsedThresholdWithBE"
+    where = f"NodeSLO {slo.metadata.name}: spec"
+    if slo.spec is not None and not isinstance(slo.spec, dict):
+        raise ConfigurationFault(where, "is not an object", "write fields under it, or remove it")
+    where += ".resourceUsedThresholdWithBE"
     section = (slo.spec or {}).get("resourceUsedThresholdWithBE")
     if section is None:
         return defaults

@@ -9,7 +9,7 @@ import pytest
 
 from agent.core.layout import KubepodsLayout
 from agent.core.limits import Knobs
-from agent.core.observation import CgroupSample, KnobReading, NodeSample, Observation
+from agent.core.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation
 from agent.core.usage import Averages, NodeUsage
 from model.node import Node
 from model.pod import Pod, PodPhase
@@ -85,6 +85,15 @@ class Build:
         }
         return NodeUsage(**{**fields, **parts})
 
+    def readings(
+        self, quota: KnobReading | None = None, weight: int = 2, period: int = 100_000
+    ) -> dict[Knob, KnobReading]:
+        return {
+            KNOBS.quota: quota or KnobReading(-1),
+            KNOBS.period: KnobReading(period),
+            KNOBS.weight: KnobReading(weight),
+        }
+
     def seen(self, at: float = 0.0, **parts: Any) -> Observation:
         fields: dict[str, Any] = {
             "at_seconds": 1000.0 + at,
@@ -92,7 +101,7 @@ class Build:
             "node_sample": NodeSample(0, GIB, 8 * GIB, 2),
             "kubepods": CgroupSample(0, GIB // 2),
             "best_effort": CgroupSample(0, 0),
-            "knobs": {KNOBS.quota: KnobReading(-1), KNOBS.weight: KnobReading(2)},
+            "knobs": self.readings(),
             "node": self.node(),
             "listed": (),
         }

@@ -30,7 +30,7 @@ def result(build: Any, *decisions: Decision, cuts: tuple[Decision, ...] = ()) ->
         (decided(100), decided(106), True),
         (decided(100), decided(94), True),
         (decided(0), decided(1), True),
-        (decided(5), decided(5, Reason.NODE_METRICS_STALE), True),
+        (decided(5), decided(5, Reason.PODS_STALE), True),
     ],
 )
 def test_news(before: Decision | None, now: Decision, expected: bool) -> None:

@@ -24,8 +24,11 @@ def test_defaults_and_overrides(tmp_path: Path) -> None:
     [
         ("tick: 1\n", "unknown field `tick`"),
         ("tick_seconds: fast\n", "Expected `float`, got `str` - at `$.tick_seconds`"),
-        ("tick_seconds: 0.01\n", "tick_seconds must be between 0.5 and 60"),
+        ("tick_seconds: 0.01\n", "tick_seconds must be between 0.5 and 3"),
         ("a: [\n", "s.yaml"),
+        ("colocation: {cpu_reclaim_treshold_pct: 20}\n", "unknown field `cpu_reclaim_treshold_pct`"),
+        ("suppress: {threshold_pct: 500}\n", "threshold_pct must be between 0 and 100 - at `$.suppress`"),
+        ("colocation: {aggregate_seconds: 0}\n", "aggregate_seconds must be between 10 and 3600"),
     ],
 )
 def test_bad_settings(tmp_path: Path, text: str, told: str) -> None:

@@ -24,8 +24,10 @@ def event(kind: str, item: dict[str, Any]) -> dict[str, Any]:
     return {"type": kind, "object": item}
 
 
-def play(server: Any, answers: list[Any], enough: int, **options: Any) -> tuple[list[str], Informer[Pod]]:
-    """Run an informer until `enough` changes came; returns them as text."""
+def play(
+    server: Any, answers: list[Any], enough: int, requests: int = 0, **options: Any
+) -> tuple[list[str], Informer[Pod]]:
+    """Run an informer until `enough` changes and `requests` came; returns the changes as text."""
 
     async def scene() -> Any:
         client = await server.start()
@@ -40,7 +42,7 @@ def play(server: Any, answers: list[Any], enough: int, **options: Any) -> tuple[
         informer = Informer(client, "v1/pods", Pod, on_change=note, **options)
         running = asyncio.create_task(informer.run())
         async with asyncio.timeout(20):
-            while len(changes) < enough:
+            while len(changes) < enough or len(server.requests) < requests:
                 await asyncio.sleep(0.01)
         running.cancel()
         await client.close()
@@ -63,7 +65,7 @@ def test_list_then_watch(server: Any, says_: Any, streams_: Any) -> None:
         ),
         streams_(hold=True),
     ]
-    changes, informer = play(server, answers, 5, field_selector="spec.nodeName=n")
+    changes, informer = play(server, answers, 5, requests=4, field_selector="spec.nodeName=n")
     assert changes == ["ADDED a 1", "ADDED b 2", "ADDED c 6", "MODIFIED a 7", "DELETED b 2"]
     assert set(informer.items) == {"ns/a", "ns/c"} and informer.synced.is_set()
     queries = [request[2] for request in server.requests]
@@ -116,3 +118,32 @@ def test_one_malformed_object_costs_only_itself(server: Any, says_: Any, streams
 def test_change_kinds_are_the_watch_types() -> None:
     """The three that concern objects."""
     assert [kind.value for kind in ChangeKind] == ["ADDED", "MODIFIED", "DELETED"]
+
+
+def test_an_unknown_resource_is_an_empty_collection(server: Any, says_: Any, streams_: Any) -> None:
+    """No such definition is an answer: whoever waits for the first list goes on; once it exists it is read."""
+    answers = [says_({"message": "no such resource"}, 404), says_(page(5, pod("a", 1))), streams_(hold=True)]
+    changes, informer = play(server, answers, 1)
+    assert changes == ["ADDED a 1"] and informer.synced.is_set() and informer.silent_seconds < 20
+
+
+def test_a_server_that_ends_every_watch_is_not_hammered(server: Any, says_: Any, streams_: Any) -> None:
+    """Neither an orderly end at once nor 410 at once makes a busy loop: waits double."""
+
+    async def scene(ending: Any) -> int:
+        client = await server.start()
+        server.requests.clear()
+
+        async def answer(request: Any) -> Any:
+            return await (ending if request.query.get("watch") else says_(page(5)))(request)
+
+        server.answers = [answer]
+        running = asyncio.create_task(Informer(client, "v1/pods", Pod).run())
+        await asyncio.sleep(1.2)
+        running.cancel()
+        await client.close()
+        await server.stop()
+        return len(server.requests)
+
+    for ending in (streams_(), streams_(event("ERROR", {"kind": "Status", "code": 410}))):
+        assert asyncio.run(scene(ending)) < 20

@@ -40,7 +40,7 @@ REPORT = NodeReport(
     reclaimable=(DECISION,),
     pods=(BestEffortPodUsage("ns", "p", "uid", Usage(1, 2), 0.5),),
     pressure=Pressure(1.5, 0.5, 0.25),
-    degraded_reason="NodeMetricsStale",
+    degraded_reason="PodsStale",
 )
 
 

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from agent.core.publish import Published, degraded, due_for_link, due_for_node, offered, report, settled
+from agent.core.publish import (
+    Published,
+    degraded,
+    due_for_link,
+    due_for_node,
+    offered,
+    report,
+    settled,
+    without_growth,
+)
 from model.decision import Decision, Term, Unit
 from model.pod import PodPhase
 from model.reason import Reason
@@ -31,8 +40,22 @@ def test_admitted_requests_are_never_undercut(build: Any) -> None:
         build.batch("b", batch_cpu=300),
         build.batch("c", batch_cpu=900, phase=PodPhase.FAILED),
     )
-    assert offered(lent(500, 9), pods) == {BATCH_CPU: 700, BATCH_MEMORY: 9}
-    assert offered(lent(800, 9), pods)[BATCH_CPU] == 800
+    assert offered(lent(500, 9), pods, ()).amounts == {BATCH_CPU: 700, BATCH_MEMORY: 9}
+    assert offered(lent(800, 9), pods, ()).amounts[BATCH_CPU] == 800
+
+
+def test_a_pod_that_is_merely_bound_makes_no_room_for_itself(build: Any) -> None:
+    """Anybody can create a pod with spec.nodeName; it counts once it runs or the kubelet gave it a cgroup."""
+    pod = build.batch("huge", batch_cpu=64_000, phase=PodPhase.PENDING)
+    assert offered(lent(500), (pod,), ()).amounts[BATCH_CPU] == 500
+    assert offered(lent(500), (pod,), {pod.uid}).amounts[BATCH_CPU] == 64_000
+
+
+def test_a_new_agent_does_not_grow_what_stands(build: Any) -> None:
+    """Shrinking is at once; growth over its predecessor's number waits for a full live window."""
+    offer = offered(lent(500, 9), (build.batch("a", batch_cpu=100),), ())
+    assert without_growth(offer, {BATCH_CPU: 300, BATCH_MEMORY: 20}) == {BATCH_CPU: 300, BATCH_MEMORY: 9}
+    assert without_growth(offer, {}) == {BATCH_CPU: 100, BATCH_MEMORY: 0}
 
 
 NODE_CASES: dict[str, tuple[int | None, int, float, bool]] = {
@@ -54,7 +77,17 @@ NODE_CASES: dict[str, tuple[int | None, int, float, bool]] = {
 def test_due_for_node(before: int | None, now: int, since: float, expected: bool) -> None:
     """resourceDiffThreshold 10 %, updateTimeThreshold 300 s."""
     last = None if before is None else Published({BATCH_CPU: before}, 1000.0)
-    assert due_for_node(last, {BATCH_CPU: now}, STRATEGY, 1000.0 + since) is expected
+    standing = {} if before is None else {BATCH_CPU: before}
+    assert due_for_node(last, {BATCH_CPU: now}, standing, STRATEGY, 1000.0 + since) is expected
+
+
+@pytest.mark.parametrize(
+    ("standing", "since", "expected"), [({}, 6, True), ({BATCH_CPU: 9000}, 6, True), ({BATCH_CPU: 9000}, 4, False)]
+)
+def test_what_others_wrote_is_put_right(standing: dict[str, int], since: float, expected: bool) -> None:
+    """A re-created Node and a foreign amount, once our own patch had time to come back."""
+    last = Published({BATCH_CPU: 1000}, 1000.0)
+    assert due_for_node(last, {BATCH_CPU: 1000}, standing, STRATEGY, 1000.0 + since) is expected
 
 
 def test_a_young_blind_agent_keeps_what_is_published() -> None:
@@ -76,7 +109,7 @@ LINK_CASES: dict[str, tuple[NodeReport | None, NodeReport, bool]] = {
     "change within a second waits": (facts(0), facts(0.5, cpu=1), False),
     "change after a second": (facts(0), facts(1, cpu=900), True),
     "noise is no change": (facts(0), facts(1, cpu=990), False),
-    "degraded is": (facts(0), facts(1, reason="NodeMetricsStale"), True),
+    "degraded is": (facts(0), facts(1, reason="PodsStale"), True),
     "clock went back": (facts(100), facts(50), True),
 }
 

@@ -81,7 +81,7 @@ def test_reserved_counts_where_it_is_larger(build: Any, terms: Any) -> None:
         ({"node": None}, Reason.PODS_UNKNOWN),
         ({"usage": None}, Reason.NODE_METRICS_MISSING),
         ({"strategy": ColocationStrategy(enable=False)}, Reason.LENDING_DISABLED),
-        ({"now": 100.0 + 901}, Reason.NODE_METRICS_STALE),
+        ({"listed_age_seconds": 901.0}, Reason.PODS_STALE),
     ],
 )
 def test_missing_facts_lend_nothing(build: Any, change: dict[str, Any], reason: Reason) -> None:
@@ -100,3 +100,13 @@ def test_more_use_never_lends_more(build: Any, used: int, more: int, system: int
     low = lent(build, (web,), {web.uid: build.averages(used + more)}, **parts)[BATCH_CPU].value
     high = lent(build, (web,), {web.uid: build.averages(used)}, **parts)[BATCH_CPU].value
     assert 0 <= low <= high <= max(2000 - 800 - used - system, 0)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "pct", "margin"), [(2000, 60, 800), (5500, 65, 1924), (1000, 60, 400), (1001, 60, 400)]
+)
+def test_margin_rounds_as_koordinator_does(build: Any, terms: Any, capacity: int, pct: int, margin: int) -> None:
+    """float64(capacity) x (float64(100 - pct) / 100), cut to an integer: 5500 at 65 % is 1924, not 1925."""
+    strategy = ColocationStrategy(cpu_reclaim_threshold_pct=pct)
+    found = reclaimable(build.node(capacity), (), build.usage(), strategy, 100.0)[0]
+    assert terms(found)["safety margin"] == -margin

@@ -9,21 +9,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.core.observation import Absence, Missing
-from agent.core.suppress import UNLIMITED, Standing, quota_ceiling, weight
+from agent.core.suppress import PERIOD_US, UNLIMITED, NodeSize, Standing, fixed, quota_ceiling
 from model.decision import Decision
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 
 STRATEGY = SuppressStrategy()
+OFF = SuppressStrategy(enable=False)
 UNREADABLE = Missing("/cpu.cfs_quota_us", Absence.UNREADABLE, "garbage")
 
 
-def ceiling(
-    build: Any, current: Any, *, strategy: SuppressStrategy = STRATEGY, node: Any = None, **more: Any
-) -> Decision:
-    standing = Standing(current, **{k: more.pop(k) for k in ("foreign_cap", "loosened", "braked") if k in more})
+def ceiling(build: Any, current: Any, *, strategy: SuppressStrategy = STRATEGY, **more: Any) -> Decision:
+    known = ("foreign_cap", "loosened", "ours", "braked", "unsettled")
+    standing = Standing(current, **{key: more.pop(key) for key in known if key in more})
+    size = more.pop("size") if "size" in more else NodeSize(2000)
     usage = more["usage"] if "usage" in more else build.usage(**more)
-    return quota_ceiling(build.knobs.quota, node or build.node(), usage, strategy, standing, 100.0).decision
+    return quota_ceiling(build.knobs.quota, size, usage, strategy, standing, 100.0).decision
 
 
 # 2 CPUs: 200,000 us a period, 5 % margin 10,000, system 100m = 10,000, online 400m = 40,000 → 140,000
@@ -42,6 +43,9 @@ CASES: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
         100_000,
         Reason.WINDOW_FILLING,
     ),
+    "with settings unread nothing is raised": (100_000, {"unsettled": True}, 100_000, Reason.CONFIGURATION_INVALID),
+    "with settings unread it is lowered": (190_000, {"unsettled": True}, 140_000, Reason.QUOTA_LOWERED),
+    "reserved counts where it is larger": (UNLIMITED, {"size": NodeSize(2000, 300)}, 120_000, Reason.QUOTA_LOWERED),
     "a young agent lowers all the same": (190_000, {"live_seconds": 1.0}, 140_000, Reason.QUOTA_LOWERED),
     "a tighter foreign value is respected": (120_000, {"foreign_cap": 120_000}, 120_000, Reason.FOREIGN_WRITER_TIGHTER),
     "we may go below a foreign value": (190_000, {"foreign_cap": 150_000}, 140_000, Reason.QUOTA_LOWERED),
@@ -86,11 +90,14 @@ def test_floor(build: Any, terms: Any) -> None:
     ("change", "value", "reason"),
     [
         ({"usage": None}, 77_000, Reason.NODE_METRICS_MISSING),
-        ({"strategy": SuppressStrategy(enable=False)}, UNLIMITED, Reason.LENDING_DISABLED),
+        ({"size": None}, 77_000, Reason.NODE_METRICS_MISSING),
+        ({"strategy": OFF, "ours": True}, UNLIMITED, Reason.LENDING_DISABLED),
+        ({"strategy": OFF}, 77_000, Reason.LENDING_DISABLED),
+        ({"strategy": OFF, "ours": True, "foreign_cap": 77_000}, 77_000, Reason.LENDING_DISABLED),
     ],
 )
 def test_without_facts_the_value_stays(build: Any, change: dict[str, Any], value: int, reason: Reason) -> None:
-    """Not knowing never raises; switching off on purpose does."""
+    """Not knowing never raises; switching off on purpose lifts our own value and nobody else's."""
     found = ceiling(build, 77_000, **change)
     assert (found.value, found.reason) == (value, reason)
 
@@ -117,11 +124,26 @@ def test_more_online_use_never_raises(build: Any, current: int, online: int, mor
         assert high <= max(current, min(current + 20_000, 190_000))
 
 
+def test_a_policy_we_do_not_have_is_said(build: Any) -> None:
+    """The decision names what is applied, and what was asked for."""
+    found = ceiling(build, UNLIMITED, strategy=SuppressStrategy(policy="cpuset"))
+    assert (found.policy, found.detail) == ("adaptive", "cpuset was asked for, this version has adaptive")
+
+
 @pytest.mark.parametrize(
     ("current", "reason"),
     [(2, Reason.WEIGHT_HELD), (1024, Reason.FOREIGN_WRITER_LOOSENED), (UNREADABLE, Reason.KNOB_UNREADABLE)],
 )
 def test_weight(build: Any, current: Any, reason: Reason) -> None:
     """Shares stay at the kernel's minimum whoever raised them."""
-    found = weight(build.knobs.weight, current, 1.0)
+    found = fixed(build.knobs.weight, current, 1.0)
     assert found.reason is reason and found.value == (0 if current is UNREADABLE else 2)
+
+
+@pytest.mark.parametrize(
+    ("current", "reason"), [(PERIOD_US, Reason.PERIOD_HELD), (10_000, Reason.FOREIGN_WRITER_LOOSENED)]
+)
+def test_period(build: Any, current: int, reason: Reason) -> None:
+    """A tenth of the period would make ten times the CPU of the same quota."""
+    found = fixed(build.knobs.period, current, 1.0)
+    assert (found.value, found.reason) == (100_000, reason)

@@ -12,9 +12,7 @@ import grpc
 import pytest
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from agent.core.limits import decide_limits
-from agent.core.observation import KnobReading
-from agent.core.plan import KnobStanding
+from agent.core.limits import Memory, decide_limits
 from agent.core.reclaimable import reclaimable
 from agent.edge.diagnostics import DiagnosticsServers, Sources
 from agent.feed import DecisionFeed
@@ -56,11 +54,10 @@ class Rig:
         build = self.build
         web, job = build.pod(cpu=1200), build.batch("job", batch_cpu=300)
         usage = build.usage({web.uid: build.averages(400)})
-        knobs = {build.knobs.quota: KnobReading(-1), build.knobs.weight: KnobReading(2)}
-        seen = build.seen(10, knobs=knobs, listed=(web, job))
+        seen = build.seen(10, listed=(web, job))
         facts = ClusterFacts(build.node(), (web, job), ColocationStrategy(), SuppressStrategy(threshold_pct=95))
         lent = reclaimable(seen.node, seen.listed, usage, facts.colocation, 100.0)
-        _, limits = decide_limits(KnobStanding(), build.knobs, seen, usage, facts.suppress)
+        _, limits = decide_limits(Memory(), build.knobs, seen, usage, facts.suppress)
         result = TickResult(seen, facts, usage, lent, limits, (), (), None, "")
         for sink in (self.status, self.feed):
             sink.take(result)
@@ -154,8 +151,8 @@ def test_watch_gives_history_then_news(rig: Rig) -> None:
     async def scene(agent: Any, _: Any, __: Any) -> None:
         request = agent_pb2.WatchDecisionsRequest(subject_prefix="cgroup/", history=100)
         stream = agent.WatchDecisions(request)
-        first = [await stream.read() for _ in range(2)]
-        assert {d.name for d in first} == {"cpu.cfs_quota_us", "cpu.shares"}
+        first = [await stream.read() for _ in range(3)]
+        assert {d.name for d in first} == {"cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares"}
         rig.feed._last.clear()
         rig.tick()
         assert (await stream.read()).subject.startswith("cgroup/")

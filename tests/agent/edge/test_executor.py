@@ -10,6 +10,7 @@ import pytest
 from agent.core.observation import Absence, Knob, KnobReading, Missing
 from agent.core.plan import Write
 from agent.edge.executor import KnobExecutor, Originals
+from agent.ports import WriteOutcome
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault
 from model.reason import Reason
@@ -60,7 +61,7 @@ def test_a_vanished_or_refused_knob_is_an_outcome(root: Path) -> None:
     one = executor(root)
     gone = msgspec.structs.replace(write(5000, -1), knob=Knob("/nope", "cpu", QUOTA.file))
     outcomes = one.apply((gone, write(5000, -1)), 0)
-    assert "/cpu/nope/cpu.cfs_quota_us: No such file" in outcomes[0].error and outcomes[1].error == ""
+    assert "/cpu/nope/cpu.cfs_quota_us: no such file" in outcomes[0].error and outcomes[1].error == ""
     missing = one.read(Knob("/nope", "cpu", QUOTA.file))
     assert isinstance(missing, Missing) and missing.absence is Absence.GONE
 
@@ -75,13 +76,13 @@ def test_lower_only_lowers_and_is_counted(root: Path) -> None:
 
 
 def test_a_widening_write_decided_before_a_cut_is_dropped(root: Path) -> None:
-    """A narrowing one is not."""
+    """So is one that narrows what the tick saw, but not what the brake left; a value below that is written."""
     one = executor(root)
-    one.apply((write(5000, -1),), 0)
+    one.apply((write(9000, -1),), 0)
     one.lower(QUOTA, 4000)
-    assert "brake has cut" in one.apply((write(6000, 4000),), 0)[0].error
-    assert one.apply((write(3000, 4000),), 0)[0].error == "" and held(root) == "3000"
-    assert one.apply((write(6000, 3000),), 1)[0].error == "" and held(root) == "6000"
+    assert one.apply((write(10_000, 9000),), 0)[0].dropped and one.apply((write(6000, 9000),), 0)[0].dropped
+    assert one.apply((write(3000, 9000),), 0)[0] == WriteOutcome(write(3000, 9000)) and held(root) == "3000"
+    assert one.apply((write(6000, 3000),), 1)[0] == WriteOutcome(write(6000, 3000)) and held(root) == "6000"
 
 
 def test_restore(root: Path) -> None:
@@ -101,3 +102,23 @@ def test_one_owner_and_a_readable_state_file(root: Path) -> None:
     (root / "agent.json").write_text('{"version": 1, "originals": [{"knob"')
     with pytest.raises(ConfigurationFault, match=r"agent\.json: unreadable state file: .*truncated"):
         Originals(root / "agent.json")
+
+
+def test_no_write_without_a_durable_original(root: Path) -> None:
+    """A full disk: neither the first write nor the second happens, and nothing is forgotten."""
+    state = root / "state"
+    state.mkdir()
+    one = KnobExecutor(root, Originals(state / "agent.json"))
+    (state / "agent.new").mkdir()
+    for _ in range(2):
+        assert one.apply((write(5000, -1),), 0)[0].error and held(root) == "-1"
+    (state / "agent.new").rmdir()
+    assert one.apply((write(5000, -1),), 0)[0].error == "" and held(root) == "5000"
+    assert one.restore() == 1 and held(root) == "-1"
+
+
+def test_a_refused_cut_is_counted(root: Path) -> None:
+    """The brake could not cut: that must show."""
+    one = executor(root)
+    (root / "agent.new").mkdir()
+    assert one.lower(QUOTA, 5000) is None and one.failed_cuts == 1 and held(root) == "-1"

@@ -57,3 +57,20 @@ def test_an_unwritable_path_is_one_line(tmp_path: Path) -> None:
     """The path, the cause and the flag."""
     with pytest.raises(ConfigurationFault, match=r"no/journal: cannot be written: No such file .*--journal"):
         Journal(tmp_path / "no" / "journal")
+
+
+def test_a_failed_rotation_is_tried_again(build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No tick fails for it, and once the folder can be written again the journal goes on."""
+    monkeypatch.setattr(journal, "_LARGEST_BYTES", 1000)
+    folder = tmp_path / "j"
+    folder.mkdir()
+    (folder / "journal.1").mkdir()
+    (folder / "journal.1" / "in the way").touch()
+    one = Journal(folder / "journal")
+    for at in range(3):
+        one.take(result(build, at))
+    (folder / "journal.1" / "in the way").unlink()
+    (folder / "journal.1").rmdir()
+    one.take(result(build, 9))
+    one.close()
+    assert entries(folder / "journal")[-1].at_seconds == 1009.0

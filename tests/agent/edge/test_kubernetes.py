@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent.core.limits import Limits
@@ -44,8 +45,14 @@ def result(build: Any, at: float, lent: int, reason: Reason = Reason.COMPUTED, p
     return TickResult(build.seen(at), facts, usage, (decision,), Limits({}, None), (), (), None, why)
 
 
-def publish(server: ScriptedServer, answers: list[Any], results: list[tuple[TickResult, int]]) -> list[Any]:
-    """Feed results, each after that many requests came in; returns (method, path, body) of all."""
+def count(server: ScriptedServer, only: str) -> int:
+    return sum(only in request[1] for request in server.requests)
+
+
+def publish(
+    server: ScriptedServer, answers: list[Any], results: list[tuple[TickResult, int]], only: str = ""
+) -> list[Any]:
+    """Feed results, each until that many requests (with `only` in the path) came in; returns (method, path, body)."""
 
     async def scene() -> None:
         client = await server.start()
@@ -54,7 +61,7 @@ def publish(server: ScriptedServer, answers: list[Any], results: list[tuple[Tick
         running = asyncio.create_task(publisher.run())
         for given, expected in results:
             publisher.take(given)
-            await eventually(lambda expected=expected: len(server.requests) >= expected)  # type: ignore[misc]
+            await eventually(lambda expected=expected: count(server, only) >= expected)  # type: ignore[misc]
         await asyncio.sleep(0.05)
         running.cancel()
         await client.close()
@@ -62,6 +69,10 @@ def publish(server: ScriptedServer, answers: list[Any], results: list[tuple[Tick
 
     asyncio.run(scene())
     return [(method, path, body) for method, path, _, body in server.requests]
+
+
+def by_path(sent: list[Any], part: str) -> list[Any]:
+    return [body for _, path, body in sent if part in path]
 
 
 def test_node_status_is_a_patch_of_our_keys(server: ScriptedServer, build: Any) -> None:
@@ -99,9 +110,33 @@ def test_a_blind_start_changes_nothing_and_a_lasting_blindness_withdraws(server:
     """Not measured yet: keep what is published; still not after 15 s: zero, with the reason in the condition."""
     blind = Reason.NODE_METRICS_MISSING
     sent = publish(server, [says({})], [(result(build, 0, 0, blind), 0), (result(build, 16, 0, blind), 1)])
-    assert len(sent) == 1 and sent[0][2]["status"]["allocatable"] == {BATCH_CPU: "0"}
-    condition = sent[0][2]["status"]["conditions"][0]
-    assert (condition["status"], condition["reason"]) == ("False", "NodeMetricsMissing")
+    status = by_path(sent, "nodes/n/")[0]["status"]
+    assert len(by_path(sent, "nodes/n/")) == 1 and status["allocatable"] == {BATCH_CPU: "0"}
+    assert (status["conditions"][0]["status"], status["conditions"][0]["reason"]) == ("False", "NodeMetricsMissing")
+
+
+def test_a_new_agent_does_not_grow_what_stands(server: ScriptedServer, build: Any) -> None:
+    """One quiet second after a restart lends no more than its predecessor published; a full window does."""
+    young = result(build, 0, 700)
+    young = msgspec.structs.replace(young, usage=build.usage(live_seconds=1.0))
+    sent = publish(server, [says({})], [(young, 2), (result(build, 12, 700), 3)])
+    assert [body["status"]["allocatable"] for body in by_path(sent, "nodes/n/")] == [
+        {BATCH_CPU: "0"},
+        {BATCH_CPU: "700"},
+    ]
+
+
+def test_node_metric_trouble_does_not_delay_the_node(server: ScriptedServer, build: Any) -> None:
+    """No NodeMetric definition on the cluster: shrinking is published at once all the same."""
+
+    async def answer(request: Any) -> Any:
+        known = "nodemetrics" not in request.path
+        return await (says({}) if known else says({"message": "no such resource"}, 404))(request)
+
+    steps = [(result(build, at, 700 - at * 100), 1 + at) for at in range(5)]
+    sent = publish(server, [answer], steps, only="nodes/n/")
+    amounts = [body["status"]["allocatable"][BATCH_CPU] for body in by_path(sent, "nodes/n/")]
+    assert amounts == ["700", "600", "500", "400", "300"]
 
 
 def test_an_invalid_document_shows_in_the_condition(server: ScriptedServer, build: Any) -> None:
@@ -144,10 +179,12 @@ def test_facts_follow_the_api_server(server: ScriptedServer, build: Any) -> None
         server.answers = [answer]
         events = EventRecorder(client, "sublet-agent", "n")
         edge = ClusterEdge(client, "n", AgentSettings(), events)
-        assert edge.facts().pods is None and not edge.synced
+        assert edge.facts().pods is None and "not read yet" in edge.facts().problem
         running = asyncio.create_task(edge.run())
-        await eventually(lambda: edge.synced and bool(edge.facts().problem))
+        await eventually(lambda: edge.facts().pods is not None and "is 500" in edge.facts().problem)
+        await eventually(lambda: edge.facts().node is not None)
         facts = edge.facts()
+        assert facts.pods_age_seconds < 20
         running.cancel()
         await client.close()
         await server.stop()
