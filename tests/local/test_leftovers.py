@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from local.leftovers import CGROUP_ROOT, cgroups_of, end_processes, processes_of, sweep
+from local.node.ownership import started_ticks
 from tests.local.dummies import alive, until
 
 CPU = CGROUP_ROOT / "cpu"
@@ -48,7 +49,7 @@ def test_cgroups_are_found_in_every_hierarchy_by_their_whole_name(tmp_path: Path
 def test_sweep_removes_nested_directories_and_leaves_others(tmp_path: Path) -> None:
     """From the leaves up; another run's tree stays."""
     made(tmp_path, "cpu/sublet-a/kubepods/besteffort/pod1", "cpu/sublet-b/kubepods")
-    assert sweep("sublet-a", tmp_path) == []
+    assert asyncio.run(sweep("sublet-a", tmp_path)) == []
     assert not (tmp_path / "cpu/sublet-a").exists()
     assert (tmp_path / "cpu/sublet-b/kubepods").exists()
 
@@ -57,7 +58,7 @@ def test_sweep_tells_what_resists(tmp_path: Path) -> None:
     """A directory that cannot be removed is returned once the bound has passed."""
     made(tmp_path, "cpu/sublet-a")
     (tmp_path / "cpu/sublet-a/file").write_text("")
-    assert sweep("sublet-a", tmp_path, bound_seconds=0.1) == [tmp_path / "cpu/sublet-a"]
+    assert asyncio.run(sweep("sublet-a", tmp_path, bound_seconds=0.1)) == [tmp_path / "cpu/sublet-a"]
 
 
 @pytest.mark.kernel
@@ -68,18 +69,19 @@ def test_sweep_ends_the_processes_of_real_cgroups(sleeper: subprocess.Popen[byte
     made(CPU / name, "kubepods/pod1")
     (CPU / name / "kubepods/pod1/cgroup.procs").write_text(str(sleeper.pid))
     assert processes_of(name) == {sleeper.pid}
-    assert sweep(name) == []
+    assert asyncio.run(sweep(name)) == []
     assert until(lambda: not alive(sleeper.pid))
     assert cgroups_of(name) == []
 
 
-def test_programs_of_a_killed_run_are_ended_by_their_command_line() -> None:
-    """A process that ignores SIGTERM is killed at the bound; one with another command line is not ours."""
+def test_programs_of_a_killed_run_are_ended_by_pid_and_start_time() -> None:
+    """A process that ignores SIGTERM is killed at the bound; one that got the pid of an ended program is not ours."""
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
-    ours = subprocess.Popen([sys.executable, "-c", code, "mark-of-this-run"])
-    other = subprocess.Popen([sys.executable, "-c", code, "another"])
+    ours, other = (subprocess.Popen([sys.executable, "-c", code, "/the/run/directory"]) for _ in range(2))
     try:
-        asyncio.run(end_processes([ours.pid, other.pid], "mark-of-this-run", bound_seconds=0.1))
+        started = {each.pid: started_ticks(each.pid) or 0 for each in (ours, other)}
+        started[other.pid] -= 1
+        asyncio.run(end_processes({**started, 0: 0, -1: 0}, bound_seconds=0.1))
         assert ours.wait(10) == -signal.SIGKILL
         assert alive(other.pid)
     finally:

@@ -72,14 +72,16 @@ def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
 
 
 def test_every_program_has_its_own_identity(tmp_path: Path) -> None:
-    """Four tokens for four users; the administrator's kubeconfig is called `sublet` throughout."""
+    """Four tokens for four users; the link knows the agent by its node; the administrator's kubeconfig is called `sublet` throughout."""
     with RunDirectory(tmp_path / "run") as run:
         tokens = write_secrets(run, CHOICES)
         write_kubeconfigs(run, "127.0.0.1:6443", tokens)
         users = dict(reversed(line.split(",", 1)) for line in (run.keys / "users").read_text().splitlines())
+        link = (run.keys / "link-tokens").read_text().strip().partition(",")[2]
         config = yaml.safe_load(run.kubeconfig.read_text())
     assert len(set(tokens.values())) == len(users) == 4
     assert "system:node:n" in users
+    assert link == "system:node:n"
     assert config["current-context"] == config["clusters"][0]["name"] == config["users"][0]["name"] == "sublet"
     assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:6443"
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from local.rundir import Endpoints, RunDirectory, read_endpoints
 from model.fault import ConfigurationFault
 
 ENDPOINTS = Endpoints(id="abc123", directory="/x", kubeconfig="/x/kubeconfig", node="n")
+NOBODY = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
 
 
 def test_a_new_directory_is_closed_to_others(tmp_path: Path) -> None:
@@ -64,6 +68,53 @@ def test_a_directory_that_others_use_is_not_closed_but_refused(tmp_path: Path) -
     with pytest.raises(ConfigurationFault, match="others may enter it"):
         RunDirectory(shared).__enter__()
     assert stat.S_IMODE(shared.stat().st_mode) == 0o755
+
+
+def test_a_link_to_a_directory_is_refused(tmp_path: Path) -> None:
+    """Whoever owns the link could point it elsewhere between two looks."""
+    (tmp_path / "run").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to("run")
+    with pytest.raises(ConfigurationFault, match="a symbolic link, or another user's"):
+        RunDirectory(tmp_path / "link").__enter__()
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Nothing is made where it points."""
+    (tmp_path / "run").mkdir(mode=0o700)
+    (tmp_path / "run" / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationFault, match="lock"):
+        RunDirectory(tmp_path / "run").__enter__()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@needs_root
+def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
+    """Its owner could swap the keys, however closed it is to others."""
+    (tmp_path / "run").mkdir(mode=0o700)
+    os.chown(tmp_path / "run", NOBODY, NOBODY)
+    with pytest.raises(ConfigurationFault, match="a symbolic link, or another user's"):
+        RunDirectory(tmp_path / "run").__enter__()
+
+
+@needs_root
+def test_what_another_user_left_is_no_previous_run(tmp_path: Path) -> None:
+    """A directory that was open to all is taken over without believing what lies in it."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run").chmod(0o777)
+    (tmp_path / "run" / "endpoints.json").write_bytes(msgspec.json.encode(ENDPOINTS))
+    os.chown(tmp_path / "run" / "endpoints.json", NOBODY, NOBODY)
+    with RunDirectory(tmp_path / "run") as run:
+        assert run.previous is None
+
+
+@pytest.mark.parametrize("id_", ["*", "a*", "", "../x", "abc\n", "ABC"])
+def test_an_id_that_is_none_of_ours_is_no_previous_run(tmp_path: Path, id_: str) -> None:
+    """Cgroups to be removed are found by it: `*` would be every cluster's."""
+    (tmp_path / "run").mkdir(mode=0o700)
+    odd = msgspec.structs.replace(ENDPOINTS, id=id_)
+    (tmp_path / "run" / "endpoints.json").write_bytes(msgspec.json.encode(odd))
+    with RunDirectory(tmp_path / "run") as run:
+        assert run.previous is None
 
 
 def test_a_path_too_long_for_a_socket_is_refused(tmp_path: Path) -> None:

@@ -30,24 +30,41 @@ class FakeClock:
 
 
 class FakeBinder:
-    """Binds at once; `failures` holds a fault by pod name, used up once each; `absent` pods do not exist."""
+    """Binds at once; `failures` holds a fault by pod name, used up once each; `absent` pods do not exist.
+
+    Bindings in `lost` are made, but answered 504; `silent` counts how often `bound` has no answer.
+    """
 
     def __init__(self) -> None:
-        self.bound: dict[str, str] = {}
+        self.assigned: dict[str, str] = {}
         self.failures: dict[str, KubernetesFault] = {}
         self.uids: dict[str, str] = {}
         self.absent: set[str] = set()
+        self.lost: set[str] = set()
+        self.silent = 0
 
     async def bind(self, placement: Placement) -> None:
         name = placement.pod_key.partition("/")[2]
         if name in self.absent:
             raise KubernetesFault(name, "404", status=404)
-        if name in self.bound or self.uids.get(name, placement.pod_uid) != placement.pod_uid:
+        if name in self.assigned or self._uid(placement) != placement.pod_uid:
             raise KubernetesFault(name, "409", status=409)
         fault = self.failures.pop(name, None)
         if fault is not None:
             raise fault
-        self.bound[name] = placement.node
+        self.assigned[name] = placement.node
+        if name in self.lost:
+            raise KubernetesFault(name, "504", status=504)
+
+    async def bound(self, placement: Placement) -> bool:
+        if self.silent:
+            self.silent -= 1
+            raise KubernetesFault(placement.pod_key, "no answer")
+        name = placement.pod_key.partition("/")[2]
+        return self._uid(placement) == placement.pod_uid and self.assigned.get(name) == placement.node
+
+    def _uid(self, placement: Placement) -> str:
+        return self.uids.get(placement.pod_key.partition("/")[2], placement.pod_uid)
 
 
 class FakeWriter:
@@ -55,6 +72,7 @@ class FakeWriter:
 
     def __init__(self) -> None:
         self.conditions: dict[str, str] = {}
+        self.dated: dict[str, bool] = {}
         self.writes = 0
         self.statuses: dict[str, GangStatus] = {}
         self.failing = False
@@ -68,8 +86,12 @@ class FakeWriter:
             self.failing = False
             raise KubernetesFault("PATCH", "503", status=503)
         self.conditions[pod.name] = message
+        self.dated[pod.name] = first
 
     async def gang_status(self, gang: Named, status: GangStatus) -> None:
+        if self.failing:
+            self.failing = False
+            raise KubernetesFault("PATCH", "503", status=503)
         self.statuses[gang.name] = status
 
 
@@ -108,11 +130,11 @@ class FakeMeter:
 class World:
     """A scheduler loop without a network. `see` tells it of an object, `turn` runs one turn and its writes."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, cache: ClusterCache | None = None) -> None:
         settings = settings or Settings()
         self.clock, self.binder, self.writer = FakeClock(), FakeBinder(), FakeWriter()
         self.announcer, self.meter = FakeAnnouncer(), FakeMeter()
-        self.cache = ClusterCache(settings.scheduler_names)
+        self.cache = cache or ClusterCache(settings.scheduler_names)
         self.cycle = Cycle(self.cache, settings)
         self.history = DecisionHistory(settings.decision_history)
         publisher = Publisher(self.binder, self.writer, self.announcer, self.meter, self.clock, settings)

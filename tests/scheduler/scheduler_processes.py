@@ -127,7 +127,7 @@ class SchedulerProcess:
     def __init__(self, cluster: Cluster, settings: str = "{}") -> None:
         folder = cluster.folder
         (folder / "settings.yaml").write_text(settings)
-        (folder / "link-tokens").write_text("agent-token,agent\n")
+        (folder / "link-tokens").write_text("agent-token,system:node:n1\n")
         ready = folder / "scheduler.json"
         ready.unlink(missing_ok=True)
         command = ["--kubeconfig", cluster.kubeconfig, "--tls-cert", cluster.certificate.certificate]

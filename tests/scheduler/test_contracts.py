@@ -45,7 +45,7 @@ class FakeSubject:
         return f"uid-{name}"
 
     def node_of(self, name: str) -> str:
-        return self.binder.bound.get(name, "")
+        return self.binder.assigned.get(name, "")
 
     def condition(self, name: str) -> str:
         return self.writer.conditions.get(name, "")
@@ -110,7 +110,13 @@ def test_writes(subject: Subject) -> None:
     assert subject.gang_status() == GangStatus("Scheduling", 1)
 
     async def bind(binder: Binder, _: StatusWriter) -> None:
-        await binder.bind(Placement(named.key, named.uid, "n1"))
+        placement = Placement(named.key, named.uid, "n1")
+        assert not await binder.bound(placement)
+        await binder.bind(placement)
+        assert await binder.bound(placement)
+        for other in (Placement(named.key, named.uid, "n2"), Placement(named.key, "another", "n1")):
+            assert not await binder.bound(other)
+        assert not await binder.bound(Placement("default/absent", "none", "n1"))
 
     subject.run(bind)
     assert subject.node_of("p1") == "n1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from scheduler_builders import raw_group, raw_node, raw_pod
 from scheduler_fakes import World
@@ -9,6 +10,7 @@ from scheduler_fakes import World
 from kube import objects
 from model.fault import KubernetesFault
 from model.reason import Reason
+from scheduler.core.parking import BackoffPolicy
 from scheduler.settings import Settings
 
 GANG = [raw_pod(f"w{i}", group="train", created=float(i)) for i in range(3)]
@@ -23,7 +25,7 @@ def test_a_lone_pod_is_bound() -> None:
     """Bound to the node with room, said with an Event, decided with terms that sum up."""
     world = World().see(raw_node(), raw_pod())
     turn = world.turn()
-    assert world.binder.bound == {"p1": "n1"}
+    assert world.binder.assigned == {"p1": "n1"}
     assert world.announcer.events == [("Scheduled", "p1", "n1")]
     assert [(d.subject, d.reason, d.value) for d in turn.decisions] == [("pod/default/p1", Reason.SCHEDULED, 1)]
 
@@ -34,7 +36,7 @@ def test_pods_of_others_are_left_alone_but_counted() -> None:
     taken = raw_pod("taken", scheduler_name="default-scheduler", node_name="n1", batch_cpu="800")
     world = World().see(raw_node(), other, taken, raw_pod())
     world.turn()
-    assert world.binder.bound == {}
+    assert world.binder.assigned == {}
     assert world.writer.conditions == {"p1": SHORT}
 
 
@@ -43,10 +45,10 @@ def test_a_gang_binds_whole_or_not_at_all() -> None:
     world = World().see(raw_node(batch_cpu="1000"), raw_group(), *GANG)
     world.turn()
     message = f"gang default/train: 2 of 3 members fit; {SHORT}"
-    assert world.binder.bound == {}
+    assert world.binder.assigned == {}
     assert world.writer.conditions == {"w0": message, "w1": message, "w2": message}
     world.see(raw_node(batch_cpu="1500")).turn(after=1.0)
-    assert world.binder.bound == {"w0": "n1", "w1": "n1", "w2": "n1"}
+    assert world.binder.assigned == {"w0": "n1", "w1": "n1", "w2": "n1"}
 
 
 def test_nothing_is_tried_while_backing_off_or_without_news() -> None:
@@ -95,16 +97,16 @@ def test_bind_failure_in_mid_gang_releases_the_rest() -> None:
     world = World(Settings(concurrent_binds=1)).see(raw_node(batch_cpu="2000"), raw_group(), *GANG)
     world.binder.failures["w1"] = KubernetesFault("POST", "500 broken", status=500)
     world.turn()
-    assert world.binder.bound == {"w0": "n1"}
+    assert world.binder.assigned == {"w0": "n1"}
     world.see(bound("w0"))
     turn = world.turn()
     assert [decision.reason for decision in turn.decisions] == [Reason.BIND_FAILED]
     assert world.writer.conditions.keys() == {"w1", "w2"}
     assert world.cache.ledger.nodes["n1"]["pods"] == 1
     world.turn(after=0.5)
-    assert world.binder.bound == {"w0": "n1"}
+    assert world.binder.assigned == {"w0": "n1"}
     world.turn(after=0.6)
-    assert world.binder.bound == {"w0": "n1", "w1": "n1", "w2": "n1"}
+    assert world.binder.assigned == {"w0": "n1", "w1": "n1", "w2": "n1"}
 
 
 def test_repeated_bind_failures_back_off() -> None:
@@ -131,7 +133,7 @@ def test_ordinary_refusals_are_not_told(status: int) -> None:
     world.turn()
     assert world.writer.conditions == {}
     world.see(raw_pod(node_name="n2")).turn(after=2.0)
-    assert world.binder.bound == {}
+    assert world.binder.assigned == {}
     assert world.cache.ledger.nodes == {"n2": {"kubernetes.io/batch-cpu": 500, "pods": 1}}
 
 
@@ -140,7 +142,7 @@ def test_restart_in_mid_gang_completes_it() -> None:
     start = [raw_group(), bound("w0"), bound("w1"), GANG[2]]
     world = World().see(raw_node(batch_cpu="1500"), *start)
     world.turn()
-    assert world.binder.bound == {"w2": "n1"}
+    assert world.binder.assigned == {"w2": "n1"}
     tight = World().see(raw_node(batch_cpu="1200"), *start)
     tight.turn()
     assert tight.writer.conditions["w2"] == f"gang default/train: 2 of 3 members fit (2 placed before); {SHORT}"
@@ -153,7 +155,7 @@ def test_rejected_member_is_replaced() -> None:
     world.see(bound("w0"), bound("w1"), bound("w2", phase="Failed")).turn()
     assert world.cache.ledger.nodes["n1"]["pods"] == 2
     world.see(raw_pod("w3", group="train", created=9.0)).turn()
-    assert world.binder.bound["w3"] == "n1"
+    assert world.binder.assigned["w3"] == "n1"
 
 
 def test_pod_deleted_while_assumed() -> None:
@@ -161,16 +163,16 @@ def test_pod_deleted_while_assumed() -> None:
     world = World().see(raw_node(batch_cpu="500"), raw_pod())
     world.turn()
     world.gone(raw_pod()).see(raw_pod("p2")).turn()
-    assert world.binder.bound == {"p1": "n1", "p2": "n1"}
+    assert world.binder.assigned == {"p1": "n1", "p2": "n1"}
 
 
 def test_deleting_pod_counts_until_it_is_gone() -> None:
     """Room comes back when the pod is gone, not when its deletion begins."""
     world = World().see(raw_node(batch_cpu="500"), raw_pod("old", node_name="n1", deleting=True), raw_pod())
     world.turn()
-    assert world.binder.bound == {}
+    assert world.binder.assigned == {}
     world.gone(raw_pod("old")).turn(after=1.0)
-    assert world.binder.bound == {"p1": "n1"}
+    assert world.binder.assigned == {"p1": "n1"}
 
 
 def test_node_lost() -> None:
@@ -178,7 +180,7 @@ def test_node_lost() -> None:
     world = World().see(raw_node(), raw_node("n2"))
     world.turn()
     world.gone(raw_node()).see(raw_pod()).turn()
-    assert world.binder.bound == {"p1": "n2"}
+    assert world.binder.assigned == {"p1": "n2"}
     world.gone(raw_node("n2")).see(raw_pod("p3")).turn()
     assert world.writer.conditions == {"p3": "no nodes available to schedule pods"}
 
@@ -189,19 +191,87 @@ def test_unreadable_pod_costs_one_message() -> None:
     world = World().see(raw_node(), bad, raw_pod())
     world.turn()
     world.see(bad).turn(after=5.0)
-    assert world.binder.bound == {"p1": "n1"}
+    assert world.binder.assigned == {"p1": "n1"}
     assert len(world.told("bad")) == 1
     assert "'many' is not a quantity" in world.writer.conditions["bad"]
     assert world.meter.refusals == ["Pod"]
+
+
+def test_an_unreadable_pod_closes_its_node() -> None:
+    """What another scheduler's pod takes is not known: nothing new goes there while it is there, said once."""
+    theirs = raw_pod("theirs", batch_cpu="many", node_name="n1", scheduler_name="other")
+    world = World().see(raw_node(), theirs, raw_pod())
+    refusals = world.turn().refusals
+    assert len(refusals) == 1
+    assert refusals[0].message.endswith("node n1 gets no new pods while this one is there")
+    assert world.writer.conditions == {
+        "p1": "0/1 nodes are available: 1 node(s) held a pod whose resources cannot be read."
+    }
+    assert world.see(theirs).turn(after=5.0).refusals == []
+    assert world.binder.assigned == {}
+    world.gone(theirs).turn()
+    assert world.binder.assigned == {"p1": "n1"}
+
+
+@pytest.mark.parametrize("change", [{"phase": "Succeeded"}, {"batch_cpu": "500"}])
+def test_a_closed_node_opens(change: dict[str, str]) -> None:
+    """Once the unreadable pod has ended, or can be read."""
+    world = World().see(raw_node(), raw_pod("theirs", batch_cpu="many", node_name="n1"), raw_pod())
+    world.turn()
+    fields = {"batch_cpu": "many"} | change
+    world.see(raw_pod("theirs", node_name="n1", **fields)).turn(after=5.0)  # type: ignore[arg-type]
+    assert world.binder.assigned == {"p1": "n1"}
+
+
+@pytest.mark.parametrize(("node", "batch_cpu"), [("n2", "500"), ("n1", "100")])
+def test_room_given_up_by_an_assumed_pod_wakes(node: str, batch_cpu: str) -> None:
+    """A pod that landed elsewhere than assumed, or asks for less, makes room that somebody waits for."""
+    world = World().see(raw_node(batch_cpu="600"), raw_pod("first"), raw_pod("second", created=1.0))
+    world.turn()
+    assert world.binder.assigned == {"first": "n1"}
+    world.see(raw_pod("first", node_name=node, batch_cpu=batch_cpu)).turn(after=5.0)
+    assert world.binder.assigned == {"first": "n1", "second": "n1"}
+
+
+def test_a_phase_survives_a_failed_write() -> None:
+    """The status that is written in the end is the one that was decided, with the phase it had reached."""
+    world = World(Settings(backoff=BackoffPolicy(0.0, 0.0))).see(raw_node(batch_cpu="2000"), raw_group())
+    world.see(*(bound(f"w{i}", phase="Running") for i in range(3))).turn()
+    assert world.writer.statuses["train"].phase == "Running"
+    world.writer.failing = True
+    world.see(bound("w2", phase="Pending")).turn()
+    world.turn()
+    assert (world.writer.statuses["train"].phase, world.writer.statuses["train"].running) == ("Scheduled", 2)
+
+
+def test_a_lost_answer_keeps_the_room() -> None:
+    """A binding that was made although its answer got lost is charged, and no second pod goes to its room."""
+    world = World(Settings(backoff=BackoffPolicy(0.0, 0.0))).see(raw_node(batch_cpu="500"), raw_pod())
+    world.binder.lost, world.binder.silent = {"p1"}, 2
+    world.turn()
+    world.see(raw_pod("p2")).turn()
+    assert world.binder.assigned == {"p1": "n1"}
+
+
+def test_an_unsupported_members_decision_goes_with_it() -> None:
+    """Nothing is remembered of a pod that is gone, whatever gang it was in."""
+    member = raw_pod("w0", group="train")
+    claim = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    member = msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, volumes=claim))
+    world = World().see(raw_node(), raw_group(), member)
+    world.turn()
+    assert world.history.newest("pod/default/w0") is not None
+    world.gone(member).turn()
+    assert world.history.newest("pod/default/w0") is None
 
 
 def test_unreadable_node_lends_nothing() -> None:
     """It is left out until it can be read again."""
     world = World().see(raw_node(batch_cpu="?"), raw_pod())
     world.turn()
-    assert world.binder.bound == {}
+    assert world.binder.assigned == {}
     world.see(raw_node()).turn(after=1.0)
-    assert world.binder.bound == {"p1": "n1"}
+    assert world.binder.assigned == {"p1": "n1"}
 
 
 def test_gang_without_pod_group_then_with_it() -> None:
@@ -212,7 +282,7 @@ def test_gang_without_pod_group_then_with_it() -> None:
     world.turn(after=1.0)
     assert "PodGroup default/train does not exist" in world.writer.conditions["w0"]
     world.see(raw_group()).turn()
-    assert len(world.binder.bound) == 3
+    assert len(world.binder.assigned) == 3
 
 
 def test_invalid_pod_group() -> None:
@@ -225,7 +295,7 @@ def test_invalid_pod_group() -> None:
     ]
     assert world.writer.conditions == {"w0": f"gang default/train: {problem}"}
     world.see(raw_group(minimum=1)).turn()
-    assert world.binder.bound == {"w0": "n1"}
+    assert world.binder.assigned == {"w0": "n1"}
 
 
 def test_members_being_created_cost_no_writes() -> None:
@@ -233,23 +303,23 @@ def test_members_being_created_cost_no_writes() -> None:
     world = World().see(raw_node(batch_cpu="2000"), raw_group())
     for pod in GANG:
         world.see(pod).turn(after=0.5)
-    assert (world.writer.writes, len(world.binder.bound)) == (0, 3)
+    assert (world.writer.writes, len(world.binder.assigned)) == (0, 3)
 
 
 def test_a_large_head_does_not_block_others() -> None:
     """What fits behind it goes."""
     world = World().see(raw_node(batch_cpu="1000"), raw_group(), *GANG, raw_pod("small", created=99.0))
     world.turn()
-    assert world.binder.bound == {"small": "n1"}
+    assert world.binder.assigned == {"small": "n1"}
 
 
 def test_budget_leaves_the_rest_for_the_next_turn() -> None:
     """A turn stops after its budget, in order, and says that there is more."""
     world = World(Settings(workloads_per_cycle=1)).see(raw_node(), raw_pod("b", created=2.0), raw_pod("a", created=1.0))
     assert world.turn().more
-    assert world.binder.bound == {"a": "n1"}
+    assert world.binder.assigned == {"a": "n1"}
     assert not world.turn().more
-    assert world.binder.bound == {"a": "n1", "b": "n1"}
+    assert world.binder.assigned == {"a": "n1", "b": "n1"}
 
 
 def test_pod_group_status_follows() -> None:

@@ -25,17 +25,17 @@ def run(capacities: list[int], shapes: list[tuple[int, int, int]], failing: set[
         world.see(raw_group(group, minimum))
         world.see(*(raw_pod(f"{group}-{i}", group=group, batch_cpu=str(size), created=number) for i in range(count)))
         world.turn(after=20.0)
-        for name in world.binder.bound.keys() - seen:
+        for name in world.binder.assigned.keys() - seen:
             owner = int(name[1 : name.index("-")])
             pod = raw_pod(
                 name,
                 group=f"g{owner}",
                 batch_cpu=str(shapes[owner][2]),
                 created=owner,
-                node_name=world.binder.bound[name],
+                node_name=world.binder.assigned[name],
             )
             world.see(pod)
-        seen = set(world.binder.bound)
+        seen = set(world.binder.assigned)
     for _ in range(4):
         world.turn(after=20.0)
     return world
@@ -50,7 +50,7 @@ def test_no_node_over_committed_and_no_gang_in_part(
     world = run(capacities, shapes, failing)
     used: Counter[str] = Counter()
     bound: Counter[int] = Counter()
-    for name, node in world.binder.bound.items():
+    for name, node in world.binder.assigned.items():
         owner = int(name[1 : name.index("-")])
         used[node] += shapes[owner][2]
         bound[owner] += 1
@@ -59,4 +59,4 @@ def test_no_node_over_committed_and_no_gang_in_part(
     for owner, (_, minimum, _) in enumerate(shapes):
         if owner not in touched:
             assert bound[owner] == 0 or bound[owner] >= minimum
-    assert run(capacities, shapes, failing).binder.bound == world.binder.bound
+    assert run(capacities, shapes, failing).binder.assigned == world.binder.assigned

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from scheduler_builders import raw_group, raw_node, raw_pod
+import asyncio
+
+import pytest
+from scheduler_builders import SCHEDULER, raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, Usage
+from scheduler.cache import ClusterCache
+from scheduler.core.gang import Roster
 from scheduler.desk import NodeDesk
 
 BE = {"koordinator.sh/qosClass": "BE"}
@@ -20,7 +25,7 @@ def lends(amount: int) -> NodeReport:
 
 
 def desk_of(world: World) -> NodeDesk:
-    return NodeDesk(world.cache, world.history, world.clock, world.loop.tell)
+    return NodeDesk(world.cache, world.history, world.clock)
 
 
 def test_costs() -> None:
@@ -41,15 +46,79 @@ def test_costs() -> None:
     assert desk.costs("n2") == ()
 
 
-def test_a_report_that_lends_more_wakes() -> None:
-    """Parked workloads are tried again when a node lends more, not when it lends the same or less."""
+def test_a_report_wakes_nobody() -> None:
+    """Placement reads the node's allocatable alone, so a report that lends more costs no attempt and no back-off."""
     world = World().see(raw_node(batch_cpu="100"), raw_pod())
     world.turn()
+    desk_of(world).report("n1", lends(9000))
+    assert world.turn(after=20.0).decisions == []
+    world.see(raw_node(batch_cpu="900")).turn()
+    assert world.binder.assigned == {"p1": "n1"}
+
+
+def test_reports_do_not_outlive_their_node() -> None:
+    """A report stays while its node or its link does."""
+    world = World().see(raw_node())
+    world.turn()
     desk = desk_of(world)
-    desk.report("n1", lends(100))
-    assert len(world.turn(after=2.0).decisions) == 1
-    for amount in (100, 50):
-        desk.report("n1", lends(amount))
-        assert world.turn(after=20.0).decisions == []
-    desk.report("n1", lends(51))
-    assert len(world.turn(after=20.0).decisions) == 1
+    for name in ("n1", "unknown"):
+        desk.connected(name)
+        desk.report(name, lends(1))
+    assert desk.reports.keys() == {"n1", "unknown"}
+    for name in ("n1", "unknown"):
+        desk.disconnected(name)
+    assert desk.reports.keys() == {"n1"}
+
+
+@pytest.mark.parametrize(
+    ("subject", "kept"),
+    [
+        ("node/n1", "node/n1"),
+        ("cgroup/kubepods", "node/n1/cgroup/kubepods"),
+        ("node/n2", ""),
+        ("gang/default/train", ""),
+        ("pod/default/p1", ""),
+        ("node/n1/../n2", ""),
+    ],
+)
+def test_an_agent_speaks_of_its_own_node(subject: str, kept: str) -> None:
+    """Its node and cgroups, tagged with the node; anything else it says is not passed on."""
+
+    async def body() -> list[str]:
+        world = World()
+        said = Decision(subject, "batch-cpu", 1, Unit.MILLI_CPU, Reason.COMPUTED, (Term("capacity", 1),))
+        desk_of(world).decision("n1", said)
+        world.history.record(Decision("end", "x", 0, Unit.PODS, Reason.COMPUTED, ()))
+        watching = world.history.watch("", 9)
+        seen = [(await anext(watching)).subject]
+        while seen[-1] != "end":
+            seen.append((await anext(watching)).subject)
+        await watching.aclose()
+        return seen[:-1]
+
+    assert asyncio.run(body()) == ([kept] if kept else [])
+
+
+class CountingCache(ClusterCache):
+    """Counts how often a roster is sorted out."""
+
+    def __init__(self) -> None:
+        super().__init__([SCHEDULER])
+        self.sorted = 0
+
+    def roster(self, subject: str) -> Roster:
+        self.sorted += 1
+        return super().roster(subject)
+
+
+def test_a_gang_is_sorted_out_once_a_turn() -> None:
+    """However many nodes ask; the next turn's news is in the next answer."""
+    cache = CountingCache()
+    world = World(cache=cache).see(raw_group(minimum=1))
+    world.see(*(raw_pod(f"w{i}", group="train", node_name=f"n{i}", labels=BE) for i in range(3)))
+    world.turn()
+    desk, before = desk_of(world), cache.sorted
+    surplus = [cost.members_above_minimum for i in range(3) for cost in desk.costs(f"n{i}")]
+    assert (surplus, cache.sorted - before) == ([2, 2, 2], 1)
+    world.gone(raw_pod("w2", group="train", node_name="n2", labels=BE)).turn()
+    assert [cost.members_above_minimum for cost in desk.costs("n0")] == [1]

@@ -46,3 +46,24 @@ def test_watching() -> None:
         assert history._watchers == []
 
     asyncio.run(body())
+
+
+def test_what_is_passed_on_answers_no_question() -> None:
+    """Those who watch see it; the newest of ours stays, and nothing is kept by subject."""
+
+    async def body() -> None:
+        history = DecisionHistory(3)
+        history.record(decision("node/n1"))
+        watching = history.watch("node/", 0)
+        coming = asyncio.create_task(anext(watching))
+        await asyncio.sleep(0)
+        history.pass_on(decision("node/n1", Reason.COMPUTED))
+        assert (await coming).reason is Reason.COMPUTED
+        newest = history.newest("node/n1")
+        assert newest is not None
+        assert newest.reason is Reason.UNSCHEDULABLE
+        history.pass_on(decision("node/n2"))
+        assert history.newest("node/n2") is None
+        await watching.aclose()
+
+    asyncio.run(body())

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeMeter, FakeWriter
 
+from model.fault import KubernetesFault
 from model.placement import Placement
 from scheduler import facts
+from scheduler.core.parking import BackoffPolicy
 from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
 from scheduler.publish import Publisher
@@ -48,9 +51,9 @@ def test_no_condition_is_written_after_the_binding() -> None:
             publisher.publish(Turn(batches=[batch()]), group, told.append)
             for _ in range(5):
                 await asyncio.sleep(0)
-            assert binder.bound == {}
+            assert binder.assigned == {}
             writer.go.set()
-        assert (binder.bound, writer.conditions) == ({"p1": "n1"}, {"p1": "one"})
+        assert (binder.assigned, writer.conditions) == ({"p1": "n1"}, {"p1": "one"})
         assert told == [facts.BatchDone("pod/default/p1")]
 
     asyncio.run(body())
@@ -70,3 +73,54 @@ def test_the_newest_status_wins() -> None:
         assert writer.statuses == {"train": GangStatus("Scheduling", 2)}
 
     asyncio.run(body())
+
+
+AT_ONCE = Settings(backoff=BackoffPolicy(0.0, 0.0))
+
+
+def publish(turn: Turn, binder: FakeBinder, writer: FakeWriter) -> list[facts.Fact]:
+    """All writes of a turn to their end; what they told."""
+    told: list[facts.Fact] = []
+
+    async def body() -> None:
+        publisher = Publisher(binder, writer, FakeAnnouncer(), FakeMeter(), FakeClock(), AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            publisher.publish(turn, group, told.append)
+
+    asyncio.run(body())
+    return told
+
+
+def test_a_lost_answer_is_asked_about_until_it_is_known() -> None:
+    """While the API server does not say whether the pod is bound, its room is not given back."""
+    binder = FakeBinder()
+    binder.lost, binder.silent = {"p1"}, 3
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [facts.BatchDone("pod/default/p1")]
+    assert (binder.assigned, binder.silent) == ({"p1": "n1"}, 0)
+
+
+@pytest.mark.parametrize(("status", "asked"), [(0, 1), (500, 1), (504, 1), (403, 0), (409, 0)])
+def test_a_refused_binding_is_released(status: int, asked: int) -> None:
+    """At once where the answer is certain; otherwise once the pod was seen not to be bound."""
+    binder = FakeBinder()
+    binder.failures["p1"], binder.silent = KubernetesFault("POST", "refused", status=status), 1
+    released = facts.BindingReleased("pod/default/p1", "u1", "POST: refused", status)
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [released, facts.BatchDone("pod/default/p1")]
+    assert binder.silent == 1 - asked
+
+
+def test_a_status_that_failed_is_written_again() -> None:
+    """A PodGroup's status is not lost with one refusal."""
+    writer, status = FakeWriter(), GangStatus("Running", 3, 3)
+    writer.failing = True
+    assert publish(Turn(gang_notes=[GangNote(GANG, status)]), FakeBinder(), writer) == []
+    assert writer.statuses == {"train": status}
+
+
+def test_an_overtaken_first_condition_still_dates_it() -> None:
+    """The condition that is written in its place gets the transition time."""
+    writer = FakeWriter()
+    publish(Turn(notes=[Note(POD, "one"), Note(POD, "two", first=False)]), FakeBinder(), writer)
+    assert (writer.writes, writer.conditions, writer.dated) == (1, {"p1": "two"}, {"p1": True})
+    publish(Turn(notes=[Note(POD, "three", first=False)]), FakeBinder(), writer)
+    assert writer.dated == {"p1": False}

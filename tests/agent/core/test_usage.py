@@ -149,3 +149,14 @@ def test_rates_never_go_negative(build: Any, steps: list[tuple[float, int, int]]
         if usage:
             for part in (usage.node, usage.system, usage.online, usage.best_effort):
                 assert part.last.cpu_millis >= 0 and part.live.cpu_millis >= 0
+
+
+def test_a_long_gap_does_not_outweigh_what_comes_after(build: Any) -> None:
+    """Ten quiet minutes without a reading, then eight busy seconds: the averages are the busy ones, not the gap's."""
+    passes = [at(build, 0), at(build, 1, pods=0.1, node=0.1), at(build, 601, pods=0.2, node=0.2)]
+    passes += [at(build, 601 + s, pods=0.2 + 1.5 * s, node=0.2 + 1.5 * s) for s in range(1, 9)]
+    _, usage = run(passes)
+    assert usage is not None
+    assert usage.online.live.cpu_millis > 1200 and usage.live_seconds < 10
+    _, usage = run(passes[:3])
+    assert usage is not None and usage.live_seconds <= 1

@@ -156,3 +156,41 @@ def test_no_scheduler_and_no_token_file_are_waited_out(rig: Rig, build: Any) -> 
         assert rig.scheduler.tokens[0] == "Bearer later"
 
     asyncio.run(scene())
+
+
+def test_nothing_is_lost_to_a_connection_that_ended(rig: Rig, build: Any) -> None:
+    """Checkpoint reports made after hang-ups reach the next connection, each once and in order."""
+
+    async def scene() -> None:
+        rig.scheduler.hang_up_after = 1
+        await rig.serve()
+        link = rig.client()
+        running = asyncio.create_task(link.run())
+        await rig.scheduler.until(lambda got: len(got) >= 2)
+        rig.scheduler.hang_up_after = None
+        for step in (1, 2):
+            link.checkpoint(CheckpointSaved("ns", "p", "u", 5.0, step))
+        await rig.scheduler.until(lambda got: sum(m.HasField("checkpoint") for m in got) >= 2)
+        running.cancel()
+        await rig.server.stop(0)
+        steps = [m.checkpoint.step for m in rig.scheduler.received if m.HasField("checkpoint")]
+        assert steps == [1, 2]
+
+    asyncio.run(scene())
+
+
+def test_a_token_file_that_is_no_token_is_waited_out(rig: Rig) -> None:
+    """Bytes that are not text end neither the link nor the agent."""
+
+    async def scene() -> None:
+        await rig.serve()
+        rig.token.write_bytes(b"\xff\xfe\x00")
+        running = asyncio.create_task(rig.client().run())
+        await asyncio.sleep(0.1)
+        assert not running.done()
+        rig.token.write_text("mended")
+        await rig.scheduler.until(lambda got: len(got) >= 1)
+        running.cancel()
+        await rig.server.stop(0)
+
+    asyncio.run(scene())

@@ -193,7 +193,7 @@ class Live:
 
     def command(self, *options: str) -> list[str]:
         here = self.directory
-        files = ("--tls-cert", here / "tls.crt", "--tls-key", here / "tls.key", "--client-ca", here / "ca.crt")
+        files = ("--tls-cert", here / "tls.crt", "--tls-key", here / "tls.key", "--kubelet-ca", here / "ca.crt")
         rest = ("--token-file", here / "tokens", "--ready-file", here / "ready.json")
         listen = () if "--listen" in options else ("--listen", "127.0.0.1:0")
         return [sys.executable, "-m", "local.apiserver", *listen, *map(str, (*files, *rest)), *options]

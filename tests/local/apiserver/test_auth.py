@@ -9,6 +9,7 @@ HEADERS = {
     "Bearer one": "a",
     "bearer two": "b",
     "Bearer three": None,
+    "Bearer \udc80": None,  # as a byte arrives that is not UTF-8
     "Basic one": None,
     "Bearer ": None,
     "": None,

@@ -1,8 +1,13 @@
 """Owners, finalizers, namespaces and old events."""
 
+import asyncio
+import itertools
+
 import pytest
 
+from local.apiserver.controllers import Controllers
 from local.apiserver.recorder import expire_events, trim_events
+from local.apiserver.resources import Resources
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -102,6 +107,62 @@ def test_an_empty_namespace_goes_at_once_and_may_come_back(api):
         api.call("DELETE", "/api/v1/namespaces/a")
         api.settle()
         assert api.call("GET", "/api/v1/namespaces/a")[0] == 404
+
+
+def test_contents_of_a_namespace_go_in_portions(api):
+    """Between one portion and the next the server answers."""
+    api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    for number in range(250):
+        api.post("/api/v1/namespaces/a/configmaps", {"metadata": {"name": f"x{number}"}})
+    api.settle()
+    api.call("DELETE", "/api/v1/namespaces/a")
+
+    async def seen_between() -> list[int]:
+        counts = [api.resources.store.count("configmaps")]
+        api.controllers.start()
+        while counts[-1]:
+            await asyncio.sleep(0)
+            counts.append(api.resources.store.count("configmaps"))
+        await api.controllers.stop()
+        return counts
+
+    counts = asyncio.run(seen_between())
+    assert max(before - after for before, after in itertools.pairwise(counts)) == 100
+
+
+def test_a_namespace_is_looked_at_once_however_much_left_it(api):
+    """A hundred pods that end at once cost a hundred looks, not ten thousand."""
+
+    class Counting(Resources):
+        looks = 0
+
+        def decoded(self, rtype, record):
+            Counting.looks += 1
+            return super().decoded(rtype, record)
+
+    api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    pods, spec = "/api/v1/namespaces/a/pods", {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
+    for number in range(100):
+        api.post(pods, {"metadata": {"name": f"p{number}"}, "spec": spec})
+    api.call("DELETE", "/api/v1/namespaces/a")
+    api.settle()
+    controllers = Controllers(Counting(api.resources.store, api.resources.registry, api.clock))
+    for number in range(99):
+        api.call("DELETE", f"{pods}/p{number}", {"gracePeriodSeconds": 0})
+    controllers.settle()
+    assert Counting.looks < 200
+    api.call("DELETE", f"{pods}/p99", {"gracePeriodSeconds": 0})
+    controllers.settle()
+    assert api.call("GET", "/api/v1/namespaces/a")[0] == 404
+
+
+def test_an_object_that_only_speaks_of_deletion_is_deleted_with_its_namespace(api):
+    """What an object says in its data is not what it is."""
+    api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    api.post("/api/v1/namespaces/a/configmaps", {"metadata": {"name": "x"}, "data": {"deletionTimestamp": "now"}})
+    api.call("DELETE", "/api/v1/namespaces/a")
+    api.settle()
+    assert api.call("GET", "/api/v1/namespaces/a")[0] == 404
 
 
 def test_a_custom_namespace_finalizer_is_removed_through_finalize(api):

@@ -130,6 +130,21 @@ def test_a_suspended_job_has_no_pods_and_resumes(api):
     assert len(active(api)) == 1
 
 
+def test_pods_let_go_are_forgotten_even_if_their_job_goes_first(api):
+    """Nothing stays in memory of a job that is over."""
+    start(api, job(activeDeadlineSeconds=60))
+    held = active(api)[0]
+    api.patch(f"{PODS}/{held}", {"metadata": {"finalizers": ["example.com/hold"]}})
+    api.clock.advance(60)
+    api.settle()
+    api.call("DELETE", f"{JOBS}/j", {"propagationPolicy": "Background"})
+    api.settle()
+    api.patch(f"{PODS}/{held}", {"metadata": {"finalizers": None}})
+    api.settle()
+    assert pods(api) == []
+    assert api.controllers._jobs._dismissed == set()
+
+
 def test_parallelism_may_change(api):
     """Pods come and go with it, and the ones let go are no failures."""
     start(api, job(completions=5, parallelism=1, backoffLimit=0))

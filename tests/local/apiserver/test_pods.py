@@ -134,11 +134,20 @@ def test_pods_that_do_not_serve_need_no_budget(web):
     assert web.call("POST", f"{PODS}/w1/eviction", eviction("w1"))[0] == 201
 
 
-def test_eviction_of_another_uid_is_a_conflict(web):
-    """Preconditions hold for evictions too."""
-    code, _ = web.call("POST", f"{PODS}/w1/eviction", eviction("w1", preconditions={"uid": "x"}))
+@pytest.mark.parametrize("preconditions", [{"uid": "x"}, {"resourceVersion": "1"}], ids=["uid", "resourceVersion"])
+def test_eviction_of_another_pod_than_meant_is_a_conflict(web, preconditions):
+    """Preconditions hold for evictions too, and the pod that is there is not touched."""
+    before = web.get(f"{PODS}/w1")
+    code, _ = web.call("POST", f"{PODS}/w1/eviction", eviction("w1", preconditions=preconditions))
     assert code == 409
-    assert "deletionTimestamp" not in web.get(f"{PODS}/w1")["metadata"]
+    assert web.get(f"{PODS}/w1") == before
+
+
+def test_eviction_of_the_very_pod_that_is_meant(web):
+    """Both preconditions name the pod as it is, before the eviction itself changes it."""
+    meta = web.get(f"{PODS}/w1")["metadata"]
+    asked = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+    assert web.call("POST", f"{PODS}/w1/eviction", eviction("w1", preconditions=asked))[0] == 201
 
 
 BUDGET_CASES = {

@@ -29,9 +29,9 @@ def test_the_load_is_a_fifth_and_then_three_fifths(
     assert load.seconds == 16.0
 
 
-def test_a_request_costs_milliseconds() -> None:
+def test_a_request_costs_what_its_rounds_cost() -> None:
     """More rounds cost more; the overhead is counted."""
-    assert 0.0008 < cost_of_request(100, tries=3) < cost_of_request(20000, tries=3) < 1.0
+    assert 0.0008 < cost_of_request(100, tries=3) < cost_of_request(20000, tries=3)
 
 
 def test_a_service_that_is_not_there_does_not_answer() -> None:

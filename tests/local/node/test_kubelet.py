@@ -26,7 +26,7 @@ def play(kubelet: Kubelet, script: Callable[[], Coroutine[Any, Any, None]]) -> N
     async def both() -> None:
         task = asyncio.create_task(kubelet.run())
         await script()
-        await kubelet.stop(0, 20)
+        await kubelet.stop(20)
         task.cancel()
 
     asyncio.run(both())
@@ -132,6 +132,25 @@ def test_unreadable_amount(pod: Any, services: Services, api: Any, runtime: Any,
 
     play(kubelet, script)
     assert rejected(api) == ["UnexpectedAdmissionError"]
+
+
+def test_stop_leaves_the_stubborn_to_one_kill_of_all(
+    pod: Any, services: Services, api: Any, runtime: Any, eventually: Any
+) -> None:
+    """Every container is told to end; past the grace the cgroups are emptied as a whole, not one by one."""
+    kubelet = Kubelet(services, lambda: node(cpu="2"))
+    runtime.stubborn = True
+
+    async def script() -> None:
+        task = asyncio.create_task(kubelet.run())
+        for uid in ("1", "2"):
+            kubelet.observe(Change(ChangeKind.ADDED, pod(metadata={"uid": uid, "name": uid})))
+        await eventually(lambda: len(runtime.started) == 2)
+        await kubelet.stop(0.05)
+        task.cancel()
+
+    asyncio.run(script())
+    assert [container.signals for container in runtime.started] == [["TERM"], ["TERM"]]
 
 
 def test_no_such_log(pod: Any, services: Services) -> None:

@@ -85,6 +85,22 @@ def test_token(log: Path, token: str) -> None:
     assert ask(log, "/containerLogs/ns/pod/c", token=token)[0] == 401
 
 
+def test_a_token_of_bytes_that_are_no_text(log: Path) -> None:
+    """Is a wrong token like any other."""
+
+    async def run() -> bytes:
+        server = LogServer(Source(log), TOKEN, lambda *where: False)
+        reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(None))
+        try:
+            writer.write(b"GET /containerLogs/ns/pod/c HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \x80\r\n\r\n")
+            return await reader.readline()
+        finally:
+            writer.close()
+            await server.stop()
+
+    assert b" 401 " in asyncio.run(run())
+
+
 def test_follow(log: Path) -> None:
     """A follower gets what is written later, until the container has ended, a cut of the log included."""
     runs = [True]

@@ -85,7 +85,7 @@ class Cluster:
 
     def start_server(self) -> None:
         ready = self.directory / "api.json"
-        flags = ["--listen", "127.0.0.1:0", "--client-ca", f"{self.directory}/ca.pem"]
+        flags = ["--listen", "127.0.0.1:0", "--kubelet-ca", f"{self.directory}/ca.pem"]
         flags += ["--token-file", f"{self.directory}/tokens", "--ready-file", str(ready)]
         server = self.program("local.apiserver", *flags, *self.shared_flags, log="api.log")
         until(lambda: ready.exists() or server.poll() is not None, "API server is ready")

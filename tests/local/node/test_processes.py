@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -14,6 +16,7 @@ from local.node.cgroups import Cgroups
 from local.node.images import Missing, Refused
 from local.node.ports import Exit
 from local.node.processes import ContainerProcess, ProcessRuntime
+from model.fault import KernelFault
 
 pytestmark = pytest.mark.kernel
 
@@ -162,6 +165,90 @@ def test_environment_and_directory(runtime: ProcessRuntime, pod: Any, tmp_path: 
         *("['HOME',", "'HOSTNAME',", "'LANG',", "'PATH',", "'my.var-x']"), "a", "b=c", str(tmp_path / "pods" / "u-1"),
     ]  # fmt: skip
     assert not (tmp_path / "pods" / "u-1").exists()
+
+
+class HeldAtTheDoor(Cgroups):
+    """Whoever enters a cgroup waits until somebody reads the pipe."""
+
+    pipe: Path
+
+    def procs_files(self, path: str) -> list[str]:
+        return [str(self.pipe), *super().procs_files(path)]
+
+
+def test_values_are_on_no_command_line(cgroups: Cgroups, pod: Any, tmp_path: Path) -> None:
+    """Everyone on the machine reads those, also in the moment before the command runs."""
+    held = HeldAtTheDoor(cgroups.layout)
+    held.pipe = tmp_path / "pipe"
+    os.mkfifo(held.pipe)
+    runtime = ProcessRuntime(held, tmp_path, 2000, 4 << 30)
+    runtime.make_node()
+    built = pod(containers=shell('echo "$TOKEN"', env=[{"name": "TOKEN", "value": "a-secret"}]))
+
+    async def look(process: ContainerProcess) -> None:
+        files = (Path(f"/proc/{process._process.pid}/{name}") for name in ("cmdline", "environ"))
+        assert b"a-secret" not in b"".join(file.read_bytes() for file in files)
+        with held.pipe.open():
+            pass
+
+    assert run(runtime, built, look) == Exit(0)
+    assert output(runtime, built) == "a-secret\n"
+
+
+def test_a_path_with_an_equals_sign(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
+    """Is a command and no assignment; a name is looked up in the pod's PATH."""
+    (tmp_path / "a=b").mkdir()
+    (tmp_path / "a=b" / "say").write_text("#!/bin/sh\necho said\n")
+    (tmp_path / "a=b" / "say").chmod(0o755)
+    for command, path in ((f"{tmp_path}/a=b/say", "/bin"), ("say", f"{tmp_path}/a=b:/bin")):
+        built = pod(containers=[{"command": [command], "env": [{"name": "PATH", "value": path}]}])
+        assert run(runtime, built, nothing) == Exit(0)
+    assert output(runtime, built) == "said\nsaid\n"
+
+
+def test_signals_are_as_a_new_process_has_them(runtime: ProcessRuntime, pod: Any) -> None:
+    """None ignored, none blocked: a writer ends with its reader."""
+    built = pod(containers=[{"command": ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]}])
+    run(runtime, built, nothing)
+    assert [int(line.split()[1], 16) for line in output(runtime, built).splitlines()] == [0, 0]
+
+
+def test_what_cannot_be_executed_says_so(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
+    """In the container's log, with an exit code of its own."""
+    (tmp_path / "odd").write_bytes(b"\0")
+    (tmp_path / "odd").chmod(0o755)
+    built = pod(containers=[{"command": [f"{tmp_path}/odd"]}])
+    assert run(runtime, built, nothing) == Exit(125)
+    assert "Exec format error" in output(runtime, built)
+
+
+@pytest.mark.parametrize("taken", ["pods", "logs"])
+def test_a_machine_that_refuses_files(cgroups: Cgroups, pod: Any, tmp_path: Path, taken: str) -> None:
+    """A full disk and the like are the machine's fault: a KernelFault, so that the pod is tried again."""
+    (tmp_path / taken).write_text("in the way")
+    runtime, built = ProcessRuntime(cgroups, tmp_path, 2000, 4 << 30), pod()
+    runtime.make_node()
+    with pytest.raises(KernelFault):
+        runtime.make_pod(built)
+        runtime.start(built, built.spec.containers[0], 0)
+
+
+def test_a_process_that_cannot_be_watched_is_ended(runtime: ProcessRuntime, cgroups: Cgroups, pod: Any) -> None:
+    """Nobody would own it."""
+
+    class FullLoop(asyncio.SelectorEventLoop):
+        def add_reader(self, *arguments: Any) -> None:
+            raise OSError(errno.ENOSPC, "no room for another watch")
+
+    async def play() -> None:
+        built = pod()
+        runtime.make_pod(built)
+        with pytest.raises(KernelFault, match="no room for another watch"):
+            runtime.start(built, built.spec.containers[0], 0)
+
+    with asyncio.Runner(loop_factory=FullLoop) as runner:
+        runner.run(play())
+    assert cgroups.members(cgroups.layout.prefix) == set()
 
 
 @pytest.mark.parametrize(

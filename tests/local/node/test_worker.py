@@ -337,7 +337,7 @@ def test_run_down_is_silent(pod: Any, services: Services, api: Any, runtime: Any
 
     async def script() -> None:
         await eventually(lambda: api.phases[-1:] == ["Running"])
-        worker.run_down(2)
+        worker.run_down()
         await worker.quiet.wait()
 
     play(worker, script)

@@ -50,9 +50,9 @@ def test_left_alone_while_binding() -> None:
     waiting.update(LONE, Assembly(), 102.0)
     assert waiting.parked == 1
     waiting.update(LONE, Assembly(candidate([pod()])), 102.0)
-    assert ready(waiting, 102.0) == []
+    assert (ready(waiting, 102.0), waiting.next_due()) == ([], None)
     waiting.binding_done(LONE)
-    assert ready(waiting, 102.0) == [LONE]
+    assert (ready(waiting, 102.0), waiting.next_due()) == ([LONE], 101.0)
     waiting.update(LONE, Assembly(), 103.0)
     assert (waiting.parked, waiting.candidates) == (0, ())
 

@@ -22,3 +22,12 @@ def test_waking_keeps_the_back_off() -> None:
     assert due_seconds(parked, POLICY) == 400.0
     assert due_seconds(wake(parked), POLICY) == 101.0
     assert due_seconds(park(None, POLICY, 100.0, woken=True), POLICY) == 101.0
+
+
+def test_waking_does_not_start_the_back_off_anew() -> None:
+    """Whenever the news comes, the back-off counts from the last attempt; after it a woken workload is due at once."""
+    parked = None
+    for _ in range(5):
+        parked = park(parked, POLICY, 100.0)
+    assert parked is not None
+    assert due_seconds(wake(wake(parked)), POLICY) == 110.0

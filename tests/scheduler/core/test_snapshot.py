@@ -42,6 +42,19 @@ def test_changed_rows_alone_are_read_again() -> None:
     assert take(nodes, {}, second) is second
 
 
+def test_closing_a_node_changes_what_filters_read() -> None:
+    """A node that is closed, and opened again, is seen so without any amount having changed."""
+    nodes = {"a": node("a"), "b": node("b")}
+    first = take(nodes, {})
+    closed = take(nodes, {}, first, {"b"}, {"b"})
+    again = take(nodes, {}, closed, {"b"})
+    assert [item.traits.closed.tolist() for item in (first, closed, again)] == [
+        [False, False],
+        [False, True],
+        [False, False],
+    ]
+
+
 @pytest.mark.parametrize("after", [node("b", labels={"x": "y"}), node("b", amounts={"cpu": 1}), None])
 def test_anything_else_builds_anew(after: object) -> None:
     """New traits, a new resource or a lost node change the shape."""

@@ -37,7 +37,7 @@ def ask(world: World, body: Callable[[Any, Any], Awaitable[None]]) -> None:
     """Run `body(stub, channel)` against a loopback server."""
 
     async def whole() -> None:
-        desk = NodeDesk(world.cache, world.history, world.clock, world.loop.tell)
+        desk = NodeDesk(world.cache, world.history, world.clock)
         desk.connected("n1")
         desk.report("n1", NodeReport(1.0, Usage(), Usage(), Usage(), Usage()))
         world.clock.now += 5.0
@@ -152,11 +152,11 @@ def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> 
     """Diagnostics over TLS refuse a call without a token; a probe may ask."""
 
     async def whole() -> None:
-        desk = NodeDesk(world.cache, world.history, world.clock, world.loop.tell)
+        desk = NodeDesk(world.cache, world.history, world.clock)
         answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
         files = TlsFiles(certificate.certificate, certificate.key)
         server, address = await tls_server(
-            "127.0.0.1:0", files, TokenTable([("t", "x")]), (DiagnosticsServicer(answers),)
+            "127.0.0.1:0", files, TokenTable([("t", "x")]), (DiagnosticsServicer(answers),), 8
         )
         await server.start()
         credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
@@ -168,6 +168,27 @@ def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> 
             metadata = (("authorization", "Bearer t"),)
             assert (await stub.ListNodes(scheduler_pb2.ListNodesRequest(), metadata=metadata)).nodes
             await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+        await server.stop(0)
+
+    asyncio.run(whole())
+
+
+def test_no_more_calls_than_allowed(world: World) -> None:
+    """One call too many is answered at once."""
+
+    async def whole() -> None:
+        desk = NodeDesk(world.cache, world.history, world.clock)
+        answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
+        server, address = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),), calls=1)
+        await server.start()
+        async with grpc.aio.insecure_channel(address) as channel:
+            stub = scheduler_pb2_grpc.SchedulerDiagnosticsStub(channel)
+            watching = stub.WatchDecisions(agent_pb2.WatchDecisionsRequest(history=1))
+            await watching.read()
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await stub.ListNodes(scheduler_pb2.ListNodesRequest())
+            assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            watching.cancel()
         await server.stop(0)
 
     asyncio.run(whole())

@@ -11,6 +11,7 @@ import grpc
 import grpc.aio
 import msgspec
 import pytest
+import structlog
 
 from model.decision import Decision
 from model.report import CheckpointSaved, EvictionCost, NodeReport, Usage
@@ -19,7 +20,7 @@ from scheduler.edge.serving import TlsFiles, TokenTable, tls_server
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
 
-TOKENS = TokenTable([("secret", "agent"), ("n1-secret", "system:node:n1")])
+TOKENS = TokenTable([("secret", "system:node:n1"), ("person", "somebody"), ("bare", "n1")])
 REPORT = NodeReport(5.0, Usage(1), Usage(), Usage(), Usage())
 
 
@@ -73,14 +74,17 @@ class Link:
 
 
 @asynccontextmanager
-async def serving(certificate: Any) -> AsyncIterator[Link]:
-    desk = FakeDesk()
+async def serving(certificate: Any, desk: FakeDesk, patience: float) -> AsyncIterator[Link]:
     clock = asyncio.get_running_loop().time
     servicer = NodeLinkServicer(
-        desk, lambda c: TOKENS.caller(c.invocation_metadata()) or "", clock, costs_interval_seconds=0.02
+        desk,
+        lambda c: TOKENS.caller(c.invocation_metadata()) or "",
+        clock,
+        costs_interval_seconds=0.02,
+        hello_within_seconds=patience,
     )
     files = TlsFiles(certificate.certificate, certificate.key)
-    server, address = await tls_server("127.0.0.1:0", files, TOKENS, (servicer,))
+    server, address = await tls_server("127.0.0.1:0", files, TOKENS, (servicer,), 64)
     await server.start()
     credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
     try:
@@ -91,12 +95,12 @@ async def serving(certificate: Any) -> AsyncIterator[Link]:
 
 
 @pytest.fixture
-def link(certificate: Any) -> Iterator[Callable[[Callable[[Link], Awaitable[None]]], None]]:
+def link(certificate: Any) -> Iterator[Callable[..., None]]:
     """Runs a test's coroutine against a fresh server."""
 
-    def run(body: Callable[[Link], Awaitable[None]]) -> None:
+    def run(body: Callable[[Link], Awaitable[None]], desk: FakeDesk | None = None, patience: float = 10.0) -> None:
         async def whole() -> None:
-            async with serving(certificate) as running:
+            async with serving(certificate, desk or FakeDesk(), patience) as running:
                 await body(running)
 
         asyncio.run(whole())
@@ -155,7 +159,7 @@ def test_costs_at_once_and_when_they_change(link: Any) -> None:
     link(body)
 
 
-@pytest.mark.parametrize("token", ["wrong", "", "n1-secre"])
+@pytest.mark.parametrize("token", ["wrong", "", "secre"])
 def test_unknown_token(link: Any, token: str) -> None:
     """No known token, no link; the answer does not repeat the token."""
 
@@ -166,16 +170,15 @@ def test_unknown_token(link: Any, token: str) -> None:
     link(body)
 
 
-def test_a_node_token_speaks_for_its_node_alone(link: Any) -> None:
-    """A token of system:node:n1 opens n1's link and no other."""
+@pytest.mark.parametrize(("token", "node"), [("secret", "n2"), ("person", "n1"), ("bare", "n1")])
+def test_only_a_nodes_own_token_speaks_for_it(link: Any, token: str, node: str) -> None:
+    """A token of system:node:n1 opens n1's link and no other, any other name opens none."""
 
     async def body(server: Link) -> None:
-        call = server.call("n1-secret")
-        await call.write(hello("n2"))
-        await fails(call, grpc.StatusCode.PERMISSION_DENIED, "system:node:n1")
-        allowed = server.call("n1-secret")
-        await allowed.write(hello("n1"))
-        assert (await allowed.read()).acknowledged_sequence == 1
+        call = server.call(token)
+        await call.write(hello(node))
+        await fails(call, grpc.StatusCode.PERMISSION_DENIED, f"node {node} needs one of system:node:{node}")
+        assert server.desk.links == []
 
     link(body)
 
@@ -223,6 +226,60 @@ def test_a_newer_link_replaces_the_older(link: Any) -> None:
         assert server.desk.links == ["+n1", "+n1"]
 
     link(body)
+
+
+def test_a_stream_without_hello_ends(link: Any) -> None:
+    """An agent that opens a stream and says nothing is told to."""
+
+    async def body(server: Link) -> None:
+        await fails(server.call(), grpc.StatusCode.DEADLINE_EXCEEDED, "no hello within 0.05 s")
+
+    link(body, patience=0.05)
+
+
+class BrokenReading(FakeDesk):
+    def report(self, node: str, report: NodeReport) -> None:
+        raise LookupError("a bug")
+
+
+class BrokenWriting(FakeDesk):
+    def costs(self, node: str) -> tuple[EvictionCost, ...]:
+        raise LookupError("a bug")
+
+
+@pytest.mark.parametrize("desk", [BrokenReading, BrokenWriting])
+def test_a_bug_of_ours_is_told_and_logged(link: Any, desk: type[FakeDesk]) -> None:
+    """INTERNAL with a clear text and one log line, not a stream that ends as if all were well."""
+
+    async def body(server: Link) -> None:
+        call = server.call()
+        await call.write(hello())
+        await call.write(report(2))
+        await fails(call, grpc.StatusCode.INTERNAL, "failed on the link of node n1: LookupError")
+        assert server.desk.links == ["+n1", "-n1"]
+
+    with structlog.testing.capture_logs() as logs:
+        link(body, desk())
+    assert [(line["node"], str(line["exc_info"])) for line in logs if line["event"] == "link failed"] == [
+        ("n1", "a bug")
+    ]
+
+
+def test_an_agent_that_vanishes_is_no_failure(link: Any) -> None:
+    """A stream cut off in mid-sentence ends the link without an error line."""
+
+    async def body(server: Link) -> None:
+        call = server.call()
+        await call.write(hello())
+        await call.read()
+        call.cancel()
+        while server.desk.links != ["+n1", "-n1"]:
+            server.desk.costs_now = (EvictionCost(str(len(server.desk.costs_now[0].pod_uid))),)
+            await asyncio.sleep(0)
+
+    with structlog.testing.capture_logs() as logs:
+        link(body)
+    assert [line for line in logs if line["log_level"] == "error"] == []
 
 
 def test_growing_older_is_no_change() -> None:

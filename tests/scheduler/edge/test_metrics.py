@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import urllib.error
 import urllib.request
 from typing import Any
@@ -62,5 +63,16 @@ def test_pages() -> None:
         assert fetch(server.address, "/other")[0] == 404
         with pytest.raises(ConfigurationFault, match="cannot listen"):
             HttpServer(server.address, metrics.registry, lambda: "", lambda: "")
+    finally:
+        server.close()
+
+
+def test_a_silent_client_is_cut_off() -> None:
+    """A connection that never asks does not hold its thread for ever."""
+    server = HttpServer("127.0.0.1:0", CollectorRegistry(), lambda: "", lambda: "", patience_seconds=0.05)
+    host, _, port = server.address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=10) as silent:
+            assert silent.recv(1) == b""
     finally:
         server.close()
