@@ -35,6 +35,7 @@ from agent.status import AgentStatus
 from agent.tick import Tick
 from kube.client import KubeClient
 from kube.events import EventRecorder
+from model.fault import ConfigurationFault
 from model.report import AgentHello, CheckpointSaved, PreemptionNotice
 
 log = structlog.get_logger()
@@ -65,6 +66,8 @@ class AgentOptions(msgspec.Struct, frozen=True):
 
 def restore(options: AgentOptions) -> int:
     """Put every control file back to what it held before the agent first wrote it; returns how many changed."""
+    if not options.state_file.exists():
+        raise ConfigurationFault(str(options.state_file), "no such file", "nothing was changed, or give --state-file")
     originals = Originals(options.state_file)
     try:
         return KnobExecutor(options.cgroup_root, originals).restore()
@@ -75,6 +78,8 @@ def restore(options: AgentOptions) -> int:
 async def run(options: AgentOptions) -> None:
     """Run until SIGTERM or SIGINT. Best-effort ceilings and weights stay in force afterwards."""
     settings = load_settings(options.settings)
+    if options.ready_file is not None and not options.ready_file.parent.is_dir():
+        raise ConfigurationFault(f"--ready-file {options.ready_file}", "its folder does not exist", "make it first")
     layout = KubepodsLayout(options.kubepods)
     async with contextlib.AsyncExitStack() as stack:
         originals = Originals(options.state_file)

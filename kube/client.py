@@ -53,6 +53,8 @@ class KubeClient:
 
         Raises ConfigurationFault naming the file and what is wrong with it.
         """
+        if kubeconfig is not None and not kubeconfig.is_file():
+            raise ConfigurationFault(str(kubeconfig), "no such file", "give --kubeconfig FILE")
         configuration = Configuration()
         configuration.client_session_kwargs = {"trust_env": False}
         try:

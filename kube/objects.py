@@ -126,8 +126,10 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
-    min_member: int | None = None
-    schedule_timeout_seconds: int | None = None
+    """Untyped where a lax definition lets anything in: the koordinator dialect names what is wrong."""
+
+    min_member: Any = None
+    schedule_timeout_seconds: Any = None
 
 
 class PodGroupStatus(msgspec.Struct, frozen=True):

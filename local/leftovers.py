@@ -6,8 +6,12 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+
+from local import cgrouptree
+from local.node.ownership import started_ticks
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 _POLL_SECONDS = 0.02
@@ -20,67 +24,27 @@ def cgroups_of(name: str, root: Path = CGROUP_ROOT) -> list[Path]:
 
 def processes_of(name: str, root: Path = CGROUP_ROOT) -> set[int]:
     """The processes that sit anywhere below the cgroups called `name`."""
-    found: set[int] = set()
-    for top in cgroups_of(name, root):
-        for directory in (top, *(d for d in top.rglob("*") if d.is_dir())):
-            found |= _members(directory)
-    return found
+    return cgrouptree.members(cgroups_of(name, root))
 
 
-def sweep(name: str, root: Path = CGROUP_ROOT, bound_seconds: float = 5.0) -> list[Path]:
+async def sweep(name: str, root: Path = CGROUP_ROOT, bound_seconds: float = 5.0) -> list[Path]:
     """Kill what runs in the cgroups called `name` and remove them; returns those that resisted for the bound."""
-    deadline = time.monotonic() + bound_seconds
-    while left := cgroups_of(name, root):
-        for pid in processes_of(name, root):
-            _kill(pid)
-        for top in left:
-            _remove_tree(top)
-        if time.monotonic() > deadline:
-            break
-        # A killed process stays a member until it is reaped, and rmdir answers EBUSY so long.
-        time.sleep(_POLL_SECONDS)
-    return cgroups_of(name, root)
+    return await cgrouptree.kill_and_remove(cgroups_of(name, root), bound_seconds)
 
 
-async def end_processes(pids: Iterable[int], mark: str, bound_seconds: float = 15.0) -> None:
-    """Wait until those of `pids` whose command line mentions `mark` have ended; kill them at the bound.
+async def end_processes(started: Mapping[int, int], bound_seconds: float = 15.0) -> None:
+    """Wait until processes have ended; kill them at the bound. `started` maps a pid to its start time in ticks.
 
-    For the programs of a run whose parent was killed: the kernel has told them to stop, and they are at it.
+    For the programs of a run whose parent was killed: the kernel has told them to stop, and they are at it. A process
+    that began at another time got its pid from a program that had ended, and is nobody's business here.
     """
-    ours = [pid for pid in pids if _mentions(pid, mark)]
     deadline = time.monotonic() + bound_seconds
-    while any(_mentions(pid, mark) for pid in ours) and time.monotonic() < deadline:
+    while (left := _living(started)) and time.monotonic() < deadline:
         await asyncio.sleep(_POLL_SECONDS)
-    for pid in ours:
-        if _mentions(pid, mark):
-            _kill(pid)
+    for pid in left:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
-def _mentions(pid: int, mark: str) -> bool:
-    try:
-        return mark.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-
-
-def _members(directory: Path) -> set[int]:
-    try:
-        return {int(line) for line in (directory / "cgroup.procs").read_text().split()}
-    except (OSError, ValueError):
-        return set()
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
-def _remove_tree(top: Path) -> None:
-    directories = [top, *(d for d in top.rglob("*") if d.is_dir())]
-    for directory in sorted(directories, key=lambda d: len(d.parts), reverse=True):
-        try:
-            directory.rmdir()
-        except OSError:
-            continue
+def _living(started: Mapping[int, int]) -> list[int]:
+    return [pid for pid, ticks in started.items() if pid > 0 and started_ticks(pid) == ticks]

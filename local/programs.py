@@ -66,7 +66,7 @@ def write_secrets(run: RunDirectory, choices: Choices) -> dict[str, str]:
     write_private(run.keys / "kubelet-token", random_token().encode())
     link = random_token()
     write_private(run.keys / "link-token", link.encode())
-    write_private(run.keys / "link-tokens", f"{link},{choices.node_name}\n".encode())
+    write_private(run.keys / "link-tokens", f"{link},{_USERS['node'].format(node=choices.node_name)}\n".encode())
     return tokens
 
 
@@ -104,7 +104,6 @@ def _apiserver(run: RunDirectory, bound: Bound) -> list[str]:
         *_module("local.apiserver", run, "apiserver"),
         *("--listen", api_address(bound)),
         *_certificate(run, "apiserver"),
-        *("--client-ca", str(run.keys / "ca.crt")),
         *("--token-file", str(run.keys / "users")),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
         *("--kubelet-ca", str(run.keys / "ca.crt")),

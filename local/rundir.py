@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Annotated
 
 import msgspec
 
@@ -22,10 +23,11 @@ _SOCKET_PATH_BYTES = 107
 class Endpoints(msgspec.Struct, frozen=True):
     """Where everything of a running cluster is reached; the content of `endpoints.json`.
 
-    Addresses are HOST:PORT, files are absolute paths; `programs` maps a program's name to its process id.
+    Addresses are HOST:PORT, files are absolute paths; `programs` maps a program's name to its process id,
+    `started_ticks` to when that process began: a later one with the same id is another.
     """
 
-    id: str
+    id: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]+\Z")]  # cgroups are found by it, so no wildcard may be in it
     directory: str
     kubeconfig: str
     node: str
@@ -39,6 +41,7 @@ class Endpoints(msgspec.Struct, frozen=True):
     scheduler_http: str = ""
     up_pid: int = 0
     programs: dict[str, int] = {}
+    started_ticks: dict[str, int] = {}
 
 
 class RunDirectory:
@@ -109,7 +112,11 @@ class RunDirectory:
     def _create(self) -> None:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self.path.stat().st_mode & 0o077:
+            found = self.path.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                fix = "give --dir a directory of your own"
+                raise ConfigurationFault(str(self.path), "a symbolic link, or another user's", fix)
+            if found.st_mode & 0o077:
                 self._close_to_others()
         except OSError as error:
             raise ConfigurationFault(str(self.path), f"not usable: {error.strerror}", "give --dir DIR") from error
@@ -123,7 +130,11 @@ class RunDirectory:
         self.path.chmod(0o700)
 
     def _take_lock(self) -> IO[str]:
-        lock = (self.path / "lock").open("a")
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            lock = os.fdopen(os.open(self.path / "lock", flags, 0o600), "a")
+        except OSError as error:
+            raise ConfigurationFault(str(self.path / "lock"), f"not usable: {error.strerror}", "remove it") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -134,6 +145,9 @@ class RunDirectory:
 
     def _read_previous(self) -> Endpoints | None:
         try:
+            # Whoever else could write here before the directory was closed may have left one.
+            if self.endpoints.lstat().st_uid != os.geteuid():
+                return None
             return msgspec.json.decode(self.endpoints.read_bytes(), type=Endpoints)
         except (OSError, msgspec.MsgspecError):
             return None

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from local.leftovers import end_processes, sweep
+from local.node.ownership import started_ticks
 from local.programs import Choices, api_address, embedded_programs, write_kubeconfigs, write_secrets
 from local.rundir import DEFAULT_DIRECTORY, Endpoints, RunDirectory
 from local.supervisor import Supervisor
@@ -70,6 +71,7 @@ class Cluster:
         """Where everything is reached at this moment."""
         bound = self._supervisor.bound
         agent, scheduler = bound.get("agent", {}), bound.get("scheduler", {})
+        programs = self._supervisor.pids
         return Endpoints(
             id=self._choices.id,
             directory=str(self._run.path),
@@ -84,7 +86,8 @@ class Cluster:
             scheduler_grpc=scheduler.get("grpc", ""),
             scheduler_http=scheduler.get("http", ""),
             up_pid=os.getpid(),
-            programs=self._supervisor.pids,
+            programs=programs,
+            started_ticks={name: started_ticks(pid) or 0 for name, pid in programs.items()},
         )
 
     async def __aenter__(self) -> Cluster:
@@ -123,7 +126,7 @@ class Cluster:
     async def _stop_everything(self) -> None:
         try:
             await self._supervisor.stop(_STOP_ORDER)
-            self._remove_cgroups(self.cgroup_name)
+            await self._remove_cgroups(self.cgroup_name)
         finally:
             self._held.close()
 
@@ -136,9 +139,9 @@ class Cluster:
         previous = self._run.previous
         if previous is None:
             return
-        await end_processes(previous.programs.values(), mark=previous.directory)
-        self._remove_cgroups(f"sublet-{previous.id}")
+        await end_processes({pid: previous.started_ticks.get(name, 0) for name, pid in previous.programs.items()})
+        await self._remove_cgroups(f"sublet-{previous.id}")
 
-    def _remove_cgroups(self, name: str) -> None:
-        if resisted := sweep(name):
+    async def _remove_cgroups(self, name: str) -> None:
+        if resisted := await sweep(name):
             raise KernelFault(str(resisted[0]), "this cgroup could not be removed", "see what runs in cgroup.procs")

@@ -22,7 +22,9 @@ def amount(value: int, unit: Unit) -> str:
 
 def sentence(decision: Decision) -> str:
     """One line: `cpu.shares of cgroup/x = 2 shares: <why> [capacity 5 - margin 3]`; terms of 0 are left out."""
-    terms = " ".join(f"{_sign(term.value)} {term.name} {abs(term.value)}" for term in decision.terms if term.value)
+    unlimited = decision.unit is Unit.MICROSECONDS and decision.value == -1
+    shown = () if unlimited else tuple(term for term in decision.terms if term.value)
+    terms = " ".join(f"{_sign(term.value)} {term.name} {abs(term.value)}" for term in shown)
     text = f"{decision.name} of {decision.subject} = {amount(decision.value, decision.unit)}: {words(decision.reason)}"
     text += f" [{terms.removeprefix('+ ')}]" if terms else ""
     return f"{text}; {decision.detail}" if decision.detail else text

@@ -16,6 +16,7 @@ class Reason(StrEnum):
     PODS_UNKNOWN = "PodsUnknown"
     PODS_STALE = "PodsStale"
     LENDING_DISABLED = "LendingDisabled"
+    SUPPRESSION_DISABLED = "SuppressionDisabled"
     CONFIGURATION_INVALID = "ConfigurationInvalid"
 
     QUOTA_RAISED = "QuotaRaised"
@@ -47,6 +48,7 @@ _WORDS: dict[Reason, str] = {
     Reason.PODS_UNKNOWN: "the pods of the node are not known",
     Reason.PODS_STALE: "the API server has been silent about the node's pods for too long",
     Reason.LENDING_DISABLED: "lending is switched off",
+    Reason.SUPPRESSION_DISABLED: "suppression is switched off: no ceiling of ours is in force",
     Reason.CONFIGURATION_INVALID: "a settings document is invalid or not read yet; the last good ones stay in force",
     Reason.QUOTA_RAISED: "more room is left: the ceiling rises by a step",
     Reason.QUOTA_LOWERED: "less room is left: the ceiling falls at once",
@@ -56,7 +58,7 @@ _WORDS: dict[Reason, str] = {
     Reason.PERIOD_HELD: "the period is the one the ceiling is counted in",
     Reason.WEIGHT_HELD: "best-effort weight stays at the kernel's minimum",
     Reason.FOREIGN_WRITER_LOOSENED: "the kernel held another value: ours is written",
-    Reason.FOREIGN_WRITER_TIGHTER: "somebody else set a tighter value: it is left alone",
+    Reason.FOREIGN_WRITER_TIGHTER: "somebody else set a tighter value: it is left alone until they write a looser one",
     Reason.KNOB_UNREADABLE: "the control file cannot be read",
     Reason.SCHEDULED: "placed",
     Reason.UNSCHEDULABLE: "no node fits",

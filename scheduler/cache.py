@@ -1,7 +1,8 @@
 """The cluster as the scheduler knows it: objects of the API server as model values, and the Ledger over them.
 
 Changes are applied in order by `apply`; what they touched is collected until the cycle takes it with `take_touched`.
-An object that cannot be read is told once per version and left out; everything else goes on.
+An object that cannot be read is told once per version and left out; everything else goes on. What an unreadable pod
+takes of its node is not known, so that node gets no new pods while the pod is there.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from kube.informer import ChangeKind
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.placement import PlacementState
-from model.pod import Pod
+from model.pod import Pod, PodPhase
 from model.queue import DEFAULT_QUEUE
 from model.workload import Gang
 from scheduler import facts
 from scheduler.core import gang as gangs
-from scheduler.core.ledger import Ledger, charge_of
+from scheduler.core.ledger import Charge, Ledger, charge_of
 from scheduler.core.phase import GangStatus
 from scheduler.core.snapshot import ClusterSnapshot, take
 from scheduler.ports import Named
@@ -71,6 +72,8 @@ class ClusterCache:
         self._members: dict[str, set[str]] = {}
         self._on_node: dict[str, set[str]] = {}
         self._refused: dict[str, str] = {}
+        self._unread: dict[str, str] = {}
+        self._surplus: dict[str, int] = {}
         self._touched = Touched()
         self._changed_nodes: set[str] = set()
         self._snapshot: ClusterSnapshot | None = None
@@ -89,15 +92,11 @@ class ClusterCache:
             case facts.NoteFailed(uid):
                 if uid in self._pods:
                     self._pods[uid].told = ""
-            case facts.GangNoteFailed(key):
-                if key in self.gangs:
-                    self.gangs[key].told = GangStatus()
-            case facts.MoreToLend():
-                self._touched.roomier = True
 
     def take_touched(self) -> Touched:
         """What `apply` touched since the last call."""
         touched, self._touched = self._touched, Touched()
+        self._surplus.clear()
         return touched
 
     def snapshot(self) -> ClusterSnapshot:
@@ -105,7 +104,8 @@ class ClusterCache:
         known = self._snapshot.names if self._snapshot else ()
         touched = self._changed_nodes | {name for name in self.ledger.changed_nodes if name in self.nodes}
         changed = touched & (self.nodes.keys() | set(known))
-        self._snapshot = take(self.nodes, self.ledger.nodes, self._snapshot, changed)
+        closed = frozenset(self._unread.values())
+        self._snapshot = take(self.nodes, self.ledger.nodes, self._snapshot, changed, closed)
         self._changed_nodes.clear()
         self.ledger.changed_nodes.clear()
         return self._snapshot
@@ -125,15 +125,20 @@ class ClusterCache:
         return gangs.roster((self._pods[uid].pod for uid in uids), assumed, self.schedulers)
 
     def surplus(self, subject: str) -> int:
-        """How many placed members a gang has above its minimum."""
+        """How many placed members a gang has above its minimum; sorted out once a turn, however many nodes ask."""
+        if subject not in self._surplus:
+            self._surplus[subject] = self._surplus_of(subject)
+        return self._surplus[subject]
+
+    def _surplus_of(self, subject: str) -> int:
         record = self.gangs.get(subject.removeprefix("gang/"))
         members = self.roster(subject)
         spec = gangs.spec_of(members, record.gang if record else None)
         return 0 if spec.problem else max(0, members.satisfied - spec.min_member)
 
     def exists(self, subject: str) -> bool:
-        """Whether any pod of the subject is left."""
-        return subject in self._members
+        """Whether any pod of the subject is left; also asked of single members, as `pod/namespace/name`."""
+        return subject in self._members or subject.removeprefix("pod/") in self._uids
 
     def subjects(self) -> Iterable[str]:
         """All gangs and lone pods that have pods."""
@@ -147,6 +152,7 @@ class ClusterCache:
         key = f"{source.metadata.namespace}/{source.metadata.name}"
         if kind is ChangeKind.DELETED:
             self._refused.pop(f"Pod {key}", None)
+            self._reopen(source.metadata.uid)
             self._remove_pod(source.metadata.uid)
             return
         try:
@@ -154,6 +160,7 @@ class ClusterCache:
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
             return
+        self._reopen(pod.uid)
         record = self._pods.get(pod.uid)
         told = _condition_message(source)
         if record is None or record.pod != pod:
@@ -172,7 +179,8 @@ class ClusterCache:
         self._touched.subjects.add(subject)
         charge = charge_of(pod, DEFAULT_QUEUE)
         if charge is not None:
-            self.ledger.confirm(charge)
+            undo = self.ledger.confirm(charge)
+            self._touched.roomier |= any(_frees(change.charge, charge) for change in undo)
         elif pod.terminal:
             self._touched.roomier |= bool(self.ledger.forget(pod.uid))
 
@@ -182,6 +190,7 @@ class ClusterCache:
             return
         self._unindex(record.pod)
         self._uids.pop(record.pod.key, None)
+        self._touched.subjects.add(f"pod/{record.pod.key}")
         self._touched.roomier |= bool(self.ledger.forget(uid))
 
     def _unindex(self, pod: Pod) -> None:
@@ -194,19 +203,31 @@ class ClusterCache:
                     del index[key]
 
     def _refuse_pod(self, key: str, source: objects.Pod, fault: ConfigurationFault) -> None:
-        metadata = source.metadata
-        waiting = not source.spec.node_name and metadata.deletion_timestamp is None
-        ours = waiting and source.spec.scheduler_name in self.schedulers
+        metadata, node = source.metadata, source.spec.node_name
+        if node and source.status.phase not in (PodPhase.SUCCEEDED, PodPhase.FAILED):
+            self._unread[metadata.uid] = node
+            self._changed_nodes.add(node)
+            self._refuse(f"Pod {key}", metadata, f"{fault}; node {node} gets no new pods while this one is there")
+            return
+        self._reopen(metadata.uid)
+        ours = not node and metadata.deletion_timestamp is None and source.spec.scheduler_name in self.schedulers
         named = Named(metadata.namespace, metadata.name, metadata.uid)
         told = _condition_message(source) == str(fault)
-        self._refuse(f"Pod {key}", metadata, fault, named if ours and not told else None)
+        self._refuse(f"Pod {key}", metadata, str(fault), named if ours and not told else None)
 
-    def _refuse(self, where: str, metadata: objects.Metadata, fault: ConfigurationFault, pod: Named | None) -> None:
+    def _reopen(self, uid: str) -> None:
+        """The pod can be read, or is not there any more: its node is judged by amounts again."""
+        node = self._unread.pop(uid, None)
+        if node is not None:
+            self._changed_nodes.add(node)
+            self._touched.roomier = True
+
+    def _refuse(self, where: str, metadata: objects.Metadata, message: str, pod: Named | None = None) -> None:
         """Once per version; our own condition write makes a new version with the same message, which is told too."""
-        version = f"{metadata.uid} {fault}"
+        version = f"{metadata.uid} {message}"
         if self._refused.get(where) != version:
             self._refused[where] = version
-            self._touched.refusals.append(Refusal(where.partition(" ")[0], str(fault), pod))
+            self._touched.refusals.append(Refusal(where.partition(" ")[0], message, pod))
 
     def _node_seen(self, kind: ChangeKind, source: objects.Node) -> None:
         name = source.metadata.name
@@ -219,7 +240,7 @@ class ClusterCache:
             node = upstream.node(source)
         except ConfigurationFault as fault:
             self.nodes.pop(name, None)
-            self._refuse(f"Node {name}", source.metadata, fault, None)
+            self._refuse(f"Node {name}", source.metadata, str(fault))
             return
         before = self.nodes.get(name)
         self.nodes[name] = node
@@ -243,6 +264,14 @@ class ClusterCache:
             self.ledger.forget(fact.uid)
             self._touched.roomier = True
         self._touched.subjects.add(fact.subject)
+
+
+def _frees(before: Charge | None, after: Charge) -> bool:
+    """Whether a pod takes less of some node than it was charged for: it landed elsewhere, or shrank."""
+    if before is None:
+        return False
+    kept = dict(after.pod_class.request) if before.node == after.node else {}
+    return any(amount > kept.get(resource, 0) for resource, amount in before.pod_class.request)
 
 
 def _roomier(before: Node, after: Node) -> bool:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
 from model.decision import Decision
 from model.report import CheckpointSaved, EvictionCost, NodeReport
-from scheduler import facts
 from scheduler.cache import ClusterCache
 from scheduler.core.cost import eviction_costs
 from scheduler.history import DecisionHistory
@@ -23,17 +20,14 @@ class ReportEntry(msgspec.Struct, frozen=True):
 
 
 class NodeDesk:
-    """Reports outlive their link: how old they are says what they are worth."""
+    """Reports outlive their link: how old they are says what they are worth. They do not outlive their node."""
 
-    def __init__(
-        self, cache: ClusterCache, history: DecisionHistory, clock: Clock, tell: Callable[[facts.Fact], None]
-    ) -> None:
+    def __init__(self, cache: ClusterCache, history: DecisionHistory, clock: Clock) -> None:
         self.reports: dict[str, ReportEntry] = {}
         self.links: set[str] = set()
         self._cache = cache
         self._history = history
         self._clock = clock
-        self._tell = tell
         self._saved: dict[str, float] = {}
 
     def connected(self, node: str) -> None:
@@ -41,17 +35,20 @@ class NodeDesk:
 
     def disconnected(self, node: str) -> None:
         self.links.discard(node)
+        for name in self.reports.keys() - self._cache.nodes.keys() - self.links:
+            del self.reports[name]
 
     def report(self, node: str, report: NodeReport) -> None:
-        """Keep the newest report of a node; one that lends more wakes workloads that did not fit."""
-        before = self.reports.get(node)
+        """Keep the newest report of a node."""
         self.reports[node] = ReportEntry(report, self._clock())
-        if _lends_more(before.report if before else None, report):
-            self._tell(facts.MoreToLend(node))
 
     def decision(self, node: str, decision: Decision) -> None:
-        """An agent's decision joins ours for those who watch."""
-        self._history.record(decision)
+        """An agent's decision joins ours for those who watch: about its node or a cgroup there, nothing else."""
+        own = f"node/{node}"
+        if decision.subject == own:
+            self._history.pass_on(decision)
+        elif decision.subject.startswith("cgroup/"):
+            self._history.pass_on(msgspec.structs.replace(decision, subject=f"{own}/{decision.subject}"))
 
     def checkpoint(self, saved: CheckpointSaved) -> None:
         """Remember the newest checkpoint of a pod we know."""
@@ -67,8 +64,3 @@ class NodeDesk:
         gangs = {pod.gang.key: f"gang/{pod.gang.key}" for pod in pods if pod.gang is not None}
         surplus = {key: self._cache.surplus(subject) for key, subject in gangs.items()}
         return eviction_costs(pods, surplus, self._saved, self._clock())
-
-
-def _lends_more(before: NodeReport | None, after: NodeReport) -> bool:
-    known = {decision.name: decision.value for decision in before.reclaimable} if before else {}
-    return any(decision.value > known.get(decision.name, 0) for decision in after.reclaimable)

@@ -49,18 +49,4 @@ class NoteFailed(msgspec.Struct, frozen=True):
     uid: str
 
 
-class GangNoteFailed(msgspec.Struct, frozen=True):
-    """A PodGroup's status could not be written."""
-
-    key: str
-
-
-class MoreToLend(msgspec.Struct, frozen=True):
-    """A node's agent reports that more may be lent there."""
-
-    node: str
-
-
-Fact: TypeAlias = (
-    PodSeen | NodeSeen | PodGroupSeen | BindingReleased | BatchDone | NoteFailed | GangNoteFailed | MoreToLend
-)
+Fact: TypeAlias = PodSeen | NodeSeen | PodGroupSeen | BindingReleased | BatchDone | NoteFailed

@@ -1,4 +1,4 @@
-"""The newest decision about each subject, a ring of past ones, and whoever watches."""
+"""The newest decision of ours about each subject, a ring of past ones, and whoever watches."""
 
 from __future__ import annotations
 
@@ -20,16 +20,20 @@ class DecisionHistory:
         self._watchers: list[tuple[deque[Decision], asyncio.Event]] = []
 
     def record(self, decision: Decision) -> bool:
-        """Take in a decision; only a change of reason or detail is kept as a new one. True where the reason is new."""
+        """Take in a decision of ours; only a change of reason or detail is a new one. True where the reason is new."""
         before = self._newest.get(decision.subject)
         self._newest[decision.subject] = decision
         if before is not None and (before.reason, before.detail) == (decision.reason, decision.detail):
             return False
+        self.pass_on(decision)
+        return before is None or before.reason != decision.reason
+
+    def pass_on(self, decision: Decision) -> None:
+        """For those who watch alone; it answers no question about its subject."""
         self._ring.append(decision)
         for waiting, signal in self._watchers:
             waiting.append(decision)
             signal.set()
-        return before is None or before.reason != decision.reason
 
     def forget(self, subject: str) -> None:
         """The subject has no pods any more; the ring keeps its past."""

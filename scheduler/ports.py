@@ -36,7 +36,13 @@ class Binder(Protocol):
     """Binds pods."""
 
     async def bind(self, placement: Placement) -> None:
-        """Returns once the API server has bound the pod. Raises KubernetesFault."""
+        """Returns once the API server has bound the pod.
+
+        Raises KubernetesFault; without an answer (status 0) or from 500 on the pod may be bound all the same.
+        """
+
+    async def bound(self, placement: Placement) -> bool:
+        """Whether the pod is bound as placed. Raises KubernetesFault where the API server does not say."""
 
 
 class StatusWriter(Protocol):

@@ -13,6 +13,7 @@ import structlog
 
 from model.fault import KubernetesFault
 from scheduler import facts
+from scheduler.core.parking import delay_seconds
 from scheduler.ports import Announcer, Binder, Clock, Meter, StatusWriter
 from scheduler.settings import Settings
 from scheduler.turn import Batch, Bind, GangNote, Note, Turn
@@ -37,30 +38,36 @@ class Publisher:
         self._announcer = announcer
         self._meter = meter
         self._clock = clock
+        self._backoff = settings.backoff
         self._bind_slots = asyncio.Semaphore(settings.concurrent_binds)
         self._write_slots = asyncio.Semaphore(settings.concurrent_writes)
         self._notes: dict[str, asyncio.Task[None]] = {}
-        self._gang_notes: dict[str, asyncio.Task[None]] = {}
+        self._undated: set[str] = set()
+        self._statuses: dict[str, GangNote] = {}
 
     def publish(self, turn: Turn, group: asyncio.TaskGroup, tell: Callable[[facts.Fact], None]) -> None:
         """Start every write of a turn; returns at once."""
         for batch in turn.batches:
             group.create_task(self._bind_batch(batch, tell))
         for note in turn.notes:
-            self._announcer.failed(note.pod, note.message)
-            before = self._notes.get(note.pod.uid)
-            self._notes[note.pod.uid] = group.create_task(self._write_note(note, before, tell))
-        for gang_note in turn.gang_notes:
-            before = self._gang_notes.get(gang_note.gang.key)
-            self._gang_notes[gang_note.gang.key] = group.create_task(self._write_gang(gang_note, before, tell))
+            self._note(note, group, tell)
+        for status in turn.gang_notes:
+            if status.gang.key not in self._statuses:
+                group.create_task(self._write_status(status.gang.key))
+            self._statuses[status.gang.key] = status
         for gang, message in turn.invalid_gangs:
             self._announcer.gang_invalid(gang, message)
         for refusal in turn.refusals:
             self._meter.refused(refusal.kind)
             if refusal.pod is not None:
-                self._announcer.failed(refusal.pod, refusal.message)
-                note = Note(refusal.pod, refusal.message)
-                self._notes[refusal.pod.uid] = group.create_task(self._write_note(note, None, tell))
+                self._note(Note(refusal.pod, refusal.message), group, tell)
+
+    def _note(self, note: Note, group: asyncio.TaskGroup, tell: Callable[[facts.Fact], None]) -> None:
+        uid = note.pod.uid
+        self._announcer.failed(note.pod, note.message)
+        if note.first:
+            self._undated.add(uid)
+        self._notes[uid] = group.create_task(self._write_note(note, self._notes.get(uid), tell))
 
     async def _bind_batch(self, batch: Batch, tell: Callable[[facts.Fact], None]) -> None:
         failed = asyncio.Event()
@@ -75,22 +82,37 @@ class Publisher:
         note = self._notes.pop(uid, None)
         if note is not None:
             await asyncio.wait([note])
-        async with self._bind_slots:
-            if failed.is_set() and batch.strict:
-                tell(facts.BindingReleased(batch.subject, uid))
-                return
-            began = self._clock()
-            try:
+            self._undated.discard(uid)
+        try:
+            async with self._bind_slots:
+                if failed.is_set() and batch.strict:
+                    tell(facts.BindingReleased(batch.subject, uid))
+                    return
+                began = self._clock()
                 await self._binder.bind(bind.placement)
-            except KubernetesFault as fault:
-                failed.set()
+        except KubernetesFault as fault:
+            failed.set()
+            log.warning("binding failed", pod=bind.pod.key, node=bind.placement.node, error=str(fault))
+            if not await self._bound_after_all(bind, fault):
                 self._meter.bound(self._clock() - began, "failed")
-                log.warning("binding failed", pod=bind.pod.key, node=bind.placement.node, error=str(fault))
                 tell(facts.BindingReleased(batch.subject, uid, str(fault), fault.status))
                 return
         self._meter.bound(self._clock() - began, "bound")
         self._meter.waited(self._clock() - bind.created_seconds)
         self._announcer.scheduled(bind.pod, bind.placement.node)
+
+    async def _bound_after_all(self, bind: Bind, fault: KubernetesFault) -> bool:
+        """Asked until there is an answer: room given back before it is known to be free would be lent twice."""
+        attempts = 0
+        while fault.status == 0 or fault.status >= 500:
+            try:
+                return await self._binder.bound(bind.placement)
+            except KubernetesFault as unknown:
+                attempts += 1
+                if attempts == 1:
+                    log.warning("not known whether the pod is bound", pod=bind.pod.key, error=str(unknown))
+                await asyncio.sleep(delay_seconds(attempts, self._backoff))
+        return False
 
     async def _write_note(
         self, note: Note, before: asyncio.Task[None] | None, tell: Callable[[facts.Fact], None]
@@ -103,7 +125,8 @@ class Publisher:
             if self._notes.get(note.pod.uid) is not mine:
                 return
             try:
-                await self._writer.unscheduled(note.pod, note.message, first=note.first)
+                await self._writer.unscheduled(note.pod, note.message, first=note.pod.uid in self._undated)
+                self._undated.discard(note.pod.uid)
             except KubernetesFault as fault:
                 if fault.status != 404:
                     log.warning("condition not written", pod=note.pod.key, error=str(fault))
@@ -111,22 +134,28 @@ class Publisher:
             finally:
                 if self._notes.get(note.pod.uid) is mine:
                     del self._notes[note.pod.uid]
+                    self._undated.discard(note.pod.uid)
 
-    async def _write_gang(
-        self, note: GangNote, before: asyncio.Task[None] | None, tell: Callable[[facts.Fact], None]
-    ) -> None:
-        if before is not None:
-            await asyncio.wait([before])
-        mine = asyncio.current_task()
-        async with self._write_slots:
-            if self._gang_notes.get(note.gang.key) is not mine:
-                return
-            try:
-                await self._writer.gang_status(note.gang, note.status)
-            except KubernetesFault as fault:
-                if fault.status != 404:
-                    log.warning("PodGroup status not written", gang=note.gang.key, error=str(fault))
-                    tell(facts.GangNoteFailed(note.gang.key))
-            finally:
-                if self._gang_notes.get(note.gang.key) is mine:
-                    del self._gang_notes[note.gang.key]
+    async def _write_status(self, key: str) -> None:
+        """A PodGroup's newest status, again until it stands; one that a newer overtook is never sent."""
+        failures, told = 0, ""
+        while key in self._statuses:
+            async with self._write_slots:
+                note = self._statuses[key]
+                problem = await self._status_problem(note)
+            if problem:
+                failures += 1
+                if problem != told:
+                    log.warning("PodGroup status not written", gang=key, error=problem)
+                told = problem
+                await asyncio.sleep(delay_seconds(failures, self._backoff))
+            elif self._statuses[key] is note:
+                del self._statuses[key]
+
+    async def _status_problem(self, note: GangNote) -> str:
+        """Write; empty where that is done, or where the PodGroup is gone or another one has its name now."""
+        try:
+            await self._writer.gang_status(note.gang, note.status)
+        except KubernetesFault as fault:
+            return "" if fault.status in (404, 409) else str(fault)
+        return ""

@@ -16,7 +16,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `hold_grace_seconds`: a gang whose pods are still being created is told so only once that lasts, since a gang of
     n members would otherwise cost n² condition writes. `workloads_per_cycle` bounds how long one cycle keeps the
-    event loop from leases and streams.
+    event loop from leases and streams. `concurrent_calls` bounds the TLS listener, where each agent keeps one open.
     """
 
     scheduler_names: tuple[str, ...] = ("koord-scheduler", "sublet-scheduler")
@@ -26,6 +26,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     workloads_per_cycle: int = 256
     concurrent_binds: int = 16
     concurrent_writes: int = 8
+    concurrent_calls: int = 10_000
     decision_history: int = 1000
     lease: LeaseSettings = LeaseSettings()
 

@@ -76,7 +76,7 @@ class Scheduler:
             KubernetesBinder(client), KubernetesStatusWriter(client), announcer, metrics, self.clock, settings
         )
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
-        self.desk = NodeDesk(cache, self.history, self.clock, self.loop.tell)
+        self.desk = NodeDesk(cache, self.history, self.clock)
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)
         self.watch = KubernetesWatch(client, self.loop.tell)
 
@@ -176,7 +176,8 @@ async def _serving(scheduler: Scheduler) -> AsyncIterator[tuple[str, str]]:
         scheduler.desk, lambda context: tokens.caller(context.invocation_metadata()) or "", scheduler.clock
     )
     scheduler.metrics.watch(lambda: link.links, lambda: scheduler.recorder.dropped)
-    outer, link_address = await tls_server(options.link_listen, options.tls, tokens, (link, diagnostics))
+    calls = options.settings.concurrent_calls
+    outer, link_address = await tls_server(options.link_listen, options.tls, tokens, (link, diagnostics), calls)
     inner, grpc_address = await loopback_server(options.grpc_listen, (diagnostics,))
     await outer.start()
     await inner.start()

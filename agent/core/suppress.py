@@ -89,7 +89,7 @@ def quota_ceiling(
         return _hold(knob, UNLIMITED, Reason.KNOB_UNREADABLE, now, f"{current.path}: {current.detail}")
     if not strategy.enable:
         value = UNLIMITED if standing.ours and standing.foreign_cap is None else current
-        return _hold(knob, value, Reason.LENDING_DISABLED, now, "suppression is switched off")
+        return _hold(knob, value, Reason.SUPPRESSION_DISABLED, now, "")
     if usage is None or size is None:
         return _hold(knob, current, Reason.NODE_METRICS_MISSING, now, "the current value stays")
     full_us = size.capacity_millis * _US_PER_MILLI

@@ -24,14 +24,24 @@ from model.fault import ConfigurationFault, KernelFault
 log = structlog.get_logger()
 
 
+_VERSION = 1
+
+
 class _Original(msgspec.Struct, frozen=True):
     knob: Knob
     value: int
 
 
 class _State(msgspec.Struct, frozen=True):
-    version: int = 1
+    version: int = _VERSION
     originals: list[_Original] = []
+
+
+def _refuse_strange(knob: Knob) -> None:
+    """A path out of the cgroup tree is nothing we ever wrote."""
+    for part in (knob.cgroup, knob.controller, knob.file):
+        if ".." in part.split("/") or not part:
+            raise ValueError(f"{part!r} is no control file of ours")
 
 
 class Originals:
@@ -66,10 +76,15 @@ class Originals:
 
     def _load(self) -> _State:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_State)
+            state = msgspec.json.decode(self._path.read_bytes(), type=_State)
+            if state.version != _VERSION:
+                raise ValueError(f"version {state.version} is not {_VERSION}")
+            for original in state.originals:
+                _refuse_strange(original.knob)
+            return state
         except FileNotFoundError:
             return _State()
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError) as error:
             fix = "mend it or move it away; without it the original limits are unknown"
             raise ConfigurationFault(str(self._path), f"unreadable state file: {error}", fix) from error
 

@@ -22,6 +22,7 @@ from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.koordinator import PodMetric, node_metric_status
 from model.fault import KubernetesFault
 from model.node import Node
+from model.reason import Reason, words
 
 log = structlog.get_logger()
 
@@ -43,7 +44,7 @@ class Publisher:
         self._fresh = asyncio.Event()
         self._started: float | None = None
         self._published: Published | None = None
-        self._condition = ("", "")
+        self._condition = ("", "", "")
         self._since = 0.0
         self._condition_at = -math.inf
         self.failures = 0
@@ -103,7 +104,7 @@ class Publisher:
         if due_for_node(self._published, amounts, standing, self._settings.colocation, now):
             quantities = {name: str(amount) for name, amount in amounts.items()}
             status = {"capacity": quantities, "allocatable": quantities}
-        condition = ("True", "LendingActive") if not result.degraded_reason else _degraded(result)
+        condition = _condition(result)
         if condition != self._condition or now - self._condition_at >= self._settings.heartbeat_seconds:
             status["conditions"] = [self._condition_object(condition, result)]
         if not status:
@@ -126,16 +127,15 @@ class Publisher:
             return offer.amounts
         return without_growth(offer, node.capacity.amounts)
 
-    def _condition_object(self, condition: tuple[str, str], result: TickResult) -> dict[str, str]:
+    def _condition_object(self, condition: tuple[str, str, str], result: TickResult) -> dict[str, str]:
         now = result.observation.at_seconds
         if condition[0] != self._condition[0]:
             self._since = now
-        message = result.degraded_reason or "idle CPU and memory of online services are lent to batch pods"
         return {
             "type": CONDITION,
             "status": condition[0],
             "reason": condition[1],
-            "message": message,
+            "message": condition[2],
             "lastHeartbeatTime": _stamp(now),
             "lastTransitionTime": _stamp(self._since or now),
         }
@@ -162,13 +162,16 @@ class Publisher:
         }
 
 
-def _degraded(result: TickResult) -> tuple[str, str]:
-    """An invalid document or a refused limit leaves lending at work; anything else lends nothing."""
-    if result.degraded_reason == result.facts.problem:
-        return "True", "ConfigurationInvalid"
-    if any(outcome.error == result.degraded_reason for outcome in result.outcomes):
-        return "True", "LimitNotApplied"
-    return "False", result.degraded_reason
+def _condition(result: TickResult) -> tuple[str, str, str]:
+    """(status, reason, message): an invalid document or a refused limit leaves lending at work, the rest does not."""
+    why = result.degraded_reason
+    if not why:
+        return "True", "LendingActive", "idle CPU and memory of online services are lent to batch pods"
+    if why == result.facts.problem:
+        return "True", "ConfigurationInvalid", f"{why}; the last good settings stay in force"
+    if any(outcome.error == why for outcome in result.outcomes):
+        return "True", "LimitNotApplied", why
+    return "False", why, words(Reason(why))
 
 
 def _metric_status(result: TickResult) -> dict[str, Any]:

@@ -91,11 +91,12 @@ def pod_group(group: PodGroup) -> Gang:
     where = f"PodGroup {metadata.namespace}/{metadata.name}: spec.minMember"
     minimum = group.spec.min_member
     timeout = group.spec.schedule_timeout_seconds
-    if minimum is None or minimum < 1:
-        told = "is missing" if minimum is None else f"is {minimum}"
+    if isinstance(minimum, bool) or not isinstance(minimum, int) or minimum < 1:
+        told = "is missing" if minimum is None else f"is {minimum!r}"
         spec = GangSpec(0, problem=f"{where} {told}; write a whole number of 1 or more")
     else:
-        spec = _spec(minimum, metadata.annotations or {}, float(timeout) if timeout else None)
+        seconds = float(timeout) if isinstance(timeout, int) and timeout > 0 else None
+        spec = _spec(minimum, metadata.annotations or {}, seconds)
     return Gang(
         namespace=metadata.namespace,
         name=metadata.name,

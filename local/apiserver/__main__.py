@@ -20,7 +20,7 @@ from local.apiserver.bootstrap import ManifestError, apply_manifests, create_sys
 from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
 from local.apiserver.kubelet_logs import KubeletLogs
-from local.apiserver.server import Server, TlsFiles
+from local.apiserver.server import Server, tls_context
 
 _GENERATION_0, _GENERATION_1, _GENERATION_2 = 50_000, 20, 100
 
@@ -36,13 +36,10 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--tls-cert", required=True, type=Path, help="PEM certificate of this server")
     parser.add_argument("--tls-key", required=True, type=Path, help="PEM key of that certificate")
-    parser.add_argument("--client-ca", type=Path, help="PEM authority for client certificates")
     parser.add_argument("--token-file", required=True, type=Path, help="lines of token,username")
     parser.add_argument("--ready-file", required=True, type=Path, help="written when serving: address and port as JSON")
     parser.add_argument("--kubelet-token-file", type=Path, help="bearer token to read container logs with")
-    parser.add_argument(
-        "--kubelet-ca", type=Path, help="PEM authority of the nodes' log servers; --client-ca by default"
-    )
+    parser.add_argument("--kubelet-ca", type=Path, help="PEM authority of the nodes' log servers")
     parser.add_argument(
         "--bootstrap",
         type=Path,
@@ -80,7 +77,7 @@ def write_ready_file(path: Path, address: str, port: int) -> None:
 
 def _tls_context(options: argparse.Namespace) -> ssl.SSLContext:
     try:
-        return TlsFiles(options.tls_cert, options.tls_key, options.client_ca).context()
+        return tls_context(options.tls_cert, options.tls_key)
     except (OSError, ssl.SSLError) as error:
         raise StartError(f"--tls-cert {options.tls_cert}, --tls-key {options.tls_key}: {error}") from None
 
@@ -88,13 +85,12 @@ def _tls_context(options: argparse.Namespace) -> ssl.SSLContext:
 def _log_source(options: argparse.Namespace) -> KubeletLogs | None:
     if options.kubelet_token_file is None:
         return None
-    authority = options.kubelet_ca or options.client_ca
     try:
         token = options.kubelet_token_file.read_text().strip()
-        return KubeletLogs(token, ssl.create_default_context(cafile=authority))
+        return KubeletLogs(token, ssl.create_default_context(cafile=options.kubelet_ca))
     except (OSError, ssl.SSLError) as error:
         raise StartError(
-            f"--kubelet-token-file {options.kubelet_token_file}, --kubelet-ca {authority}: {error}"
+            f"--kubelet-token-file {options.kubelet_token_file}, --kubelet-ca {options.kubelet_ca}: {error}"
         ) from None
 
 

@@ -41,7 +41,8 @@ class Tokens:
     def user_of(self, authorization: str) -> str | None:
         """The user behind an Authorization header. Every token is compared, in constant time."""
         scheme, _, token = authorization.partition(" ")
-        given = token.strip().encode()
+        # A header's bytes that are not UTF-8 arrive as surrogates.
+        given = token.strip().encode(errors="surrogateescape")
         found = None
         for known, user in self._users.items():
             if hmac.compare_digest(known, given):

@@ -33,18 +33,23 @@ class Controllers:
 
     def settle(self) -> None:
         """React to all changes so far, and to those the reactions make, until nothing is left to do."""
-        while True:
-            changes = self._changes.take()
-            for type_id, event in changes:
-                self._guarded(self._collector.react, type_id, event)
-                self._guarded(self._jobs.react, type_id, event)
-            self._guarded(self._jobs.work)
-            for namespace in _namespaces_of(changes):
-                self._guarded(disruption.refresh, self._resources, namespace)
-            if any(type_id == EVENTS.id for type_id, _ in changes):
-                self._guarded(trim_events, self._resources)
-            if self._changes.idle:
-                return
+        while self._round():
+            pass
+
+    def _round(self) -> bool:
+        """React to the changes that wait; whether there is more to do."""
+        changes = self._changes.take()
+        for type_id, event in changes:
+            self._guarded(self._collector.react, type_id, event)
+            self._guarded(self._jobs.react, type_id, event)
+        for place in self._collector.take_due():
+            self._guarded(self._collector.advance, *place)
+        self._guarded(self._jobs.work)
+        for namespace in _namespaces_of(changes):
+            self._guarded(disruption.refresh, self._resources, namespace)
+        if any(type_id == EVENTS.id for type_id, _ in changes):
+            self._guarded(trim_events, self._resources)
+        return not (self._changes.idle and self._collector.idle)
 
     def sweep(self) -> None:
         """What only time makes due."""
@@ -68,7 +73,8 @@ class Controllers:
         # A closed queue is always ready: without this test a cancellation that arrives together with the
         # close, which Python 3.11's wait_for swallows, would leave this loop spinning for ever.
         while not self._changes.closed:
-            self.settle()
+            while self._round():
+                await asyncio.sleep(0)
             self.sweep()
             await self._changes.ready(self._pause_seconds())
 

@@ -9,32 +9,44 @@ from local.apiserver.resources import FOREGROUND, ORPHAN, DeleteOptions, Resourc
 from local.apiserver.selectors import Filter
 from local.apiserver.store import Change, Event
 
-_DELETION_MARK = b'"deletionTimestamp"'
 _BACKGROUND = DeleteOptions(propagation="Background")
+_DELETED_AT_ONCE = 100  # about 5 ms; requests are answered between one portion and the next
 
 
 class Collector:
-    """Reacts to single changes; every reaction is itself a change, so a cascade runs by itself."""
+    """Reacts to single changes and gathers which terminating objects are due to `advance`.
+
+    Every reaction is itself a change, so a cascade runs by itself.
+    """
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
+        self._dirty: set[tuple[str, str, str]] = set()
 
     def react(self, type_id: str, event: Event) -> None:
         record = event.record
         if event.change is not Change.DELETED:
             if event.change is Change.ADDED and record.owners:
                 self._collect(type_id, record.namespace, record.name)
-            if _DELETION_MARK in record.body:  # cheaper than decoding every object that ever changes
-                self._advance(type_id, record.namespace, record.name)
+            if record.deleting:
+                self._dirty.add((type_id, record.namespace, record.name))
             return
         for child in self._resources.store.children(record.uid):
             self._collect(*child)
-        for owner in record.owners:
-            if place := self._resources.store.place_of(owner):
-                self._advance(*place)
+        places = (self._resources.store.place_of(owner) for owner in record.owners)
+        self._dirty.update(place for place in places if place)
         if record.namespace:
-            self._advance(NAMESPACES.id, "", record.namespace)
-        self._advance(CUSTOM_RESOURCE_DEFINITIONS.id, "", type_id)
+            self._dirty.add((NAMESPACES.id, "", record.namespace))
+        self._dirty.add((CUSTOM_RESOURCE_DEFINITIONS.id, "", type_id))
+
+    @property
+    def idle(self) -> bool:
+        return not self._dirty
+
+    def take_due(self) -> list[tuple[str, str, str]]:
+        """(type, namespace, name) of all that may go further, each once; they are no longer due."""
+        due, self._dirty = sorted(self._dirty), set()
+        return due
 
     def _find(self, type_id: str, namespace: str, name: str) -> tuple[ResourceType, Object] | None:
         rtype = self._resources.registry.by_id(type_id)
@@ -68,8 +80,8 @@ class Collector:
         meta = obj["metadata"]
         self._resources.update(rtype, meta.get("namespace", ""), meta["name"], change)
 
-    def _advance(self, type_id: str, namespace: str, name: str) -> None:
-        """Take one terminating object as far as it goes."""
+    def advance(self, type_id: str, namespace: str, name: str) -> None:
+        """Take one terminating object as far as it goes, or a portion of the way and make it due again."""
         found = self._find(type_id, namespace, name)
         if found is None or not being_deleted(found[1]):
             return
@@ -85,27 +97,28 @@ class Collector:
             self._orphan_children(rtype, obj)
 
     def _empty_namespace(self, namespace: Object) -> None:
-        name, left = namespace["metadata"]["name"], 0
-        for rtype in list(self._resources.registry.stored()):
-            if rtype.namespaced:
-                left += self._delete_all(rtype, Filter(name))
-        if not left and dig(namespace, "spec.finalizers"):
+        name = namespace["metadata"]["name"]
+        types = [rtype for rtype in self._resources.registry.stored() if rtype.namespaced]
+        emptied = self._emptied(types, Filter(name), (NAMESPACES.id, "", name))
+        if emptied and dig(namespace, "spec.finalizers"):
             self._resources.update(NAMESPACES, "", name, lambda held: {**held, "spec": {}}, subresource="finalize")
 
     def _empty_definition(self, definition: Object) -> None:
         name = definition["metadata"]["name"]
         rtype = self._resources.registry.by_id(name)
-        if rtype is None or not self._delete_all(rtype, Filter()):
+        if rtype is None or self._emptied([rtype], Filter(), (CUSTOM_RESOURCE_DEFINITIONS.id, "", name)):
             self._drop_finalizer(CUSTOM_RESOURCE_DEFINITIONS, definition, CRD_CLEANUP)
 
-    def _delete_all(self, rtype: ResourceType, wanted: Filter) -> int:
-        """Delete whatever matches; returns how many objects are still there."""
+    def _emptied(self, types: list[ResourceType], wanted: Filter, container: tuple[str, str, str]) -> bool:
+        """Delete a portion of what matches, `container` being due again for the rest; whether nothing is there."""
         store = self._resources.store
-        for record in list(store.select(rtype.id, wanted)):
-            obj = self._resources.find(rtype, record.namespace, record.name)
-            if obj is not None and not being_deleted(obj):
-                self._resources.delete(rtype, record.namespace, record.name, _BACKGROUND)
-        return sum(1 for _ in store.select(rtype.id, wanted))
+        records = ((rtype, record) for rtype in types for record in store.select(rtype.id, wanted))
+        left = [(rtype, record) for rtype, record in records if not record.deleting]
+        for rtype, record in left[:_DELETED_AT_ONCE]:
+            self._resources.delete(rtype, record.namespace, record.name, _BACKGROUND)
+        if len(left) > _DELETED_AT_ONCE:
+            self._dirty.add(container)
+        return not any(True for rtype in types for _ in store.select(rtype.id, wanted))
 
     def _children(self, owner: Object) -> list[tuple[ResourceType, Object]]:
         places = self._resources.store.children(owner["metadata"]["uid"])

@@ -34,8 +34,12 @@ class JobController:
                 self._refused_until.pop(record.key, None)
             else:
                 self._dirty.add(record.key)
-        elif type_id == PODS.id and record.owners:
-            self._pod_changed(decode_object(record.body), gone=event.change is Change.DELETED)
+        elif type_id == PODS.id:
+            gone = event.change is Change.DELETED
+            if record.owners:
+                self._pod_changed(decode_object(record.body), gone)
+            if gone:
+                self._dismissed.discard(record.uid)
 
     def _pod_changed(self, pod: Object, gone: bool) -> None:
         owner = controller_of(pod)
@@ -53,9 +57,7 @@ class JobController:
             tally.succeeded += 1
             if index is not None:
                 tally.indexes.add(index)
-        elif uid_of(pod) in self._dismissed:
-            self._dismissed.discard(uid_of(pod))
-        else:
+        elif uid_of(pod) not in self._dismissed:
             tally.failed += 1
             tally.last_failure = self._resources.clock()
 

@@ -36,10 +36,6 @@ _ANNOTATION_BYTES = 256 * 1024
 _LABEL_NAMED = frozenset({"namespaces", "services"})  # these become DNS labels
 
 
-def is_dns_label(text: str) -> bool:
-    return len(text) <= 63 and bool(_DNS_LABEL.match(text))
-
-
 def dns_label(path: str, text: str) -> Iterator[FieldError]:
     if len(text) > 63:
         yield bad_value(path, text, "must be no more than 63 characters")

@@ -9,7 +9,7 @@ from local.apiserver import disruption, status
 from local.apiserver.messages import Response, Stream
 from local.apiserver.objects import Object, being_deleted, dig, ensure, name_of, set_condition, uid_of
 from local.apiserver.registry import NODES, PODS
-from local.apiserver.resources import DeleteOptions, Resources, WriteOptions
+from local.apiserver.resources import DeleteOptions, Resources, WriteOptions, check_preconditions
 
 
 class LogSource(Protocol):
@@ -53,8 +53,9 @@ def bind(
 def evict(resources: Resources, namespace: str, name: str, eviction: Object) -> Object:
     """Delete a pod if its disruption budget allows; 429 with cause DisruptionBudget when it does not."""
     options = eviction.get("deleteOptions") or {}
-    preconditions = options.get("preconditions") or {}
+    asked = options.get("preconditions") or {}
     pod = resources.get(PODS, namespace, name)
+    check_preconditions(PODS, pod, asked.get("uid"), asked.get("resourceVersion"))
     dry_run = "All" in (options.get("dryRun") or ())
     if not _needs_no_budget(pod):
         disruption.spend(resources, pod)
@@ -68,12 +69,7 @@ def evict(resources: Resources, namespace: str, name: str, eviction: Object) -> 
         resources.update(
             PODS, namespace, name, lambda held: _with_condition(resources, held, wanted), subresource="status"
         )
-    resources.delete(
-        PODS,
-        namespace,
-        name,
-        DeleteOptions(options.get("gracePeriodSeconds"), uid=preconditions.get("uid") or uid_of(pod), dry_run=dry_run),
-    )
+    resources.delete(PODS, namespace, name, DeleteOptions(options.get("gracePeriodSeconds"), dry_run=dry_run))
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 

@@ -267,7 +267,7 @@ class Resources:
     ) -> tuple[Object, bool]:
         """Delete, or begin to: the object in its last or terminating state, and whether it is gone."""
         old = self.get(rtype, namespace, name)
-        _check_preconditions(rtype, old, options)
+        check_preconditions(rtype, old, options.uid, options.resource_version)
         admission.check_deletable(rtype, old)
         new = copy(old)
         meta = new["metadata"]
@@ -305,11 +305,12 @@ class Resources:
         return self.decoded(rtype, record)
 
 
-def _check_preconditions(rtype: ResourceType, old: Object, options: DeleteOptions) -> None:
+def check_preconditions(rtype: ResourceType, old: Object, uid: str | None, resource_version: str | None) -> None:
+    """Raises 409 where the live object is not the one that the caller means."""
     meta = old["metadata"]
     for label, asked, actual in (
-        ("UID", options.uid, meta["uid"]),
-        ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
+        ("UID", uid, meta["uid"]),
+        ("ResourceVersion", resource_version, meta["resourceVersion"]),
     ):
         if asked and asked != actual:
             raise status.conflict(

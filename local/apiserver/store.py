@@ -40,6 +40,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     labels: dict[str, str]
     fields: dict[str, str]
     owners: tuple[str, ...]
+    deleting: bool
     body: bytes
 
     @property
@@ -195,6 +196,7 @@ class Store:
             labels=meta.get("labels") or {},
             fields=field_values(rtype, obj),
             owners=tuple(owner["uid"] for owner in meta.get("ownerReferences") or ()),
+            deleting=bool(meta.get("deletionTimestamp")),
             body=encode(obj),
         )
 

@@ -5,25 +5,20 @@ Nothing outside the layout's prefix can be named here: `Layout.directory` refuse
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
-import signal
-import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import structlog
 
+from local import cgrouptree
 from local.node.layout import CONTROLLERS, REQUIRED_CONTROLLERS, Layout
 from local.node.resources import PERIOD_US, Ceiling
 from model.fault import KernelFault
 
 log = structlog.get_logger()
 
-_RETRY_SECONDS = 0.01
-_EMPTY_WITHIN_SECONDS = 5.0
+_REMOVED_WITHIN_SECONDS = 5.0
 
 
 class UnsuitableKernel(KernelFault):
@@ -81,7 +76,7 @@ class Cgroups:
             return None
 
     def exists(self, path: str) -> bool:
-        return any(self._directory(each, path).is_dir() for each in self.layout.controllers)
+        return any(each.is_dir() for each in self._directories(path))
 
     def oom_kills(self, path: str) -> int:
         """Processes of this cgroup that the kernel killed for want of memory."""
@@ -93,65 +88,26 @@ class Cgroups:
 
     def procs_files(self, path: str) -> list[str]:
         """The cgroup.procs of every hierarchy: a process that writes itself into all of them is inside."""
-        return [str(self._directory(each, path) / "cgroup.procs") for each in self.layout.controllers]
+        return [str(each / "cgroup.procs") for each in self._directories(path)]
 
     def members(self, path: str) -> set[int]:
         """Ids of all processes in the cgroup and below, in any hierarchy."""
-        found: set[int] = set()
-        for controller in self.layout.controllers:
-            for directory in _tree(self._directory(controller, path)):
-                try:
-                    found.update(int(pid) for pid in (directory / "cgroup.procs").read_text().split())
-                except OSError:
-                    continue
-        # 0 is a process of another PID namespace; kill(0) would hit our own process group.
-        return found - {0, os.getpid()}
+        return cgrouptree.members(self._directories(path))
 
     def kill(self, path: str) -> bool:
         """SIGKILL to everything inside once; True when nothing was left to kill."""
-        # Where it is not mounted, or older than 5.14, the loop below does it alone.
-        with suppress(OSError):
-            (self._directory("unified", path) / "cgroup.kill").write_text("1")
-        members = self.members(path)
-        for pid in members:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        return not members
-
-    async def empty(self, path: str) -> bool:
-        """Kill until nothing is left inside; False when something survives for five seconds."""
-        deadline = time.monotonic() + _EMPTY_WITHIN_SECONDS
-        while not self.kill(path):
-            if time.monotonic() > deadline:
-                log.error("processes survive SIGKILL", cgroup=path, pids=sorted(self.members(path)))
-                return False
-            await asyncio.sleep(_RETRY_SECONDS)
-        return True
+        return cgrouptree.kill(self._directories(path))
 
     async def remove(self, path: str) -> bool:
-        """Empty the cgroup and remove it, children first, in every hierarchy; False when something stays."""
-        await self.empty(path)
-        deadline = time.monotonic() + _EMPTY_WITHIN_SECONDS
-        while remaining := self._remove_once(path):
-            if time.monotonic() > deadline:
-                log.error("cgroup cannot be removed", cgroup=path, directories=remaining)
-                return False
-            await asyncio.sleep(_RETRY_SECONDS)
-        return True
+        """Kill what is inside and remove the cgroup, in every hierarchy; False when something resists five seconds."""
+        remaining = await cgrouptree.kill_and_remove(self._directories(path), _REMOVED_WITHIN_SECONDS)
+        if remaining:
+            pids = sorted(self.members(path))
+            log.error("cgroup cannot be removed", cgroup=path, directories=[str(each) for each in remaining], pids=pids)
+        return not remaining
 
-    def _remove_once(self, path: str) -> list[str]:
-        remaining = []
-        for controller in self.layout.controllers:
-            for directory in reversed(list(_tree(self._directory(controller, path)))):
-                try:
-                    directory.rmdir()
-                except FileNotFoundError:
-                    continue
-                except OSError:
-                    remaining.append(str(directory))
-        return remaining
+    def _directories(self, path: str) -> list[Path]:
+        return [self._directory(each, path) for each in self.layout.controllers]
 
     def _directory(self, controller: str, path: str) -> Path:
         return Path(self.layout.directory(controller, path))
@@ -174,9 +130,3 @@ def _inherit_cpuset(directory: Path) -> None:
     for knob in ("cpuset.cpus", "cpuset.mems"):
         if not (directory / knob).read_text().strip():
             (directory / knob).write_text((directory.parent / knob).read_text())
-
-
-def _tree(directory: Path) -> Iterator[Path]:
-    """The directory and all below it, parents first; nothing when it does not exist."""
-    for root, _, _ in os.walk(directory):
-        yield Path(root)

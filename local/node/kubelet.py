@@ -43,13 +43,13 @@ class Kubelet:
         while True:
             await self._apply(await self._changes.get())
 
-    async def stop(self, grace_seconds: float, patience_seconds: float) -> None:
-        """End every process; after `patience_seconds` the rest is left to the removal of the cgroups."""
+    async def stop(self, grace_seconds: float) -> None:
+        """SIGTERM to every container; what the grace does not end is left to the removal of all cgroups at once."""
         for worker in self._workers.values():
-            worker.run_down(grace_seconds)
+            worker.run_down()
         waits = [asyncio.create_task(worker.quiet.wait()) for worker in self._workers.values()]
         if waits:
-            await asyncio.wait(waits, timeout=patience_seconds)
+            await asyncio.wait(waits, timeout=grace_seconds)
         for task in (*waits, *self._tasks.values()):
             task.cancel()
 

@@ -51,7 +51,9 @@ class LogServer:
             await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), f"Bearer {self._token}".encode()):
+        # A header's bytes that are not UTF-8 arrive as surrogates.
+        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
+        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             return web.Response(status=401, text="Unauthorized\n")
         where = (request.match_info["namespace"], request.match_info["pod"], request.match_info["container"])
         try:

@@ -8,11 +8,13 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import structlog
 
-from local.node import environment, images, logs, volumes
+from local.node import entry, environment, images, logs, volumes
 from local.node.cgroups import Cgroups
 from local.node.images import Missing, Refused
 from local.node.podobject import PodContainer, PodObject
@@ -23,16 +25,16 @@ from model.qos import KubernetesQoS
 
 log = structlog.get_logger()
 
-# $1 is the OOM score, then the cgroup.procs files up to --, then the command. The shell moves itself, so there is no
-# moment outside the cgroup; `env` sets the variables because a shell drops those whose names it cannot hold. Without
-# CAP_SYS_RESOURCE the score cannot be lowered; the pod runs all the same.
-_STUB = """
-{ echo "$1" >/proc/self/oom_score_adj; } 2>/dev/null
-shift
-while [ "$1" != -- ]; do echo 0 >"$1" || exit 125; shift; done
-shift
-exec "$@"
-"""
+# An interpreter of its own for the moment before the command: no site packages, no variables, so it starts in 7 ms.
+_ENTRY = [sys.executable, "-I", "-S", str(Path(entry.__file__))]
+
+
+class _Program(msgspec.Struct, frozen=True):
+    """What a container runs; the command begins with an absolute path."""
+
+    directory: Path
+    command: list[str]
+    variables: dict[str, str]
 
 
 class ContainerProcess:
@@ -108,11 +110,28 @@ class ProcessRuntime:
         path = self._pod_path(pod)
         self._cgroups.create(path)
         self._cgroups.set_ceiling(path, pod_ceiling(pod))
-        self._home(pod).mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self._home(pod).mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise KernelFault(str(self._home(pod)), f"cannot be made: {error.strerror}") from error
 
     def start(
         self, pod: PodObject, container: PodContainer, restart_count: int
     ) -> ContainerProcess | Refused | Missing:
+        try:
+            program = self._prepared(pod, container)
+            if not isinstance(program, _Program):
+                return program
+            # First what a full disk refuses: then no cgroup is left over.
+            output = logs.open_log(self.log_file(pod, container.name, restart_count))
+            try:
+                return self._launch(pod, container, program, output)
+            finally:
+                os.close(output)
+        except OSError as error:
+            raise KernelFault(f"container {container.name}", f"cannot be started: {error}") from error
+
+    def _prepared(self, pod: PodObject, container: PodContainer) -> _Program | Refused | Missing:
         home = self._home(pod)
         if container.restart_policy == "Always":
             return Refused(
@@ -131,37 +150,40 @@ class ProcessRuntime:
         command = images.resolve(container, variables, images.find_from(directory))
         if isinstance(command, Refused | Missing):
             return command
-        assignments = [f"{name}={value}" for name, value in variables.items()]
-        return self._launch(
-            pod, container, restart_count, directory, ["/usr/bin/env", "-i", "--", *assignments, *command]
-        )
+        return _Program(directory, command, variables)
 
-    def _launch(
-        self, pod: PodObject, container: PodContainer, restart_count: int, directory: Path, command: list[str]
-    ) -> ContainerProcess:
+    def _launch(self, pod: PodObject, container: PodContainer, program: _Program, output: int) -> ContainerProcess:
         container_id = secrets.token_hex(32)
         qos = qos_class(pod)
         path = self._layout.container(qos, pod.uid, container_id)
         self._cgroups.create(path)
         self._cgroups.set_ceiling(path, container_ceiling(container))
         score = oom_score(container, qos, self._memory_bytes)
-        arguments = [str(score), *self._cgroups.procs_files(path), "--", *command]
-        output = logs.open_log(self.log_file(pod, container.name, restart_count))
+        launch = entry.launch_file((str(score), self._cgroups.procs_files(path), program.command, program.variables))
         try:
             process = subprocess.Popen(
-                ["/bin/sh", "-c", _STUB, "sublet-container", *arguments],
+                [*_ENTRY, str(launch)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                cwd=directory,
-                env={"PATH": environment.SEARCH_PATH},
+                cwd=program.directory,
+                env={},
+                pass_fds=[launch],
                 start_new_session=True,
             )
-        except OSError as error:
-            raise KernelFault(f"container {container.name}", f"cannot start a process: {error}") from error
         finally:
-            os.close(output)
-        return ContainerProcess(container_id, path, process, self._cgroups)
+            os.close(launch)
+        return self._watched(process, container_id, path)
+
+    def _watched(self, process: subprocess.Popen[bytes], container_id: str, path: str) -> ContainerProcess:
+        try:
+            return ContainerProcess(container_id, path, process, self._cgroups)
+        except OSError:
+            # Nobody would ever end or reap what cannot be watched.
+            process.kill()
+            self._cgroups.kill(path)
+            process.wait()
+            raise
 
     async def remove_pod(self, pod: PodObject) -> None:
         await self._cgroups.remove(self._pod_path(pod))

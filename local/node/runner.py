@@ -57,8 +57,8 @@ class ContainerRunner:
                 await self._run_once()
         self._settle()
 
-    def stop(self, grace_seconds: float) -> None:
-        """SIGTERM now, SIGKILL after the grace; a later call may only shorten the grace."""
+    def stop(self, grace_seconds: float | None) -> None:
+        """SIGTERM now, SIGKILL after the grace (None: never); a later call may only shorten the grace."""
         first = not self._stopping.is_set()
         self._stopping.set()
         if self._process is None:
@@ -66,7 +66,8 @@ class ContainerRunner:
         if first:
             self._record("Killing", f"Stopping container {self._container.name}", False)
             self._process.terminate()
-        self._kill_timers.append(asyncio.get_running_loop().call_later(grace_seconds, self._process.kill))
+        if grace_seconds is not None:
+            self._kill_timers.append(asyncio.get_running_loop().call_later(grace_seconds, self._process.kill))
 
     async def _run_once(self) -> None:
         count = self.view.restart_count + (1 if self.view.ended else 0)

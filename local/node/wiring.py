@@ -33,7 +33,6 @@ from model.fault import ConfigurationFault, KernelFault, KubernetesFault
 log = structlog.get_logger()
 
 STOP_GRACE_SECONDS = 2.0
-_STOP_PATIENCE_SECONDS = 3.0
 _GOODBYE_SECONDS = 1.0
 _BEST_EFFORT_SECONDS = 60.0
 _LOG_LOOK_SECONDS = 2.0
@@ -102,9 +101,7 @@ class _Node:
         finally:
             for task in (stopping, *loops):
                 task.cancel()
-            await asyncio.gather(
-                self._kubelet.stop(STOP_GRACE_SECONDS, _STOP_PATIENCE_SECONDS), self._say_goodbye(self._registration)
-            )
+            await asyncio.gather(self._kubelet.stop(STOP_GRACE_SECONDS), self._say_goodbye(self._registration))
             await self._logs.stop()
 
     async def _work(self, registration: Registration, port: int) -> None:

@@ -78,7 +78,7 @@ class PodWorker:
         self._leaving.set()
         self.stop(0)
 
-    def stop(self, grace_seconds: float) -> None:
+    def stop(self, grace_seconds: float | None) -> None:
         self._stopping.set()
         for runner in (*self._init_runners, *self._runners):
             runner.stop(grace_seconds)
@@ -98,13 +98,13 @@ class PodWorker:
                 deadline.cancel()
             reporter.cancel()
 
-    def run_down(self, grace_seconds: float) -> None:
-        """The node itself stops: end the processes but report nothing, so that a next start takes the pod up.
+    def run_down(self) -> None:
+        """The node itself stops: SIGTERM, but report nothing, so that a next start takes the pod up.
 
         `quiet` is set once nothing of the pod runs any more.
         """
         self._silent = True
-        self.stop(grace_seconds)
+        self.stop(None)
 
     def log_file(self, container: str, *, previous: bool) -> Path | str:
         """The output of the current or the previous run, or a sentence why there is none."""

@@ -101,7 +101,8 @@ class Backlog:
 
     def next_due(self) -> float | None:
         """Unix time at which time alone makes something ready or told; None where nothing does."""
-        parked = [self._due(subject) for subject in self._parked if subject in self._candidates]
+        waiting = self._candidates.keys() - self._binding.keys()
+        parked = [self._due(subject) for subject in self._parked if subject in waiting]
         holds = [self._telling(item) for items in self._held.values() for item in items if not item.told]
         return min((*parked, *holds), default=None)
 

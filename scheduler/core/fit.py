@@ -20,6 +20,7 @@ from scheduler.core.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Ma
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 SELECTOR = "node(s) didn't match Pod's node affinity/selector"
+CLOSED = "node(s) held a pod whose resources cannot be read"
 NO_NODES = "no nodes available to schedule pods"
 _CORDON = Taint("node.kubernetes.io/unschedulable")
 _REMEMBERED = 1024
@@ -135,13 +136,15 @@ def _insufficient(resource: str) -> str:
 
 
 def _verdicts(traits: NodeTraits, tolerance: Tolerance) -> Verdicts:
-    """Filters in kube-scheduler's order: unschedulable, taints, selector."""
+    """Filters in kube-scheduler's order: unschedulable, taints, selector; then ours, closed nodes."""
     reason_of = np.full(len(traits.labels), -1, np.int64)
     reasons: dict[str, int] = {}
     found = [_untolerated(taints, tolerance.tolerations) for taints in traits.taints]
     cordoned = traits.unschedulable & (not tolerates(tolerance.tolerations, _CORDON))
-    for row in np.flatnonzero(cordoned | ~_selected(traits, tolerance) | np.array([bool(f) for f in found], bool)):
-        reason = UNSCHEDULABLE if cordoned[row] else found[row] or SELECTOR
+    tainted = np.array([bool(taint) for taint in found], bool)
+    unselected = ~_selected(traits, tolerance)
+    for row in np.flatnonzero(cordoned | tainted | unselected | traits.closed):
+        reason = UNSCHEDULABLE if cordoned[row] else found[row] or (SELECTOR if unselected[row] else CLOSED)
         reason_of[row] = reasons.setdefault(reason, len(reasons))
     return Verdicts(tuple(reasons), reason_of)
 

@@ -26,11 +26,15 @@ class Parked(msgspec.Struct, frozen=True):
     woken: bool = False
 
 
+def delay_seconds(attempts: int, policy: BackoffPolicy) -> float:
+    """How long to wait after so many failures, 1 or more."""
+    return min(policy.first_seconds * 2.0 ** min(attempts - 1, 30), policy.longest_seconds)
+
+
 def park(before: Parked | None, policy: BackoffPolicy, now: float, *, woken: bool = False) -> Parked:
     """After one more failure; `woken` where time alone is reason enough to try again, as after a failed binding."""
     attempts = before.attempts + 1 if before else 1
-    delay = min(policy.first_seconds * 2.0 ** min(attempts - 1, 30), policy.longest_seconds)
-    return Parked(attempts, now, now + delay, woken)
+    return Parked(attempts, now, now + delay_seconds(attempts, policy), woken)
 
 
 def wake(parked: Parked) -> Parked:

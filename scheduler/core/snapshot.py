@@ -35,11 +35,15 @@ class Verdicts(msgspec.Struct, frozen=True, eq=False):
 
 
 class NodeTraits(msgspec.Struct, frozen=True, eq=False):
-    """What filters read besides amounts, a tuple entry a row; `verdicts` remembers answers for these very traits."""
+    """What filters read besides amounts, a tuple entry a row; `verdicts` remembers answers for these very traits.
+
+    `closed` nodes hold something whose size is not known.
+    """
 
     labels: tuple[Mapping[str, str], ...]
     taints: tuple[tuple[Taint, ...], ...]
     unschedulable: Mask
+    closed: Mask
     verdicts: dict[Tolerance, Verdicts] = msgspec.field(default_factory=dict)
 
 
@@ -72,10 +76,14 @@ def take(
     usage: Usage,
     previous: ClusterSnapshot | None = None,
     changed: Collection[str] = (),
+    closed: Collection[str] = (),
 ) -> ClusterSnapshot:
-    """The snapshot of `nodes` with `usage`; rows that are not in `changed` are taken over from `previous`."""
-    if previous is None or not _same_shape(previous, nodes, changed):
-        return _build(nodes, usage)
+    """The snapshot of `nodes` with `usage`; rows that are not in `changed` are taken over from `previous`.
+
+    `closed` are names of nodes that get no new pods, whatever their room.
+    """
+    if previous is None or not _same_shape(previous, nodes, changed, closed):
+        return _build(nodes, usage, closed)
     if not changed:
         return previous
     allocatable, requested = previous.allocatable.copy(), previous.requested.copy()
@@ -86,25 +94,31 @@ def take(
     return _sealed(previous.names, previous.resources, allocatable, requested, previous.traits)
 
 
-def _same_shape(previous: ClusterSnapshot, nodes: Mapping[str, Node], changed: Collection[str]) -> bool:
+def _same_shape(
+    previous: ClusterSnapshot, nodes: Mapping[str, Node], changed: Collection[str], closed: Collection[str]
+) -> bool:
     """Whether only amounts can differ."""
     if len(previous.names) != len(nodes):
         return False
     rows = {name: row for row, name in enumerate(previous.names)}
-    return all(name in rows and name in nodes and _same_traits(previous, rows[name], nodes[name]) for name in changed)
+    return all(
+        name in rows and name in nodes and _same_traits(previous, rows[name], nodes[name], closed=name in closed)
+        for name in changed
+    )
 
 
-def _same_traits(previous: ClusterSnapshot, row: int, node: Node) -> bool:
+def _same_traits(previous: ClusterSnapshot, row: int, node: Node, *, closed: bool) -> bool:
     traits = previous.traits
     return (
         traits.labels[row] == node.labels
         and traits.taints[row] == node.taints
         and bool(traits.unschedulable[row]) == node.unschedulable
+        and bool(traits.closed[row]) == closed
         and all(name in previous.resources for name in node.allocatable)
     )
 
 
-def _build(nodes: Mapping[str, Node], usage: Usage) -> ClusterSnapshot:
+def _build(nodes: Mapping[str, Node], usage: Usage, closed: Collection[str]) -> ClusterSnapshot:
     names = tuple(sorted(nodes))
     resources = tuple(sorted({PODS, *(resource for node in nodes.values() for resource in node.allocatable)}))
     shape = (len(names), len(resources))
@@ -116,6 +130,7 @@ def _build(nodes: Mapping[str, Node], usage: Usage) -> ClusterSnapshot:
         labels=tuple(nodes[name].labels for name in names),
         taints=tuple(nodes[name].taints for name in names),
         unschedulable=np.array([nodes[name].unschedulable for name in names], bool),
+        closed=np.array([name in closed for name in names], bool),
     )
     return _sealed(names, resources, allocatable, requested, traits)
 

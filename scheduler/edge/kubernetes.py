@@ -60,19 +60,17 @@ class KubernetesBinder:
             "metadata": {"namespace": namespace, "name": name, "uid": placement.pod_uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": placement.node},
         }
-        try:
-            await self._client.create(path_of("v1/pods", namespace=namespace, name=name, subresource="binding"), body)
-        except KubernetesFault as fault:
-            if fault.status != 0 or not await self._bound_after_all(placement):
-                raise
+        await self._client.create(path_of("v1/pods", namespace=namespace, name=name, subresource="binding"), body)
 
-    async def _bound_after_all(self, placement: Placement) -> bool:
-        """An answer that got lost may have been a success."""
+    async def bound(self, placement: Placement) -> bool:
+        """Read the pod; one that is gone or of another uid is not bound."""
         namespace, _, name = placement.pod_key.partition("/")
         try:
             pod = await self._client.get(path_of("v1/pods", namespace=namespace, name=name), objects.Pod)
-        except KubernetesFault:
-            return False
+        except KubernetesFault as fault:
+            if fault.status == 404:
+                return False
+            raise
         return (pod.metadata.uid, pod.spec.node_name) == (placement.pod_uid, placement.node)
 
 

@@ -42,17 +42,24 @@ class _Stream:
 
 
 class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
-    """`caller_of` names the owner of a call's token; a name `system:node:X` may speak for node X alone."""
+    """`caller_of` names the owner of a call's token; only `system:node:X` may speak for node X."""
 
     name = "sublet.v1.NodeLink"
 
     def __init__(
-        self, desk: Desk, caller_of: Callable[[Any], str], clock: Clock, *, costs_interval_seconds: float = 1.0
+        self,
+        desk: Desk,
+        caller_of: Callable[[Any], str],
+        clock: Clock,
+        *,
+        costs_interval_seconds: float = 1.0,
+        hello_within_seconds: float = 10.0,
     ) -> None:
         self._desk = desk
         self._caller_of = caller_of
         self._clock = clock
         self._interval = costs_interval_seconds
+        self._patience = hello_within_seconds
         self._streams: dict[str, _Stream] = {}
 
     @property
@@ -70,6 +77,11 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         except PeerFault as fault:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
             return
+        except TimeoutError:
+            await context.abort(
+                grpc.StatusCode.DEADLINE_EXCEEDED, f"no hello within {self._patience:g} s; send it first"
+            )
+            return
         self._claim(stream)
         reading = asyncio.create_task(self._read(stream, context))
         writing = asyncio.create_task(self._write(stream, context))
@@ -80,9 +92,9 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         finally:
             for task in (reading, writing, replaced):
                 task.cancel()
-            outcome, *_ = await asyncio.gather(reading, writing, replaced, return_exceptions=True)
+            outcomes = await asyncio.gather(reading, writing, replaced, return_exceptions=True)
             self._release(stream)
-        await self._close(stream, context, outcome)
+        await self._close(stream, context, [error for error in outcomes if isinstance(error, Exception)])
 
     async def _finish_writing(self, stream: _Stream, writing: asyncio.Task[None]) -> None:
         """gRPC sends no status while a write is under way, so that write gets a second to end by itself."""
@@ -90,21 +102,31 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         stream.wake.set()
         await asyncio.wait([writing], timeout=_LAST_WRITE_SECONDS)
 
-    async def _close(self, stream: _Stream, context: Any, outcome: Any) -> None:
-        if isinstance(outcome, PeerFault):
-            log.warning("link closed", node=stream.node, error=str(outcome))
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(outcome))
+    async def _close(self, stream: _Stream, context: Any, errors: list[Exception]) -> None:
+        """End the stream with a status that says whose fault it is; OK where the agent ended it."""
+        for error in errors:
+            if isinstance(error, PeerFault):
+                log.warning("link refused", node=stream.node, error=str(error))
+            else:
+                log.error("link failed", node=stream.node, exc_info=error)
+        refusal = next((error for error in errors if isinstance(error, PeerFault)), None)
+        if refusal is not None:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(refusal))
+        if errors:
+            told = f"the scheduler failed on the link of node {stream.node}: {type(errors[0]).__name__}; see its log"
+            await context.abort(grpc.StatusCode.INTERNAL, told)
         if stream.replaced.is_set():
             await context.abort(grpc.StatusCode.ABORTED, f"a newer link of node {stream.node} replaces this one")
 
     async def _hello(self, context: Any) -> _Stream:
-        message = await context.read()
+        async with asyncio.timeout(self._patience):
+            message = await context.read()
         if message is grpc.aio.EOF or message.WhichOneof("body") != "hello":
             raise PeerFault("NodeMessage", "the first message is not hello", "send hello first")
         hello = codec.hello_from_wire(message.hello)
         caller = self._caller_of(context)
-        if caller.startswith(_NODE_USER) and caller.removeprefix(_NODE_USER) != hello.node:
-            told = f"the token belongs to {caller}, not to node {hello.node}"
+        if caller != _NODE_USER + hello.node:
+            told = f"the token belongs to {caller}; node {hello.node} needs one of {_NODE_USER}{hello.node}"
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, told)
         log.info("link opened", node=hello.node, agent_version=hello.agent_version, boot_id=hello.boot_id)
         stream = _Stream(hello.node)

@@ -86,10 +86,19 @@ def _build(row: Row, registry: CollectorRegistry) -> Any:
 
 
 class HttpServer:
-    """`alive` and `ready` return what is wrong, empty when nothing is; requests are served by daemon threads."""
+    """`alive` and `ready` return what is wrong, empty when nothing is; requests are served by daemon threads.
+
+    A client that sends nothing for `patience_seconds` is cut off, since it holds a thread.
+    """
 
     def __init__(
-        self, address: str, registry: CollectorRegistry, alive: Callable[[], str], ready: Callable[[], str]
+        self,
+        address: str,
+        registry: CollectorRegistry,
+        alive: Callable[[], str],
+        ready: Callable[[], str],
+        *,
+        patience_seconds: float = 10.0,
     ) -> None:
         pages: dict[str, Callable[[], tuple[int, str, bytes]]] = {
             "/metrics": lambda: (200, CONTENT_TYPE_LATEST, bytes(generate_latest(registry))),
@@ -98,6 +107,8 @@ class HttpServer:
         }
 
         class Handler(BaseHTTPRequestHandler):
+            timeout = patience_seconds
+
             def do_GET(self) -> None:
                 page = pages.get(self.path.partition("?")[0])
                 status, content_type, body = page() if page else (404, "text/plain", b"not found\n")

@@ -27,6 +27,7 @@ _OPTIONS = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.so_reuseport", 0),
 )
+_LOOPBACK_CALLS = 64
 _OPEN_PREFIX = "/grpc.health.v1.Health/"
 
 
@@ -76,21 +77,27 @@ class TokenTable:
 
 
 async def tls_server(
-    address: str, files: TlsFiles, tokens: TokenTable, servicers: Sequence[Servicer]
+    address: str, files: TlsFiles, tokens: TokenTable, servicers: Sequence[Servicer], calls: int
 ) -> tuple[Any, str]:
-    """A TLS server where every call but health needs a token; returns it (not started) and its real address."""
+    """A TLS server where every call but health needs a token; returns it (not started) and its real address.
+
+    More than `calls` at once, open streams included, are answered RESOURCE_EXHAUSTED.
+    """
     _check(files)
     credentials = grpc.ssl_server_credentials(((_bytes(files.key), _bytes(files.certificate)),))
-    server = grpc.aio.server(interceptors=(_RequireToken(tokens),), options=_OPTIONS)
+    server = grpc.aio.server(interceptors=(_RequireToken(tokens),), options=_OPTIONS, maximum_concurrent_rpcs=calls)
     return await _finish(server, servicers, address, lambda: server.add_secure_port(address, credentials))
 
 
-async def loopback_server(address: str, servicers: Sequence[Servicer]) -> tuple[Any, str]:
-    """A plain-text server for this machine alone. Raises ConfigurationFault for any other address."""
+async def loopback_server(address: str, servicers: Sequence[Servicer], calls: int = _LOOPBACK_CALLS) -> tuple[Any, str]:
+    """A plain-text server for this machine alone, of at most `calls` at once.
+
+    Raises ConfigurationFault for any other address.
+    """
     if not is_loopback(address):
         fix = "listen on 127.0.0.1, ::1 or localhost; from elsewhere use the TLS listener"
         raise ConfigurationFault(address, "plain-text gRPC is served on loopback only", fix)
-    server = grpc.aio.server(options=_OPTIONS)
+    server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=calls)
     return await _finish(server, servicers, address, lambda: server.add_insecure_port(address))
 
 

@@ -72,12 +72,17 @@ def test_refusals_and_silence(server: Any, says_: Any) -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.parametrize("text", [None, "", "clusters: 5", "{]", "apiVersion: v1\nkind: Config\n"])
-def test_a_bad_kubeconfig_is_one_line(tmp_path: Path, text: str | None) -> None:
+def test_a_missing_kubeconfig_is_one_line(tmp_path: Path) -> None:
+    """The file, and nothing about its contents."""
+    with pytest.raises(ConfigurationFault, match=r"none: no such file \(give --kubeconfig FILE\)$"):
+        asyncio.run(KubeClient.connect(tmp_path / "none", "x"))
+
+
+@pytest.mark.parametrize("text", ["", "clusters: 5", "{]", "apiVersion: v1\nkind: Config\n"])
+def test_a_bad_kubeconfig_is_one_line(tmp_path: Path, text: str) -> None:
     """The file and the fix."""
     path = tmp_path / "config"
-    if text is not None:
-        path.write_text(text)
+    path.write_text(text)
     with pytest.raises(ConfigurationFault, match=r"config: no usable cluster access.*--kubeconfig"):
         asyncio.run(KubeClient.connect(path, "x"))
 

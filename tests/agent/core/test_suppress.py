@@ -91,9 +91,9 @@ def test_floor(build: Any, terms: Any) -> None:
     [
         ({"usage": None}, 77_000, Reason.NODE_METRICS_MISSING),
         ({"size": None}, 77_000, Reason.NODE_METRICS_MISSING),
-        ({"strategy": OFF, "ours": True}, UNLIMITED, Reason.LENDING_DISABLED),
-        ({"strategy": OFF}, 77_000, Reason.LENDING_DISABLED),
-        ({"strategy": OFF, "ours": True, "foreign_cap": 77_000}, 77_000, Reason.LENDING_DISABLED),
+        ({"strategy": OFF, "ours": True}, UNLIMITED, Reason.SUPPRESSION_DISABLED),
+        ({"strategy": OFF}, 77_000, Reason.SUPPRESSION_DISABLED),
+        ({"strategy": OFF, "ours": True, "foreign_cap": 77_000}, 77_000, Reason.SUPPRESSION_DISABLED),
     ],
 )
 def test_without_facts_the_value_stays(build: Any, change: dict[str, Any], value: int, reason: Reason) -> None:

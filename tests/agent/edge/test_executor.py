@@ -122,3 +122,22 @@ def test_a_refused_cut_is_counted(root: Path) -> None:
     one = executor(root)
     (root / "agent.new").mkdir()
     assert one.lower(QUOTA, 5000) is None and one.failed_cuts == 1 and held(root) == "-1"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"version": 9, "originals": []}', "version 9 is not 1"),
+        (
+            '{"originals": [{"knob": {"cgroup": "/../../etc", "controller": "cpu", "file": "x"}, "value": 1}]}',
+            "'/../../etc' is no",
+        ),
+        ('{"originals": [{"knob": {"cgroup": "/a", "controller": "", "file": "x"}, "value": 1}]}', "'' is no"),
+    ],
+)
+def test_a_strange_state_file_is_refused(root: Path, text: str, told: str) -> None:
+    """Another version's, or one that points out of the tree: nothing is written from it."""
+    (root / "agent.json").write_text(text)
+    with pytest.raises(ConfigurationFault, match="unreadable state file") as error:
+        Originals(root / "agent.json")
+    assert told in str(error.value) and (root / "agent.json").exists()

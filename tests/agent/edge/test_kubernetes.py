@@ -144,7 +144,15 @@ def test_an_invalid_document_shows_in_the_condition(server: ScriptedServer, buil
     sent = publish(server, [says({})], [(result(build, 0, 700, problem="NodeSLO n: x is y"), 2)])
     condition = sent[0][2]["status"]["conditions"][0]
     assert (condition["status"], condition["reason"]) == ("True", "ConfigurationInvalid")
-    assert condition["message"] == "NodeSLO n: x is y"
+    assert condition["message"] == "NodeSLO n: x is y; the last good settings stay in force"
+
+
+def test_a_changed_problem_is_told_at_once(server: ScriptedServer, build: Any) -> None:
+    """The condition never names a fault that was mended while another one came."""
+    steps = [(result(build, at, 700, problem=text), 1 + at) for at, text in enumerate(("one", "two"))]
+    sent = publish(server, [says({})], steps, only="nodes/n/")
+    told = [body["status"]["conditions"][0]["message"].split(";")[0] for body in by_path(sent, "nodes/n/")]
+    assert told == ["one", "two"]
 
 
 def test_a_refused_write_is_tried_again(server: ScriptedServer, build: Any) -> None:

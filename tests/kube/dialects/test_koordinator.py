@@ -62,8 +62,11 @@ def test_annotated_gang_without_usable_minimum(minimum: str | None) -> None:
     assert "gang.scheduling.koordinator.sh/min-available" in found.spec.problem
 
 
-@pytest.mark.parametrize(("minimum", "told"), [(0, "is 0"), (-2, "is -2"), (None, "is missing")])
-def test_pod_group_without_usable_minimum(minimum: int | None, told: str) -> None:
+@pytest.mark.parametrize(
+    ("minimum", "told"),
+    [(0, "is 0"), (-2, "is -2"), (None, "is missing"), ("x", "is 'x'"), (1.5, "is 1.5"), (True, "is True")],
+)
+def test_pod_group_without_usable_minimum(minimum: Any, told: str) -> None:
     """minMember 0 is one clear sentence with object, field and fix."""
     gang = koordinator.pod_group(PodGroup(metadata(), PodGroupSpec(min_member=minimum)))
     assert gang.spec.problem == f"PodGroup ns/p: spec.minMember {told}; write a whole number of 1 or more"
@@ -97,6 +100,7 @@ def test_suppress_strategy() -> None:
         ({"cpuSuppressPolicy": "turbo"}, "cpuSuppressPolicy: is 'turbo'"),
         ({"enable": "yes"}, "enable: is 'yes'"),
         ([], "resourceUsedThresholdWithBE: is not an object"),
+        ("x", "resourceUsedThresholdWithBE: is not an object"),
     ],
 )
 def test_a_broken_node_slo_names_the_field(section: Any, field: str) -> None:
@@ -125,3 +129,9 @@ def test_node_metric_status_is_sorted() -> None:
 def test_go_durations(text: str, seconds: float | None) -> None:
     """A number alone is no duration."""
     assert koordinator.go_duration_seconds(text) == seconds
+
+
+def test_a_node_slo_whose_spec_is_no_object_is_refused() -> None:
+    """It must not pass for one that is absent."""
+    with pytest.raises(ConfigurationFault, match=r"NodeSLO n: spec: is not an object"):
+        koordinator.suppress_strategy(NodeSLO(Metadata(name="n"), "hello"), SuppressStrategy())

@@ -181,15 +181,16 @@ def test_no_more_calls_than_allowed(world: World) -> None:
         answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
         server, address = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),), calls=1)
         await server.start()
-        async with grpc.aio.insecure_channel(address) as channel:
-            stub = scheduler_pb2_grpc.SchedulerDiagnosticsStub(channel)
-            watching = stub.WatchDecisions(agent_pb2.WatchDecisionsRequest(history=1))
-            await watching.read()
-            with pytest.raises(grpc.aio.AioRpcError) as error:
-                await stub.ListNodes(scheduler_pb2.ListNodesRequest())
-            assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            watching.cancel()
-        await server.stop(0)
+        try:
+            async with grpc.aio.insecure_channel(address) as channel:
+                stub = scheduler_pb2_grpc.SchedulerDiagnosticsStub(channel)
+                watching = stub.WatchDecisions(agent_pb2.WatchDecisionsRequest(history=1))
+                await watching.read()
+                with pytest.raises(grpc.aio.AioRpcError) as error:
+                    await stub.ListNodes(scheduler_pb2.ListNodesRequest())
+                assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        finally:
+            await server.stop(0)
 
     asyncio.run(whole())
 

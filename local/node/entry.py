@@ -1,0 +1,65 @@
+"""What a container's process does before it becomes the command: enters its cgroups, then executes.
+
+Run by path in an interpreter with an empty environment. Its only argument is the number of an open file that says what
+to do: everyone on the machine can read the arguments of a process, but not that file. A program of its own and not
+code between fork and exec, because a fork of a threaded process may deadlock.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # `signal` costs every container 4 ms for its enumerations
+import marshal
+import os
+import sys
+
+NOT_STARTED = 125
+
+# OOM score, cgroup.procs files to enter, argument vector with an absolute path first, environment.
+Launch = tuple[str, list[str], list[str], dict[str, str]]
+
+
+def launch_file(launch: Launch) -> int:
+    """A descriptor to read it from; nothing of it is on a disk."""
+    descriptor = os.memfd_create("launch")
+    os.write(descriptor, marshal.dumps(launch))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def read_launch(descriptor: int) -> Launch:
+    with open(descriptor, "rb") as file:
+        launch: Launch = marshal.load(file)
+    return launch
+
+
+def become(launch: Launch) -> None:
+    """Return never. Raises OSError or ValueError where a cgroup or the command refuses."""
+    score, entrances, command, variables = launch
+    try:  # noqa: SIM105 — importing contextlib costs more than all of this
+        _write("/proc/self/oom_score_adj", score)
+    except OSError:
+        pass  # without CAP_SYS_RESOURCE it cannot be lowered; the pod runs all the same
+    for entrance in entrances:
+        _write(entrance, "0")
+    # Python ignores these two, and what is ignored stays so in the command.
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)
+    os.execve(command[0], command, variables)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:  # noqa: PTH123 — nor pathlib
+        file.write(text)
+
+
+def main() -> None:
+    launch = read_launch(int(sys.argv[1]))
+    try:
+        become(launch)
+    except (OSError, ValueError) as error:
+        print(f"{launch[2][0]}: {error}", file=sys.stderr, flush=True)
+        os._exit(NOT_STARTED)
+
+
+if __name__ == "__main__":
+    main()
