@@ -223,6 +223,7 @@ class _Agent:
             brake_cuts=lambda: self._brake.total,
             brake_mechanism=MECHANISM,
             checkpoint=self._checkpoint,
+            published=lambda: self._publisher.published,
         )
 
     def _checkpoint(self, saved: CheckpointSaved) -> None:

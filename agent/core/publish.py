@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from agent.core.usage import NodeUsage
-from model.decision import Decision
+from model.decision import Decision, TermSum
 from model.pod import Pod, PodPhase
 from model.reason import Reason
 from model.report import BestEffortPodUsage, NodeReport, Pressure
@@ -27,36 +27,44 @@ _REPORT_CHANGE_RATIO = 0.02
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What the node's status said last, and since when (monotonic seconds)."""
+    """What the node's status said last, why, and since when (monotonic seconds)."""
 
-    amounts: Mapping[str, int]
+    decisions: tuple[Decision, ...]
     monotonic_seconds: float
 
-
-class Offer(msgspec.Struct, frozen=True):
-    """What should stand in the node's status: `amounts`, of which `admitted` is requested by running pods already."""
-
-    amounts: Mapping[str, int]
-    admitted: Mapping[str, int]
+    @property
+    def amounts(self) -> dict[str, int]:
+        return {decision.name: decision.value for decision in self.decisions}
 
 
-def offered(decisions: Iterable[Decision], listed: Iterable[Pod], seen: Collection[str]) -> Offer:
-    """The larger of reclaimable and what running pods request; `seen` are uids of pods that have a cgroup.
+def offered(
+    reclaimable: Iterable[Decision],
+    listed: Iterable[Pod],
+    seen: Collection[str],
+    standing: Mapping[str, int],
+    *,
+    may_grow: bool,
+) -> tuple[Decision, ...]:
+    """What belongs into the node's status: reclaimable, but never below what running pods request already.
 
     A kubelet that restarts admits its running pods again; with less than they request it would fail them
-    (docs/adr/0004). A pod that is merely bound here is not admitted yet, and must not make its own room.
+    (docs/adr/0004). A pod that is merely bound here is not admitted yet, and must not make its own room: `seen` are
+    uids of pods that have a cgroup. Without `may_grow` (a just started agent) nothing exceeds what is `standing`.
     """
     admitted = [pod for pod in listed if not pod.terminal and (pod.phase is PodPhase.RUNNING or pod.uid in seen)]
-    decided = {d.name: d.value for d in decisions}
-    requested = {name: sum(pod.requests[name] for pod in admitted) for name in decided}
-    return Offer({name: max(value, requested[name]) for name, value in decided.items()}, requested)
-
-
-def without_growth(offer: Offer, standing: Mapping[str, int]) -> dict[str, int]:
-    """What a just started agent may publish: never more than stands there, before its live window is full."""
-    return {
-        name: max(min(amount, standing.get(name, 0)), offer.admitted[name]) for name, amount in offer.amounts.items()
-    }
+    found = []
+    for decision in reclaimable:
+        terms = TermSum().add("reclaimable", decision.value, "may be lent now")
+        if not may_grow:
+            terms.at_most("held: a new agent raises nothing yet", standing.get(decision.name, 0))
+        requested = sum(pod.requests[decision.name] for pod in admitted)
+        terms.at_least("already requested by running pods", requested, "kubelet must be able to admit them again")
+        found.append(
+            msgspec.structs.replace(
+                decision, name=decision.name, value=terms.value, terms=terms.terms, policy="published"
+            )
+        )
+    return tuple(found)
 
 
 def settled(decisions: Iterable[Decision], age_seconds: float) -> bool:
@@ -73,12 +81,15 @@ def due_for_node(
     monotonic_seconds: float,
 ) -> bool:
     """Whether the node's status must be patched now; `standing` is what the Node object says."""
-    if last is None or set(last.amounts) != set(amounts):
+    if last is None:
+        return True
+    before_all = last.amounts
+    if set(before_all) != set(amounts):
         return True
     elapsed = monotonic_seconds - last.monotonic_seconds
-    if elapsed >= _REASSERT_SECONDS and any(standing.get(name) != amount for name, amount in last.amounts.items()):
+    if elapsed >= _REASSERT_SECONDS and any(standing.get(name) != amount for name, amount in before_all.items()):
         return True
-    changes = [(last.amounts[name], amount) for name, amount in amounts.items()]
+    changes = [(before_all[name], amount) for name, amount in amounts.items()]
     if elapsed >= strategy.update_interval_seconds:
         return any(before != after for before, after in changes)
     if any(before - after > before * strategy.resource_diff_ratio for before, after in changes):

@@ -44,6 +44,7 @@ class Sources(msgspec.Struct, frozen=True):
     brake_cuts: Callable[[], int]
     brake_mechanism: str
     checkpoint: Callable[[CheckpointSaved], None]
+    published: Callable[[], tuple[Decision, ...]]
 
 
 class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
@@ -84,7 +85,8 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
         self, request: agent_pb2.ExplainReclaimableRequest, context: Any
     ) -> agent_pb2.ExplainReclaimableResponse:
         result = await self._newest(context)
-        chosen = [d for d in result.reclaimable if request.resource in ("", d.name)]
+        decisions = (*result.reclaimable, *self._from.published())
+        chosen = [d for d in decisions if request.resource in ("", d.name)]
         if not chosen:
             names = ", ".join(d.name for d in result.reclaimable)
             await context.abort(grpc.StatusCode.NOT_FOUND, f"resource {request.resource!r} is not lent; known: {names}")

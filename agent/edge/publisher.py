@@ -15,11 +15,13 @@ from typing import Any
 import structlog
 
 from agent.core.observation import Missing
-from agent.core.publish import Published, due_for_node, offered, settled, without_growth
+from agent.core.publish import Published, due_for_node, offered, settled
 from agent.ports import TickResult
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.koordinator import PodMetric, node_metric_status
+from model.decision import Decision
+from model.explain import sentence
 from model.fault import KubernetesFault
 from model.node import Node
 from model.reason import Reason, words
@@ -54,6 +56,11 @@ class Publisher:
         if self._started is None:
             self._started = result.observation.monotonic_seconds
         self._fresh.set()
+
+    @property
+    def published(self) -> tuple[Decision, ...]:
+        """What the node's status says now, and why; empty before the first patch."""
+        return self._published.decisions if self._published else ()
 
     async def run(self) -> None:
         """Never returns."""
@@ -99,8 +106,9 @@ class Publisher:
         if not settled(result.reclaimable, age):
             return
         status: dict[str, Any] = {}
-        amounts = self._amounts(result, node)
-        standing = {name: node.allocatable[name] for name in amounts if name in node.allocatable}
+        standing = node.allocatable.amounts
+        offer = self._offer(result, standing)
+        amounts = {decision.name: decision.value for decision in offer}
         if due_for_node(self._published, amounts, standing, self._settings.colocation, now):
             quantities = {name: str(amount) for name, amount in amounts.items()}
             status = {"capacity": quantities, "allocatable": quantities}
@@ -112,20 +120,17 @@ class Publisher:
         path = path_of("v1/nodes", name=self._name, subresource="status")
         await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
         if "capacity" in status:
-            self._published = Published(amounts, now)
-            log.info("node status published", **{name.rsplit("/")[-1]: amount for name, amount in amounts.items()})
+            self._published = Published(offer, now)
+            for decision in offer:
+                log.info("node status published", text=sentence(decision))
         if "conditions" in status:
             self._condition, self._condition_at = condition, now
 
-    def _amounts(self, result: TickResult, node: Node) -> Mapping[str, int]:
-        """Before the live window is full a new agent may shrink what its predecessor published, not grow it."""
-        pods = result.observation.pods
+    def _offer(self, result: TickResult, standing: Mapping[str, int]) -> tuple[Decision, ...]:
+        pods, usage = result.observation.pods, result.usage
         measured = {uid for uid, sample in pods.items() if not isinstance(sample, Missing)}
-        offer = offered(result.reclaimable, result.facts.pods or (), measured)
-        usage = result.usage
-        if usage is None or usage.live_seconds >= usage.live_span_seconds * 0.9:
-            return offer.amounts
-        return without_growth(offer, node.capacity.amounts)
+        filled = usage is None or usage.live_seconds >= usage.live_span_seconds * 0.9
+        return offered(result.reclaimable, result.facts.pods or (), measured, standing, may_grow=filled)
 
     def _condition_object(self, condition: tuple[str, str, str], result: TickResult) -> dict[str, str]:
         now = result.observation.at_seconds

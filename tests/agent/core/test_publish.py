@@ -14,7 +14,6 @@ from agent.core.publish import (
     offered,
     report,
     settled,
-    without_growth,
 )
 from model.decision import Decision, Term, Unit
 from model.pod import PodPhase
@@ -33,29 +32,37 @@ def lent(cpu: int, memory: int = 0, reason: Reason = Reason.COMPUTED) -> tuple[D
     )
 
 
-def test_admitted_requests_are_never_undercut(build: Any) -> None:
+def amounts(decisions: tuple[Decision, ...]) -> dict[str, int]:
+    return {decision.name: decision.value for decision in decisions}
+
+
+def test_admitted_requests_are_never_undercut(build: Any, terms: Any) -> None:
     """A kubelet that restarts must be able to admit its running pods again; finished ones do not count."""
     pods = (
         build.batch("a", batch_cpu=400),
         build.batch("b", batch_cpu=300),
         build.batch("c", batch_cpu=900, phase=PodPhase.FAILED),
     )
-    assert offered(lent(500, 9), pods, ()).amounts == {BATCH_CPU: 700, BATCH_MEMORY: 9}
-    assert offered(lent(800, 9), pods, ()).amounts[BATCH_CPU] == 800
+    found = offered(lent(500, 9), pods, (), {}, may_grow=True)
+    assert amounts(found) == {BATCH_CPU: 700, BATCH_MEMORY: 9}
+    assert terms(found[0]) == {"reclaimable": 500, "already requested by running pods": 200}
+    assert amounts(offered(lent(800, 9), pods, (), {}, may_grow=True))[BATCH_CPU] == 800
 
 
 def test_a_pod_that_is_merely_bound_makes_no_room_for_itself(build: Any) -> None:
     """Anybody can create a pod with spec.nodeName; it counts once it runs or the kubelet gave it a cgroup."""
     pod = build.batch("huge", batch_cpu=64_000, phase=PodPhase.PENDING)
-    assert offered(lent(500), (pod,), ()).amounts[BATCH_CPU] == 500
-    assert offered(lent(500), (pod,), {pod.uid}).amounts[BATCH_CPU] == 64_000
+    assert amounts(offered(lent(500), (pod,), (), {}, may_grow=True))[BATCH_CPU] == 500
+    assert amounts(offered(lent(500), (pod,), {pod.uid}, {}, may_grow=True))[BATCH_CPU] == 64_000
 
 
-def test_a_new_agent_does_not_grow_what_stands(build: Any) -> None:
+def test_a_new_agent_does_not_grow_what_stands(build: Any, terms: Any) -> None:
     """Shrinking is at once; growth over its predecessor's number waits for a full live window."""
-    offer = offered(lent(500, 9), (build.batch("a", batch_cpu=100),), ())
-    assert without_growth(offer, {BATCH_CPU: 300, BATCH_MEMORY: 20}) == {BATCH_CPU: 300, BATCH_MEMORY: 9}
-    assert without_growth(offer, {}) == {BATCH_CPU: 100, BATCH_MEMORY: 0}
+    pods = (build.batch("a", batch_cpu=100),)
+    found = offered(lent(500, 9), pods, (), {BATCH_CPU: 300, BATCH_MEMORY: 20}, may_grow=False)
+    assert amounts(found) == {BATCH_CPU: 300, BATCH_MEMORY: 9}
+    assert terms(found[0])["held: a new agent raises nothing yet"] == -200
+    assert amounts(offered(lent(500, 9), pods, (), {}, may_grow=False)) == {BATCH_CPU: 100, BATCH_MEMORY: 0}
 
 
 NODE_CASES: dict[str, tuple[int | None, int, float, bool]] = {
@@ -76,7 +83,7 @@ NODE_CASES: dict[str, tuple[int | None, int, float, bool]] = {
 @pytest.mark.parametrize(("before", "now", "since", "expected"), NODE_CASES.values(), ids=NODE_CASES.keys())
 def test_due_for_node(before: int | None, now: int, since: float, expected: bool) -> None:
     """resourceDiffThreshold 10 %, updateTimeThreshold 300 s."""
-    last = None if before is None else Published({BATCH_CPU: before}, 1000.0)
+    last = None if before is None else Published(lent(before)[:1], 1000.0)
     standing = {} if before is None else {BATCH_CPU: before}
     assert due_for_node(last, {BATCH_CPU: now}, standing, STRATEGY, 1000.0 + since) is expected
 
@@ -86,7 +93,7 @@ def test_due_for_node(before: int | None, now: int, since: float, expected: bool
 )
 def test_what_others_wrote_is_put_right(standing: dict[str, int], since: float, expected: bool) -> None:
     """A re-created Node and a foreign amount, once our own patch had time to come back."""
-    last = Published({BATCH_CPU: 1000}, 1000.0)
+    last = Published(lent(1000)[:1], 1000.0)
     assert due_for_node(last, {BATCH_CPU: 1000}, standing, STRATEGY, 1000.0 + since) is expected
 
 

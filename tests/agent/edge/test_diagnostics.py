@@ -19,7 +19,9 @@ from agent.feed import DecisionFeed
 from agent.ports import ClusterFacts, TickResult
 from agent.settings import AgentSettings
 from agent.status import AgentStatus
+from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault
+from model.reason import Reason
 from model.report import CheckpointSaved, PreemptionNotice
 from model.strategy import ColocationStrategy, SuppressStrategy
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, link_pb2
@@ -31,6 +33,7 @@ class Rig:
     def __init__(self, build: Any, folder: Path) -> None:
         self.build = build
         self.kernel: Any = 140_000
+        self.published: tuple[Decision, ...] = ()
         self.saved: list[CheckpointSaved] = []
         self.status, self.feed = AgentStatus(1.0), DecisionFeed()
         self.socket = folder / "agent.sock"
@@ -46,6 +49,7 @@ class Rig:
             brake_cuts=lambda: 3,
             brake_mechanism="polling",
             checkpoint=self.saved.append,
+            published=lambda: self.published,
         )
         self.sources = sources
         self.servers = DiagnosticsServers(sources, "127.0.0.1:0", self.socket)
@@ -128,6 +132,11 @@ def test_explanations(rig: Rig) -> None:
             ("kubernetes.io/batch-cpu", True),
             ("kubernetes.io/batch-memory", True),
         ]
+        rig.published = (
+            Decision("node/n", "kubernetes.io/batch-cpu", 7, Unit.MILLI_CPU, Reason.COMPUTED, (Term("x", 7),)),
+        )
+        both = await agent.ExplainReclaimable(agent_pb2.ExplainReclaimableRequest(resource="kubernetes.io/batch-cpu"))
+        assert len(both.decisions) == 2 and both.decisions[1].value == 7
         request = agent_pb2.ExplainLimitRequest(knob="cpu.cfs_quota_us")
         limit = (await agent.ExplainLimit(request)).limits[0]
         assert (limit.decision.value, limit.kernel_value, limit.matches) == (140_000, "140000", True)
