@@ -39,12 +39,17 @@ class LeaseElector:
         self._settings = settings
         self._identity = identity
         self._path = path_of("coordination.k8s.io/v1/leases", namespace=settings.namespace, name=settings.name)
+        self._holder = ""
+        self._told = False
         self._seen_version = ""
         self._seen_at = 0.0
 
     async def acquire(self) -> None:
         """Return once this process is the leader."""
         while not await self._attempt():
+            if self._holder and not self._told:
+                self._told = True
+                log.info("waiting for the leader to go", lease=self._settings.name, leader=self._holder)
             await asyncio.sleep(self._settings.retry_seconds)
         log.info("became leader", lease=self._settings.name, identity=self._identity)
 
@@ -95,6 +100,7 @@ class LeaseElector:
         return True
 
     def _mine_or_expired(self, lease: Lease) -> bool:
+        self._holder = lease.spec.holder_identity or ""
         if lease.spec.holder_identity in (None, "", self._identity):
             return True
         if lease.metadata.resource_version != self._seen_version:

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from kube.client import KubeClient
 from kube.events import EventRecorder
 from kube.lease import LeaseElector
+from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
 from scheduler.cycle import Cycle
@@ -24,7 +25,7 @@ from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.kubernetes import KubernetesAnnouncer, KubernetesBinder, KubernetesStatusWriter, KubernetesWatch
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.metrics import HttpServer, Metrics
-from scheduler.edge.serving import TlsFiles, TokenTable, loopback_server, tls_server
+from scheduler.edge.serving import TlsFiles, TokenTable, check_tls, loopback_server, tls_server
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
 from scheduler.publish import Publisher
@@ -111,7 +112,11 @@ async def run(options: Options, stop: asyncio.Event) -> int:
     metrics = Metrics(CollectorRegistry())
     state = _State()
     tokens = TokenTable.read(options.token_file)
+    # What a standby would only find out as leader is found out now.
+    check_tls(options.tls)
     if options.ready_file is not None:
+        if not options.ready_file.parent.is_dir():
+            raise ConfigurationFault(f"--ready-file {options.ready_file}", "its folder does not exist", "make it first")
         options.ready_file.unlink(missing_ok=True)
     http = HttpServer(options.http_listen, metrics.registry, state.alive, state.not_ready)
     try:

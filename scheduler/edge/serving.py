@@ -83,7 +83,7 @@ async def tls_server(
 
     More than `calls` at once, open streams included, are answered RESOURCE_EXHAUSTED.
     """
-    _check(files)
+    check_tls(files)
     credentials = grpc.ssl_server_credentials(((_bytes(files.key), _bytes(files.certificate)),))
     server = grpc.aio.server(interceptors=(_RequireToken(tokens),), options=_OPTIONS, maximum_concurrent_rpcs=calls)
     return await _finish(server, servicers, address, lambda: server.add_secure_port(address, credentials))
@@ -163,7 +163,7 @@ def _refusing(handler: Any) -> Any:
     return kind(refuse, handler.request_deserializer, handler.response_serializer)
 
 
-def _check(files: TlsFiles) -> None:
+def check_tls(files: TlsFiles) -> None:
     """gRPC would only say that it cannot listen."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key)

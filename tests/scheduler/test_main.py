@@ -58,4 +58,21 @@ def test_a_fault_is_one_line(tmp_path: Path, certificate: Any, capsys: pytest.Ca
     ports = ["--http-listen", "127.0.0.1:0"]
     missing = ["--kubeconfig", str(tmp_path / "absent"), "--token-file", str(tmp_path / "tokens")]
     assert main([*files, *ports, *missing]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'absent'}: no usable cluster access")
+    assert capsys.readouterr().err == f"error: {tmp_path / 'absent'}: no such file (give --kubeconfig FILE)\n"
+
+
+def test_a_standby_says_at_once_what_it_could_not_lead_with(
+    tmp_path: Path, certificate: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Junk for a certificate and a ready file in no folder are told before anybody waits for a lease."""
+    (tmp_path / "tokens").write_text("t,agent\n")
+    (tmp_path / "junk").write_text("junk")
+    common = ["--token-file", str(tmp_path / "tokens"), "--http-listen", "127.0.0.1:0", "--kubeconfig", str(tmp_path)]
+    good = ["--tls-cert", str(certificate.certificate), "--tls-key", str(certificate.key)]
+    junk = ["--tls-cert", str(tmp_path / "junk"), "--tls-key", str(certificate.key)]
+    for arguments, told in (
+        (junk, "no usable certificate and key"),
+        ([*good, "--ready-file", "/no/such/x"], "--ready-file"),
+    ):
+        assert main([*common, *arguments]) == 2
+        assert told in capsys.readouterr().err
