@@ -10,11 +10,12 @@ from model.reason import words
 
 
 def amount(value: int, unit: Unit) -> str:
-    """A value with its unit, as a person reads it: `1500m`, `2Gi`, `95000us`."""
+    """A value with its unit, as a person reads it: `1500m`, `2Gi`, `~14.68Gi`, `95000us`."""
     if unit is Unit.MILLI_CPU:
         return format_millis(value)
     if unit is Unit.BYTES:
-        return format_bytes(value)
+        exact = format_bytes(value)
+        return exact if exact[-1:].isalpha() or abs(value) < 1 << 20 else f"~{value / (1 << 30):.2f}Gi"
     if unit is Unit.MICROSECONDS:
         return "unlimited" if value == -1 else f"{value}us"
     return f"{value} {unit.value}"

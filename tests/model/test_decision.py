@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from model import reason
 from model.decision import Decision, Term, TermSum, Unit
-from model.explain import lines, sentence, text
+from model.explain import amount, lines, sentence, text
 from model.reason import Reason
 
 
@@ -61,3 +61,20 @@ def test_every_reason_has_words() -> None:
     """A code without words would reach a person as an exception."""
     for code in Reason:
         assert reason.words(code)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (1500, Unit.MILLI_CPU, "1500m"),
+        (2 << 30, Unit.BYTES, "2Gi"),
+        (15763610128, Unit.BYTES, "~14.68Gi"),
+        (1000, Unit.BYTES, "1000"),
+        (-1, Unit.MICROSECONDS, "unlimited"),
+        (95_000, Unit.MICROSECONDS, "95000us"),
+        (2, Unit.SHARES, "2 shares"),
+    ],
+)
+def test_amounts_as_people_read_them(value: int, unit: Unit, shown: str) -> None:
+    """Exact where a suffix fits, rounded and marked so where none does."""
+    assert amount(value, unit) == shown
