@@ -64,7 +64,9 @@ async def _demo(phase_seconds: float, json_file: Path | None) -> int:
     # Imported here: an agent's image has no cryptography, and needs none.
     from local.demo.story import Story
     from local.signals import Ending
+    from local.up import require_cgroups
 
+    require_cgroups("sublet demo")
     task = asyncio.current_task()
     assert task is not None
     ending = Ending(task)

@@ -45,7 +45,7 @@ def node(
     """What a node uses, and what of it may be lent, term by term."""
     from cli.diagnostics import AgentDiagnostics
 
-    address = agent or _endpoint(directory, "agent_grpc")
+    address = _given("agent", agent) or _endpoint(directory, "agent_grpc")
     answer = AgentDiagnostics(address).node()
     if name and name != answer.node:
         fix = f"give --agent with the address of the agent on {name}"
@@ -64,9 +64,9 @@ def pod(
     """Where a pod was placed and why, or what it waits for."""
     from cli.diagnostics import SchedulerDiagnostics
 
-    before, slash, after = name.partition("/")
-    namespace, name = (before, after) if slash else (namespace, name)
-    answer = SchedulerDiagnostics(scheduler or _endpoint(directory, "scheduler_grpc")).pod(namespace, name)
+    namespace, name = _pod_name(namespace, name)
+    address = _given("scheduler", scheduler) or _endpoint(directory, "scheduler_grpc")
+    answer = SchedulerDiagnostics(address).pod(namespace, name)
     _print(answer, output, pod_text(answer))
 
 
@@ -80,7 +80,7 @@ def limit(
     """The limits on best-effort work: the terms, their sum, and what the kernel holds at this moment."""
     from cli.diagnostics import AgentDiagnostics
 
-    address = agent or _endpoint(directory, "agent_grpc")
+    address = _given("agent", agent) or _endpoint(directory, "agent_grpc")
     answers = AgentDiagnostics(address).limits(knob)
     if knob and not answers:
         raise ConfigurationFault(f"limit {knob}", "the agent keeps no such limit", "leave it out to see all")
@@ -115,7 +115,8 @@ def pod_text(answer: PodAnswer) -> str:
         head.append(f"  member of gang {answer.gang}")
     if answer.queue_position:
         head.append(f"  number {answer.queue_position} in the queue")
-    if answer.message:
+    said = answer.decision.detail if answer.decision else ""
+    if answer.message and answer.message not in said:  # the record below ends with its words
         head.append(f"  {answer.message}")
     reasons = "\n".join(explain.lines(answer.decision)) if answer.decision else "no decision about it is known"
     return "\n".join(head) + "\n\n" + reasons
@@ -135,6 +136,24 @@ def _limit_text(answer: LimitAnswer) -> str:
 
 def _usage_row(name: str, usage: Usage) -> str:
     return f"  {name:<14} cpu {format_millis(usage.cpu_millis):>8}   memory {format_bytes(usage.memory_bytes):>12}"
+
+
+def _pod_name(namespace: str, name: str) -> tuple[str, str]:
+    """(namespace, name) of `NAME` or `NAMESPACE/NAME`."""
+    parts = name.split("/")
+    if len(parts) > 2 or "" in parts:
+        raise ConfigurationFault(f"pod {name}", "is not the name of a pod", "write NAME or NAMESPACE/NAME")
+    return (namespace, name) if len(parts) == 1 else (parts[0], parts[1])
+
+
+def _given(option: str, address: str) -> str:
+    """The address where one was given, empty otherwise. Raises ConfigurationFault where it can be none."""
+    host, _, port = address.rpartition(":")
+    local = option == "agent" and address.startswith("unix:")
+    if address and not local and not (host and port.isdecimal() and 0 < int(port) < 1 << 16):
+        fix = "or unix:PATH" if option == "agent" else ""
+        raise ConfigurationFault(f"--{option} {address}", "is not HOST:PORT", fix)
+    return address
 
 
 def _endpoint(directory: Path, field: str) -> str:

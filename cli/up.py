@@ -27,8 +27,9 @@ def up(
 async def _up(directory: Path, node_name: str, agent_settings: Path | None) -> int:
     # Imported here: an agent's image has no cryptography, and needs none.
     from local.signals import Ending
-    from local.up import Cluster
+    from local.up import Cluster, require_cgroups
 
+    require_cgroups("sublet up")
     task = asyncio.current_task()
     assert task is not None
     ending = Ending(task)

@@ -46,17 +46,24 @@ class Child:
 
     @classmethod
     async def start(cls, name: str, argv: Sequence[str], log: Path, ready_file: Path | None = None) -> Child:
-        """Start `argv` (absolute program path first) in its own session, output appended to `log`."""
+        """Start `argv` (absolute program path first) in its own session, output appended to `log`.
+
+        Raises ProgramFault where this user cannot run the interpreter.
+        """
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
         with log.open("ab") as output:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", "-c", _STUB, str(os.getpid()), *argv),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-I", "-S", "-c", _STUB, str(os.getpid()), *argv),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                fix = "it must be a file that this user may execute"
+                raise ProgramFault(name, f"cannot start {sys.executable}: {error.strerror}", fix) from error
         return cls(name, process, log, ready_file)
 
     @property
@@ -96,8 +103,9 @@ class Child:
             return await self._process.wait()
 
     def last_words(self) -> str:
-        """What it said last, or how it ended."""
-        return last_words(self.log) or how_it_ended(self.exit_code)
+        """What it said last, or how it ended. Of a signal it could say nothing: what it said last is not the cause."""
+        by_signal = self.exit_code is not None and self.exit_code < 0
+        return ("" if by_signal else last_words(self.log)) or how_it_ended(self.exit_code)
 
     def _signal(self, number: signal.Signals, *, group: bool) -> None:
         if self.exit_code is not None:

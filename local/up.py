@@ -16,7 +16,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from local.leftovers import end_processes, sweep
+from local.leftovers import CGROUP_ROOT, end_processes, sweep
+from local.node.cgroups import UnsuitableKernel, discover
 from local.node.ownership import started_ticks
 from local.programs import Choices, api_address, embedded_programs, write_kubeconfigs, write_secrets
 from local.rundir import DEFAULT_DIRECTORY, Endpoints, RunDirectory
@@ -29,6 +30,15 @@ _STOP_ORDER = ("scheduler", "agent", "node", "apiserver")
 def default_node_name() -> str:
     """This machine's host name as Kubernetes allows it."""
     return socket.gethostname().split(".")[0].lower().replace("_", "-") or "localhost"
+
+
+def require_cgroups(command: str, root: Path = CGROUP_ROOT) -> None:
+    """Raises KernelFault, before anything is made, where this machine or this user cannot run a cluster."""
+    try:
+        discover(root, "")
+    except UnsuitableKernel as fault:
+        fix = f"{fault.where}: {fault.what}; {fault.fix}"
+        raise KernelFault(command, "needs root and writable cgroup v1 controllers", fix) from fault
 
 
 class Cluster:

@@ -1,4 +1,4 @@
-"""One task inside the server that reacts to changes: garbage collection, jobs, disruption budgets, events."""
+"""One task inside the server that reacts to changes: garbage collection, jobs, stranded pods, budgets, events."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from local.apiserver.registry import DISRUPTION_BUDGETS, EVENTS, PODS
 from local.apiserver.resources import Resources
 from local.apiserver.status import StatusError
 from local.apiserver.store import Event
+from local.apiserver.stranded import end_stranded, warn_of_absent_scheduler
 
 _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 60.0
@@ -42,6 +43,8 @@ class Controllers:
         for type_id, event in changes:
             self._guarded(self._collector.react, type_id, event)
             self._guarded(self._jobs.react, type_id, event)
+            self._guarded(end_stranded, self._resources, type_id, event)
+            self._guarded(warn_of_absent_scheduler, self._resources, type_id, event)
         for place in self._collector.take_due():
             self._guarded(self._collector.advance, *place)
         self._guarded(self._jobs.work)

@@ -9,7 +9,7 @@ from local.apiserver import discovery, openapi, pods, reading, status, writing
 from local.apiserver.messages import Request, Response, Stream, answer
 from local.apiserver.objects import Clock, dig
 from local.apiserver.reading import WatchLimits
-from local.apiserver.registry import Registry
+from local.apiserver.registry import PODS, Registry
 from local.apiserver.resources import Resources
 from local.apiserver.routes import Target, resolve, split_path
 from local.apiserver.status import StatusError
@@ -17,6 +17,7 @@ from local.apiserver.store import Store
 
 _log = logging.getLogger(__name__)
 _HEALTH = ("healthz", "livez", "readyz")
+_STREAMS = {"exec": "exec", "attach": "attach", "portforward": "port-forward"}  # path → what people call it
 
 
 class Core:
@@ -53,6 +54,8 @@ class Core:
                 return Response(200, b"ok", "text/plain")
             case ["version"]:
                 return answer(discovery.VERSION)
+            case ["openapi", "v2"] if openapi.V2_ACCEPTED in request.accept:
+                return Response(200, openapi.V2_DOCUMENT, openapi.V2_CONTENT_TYPE)
             case ["openapi", "v3", *rest]:
                 return self._openapi(rest)
             case ["api"] | ["apis"]:
@@ -62,11 +65,21 @@ class Core:
                 if found is None:
                     raise status.unknown_path()
                 return answer(found)
+            case ["api", "v1", "namespaces", namespace, "pods", name, stream] if stream in _STREAMS:
+                self.resources.get(PODS, namespace, name)
+                raise status.not_implemented(f"{_STREAMS[stream]} is not supported by the embedded cluster")
+            case ["apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"] if request.method == "POST":
+                return self._access_review(request)
             case ["api", "v1", *rest]:
                 return await self._group(request, "", "v1", rest)
             case ["apis", group, version, *rest]:
                 return await self._group(request, group, version, rest)
         raise status.unknown_path()
+
+    def _access_review(self, request: Request) -> Response:
+        """`kubectl auth can-i`: whoever comes this far has a known token, and each of those may do everything."""
+        review = writing.body_object(request)
+        return answer({**review, "status": {"allowed": True, "reason": "every known token may do everything"}}, 201)
 
     def _openapi(self, rest: list[str]) -> Response:
         match rest:

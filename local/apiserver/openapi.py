@@ -1,7 +1,8 @@
-"""OpenAPI v3, as little of it as kubectl needs to send its writes.
+"""OpenAPI, as little of it as kubectl needs to send its writes.
 
 kubectl looks for the PATCH operation of a kind, for its `fieldValidation` and `dryRun` parameters, and for the
-patch content types; without the latter it falls back to OpenAPI v2, which is not served.
+patch content types; without the latter it falls back to OpenAPI v2. A manifest of kind List it looks up in v2 alone,
+and skips its own validation of every kind that v2 does not describe: ours describes none, and the server validates.
 """
 
 from hashlib import sha256
@@ -9,6 +10,10 @@ from hashlib import sha256
 from local.apiserver.objects import Object, encode
 from local.apiserver.registry import Registry, ResourceType
 
+# What clients ask for is no media type by RFC 2045, for its @; upstream answers with a dot in its place.
+V2_ACCEPTED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+V2_CONTENT_TYPE = V2_ACCEPTED.replace("@", ".")
+V2_DOCUMENT = b""  # a protobuf message without a field
 _MERGE_TYPES = ("application/json-patch+json", "application/merge-patch+json")
 _STRATEGIC = "application/strategic-merge-patch+json"
 

@@ -13,7 +13,7 @@ from local.apiserver.objects import Object, rfc3339
 from local.apiserver.status import bad_request, unsupported_media
 
 MAGIC = b"k8s\0"
-Kind = Literal["text", "int", "bool", "bytes", "message", "texts", "map", "bytesmap", "time", "list"]
+Kind = Literal["text", "int", "bool", "bytes", "message", "texts", "map", "bytesmap", "time", "list", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,57 @@ _METADATA: Table = {
     14: Field("finalizers", "texts"),
 }
 _META = Field("metadata", "message", _METADATA)
+# Stands for every field that a table does not name. A pod that loses a field on the way is another pod, so where
+# this is in the table such a field is refused; elsewhere it is skipped.
+_REST = 0
+_REFUSED = Field("", "refused")
+_CONTAINER: Table = {
+    1: Field("name", "text"),
+    2: Field("image", "text"),
+    3: Field("command", "texts"),
+    4: Field("args", "texts"),
+    5: Field("workingDir", "text"),
+    14: Field("imagePullPolicy", "text"),
+    _REST: _REFUSED,
+}
+_POD_SPEC: Table = {
+    2: Field("containers", "list", _CONTAINER),
+    3: Field("restartPolicy", "text"),
+    4: Field("terminationGracePeriodSeconds", "int"),
+    5: Field("activeDeadlineSeconds", "int"),
+    7: Field("nodeSelector", "map"),
+    8: Field("serviceAccountName", "text"),
+    19: Field("schedulerName", "text"),
+    24: Field("priorityClassName", "text"),
+    _REST: _REFUSED,
+}
+_JOB_SPEC: Table = {
+    1: Field("parallelism", "int"),
+    2: Field("completions", "int"),
+    3: Field("activeDeadlineSeconds", "int"),
+    6: Field("template", "message", {1: _META, 2: Field("spec", "message", _POD_SPEC)}),
+    7: Field("backoffLimit", "int"),
+    8: Field("ttlSecondsAfterFinished", "int"),
+    9: Field("completionMode", "text"),
+    10: Field("suspend", "bool"),
+    _REST: _REFUSED,
+}
+_REVIEW_SPEC: Table = {
+    1: Field(
+        "resourceAttributes",
+        "message",
+        {
+            number: Field(name, "text")
+            for number, name in enumerate(
+                ("namespace", "verb", "group", "version", "resource", "subresource", "name"), start=1
+            )
+        },
+    ),
+    2: Field("nonResourceAttributes", "message", {1: Field("path", "text"), 2: Field("verb", "text")}),
+}
 _TABLES: dict[str, Table] = {
+    "Job": {1: _META, 2: Field("spec", "message", _JOB_SPEC)},
+    "SelfSubjectAccessReview": {1: _META, 2: Field("spec", "message", _REVIEW_SPEC)},
     "Namespace": {
         1: _META,
         2: Field("spec", "message", {1: Field("finalizers", "texts")}),
@@ -146,9 +196,13 @@ def _entries(data: bytes) -> Iterator[tuple[int, Any]]:
 def _message(data: bytes, table: Table) -> Object:
     found: Object = {}
     for number, raw in _entries(data):
-        field = table.get(number)
-        if field is not None:
+        field = table.get(number, table.get(_REST))
+        if field is None:
+            continue
+        if field.kind != "refused":
             _store(found, field, raw)
+        elif raw:  # Go writes every field that is no pointer, unset ones too
+            raise unsupported_media(f"protobuf field {number} is not supported by this server; send application/json")
     return found
 
 

@@ -32,7 +32,8 @@ def discover(root: Path, id_: str) -> Layout:
     if lacking:
         raise UnsuitableKernel(str(root), f"no cgroup v1 hierarchy for {', '.join(lacking)}", "mount cgroup v1 there")
     if os.geteuid() != 0 or not all(os.access(root / each, os.W_OK) for each in REQUIRED_CONTROLLERS):
-        raise UnsuitableKernel(str(root), "the cgroup hierarchies are not writable", "run the process node as root")
+        fix = "run it as root" if os.geteuid() != 0 else "mount them read-write"
+        raise UnsuitableKernel(str(root), "the cgroup v1 hierarchies are not writable", fix)
     writable = tuple(each for each in present if os.access(root / each, os.W_OK))
     return Layout(PurePosixPath(root), id_, writable)
 

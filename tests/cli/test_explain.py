@@ -37,6 +37,10 @@ QUOTA = decision(
 )
 WAITING = decision("gang/ml/train", "nodes", Unit.NODES, Reason.GANG_DOES_NOT_FIT)
 
+INVALID = Decision(
+    "gang/ml/bad", "nodes", 0, Unit.NODES, Reason.GANG_INVALID, (), detail="gang ml/bad: minMember is 0; correct it"
+)
+
 
 class FakeAgent(agent_pb2_grpc.AgentDiagnosticsServicer):
     """An agent on node n1 with one offer and one limit; the kernel holds what `kernel_value` says."""
@@ -73,6 +77,8 @@ class FakeScheduler(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
     """A scheduler where gang ml/train waits and everything else is unknown."""
 
     def ExplainPod(self, request: Any, context: Any) -> Any:
+        if request.name == "bad-0":
+            return scheduler_pb2.ExplainPodResponse(message=INVALID.detail, decision=decision_to_wire(INVALID))
         if (request.namespace, request.name) != ("ml", "train-0"):
             context.abort(grpc.StatusCode.NOT_FOUND, f"pod {request.namespace}/{request.name} is not known")
         return scheduler_pb2.ExplainPodResponse(
@@ -137,6 +143,12 @@ def test_pod_says_what_it_waits_for(address: str, capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     for expected in ("pod ml/train-0  waiting", "gang ml/train", "number 2", "0/1 nodes fit", "GangDoesNotFit"):
         assert expected in out
+
+
+def test_what_the_scheduler_says_is_printed_once(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The pod's message and the record's detail are the same text."""
+    assert main(["explain", "pod", "ml/bad-0", "--scheduler", address]) == 0
+    assert capsys.readouterr().out.count("gang ml/bad: minMember is 0") == 1
 
 
 def test_a_pod_nobody_knows_is_a_failure(address: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,11 @@ from cli.main import main
         ("a value out of range", ["demo", "--phase-seconds", "1"], "phase-seconds"),
         ("nothing runs", ["explain", "node", "--dir", "{tmp}"], "no embedded cluster runs here"),
         ("nobody answers", ["explain", "node", "--agent", "127.0.0.1:1"], "agent at 127.0.0.1:1: does not answer"),
+        ("no address", ["explain", "node", "--agent", "bogus"], "--agent bogus: is not HOST:PORT"),
+        ("no port", ["explain", "limit", "--agent", "host:http"], "--agent host:http: is not HOST:PORT"),
+        ("no socket there", ["explain", "pod", "x", "--scheduler", "unix:x"], "--scheduler unix:x: is not HOST:PORT"),
+        ("a path, not a pod", ["explain", "pod", "a/b/c"], "pod a/b/c: is not the name of a pod"),
+        ("a pod without a name", ["explain", "pod", "a/"], "pod a/: is not the name of a pod"),
         ("no scheduler", ["explain", "pod", "x", "--scheduler", "127.0.0.1:1"], "scheduler at 127.0.0.1:1"),
     ],
 )
@@ -35,6 +40,20 @@ def test_a_failure_is_one_line_and_exit_code_2(
     assert seen.out == ""
     assert seen.err.startswith("error: ") and seen.err.count("\n") == 1
     assert expected in seen.err
+
+
+@pytest.mark.parametrize("verb", ["up", "demo"])
+def test_without_root_nothing_is_begun(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that says what is needed; no directory is left."""
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    directory = tmp_path / "run"
+    assert main([verb, *(["--dir", str(directory)] if verb == "up" else [])]) == 2
+    seen = capsys.readouterr()
+    assert seen.out == "" and seen.err.count("\n") == 1
+    assert seen.err.startswith(f"error: sublet {verb}: needs root and writable cgroup v1 controllers (")
+    assert not directory.exists()
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

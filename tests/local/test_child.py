@@ -73,6 +73,29 @@ def test_a_child_that_is_late_is_a_fault(tmp_path: Path) -> None:
         asyncio.run(story())
 
 
+def test_an_interpreter_that_cannot_be_run_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line with the program and the cause, as for a user who may not enter the interpreter's directory."""
+    (tmp_path / "python").write_text("not executable")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(ProgramFault, match=r"quick: cannot start .*/python: Permission denied"):
+        asyncio.run(Child.start("quick", ["/bin/true"], tmp_path / "log"))
+
+
+def test_what_was_said_before_a_signal_is_not_the_cause(tmp_path: Path) -> None:
+    """Only the signal is named."""
+
+    async def story() -> str:
+        ready = tmp_path / "ready"
+        argv = ["/bin/sh", "-c", f"echo all is well; echo '{{}}' > {ready}; exec sleep 60"]
+        child = await Child.start("killed", argv, tmp_path / "log", ready)
+        await child.wait_ready(10)
+        kill(child.pid, signal.SIGKILL)
+        await child.wait()
+        return child.last_words()
+
+    assert asyncio.run(story()) == "was ended by SIGKILL"
+
+
 def test_an_old_ready_file_is_not_believed(tmp_path: Path) -> None:
     """What an earlier start wrote is removed first."""
     ready = tmp_path / "ready"

@@ -31,6 +31,7 @@ UNKNOWN = [
     ("GET", "/api/v1/namespaces/default/nodes"),
     ("GET", "/api/v1/pods/p"),
     ("GET", f"{PODS}/p/exec"),
+    ("GET", f"{PODS}/p/frob"),
     ("GET", f"{PODS}/p/status/more"),
     ("GET", f"{PODS}//status"),
 ]
@@ -376,3 +377,18 @@ def test_openapi_has_what_kubectl_needs_to_write(api):
 def test_health(api, path):
     """Plain ok."""
     assert api.raw("GET", path).body == b"ok"
+
+
+def test_openapi_v2_is_an_empty_document_for_those_who_read_protobuf(api):
+    """kubectl asks it about a manifest of kind List."""
+    answer = api.raw("GET", "/openapi/v2", accept="application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.content_type == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+
+def test_whoever_is_known_may_do_everything(api):
+    """`kubectl auth can-i`."""
+    spec = {"resourceAttributes": {"verb": "delete", "resource": "pods"}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+    answer = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+    assert (answer["kind"], answer["spec"], answer["status"]["allowed"]) == (review["kind"], spec, True)

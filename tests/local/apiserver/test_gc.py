@@ -85,6 +85,7 @@ def test_foreground_deletion_waits_for_blocking_dependents(api):
 
 def test_a_namespace_goes_when_it_is_empty(api):
     """Contents first; a pod that its node still runs holds the namespace."""
+    api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
     api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     api.post("/api/v1/namespaces/a/configmaps", {"metadata": {"name": "x"}})
     pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}
@@ -140,6 +141,7 @@ def test_a_namespace_is_looked_at_once_however_much_left_it(api):
             Counting.looks += 1
             return super().decoded(rtype, record)
 
+    api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
     api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
     pods, spec = "/api/v1/namespaces/a/pods", {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
     for number in range(100):

@@ -291,6 +291,36 @@ def test_a_job_and_what_it_leaves(kubectl):
     kubectl("wait", "--for=delete", name, "--timeout=10s")
 
 
+def test_a_job_from_the_command_line(kubectl):
+    """`create job` sends protobuf."""
+    kubectl("create", "job", "j", "--image=busybox", "--", "sleep", "1")
+    path = "jsonpath={.spec.template.spec.containers[0].command}{.spec.template.spec.restartPolicy}"
+    assert kubectl("get", "job", "j", "-o", path) == '["sleep","1"]Never'
+
+
+def test_a_manifest_of_kind_list(kubectl):
+    """Both verbs that validate what they send."""
+    maps = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")]
+    listed = {"apiVersion": "v1", "kind": "List", "items": maps}
+    assert kubectl("create", "--save-config", "-f", "-", stdin=listed).count("created") == 2
+    assert kubectl("apply", "-f", "-", stdin=listed).count("unchanged") == 2
+
+
+def test_streams_into_a_pod_say_that_they_are_not_here(kubectl):
+    """exec, attach and port-forward; no bare 404."""
+    kubectl("create", "-f", "-", stdin=pod(nodeName="nowhere"))
+    make_ready(kubectl, "p")
+    for verb, arguments in (("exec", ["--", "ls"]), ("attach", []), ("port-forward", ["8080:80"])):
+        said = kubectl(verb, "p", *arguments, code=1)
+        assert f"{verb} is not supported by the embedded cluster" in said
+    kubectl("delete", "pod", "p", "--timeout=10s")
+
+
+def test_what_one_may_do(kubectl):
+    """Everything."""
+    assert kubectl("auth", "can-i", "delete", "pods").strip() == "yes"
+
+
 def test_nodes_are_tainted_cordoned_and_drained(kubectl, live):
     """drain respects a disruption budget, then goes through."""
     live.kubectl("apply", "-f", "-", stdin=node())

@@ -302,3 +302,13 @@ def test_a_log_that_cannot_be_read_is_refused(api, body, query, code):
     with pytest.raises(StatusError) as refused:
         asyncio.run(read_log(api.resources, FakeLogs(), "default", "p", query))
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(("path", "name"), [("exec", "exec"), ("attach", "attach"), ("portforward", "port-forward")])
+def test_streams_into_a_pod_are_refused_by_name(api, method, path, name):
+    """501, and the message says what is not there."""
+    api.post(PODS, pod())
+    code, status = api.call(method, f"{PODS}/p/{path}")
+    assert (code, status["reason"]) == (501, "NotImplemented")
+    assert status["message"] == f"{name} is not supported by the embedded cluster"

@@ -73,6 +73,53 @@ CASES = {
             "propagationPolicy": "Orphan",
         },
     ),
+    "job": (
+        body(
+            "batch/v1",
+            "Job",
+            block(1, block(1, "a"))
+            + block(
+                2,
+                number(7, 3)
+                + block(
+                    6,
+                    block(1, block(8, b""))
+                    + block(
+                        2,
+                        block(2, block(1, "c") + block(2, "i") + block(3, "sleep") + block(3, "1") + block(8, b""))
+                        + block(3, "Never")
+                        + number(11, 0),
+                    ),
+                ),
+            )
+            + block(3, b""),
+        ),
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "a"},
+            "spec": {
+                "backoffLimit": 3,
+                "template": {
+                    "metadata": {},
+                    "spec": {
+                        "containers": [{"name": "c", "image": "i", "command": ["sleep", "1"]}],
+                        "restartPolicy": "Never",
+                    },
+                },
+            },
+        },
+    ),
+    "access review": (
+        body(
+            "authorization.k8s.io/v1", "SelfSubjectAccessReview", block(2, block(1, block(2, "get") + block(5, "pods")))
+        ),
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
+        },
+    ),
     "an empty text is an unset one": (
         body("v1", "Namespace", block(1, block(1, "a") + block(2, "")) + block(3, block(1, ""))),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}, "status": {}},
@@ -114,3 +161,11 @@ def test_a_namespace_is_created_from_protobuf(api):
     raw = body("v1", "Namespace", block(1, block(1, "proto")))
     code, created = api.call("POST", "/api/v1/namespaces", raw, content_type="application/vnd.kubernetes.protobuf")
     assert (code, created["metadata"]["name"]) == (201, "proto")
+
+
+def test_a_pod_template_never_loses_a_field():
+    """A set field that the table does not know is refused: the pod without its volumes would be another pod."""
+    volumes = block(2, block(6, block(2, block(1, block(1, "data")))))
+    with pytest.raises(StatusError, match="send application/json") as refused:
+        decode_protobuf(body("batch/v1", "Job", volumes))
+    assert refused.value.code == 415

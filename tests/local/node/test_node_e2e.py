@@ -335,7 +335,7 @@ def refused(*flags: str) -> subprocess.CompletedProcess[str]:
     ("change", "code", "words"),
     [
         pytest.param(["--cgroup-root", "/nowhere"], 3, "no cgroup v1 hierarchy", id="no cgroup v1"),
-        pytest.param(["--kubeconfig", "/nowhere"], 1, "no usable cluster access", id="no kubeconfig"),
+        pytest.param(["--kubeconfig", "/nowhere"], 1, "/nowhere: no such file", id="no kubeconfig"),
         pytest.param(["--tls-key", "/nowhere"], 1, "--tls-cert", id="no key"),
         pytest.param(["--kubelet-token-file", "/nowhere"], 1, "--kubelet-token-file", id="no token"),
         pytest.param(["--id", "../x"], 1, "--id", id="bad id"),
