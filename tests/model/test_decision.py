@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model import reason
+from model import explain, reason
 from model.decision import Decision, Term, TermSum, Unit
-from model.explain import amount, lines, sentence, text
+from model.explain import lines, sentence, text
 from model.reason import Reason
 
 
@@ -77,4 +77,4 @@ def test_every_reason_has_words() -> None:
 )
 def test_amounts_as_people_read_them(value: int, unit: Unit, shown: str) -> None:
     """Exact where a suffix fits, rounded and marked so where none does."""
-    assert amount(value, unit) == shown
+    assert explain.amount(value, unit) == shown
