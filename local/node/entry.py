@@ -13,6 +13,7 @@ import os
 import sys
 
 NOT_STARTED = 125
+_FIRST_REALTIME_SIGNAL = 32
 
 # OOM score, cgroup.procs files to enter, argument vector with an absolute path first, environment.
 Launch = tuple[str, list[str], list[str], dict[str, str]]
@@ -41,9 +42,10 @@ def become(launch: Launch) -> None:
         pass  # without CAP_SYS_RESOURCE it cannot be lowered; the pod runs all the same
     for entrance in entrances:
         _write(entrance, "0")
-    # Python ignores these two, and what is ignored stays so in the command.
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)
+    # What is ignored here, by Python or by whoever started us (nohup), would stay so in the command.
+    for number in range(1, _FIRST_REALTIME_SIGNAL):
+        if number not in (_signal.SIGKILL, _signal.SIGSTOP):
+            _signal.signal(number, _signal.SIG_DFL)
     os.execve(command[0], command, variables)
 
 
