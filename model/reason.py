@@ -37,9 +37,7 @@ class Reason(StrEnum):
     GANG_NOT_FOUND = "GangNotFound"
     GANG_DOES_NOT_FIT = "GangDoesNotFit"
     CONSTRAINT_NOT_SUPPORTED = "ConstraintNotSupported"
-    SCHEDULING_GATED = "SchedulingGated"
     BIND_FAILED = "BindFailed"
-    BACKING_OFF = "BackingOff"
 
 
 _WORDS: dict[Reason, str] = {
@@ -67,9 +65,7 @@ _WORDS: dict[Reason, str] = {
     Reason.GANG_NOT_FOUND: "the PodGroup named by the pod does not exist",
     Reason.GANG_DOES_NOT_FIT: "not all needed members of the gang fit at once",
     Reason.CONSTRAINT_NOT_SUPPORTED: "the pod asks for a constraint this scheduler does not know, so it is not placed",
-    Reason.SCHEDULING_GATED: "the pod has scheduling gates",
     Reason.BIND_FAILED: "the API server refused the binding",
-    Reason.BACKING_OFF: "waiting before the next attempt",
 }
 
 

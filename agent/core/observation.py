@@ -37,11 +37,10 @@ class CgroupSample(msgspec.Struct, frozen=True):
 
 
 class NodeSample(msgspec.Struct, frozen=True):
-    """CPU time used by everything since boot (ns), memory in use and installed (bytes)."""
+    """CPU time used by everything since boot (ns), memory in use (bytes), CPUs the kernel shows."""
 
     cpu_ns: int
     memory_used_bytes: int
-    memory_total_bytes: int
     cpus: int
 
 

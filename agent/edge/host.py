@@ -32,7 +32,7 @@ class HostReader:
             memory = psutil.virtual_memory()
         except (OSError, ValueError) as error:
             return Missing(str(self._proc / "stat"), Absence.UNREADABLE, str(error))
-        return NodeSample(cpu_ns, memory.total - memory.available, memory.total, self._cpus)
+        return NodeSample(cpu_ns, memory.total - memory.available, self._cpus)
 
     def pressure(self) -> Pressure | None:
         """None where the kernel keeps no pressure stall information."""

@@ -98,7 +98,7 @@ class Build:
         fields: dict[str, Any] = {
             "at_seconds": 1000.0 + at,
             "monotonic_seconds": at,
-            "node_sample": NodeSample(0, GIB, 8 * GIB, 2),
+            "node_sample": NodeSample(0, GIB, 2),
             "kubepods": CgroupSample(0, GIB // 2),
             "best_effort": CgroupSample(0, 0),
             "knobs": self.readings(),

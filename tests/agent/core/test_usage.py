@@ -28,7 +28,7 @@ def at(build: Any, t: float, *, node: float = 0, pods: float = 0, be: float = 0,
     """Counters in CPU seconds."""
     return build.seen(
         t,
-        node_sample=NodeSample(int(node * SECOND), 100, 1000, 2),
+        node_sample=NodeSample(int(node * SECOND), 100, 2),
         kubepods=CgroupSample(int(pods * SECOND), 60),
         best_effort=CgroupSample(int(be * SECOND), 10),
         **more,
@@ -65,7 +65,7 @@ def test_unlisted_pods_count_as_system(build: Any) -> None:
 def build_with(build: Any, t: float, pods: dict[str, Any], *, node: float = 0, kubepods: float = 0) -> Observation:
     return build.seen(
         t,
-        node_sample=NodeSample(int(node * SECOND), 100, 1000, 2),
+        node_sample=NodeSample(int(node * SECOND), 100, 2),
         kubepods=CgroupSample(int(kubepods * SECOND), 60),
         best_effort=CgroupSample(0, 0),
         pods=pods,
@@ -145,7 +145,7 @@ def test_rates_never_go_negative(build: Any, steps: list[tuple[float, int, int]]
     for step, node, pods in steps:
         now += step
         samples = {"kubepods": CgroupSample(pods, 1), "best_effort": CgroupSample(pods // 2, 1)}
-        state, usage = measure(state, build.seen(now, node_sample=NodeSample(node, 1, 2, 2), **samples), WINDOWS)
+        state, usage = measure(state, build.seen(now, node_sample=NodeSample(node, 1, 2), **samples), WINDOWS)
         if usage:
             for part in (usage.node, usage.system, usage.online, usage.best_effort):
                 assert part.last.cpu_millis >= 0 and part.live.cpu_millis >= 0

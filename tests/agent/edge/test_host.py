@@ -25,7 +25,7 @@ def test_this_machine() -> None:
     reader.close()
     assert isinstance(before, NodeSample) and isinstance(after, NodeSample)
     assert after.cpu_ns >= before.cpu_ns + 50_000_000 and after.cpus == os.cpu_count()
-    assert 0 < after.memory_used_bytes < after.memory_total_bytes
+    assert after.memory_used_bytes > 1 << 20
 
 
 def test_garbage_and_absence_are_values(tmp_path: Path) -> None:
