@@ -13,7 +13,7 @@ import msgspec
 from agent.core.usage import NodeUsage
 from model.decision import Decision, TermSum
 from model.pod import Pod, PodPhase
-from model.reason import Reason
+from model.reason import Reason, words
 from model.report import BestEffortPodUsage, NodeReport, Pressure
 from model.strategy import ColocationStrategy
 
@@ -59,11 +59,7 @@ def offered(
             terms.at_most("held: a new agent raises nothing yet", standing.get(decision.name, 0))
         requested = sum(pod.requests[decision.name] for pod in admitted)
         terms.at_least("already requested by running pods", requested, "kubelet must be able to admit them again")
-        found.append(
-            msgspec.structs.replace(
-                decision, name=decision.name, value=terms.value, terms=terms.terms, policy="published"
-            )
-        )
+        found.append(msgspec.structs.replace(decision, value=terms.value, terms=terms.terms, policy="published"))
     return tuple(found)
 
 
@@ -153,3 +149,17 @@ def degraded(reclaimable: Iterable[Decision], problem: str) -> str:
     """Empty when all is well; a Reason code, or what is wrong with a configuration document."""
     withheld = [d.reason.value for d in reclaimable if d.reason is not Reason.COMPUTED]
     return withheld[0] if withheld else problem
+
+
+def condition(degraded_reason: str, problem: str, errors: Collection[str]) -> tuple[str, str, str]:
+    """(status, reason, message) of the node's ColocationReady.
+
+    An invalid document (`problem`) or a refused limit (one of `errors`) leaves lending at work; anything else does not.
+    """
+    if not degraded_reason:
+        return "True", "LendingActive", "idle CPU and memory of online services are lent to batch pods"
+    if degraded_reason == problem:
+        return "True", "ConfigurationInvalid", f"{degraded_reason}; the last good settings stay in force"
+    if degraded_reason in errors:
+        return "True", "LimitNotApplied", degraded_reason
+    return "False", degraded_reason, words(Reason(degraded_reason))

@@ -138,7 +138,7 @@ def _why_not_yet(usage: NodeUsage, standing: Standing) -> Reason | None:
         return Reason.BRAKE
     if standing.unsettled:
         return Reason.CONFIGURATION_INVALID
-    return Reason.WINDOW_FILLING if usage.live_seconds < usage.live_span_seconds * 0.9 else None
+    return None if usage.live_window_full else Reason.WINDOW_FILLING
 
 
 def _base(size: NodeSize, system: Usage, strategy: SuppressStrategy, full_us: int) -> TermSum:

@@ -14,6 +14,7 @@ from agent.core.observation import CgroupSample, Missing, NodeSample, Observatio
 from model.report import Usage
 
 _BUCKETS = 10
+_FULL_RATIO = 0.9
 _SHORTEST_INTERVAL_SECONDS = 0.5
 """A rate over less than this is dominated by the 10 ms ticks of /proc/stat (reference: kernel measurements)."""
 
@@ -117,6 +118,11 @@ class NodeUsage(msgspec.Struct, frozen=True):
     live_seconds: float
     live_span_seconds: float
     throttled_ratio: Mapping[str, float] = {}
+
+    @property
+    def live_window_full(self) -> bool:
+        """Enough was seen to give more than before; the newest tick need not be exact."""
+        return self.live_seconds >= self.live_span_seconds * _FULL_RATIO
 
 
 class Windows(msgspec.Struct, frozen=True):

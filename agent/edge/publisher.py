@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from agent.core.observation import Missing
-from agent.core.publish import Published, due_for_node, offered, settled
+from agent.core.publish import Published, condition, due_for_node, offered, settled
 from agent.ports import TickResult
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
@@ -24,7 +24,6 @@ from model.decision import Decision
 from model.explain import sentence
 from model.fault import KubernetesFault
 from model.node import Node
-from model.reason import Reason, words
 
 log = structlog.get_logger()
 
@@ -112,9 +111,10 @@ class Publisher:
         if due_for_node(self._published, amounts, standing, self._settings.colocation, now):
             quantities = {name: str(amount) for name, amount in amounts.items()}
             status = {"capacity": quantities, "allocatable": quantities}
-        condition = _condition(result)
-        if condition != self._condition or now - self._condition_at >= self._settings.heartbeat_seconds:
-            status["conditions"] = [self._condition_object(condition, result)]
+        errors = [outcome.error for outcome in result.outcomes]
+        ready = condition(result.degraded_reason, result.facts.problem, errors)
+        if ready != self._condition or now - self._condition_at >= self._settings.heartbeat_seconds:
+            status["conditions"] = [self._condition_object(ready, result)]
         if not status:
             return
         path = path_of("v1/nodes", name=self._name, subresource="status")
@@ -124,23 +124,24 @@ class Publisher:
             for decision in offer:
                 log.info("node status published", text=sentence(decision))
         if "conditions" in status:
-            self._condition, self._condition_at = condition, now
+            self._condition, self._condition_at = ready, now
 
     def _offer(self, result: TickResult, standing: Mapping[str, int]) -> tuple[Decision, ...]:
         pods, usage = result.observation.pods, result.usage
         measured = {uid for uid, sample in pods.items() if not isinstance(sample, Missing)}
-        filled = usage is None or usage.live_seconds >= usage.live_span_seconds * 0.9
-        return offered(result.reclaimable, result.facts.pods or (), measured, standing, may_grow=filled)
+        may_grow = usage is None or usage.live_window_full
+        return offered(result.reclaimable, result.facts.pods or (), measured, standing, may_grow=may_grow)
 
-    def _condition_object(self, condition: tuple[str, str, str], result: TickResult) -> dict[str, str]:
+    def _condition_object(self, ready: tuple[str, str, str], result: TickResult) -> dict[str, str]:
         now = result.observation.at_seconds
-        if condition[0] != self._condition[0]:
+        status, reason, message = ready
+        if status != self._condition[0]:
             self._since = now
         return {
             "type": CONDITION,
-            "status": condition[0],
-            "reason": condition[1],
-            "message": condition[2],
+            "status": status,
+            "reason": reason,
+            "message": message,
             "lastHeartbeatTime": _stamp(now),
             "lastTransitionTime": _stamp(self._since or now),
         }
@@ -165,18 +166,6 @@ class Publisher:
             "metadata": {"name": self._name, "ownerReferences": [owner]},
             "spec": {},
         }
-
-
-def _condition(result: TickResult) -> tuple[str, str, str]:
-    """(status, reason, message): an invalid document or a refused limit leaves lending at work, the rest does not."""
-    why = result.degraded_reason
-    if not why:
-        return "True", "LendingActive", "idle CPU and memory of online services are lent to batch pods"
-    if why == result.facts.problem:
-        return "True", "ConfigurationInvalid", f"{why}; the last good settings stay in force"
-    if any(outcome.error == why for outcome in result.outcomes):
-        return "True", "LimitNotApplied", why
-    return "False", why, words(Reason(why))
 
 
 def _metric_status(result: TickResult) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from local.node.ownership import started_ticks
+
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 UNLIMITED = -1
 
@@ -139,16 +141,13 @@ class ProcessMark(msgspec.Struct, frozen=True):
     """A process that cannot be mistaken for a later one with the same id."""
 
     pid: int
-    started: str
+    started_ticks: int
 
 
 def mark_process(pid: int) -> ProcessMark | None:
     """None where it does not live; a zombie counts as gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else ProcessMark(pid, fields[19])
+    started = started_ticks(pid)
+    return None if started is None else ProcessMark(pid, started)
 
 
 def still_alive(marks: list[ProcessMark]) -> list[int]:

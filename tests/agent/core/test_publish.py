@@ -8,6 +8,7 @@ import pytest
 
 from agent.core.publish import (
     Published,
+    condition,
     degraded,
     due_for_link,
     due_for_node,
@@ -143,3 +144,18 @@ def test_degraded() -> None:
     assert degraded(lent(5), "") == ""
     assert degraded(lent(5), "NodeSLO n: …") == "NodeSLO n: …"
     assert degraded(lent(0, 0, Reason.PODS_UNKNOWN), "NodeSLO n: …") == "PodsUnknown"
+
+
+@pytest.mark.parametrize(
+    ("why", "problem", "errors", "expected"),
+    [
+        ("", "", [""], ("True", "LendingActive")),
+        ("NodeSLO n: x", "NodeSLO n: x", [], ("True", "ConfigurationInvalid")),
+        ("/cpu: Invalid argument", "", ["", "/cpu: Invalid argument"], ("True", "LimitNotApplied")),
+        ("PodsStale", "NodeSLO n: x", [], ("False", "PodsStale")),
+    ],
+)
+def test_condition(why: str, problem: str, errors: list[str], expected: tuple[str, str]) -> None:
+    """Only what stops lending makes the node's ColocationReady False."""
+    status, reason, message = condition(why, problem, errors)
+    assert (status, reason) == expected and message

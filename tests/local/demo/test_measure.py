@@ -84,7 +84,7 @@ def test_a_process_that_ended_is_not_alive_and_another_with_its_id_is_not_it() -
     process = subprocess.Popen(["/bin/sleep", "60"])
     mark = mark_process(process.pid)
     assert mark is not None
-    assert still_alive([mark, ProcessMark(os.getpid(), "0")]) == [process.pid]
+    assert still_alive([mark, ProcessMark(os.getpid(), 0)]) == [process.pid]
     process.kill()
     process.wait()
     assert still_alive([mark]) == []
