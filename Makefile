@@ -4,16 +4,23 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev run test test-all check bench proto up clean
+# The pure rooms: no file, no socket, no clock.
+UNIT    := tests/model tests/wire tests/agent/core tests/scheduler/core tests/kube/dialects
+MINUTES ?= 10
+.PHONY: help venv dev run unit test test-slow test-all check bench docs fuzz proto up clean
 
 help:
 	@echo "make run       set up, then the demonstration: batch work beside a service (about two minutes, needs root)"
 	@echo "make up        set up, then the embedded cluster until Ctrl-C (needs root)"
 	@echo "make test      set up for development, then the tests"
-	@echo "make test-all  the same with the slow tests"
+	@echo "make unit      only the pure tests, in seconds"
+	@echo "make test-slow only the slow tests: soaks, large fixtures, a guest kernel with cgroup v2"
+	@echo "make test-all  both"
 	@echo "make check     lint, format, types, import contracts"
 	@echo "make proto     generate wire/v1 from proto/"
-	@echo "make bench     benchmarks"
+	@echo "make bench     benchmarks (needs root and writable cgroups)"
+	@echo "make docs      write docs/settings.md and docs/metrics.md"
+	@echo "make fuzz      fuzz every parser for MINUTES=10"
 	@echo "make venv      only .venv, with $(BIN)/sublet in it"
 	@echo "make clean     remove .venv and caches"
 
@@ -41,8 +48,14 @@ run: venv
 up: venv
 	$(BIN)/sublet up
 
+unit: dev
+	$(BIN)/python -m pytest $(UNIT)
+
 test: dev
 	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: dev
+	$(BIN)/python -m pytest -m slow
 
 test-all: dev
 	$(BIN)/python -m pytest
@@ -54,8 +67,13 @@ check: dev
 	$(BIN)/lint-imports
 
 bench: dev
-	@found=$$(find bench -name '*.py' 2>/dev/null | sort | tr '\n' ' '); \
-	  if [ -n "$$found" ]; then echo "benchmarks: $$found"; else echo "there are no benchmarks yet (bench/ is empty)"; fi
+	$(BIN)/python -m bench
+
+docs: dev
+	$(BIN)/python docs/generate.py
+
+fuzz: dev
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 proto: dev
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. --grpc_python_out=. proto/wire/v1/*.proto

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import structlog
 
+from agent.core.layout import CgroupDriver
 from agent.wiring import VERSION, AgentOptions, restore, run
 from model.fault import Fault
 
@@ -44,10 +45,24 @@ def _parser() -> argparse.ArgumentParser:
     add("--version", action="version", version=f"sublet-agent {VERSION}")
     add("--node-name", default=os.environ.get("NODE_NAME"), help="name of this Node (default: $NODE_NAME)")
     add("--kubeconfig", type=Path, help="cluster access (default: the pod's service account)")
-    add("--kubepods", default="/kubepods", help="kubepods cgroup below each controller")
+    add("--kubepods", default="", help="kubepods cgroup below each controller (default: looked for)")
+    add(
+        "--cgroup-driver",
+        type=CgroupDriver,
+        choices=list(CgroupDriver),
+        help="who names the cgroups (default: told from the kubepods directory)",
+    )
     add("--cgroup-root", type=Path, default=Path("/sys/fs/cgroup"), help="where the controllers are mounted")
     add("--proc", type=Path, default=Path("/proc"), help="the host's /proc")
+    add("--sys", type=Path, default=Path("/sys"), help="the host's /sys")
+    add(
+        "--cpu-manager-state",
+        type=Path,
+        default=Path("/var/lib/kubelet/cpu_manager_state"),
+        help="the kubelet's CPU manager state",
+    )
     add("--state-file", type=Path, default=Path("/var/lib/sublet/agent.json"), help="originals of changed limits")
+    add("--prediction-file", type=Path, help="learned peaks (default: prediction.json beside the state file)")
     add(
         "--socket",
         type=Path,
@@ -61,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--token-file", type=Path, help="token that identifies this agent to the scheduler")
     add("--ready-file", type=Path, help="written with the addresses in use once ready")
     add("--settings", type=Path, help="settings file, YAML or JSON")
-    add("--journal", type=Path, help="append one JSON line a tick to this file")
+    add("--journal", type=Path, help="write each tick to this file, for sublet replay; an older one becomes FILE.1")
+    add("--journal-max-mib", type=int, default=256, help="the journal starts anew beyond this size")
     add("--log-format", choices=("json", "console"), default="json")
     add("--restore", action="store_true", help="put the original limits back and exit")
     return parser

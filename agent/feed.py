@@ -40,7 +40,7 @@ class DecisionFeed:
         self._listeners: set[asyncio.Queue[Decision]] = set()
 
     def take(self, result: TickResult) -> None:
-        fresh = (*result.cuts, *news(self._last, (*result.reclaimable, *result.limits.decisions.values())))
+        fresh = (*result.cuts, *news(self._last, result.own_decisions))
         for decision in fresh:
             self._last[(decision.subject, decision.name)] = decision
             self._past.append(decision)

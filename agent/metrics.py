@@ -1,113 +1,173 @@
-"""The agent's metric table: name, help and where the number comes from."""
+"""The agent's metrics: the table of names, helps and labels, and where each number comes from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from agent.edge.brake import BrakeThread
-from agent.edge.link import LinkClient
-from agent.edge.metrics import Row, Sample
-from agent.edge.network import NetworkEdge
-from agent.edge.publisher import Publisher
+import msgspec
+
+from agent.core.network import InterfaceTraffic
+from agent.core.observation import CgroupSample, Stall
 from agent.ports import TickResult
 from agent.status import AgentStatus
+from model.pod import Pod
 from model.report import Usage
 
 
-def table(
-    status: AgentStatus,
-    brake: BrakeThread,
-    failed_cuts: Callable[[], int],
-    publisher: Publisher,
-    network: NetworkEdge,
-    link: LinkClient | None,
-    failed_ticks: Callable[[], int],
-) -> tuple[Row, ...]:
-    """Every metric the agent has; a series is absent until its number is known."""
-    tick = _TickSamples(status)
-    return (
-        Row("sublet_agent_reclaimable", "May be lent now, in milli-CPU or bytes.", tick.reclaimable, ("resource",)),
-        Row("sublet_agent_cpu_usage_cores", "CPU used in the last second.", tick.cpu, ("consumer",)),
-        Row("sublet_agent_memory_usage_bytes", "Memory that cannot be dropped.", tick.memory, ("consumer",)),
-        Row("sublet_agent_limit", "Decided value of a control file.", tick.limits, ("file", "reason")),
-        Row("sublet_agent_write_errors", "Control files not written in the newest tick.", tick.write_errors),
-        Row("sublet_agent_unmeasured_pods", "Listed pods whose cgroup could not be read.", tick.unmeasured),
-        Row("sublet_agent_configuration_invalid", "1 while an invalid document is ignored.", tick.invalid),
-        Row("sublet_agent_ticks_total", "Ticks since the start.", lambda: _one(status.ticks)),
-        Row("sublet_agent_late_ticks_total", "Ticks that began half a period late.", lambda: _one(status.late_ticks)),
-        Row("sublet_agent_failed_ticks_total", "Ticks that ended in an error of ours.", lambda: _one(failed_ticks())),
-        Row("sublet_agent_brake_cuts_total", "Cuts of best effort between ticks.", lambda: _one(brake.total)),
-        Row("sublet_agent_brake_unreadable_total", "Brake readings that failed.", lambda: _one(brake.unreadable)),
-        Row("sublet_agent_brake_failed_cuts_total", "Cuts the kernel refused.", lambda: _one(failed_cuts())),
-        Row("sublet_agent_publish_failures_total", "Refused or lost writes.", lambda: _one(publisher.failures)),
-        Row(
-            "sublet_agent_link_connected",
-            "1 while the scheduler is linked.",
-            lambda: _one(1 if link and link.connected else 0),
-        ),
-        Row(
-            "sublet_agent_network_bytes_total",
-            "Traffic of the node's interfaces.",
-            lambda: _traffic(network),
-            ("interface", "direction"),
-        ),
-    )
+class Sample(msgspec.Struct, frozen=True):
+    """One series: values of the row's labels, and the number."""
+
+    value: float
+    labels: tuple[str, ...] = ()
 
 
-class _TickSamples:
-    """Series read off the newest tick."""
+class Row(msgspec.Struct, frozen=True):
+    """One metric; a counter's name ends in _total."""
 
-    def __init__(self, status: AgentStatus) -> None:
-        self._status = status
-
-    def reclaimable(self) -> Iterable[Sample]:
-        return [Sample(d.value, (d.name,)) for result in self._newest() for d in result.reclaimable]
-
-    def limits(self) -> Iterable[Sample]:
-        decisions = [d for result in self._newest() for d in result.limits.decisions.values()]
-        return [Sample(d.value, (d.name, d.reason.value)) for d in decisions]
-
-    def cpu(self) -> Iterable[Sample]:
-        return [Sample(usage.cpu_millis / 1000, (name,)) for name, usage in self._consumers()]
-
-    def memory(self) -> Iterable[Sample]:
-        return [Sample(usage.memory_bytes, (name,)) for name, usage in self._consumers()]
-
-    def write_errors(self) -> Iterable[Sample]:
-        return [Sample(sum(bool(o.error) for o in result.outcomes)) for result in self._newest()]
-
-    def unmeasured(self) -> Iterable[Sample]:
-        return [
-            Sample(len(result.observation.pods) - len(result.usage.pods)) for result in self._newest() if result.usage
-        ]
-
-    def invalid(self) -> Iterable[Sample]:
-        return [Sample(1 if result.facts.problem else 0) for result in self._newest()]
-
-    def _newest(self) -> tuple[TickResult, ...]:
-        return (self._status.newest,) if self._status.newest else ()
-
-    def _consumers(self) -> list[tuple[str, Usage]]:
-        return [
-            pair
-            for result in self._newest()
-            if (usage := result.usage)
-            for pair in (
-                ("node", usage.node.last),
-                ("system", usage.system.last),
-                ("online", usage.online.last),
-                ("besteffort", usage.best_effort.last),
-            )
-        ]
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
 
 
-def _one(value: float) -> tuple[Sample]:
-    return (Sample(value),)
+class Counters(msgspec.Struct, frozen=True):
+    """Counts that no tick carries, as the edges and the loop keep them."""
+
+    failed_ticks: Callable[[], int]
+    brake_cuts: Callable[[], int]
+    brake_unreadable: Callable[[], int]
+    failed_cuts: Callable[[], int]
+    publish_failures: Callable[[], int]
+    link_connected: Callable[[], bool]
+    interfaces: Callable[[], Iterable[InterfaceTraffic]]
+    published: Callable[[], Iterable[tuple[str, int]]]
 
 
-def _traffic(network: NetworkEdge) -> list[Sample]:
-    return [
-        Sample(count, (traffic.name, direction))
-        for traffic in network.newest
-        for direction, count in (("received", traffic.received_bytes), ("sent", traffic.sent_bytes))
-    ]
+ROWS = (
+    Row("sublet_agent_reclaimable", "May be lent now, in milli-CPU or bytes.", ("resource",)),
+    Row("sublet_agent_published", "What the node's status offers, in milli-CPU or bytes.", ("resource",)),
+    Row("sublet_agent_prod_reclaimable", "Predicted to stay unused of production's requests.", ("resource",)),
+    Row("sublet_agent_prod_peak", "Predicted peak of production, in milli-CPU or bytes.", ("resource",)),
+    Row("sublet_agent_cpu_usage_cores", "CPU used in the last second.", ("consumer",)),
+    Row("sublet_agent_memory_usage_bytes", "Memory that cannot be dropped.", ("consumer",)),
+    Row("sublet_agent_pod_cpu_usage_cores", "CPU used by a pod in the last second.", ("namespace", "pod", "qos")),
+    Row("sublet_agent_pod_memory_usage_bytes", "Memory of a pod that cannot be dropped.", ("namespace", "pod", "qos")),
+    Row("sublet_agent_pod_throttled_ratio", "Throttled periods of all periods, 0 to 1.", ("namespace", "pod", "qos")),
+    Row("sublet_agent_pod_network_bytes_total", "Traffic as the pod sees it.", ("namespace", "pod", "direction")),
+    Row("sublet_agent_pod_disk_bytes_total", "Disk traffic of a pod.", ("namespace", "pod", "direction")),
+    Row("sublet_agent_pod_oom_kills_total", "Processes the kernel killed in a pod.", ("namespace", "pod")),
+    Row("sublet_agent_pressure_ratio", "Share of the last 10 s some or all tasks waited.", ("resource", "kind")),
+    Row("sublet_agent_pressure_stalled_seconds_total", "Time some or all tasks waited.", ("resource", "kind")),
+    Row("sublet_agent_limit", "Decided value of a control file.", ("file", "reason")),
+    Row("sublet_agent_write_errors", "Control files not written in the newest tick."),
+    Row("sublet_agent_unmeasured_pods", "Listed pods whose cgroup could not be read."),
+    Row("sublet_agent_unlisted_pods", "Pod cgroups that no listed pod owns."),
+    Row("sublet_agent_configuration_invalid", "1 while an invalid document is ignored."),
+    Row("sublet_agent_ticks_total", "Ticks since the start."),
+    Row("sublet_agent_late_ticks_total", "Ticks that began half a period late."),
+    Row("sublet_agent_failed_ticks_total", "Ticks that ended in an error of ours."),
+    Row("sublet_agent_brake_cuts_total", "Cuts of best effort between ticks."),
+    Row("sublet_agent_brake_unreadable_total", "Brake readings that failed."),
+    Row("sublet_agent_brake_failed_cuts_total", "Cuts the kernel refused."),
+    Row("sublet_agent_publish_failures_total", "Refused or lost writes to the API server."),
+    Row("sublet_agent_link_connected", "1 while the scheduler is linked."),
+    Row("sublet_agent_network_bytes_total", "Traffic of the node's interfaces.", ("interface", "direction")),
+)
+
+_Series = Iterable[tuple[str, Sample]]
+
+
+def collect(status: AgentStatus, counters: Counters) -> Mapping[str, list[Sample]]:
+    """Every series there is now, by metric; one is absent until its number is known."""
+    found: dict[str, list[Sample]] = {row.name: [] for row in ROWS}
+    series = (_counted(status, counters), *((_of_tick(status.newest),) if status.newest else ()))
+    for name, sample in (pair for part in series for pair in part):
+        found[f"sublet_agent_{name}"].append(sample)
+    return found
+
+
+def _counted(status: AgentStatus, counters: Counters) -> _Series:
+    yield "ticks_total", Sample(status.ticks)
+    yield "late_ticks_total", Sample(status.late_ticks)
+    yield "failed_ticks_total", Sample(counters.failed_ticks())
+    yield "brake_cuts_total", Sample(counters.brake_cuts())
+    yield "brake_unreadable_total", Sample(counters.brake_unreadable())
+    yield "brake_failed_cuts_total", Sample(counters.failed_cuts())
+    yield "publish_failures_total", Sample(counters.publish_failures())
+    yield "link_connected", Sample(counters.link_connected())
+    for resource, amount in counters.published():
+        yield "published", Sample(amount, (resource,))
+    for traffic in counters.interfaces():
+        yield "network_bytes_total", Sample(traffic.received_bytes, (traffic.name, "received"))
+        yield "network_bytes_total", Sample(traffic.sent_bytes, (traffic.name, "sent"))
+
+
+def _of_tick(result: TickResult) -> _Series:
+    for lent in result.lending.reclaimable:
+        yield "reclaimable", Sample(lent.value, (lent.name,))
+    for limit in result.limits.decisions.values():
+        yield "limit", Sample(limit.value, (limit.name, limit.reason.value))
+    yield "write_errors", Sample(sum(bool(outcome.error) for outcome in result.outcomes))
+    yield "configuration_invalid", Sample(bool(result.facts.problem))
+    yield "unlisted_pods", Sample(len(result.observation.strangers))
+    yield from _foreseen(result)
+    yield from _pressure(result)
+    yield from _consumers(result)
+    for pod in result.facts.pods or ():
+        yield from _pod(pod, result)
+
+
+def _foreseen(result: TickResult) -> _Series:
+    if result.prediction is not None:
+        for name, usage in (
+            ("prod_reclaimable", result.prediction.prod_reclaimable),
+            ("prod_peak", result.prediction.prod_peak),
+        ):
+            yield name, Sample(usage.cpu_millis, ("cpu",))
+            yield name, Sample(usage.memory_bytes, ("memory",))
+
+
+def _pressure(result: TickResult) -> _Series:
+    pressure = result.observation.node_pressure
+    for name in pressure.__struct_fields__ if pressure else ():
+        stall: Stall | None = getattr(pressure, name)
+        resource, _, kind = name.partition("_")
+        if stall is not None:
+            yield "pressure_ratio", Sample(stall.avg10_pct / 100, (resource, kind))
+            yield "pressure_stalled_seconds_total", Sample(stall.total_us / 1e6, (resource, kind))
+
+
+def _consumers(result: TickResult) -> _Series:
+    usage = result.usage
+    if usage is None:
+        return
+    yield "unmeasured_pods", Sample(len(result.observation.pods) - len(usage.pods))
+    consumers: dict[str, Usage] = {
+        "node": usage.node.last,
+        "system": usage.system.last,
+        "online": usage.online.last,
+        "besteffort": usage.best_effort.last,
+        **{f"host:{name}": averages.last for name, averages in usage.host_applications.items()},
+    }
+    for name, used in consumers.items():
+        yield "cpu_usage_cores", Sample(used.cpu_millis / 1000, (name,))
+        yield "memory_usage_bytes", Sample(used.memory_bytes, (name,))
+
+
+def _pod(pod: Pod, result: TickResult) -> Iterator[tuple[str, Sample]]:
+    who, seen = (pod.namespace, pod.name), result.observation
+    averages = result.usage.pods.get(pod.uid) if result.usage else None
+    if averages is not None and result.usage is not None:
+        labels = (*who, pod.qos.value)
+        yield "pod_cpu_usage_cores", Sample(averages.last.cpu_millis / 1000, labels)
+        yield "pod_memory_usage_bytes", Sample(averages.last.memory_bytes, labels)
+        if (ratio := result.usage.throttled_ratio.get(pod.uid)) is not None:
+            yield "pod_throttled_ratio", Sample(ratio, labels)
+    if (traffic := seen.network.get(pod.uid)) is not None:
+        yield "pod_network_bytes_total", Sample(traffic.received_bytes, (*who, "received"))
+        yield "pod_network_bytes_total", Sample(traffic.sent_bytes, (*who, "sent"))
+    sample = seen.pods.get(pod.uid)
+    if isinstance(sample, CgroupSample) and sample.disk is not None:
+        yield "pod_disk_bytes_total", Sample(sample.disk.read_bytes, (*who, "read"))
+        yield "pod_disk_bytes_total", Sample(sample.disk.written_bytes, (*who, "written"))
+    if isinstance(sample, CgroupSample) and sample.events is not None:
+        yield "pod_oom_kills_total", Sample(sample.events.oom_kill, who)

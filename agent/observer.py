@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from agent.core.layout import KubepodsLayout
-from agent.core.observation import CgroupSample, Missing, NodeSample, Observation
+import msgspec
+
+from agent.core.files import Role
+from agent.core.layout import Layout, PodDirectory
+from agent.core.observation import (
+    Absence,
+    CgroupPressure,
+    CgroupSample,
+    Missing,
+    NetworkBytes,
+    NodeSample,
+    NumaSample,
+    Observation,
+)
 from agent.ports import ClusterFacts, KnobReadings
 from model.pod import Pod
 from model.report import Pressure
 
+Found = CgroupSample | Missing
+
+
+class Directories(Protocol):
+    """Which pods have a cgroup, by cgroup uid; the same mapping as long as nothing changed."""
+
+    def pods(self) -> Mapping[str, PodDirectory]: ...
+
 
 class Cgroups(Protocol):
-    """Reads cgroups; paths are below the controllers' mounts."""
+    """Reads the cgroups it was given; paths are below the controllers' mounts."""
 
-    def sample(self, cgroup: str, *, throttling: bool = False) -> CgroupSample | Missing: ...
+    def place(self, roster: Mapping[str, Role]) -> None: ...
 
-    def forget(self, cgroups: set[str]) -> None: ...
+    def read(self) -> Mapping[str, Found]: ...
+
+    def cpus(self, cgroup: str) -> int | None: ...
 
 
 class Host(Protocol):
@@ -25,44 +47,116 @@ class Host(Protocol):
 
     def sample(self) -> NodeSample | Missing: ...
 
-    def pressure(self) -> Pressure | None: ...
+    def pressure(self) -> CgroupPressure | None: ...
+
+
+class Senses(msgspec.Struct, frozen=True):
+    """What the observer sees with; `network` (by pod uid) and `numa` give the newest of what is read elsewhere."""
+
+    directories: Directories
+    cgroups: Cgroups
+    host: Host
+    network: Callable[[], Mapping[str, NetworkBytes]] = dict
+    numa: Callable[[], tuple[NumaSample, ...]] = tuple
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where one listed pod is; containers by name. A directory that does not exist stands under its usual path."""
+
+    uid: str
+    path: str
+    role: Role
+    containers: Mapping[str, str]
 
 
 class NodeObserver:
     """`clock` gives (Unix seconds, monotonic seconds)."""
 
-    def __init__(
-        self, layout: KubepodsLayout, cgroups: Cgroups, host: Host, clock: Callable[[], tuple[float, float]]
-    ) -> None:
+    def __init__(self, layout: Layout, senses: Senses, clock: Callable[[], tuple[float, float]]) -> None:
         self._layout = layout
-        self._cgroups = cgroups
-        self._host = host
+        self._senses = senses
         self._clock = clock
+        self._known: tuple[object, ...] = ()
+        self._places: tuple[_Place, ...] = ()
+        self._strangers: tuple[str, ...] = ()
 
     def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
         """The node's counters as close together as one thread can read them."""
-        running = [pod for pod in facts.pods or () if not pod.terminal]
-        places = {pod.uid: self._layout.pod(pod.kubernetes_qos, pod.uid) for pod in running}
+        layout, cgroups, host = self._layout, self._senses.cgroups, self._senses.host
+        self._settle(facts)
         now, monotonic = self._clock()
-        node_sample = self._host.sample()
-        kubepods = self._cgroups.sample(self._layout.root)
-        best_effort = self._cgroups.sample(self._layout.best_effort)
-        pods = {pod.uid: self._sample(pod, places[pod.uid]) for pod in running}
-        self._cgroups.forget({self._layout.root, self._layout.best_effort, *places.values()})
+        node_sample = host.sample()
+        samples = cgroups.read()
+        pressure = host.pressure()
         return Observation(
             at_seconds=now,
             monotonic_seconds=monotonic,
             node_sample=node_sample,
-            kubepods=kubepods,
-            best_effort=best_effort,
-            pods=pods,
+            kubepods=samples[layout.root],
+            best_effort=samples[layout.best_effort],
+            burstable=samples[layout.burstable],
+            pods={place.uid: _of(samples, place.path) for place in self._places},
+            containers={place.uid: _each(samples, place.containers) for place in self._places if place.containers},
+            host_applications=_each(samples, {a.name: a.cgroup for a in facts.settings.host_applications}),
+            strangers=self._strangers,
+            network=self._senses.network(),
+            numa=self._senses.numa(),
+            best_effort_cpus=cgroups.cpus(layout.best_effort),
             knobs=knobs.readings,
-            pressure=self._host.pressure(),
+            pressure=_brief(pressure),
+            node_pressure=pressure,
             node=facts.node,
             listed=facts.pods,
             brake_cuts=knobs.brake_cuts,
             last_cut_monotonic=knobs.last_cut_monotonic,
         )
 
-    def _sample(self, pod: Pod, place: str) -> CgroupSample | Missing:
-        return self._cgroups.sample(place, throttling=pod.best_effort)
+    def _settle(self, facts: ClusterFacts) -> None:
+        """Match pods and directories, when either changed, and have the cgroups read that follow from it."""
+        found = self._senses.directories.pods()
+        known = (found, facts.pods, facts.settings.host_applications)
+        if len(self._known) == len(known) and all(a is b for a, b in zip(self._known, known, strict=True)):
+            return
+        self._known = known
+        running = [pod for pod in facts.pods or () if not pod.terminal]
+        self._places = tuple(self._place(pod, found.get(_cgroup_uid(pod))) for pod in running)
+        owned = {_cgroup_uid(pod) for pod in running}
+        self._strangers = tuple(sorted(found.keys() - owned)) if facts.pods is not None else ()
+        self._senses.cgroups.place(self._roster(found, facts))
+
+    def _place(self, pod: Pod, directory: PodDirectory | None) -> _Place:
+        role = Role.BEST_EFFORT_POD if pod.best_effort else Role.POD
+        path = directory.path if directory else self._layout.pod(pod.kubernetes_qos, _cgroup_uid(pod))
+        found = directory.containers if directory else {}
+        containers = {name: found.get(id_, f"{path}/{id_}") for name, id_ in pod.container_ids.items()}
+        return _Place(pod.uid, path, role, containers)
+
+    def _roster(self, found: Mapping[str, PodDirectory], facts: ClusterFacts) -> dict[str, Role]:
+        """Only what exists is placed: looking for the rest in vain would cost more each pass than reading it."""
+        exists = {directory.path for directory in found.values()}
+        exists.update(path for directory in found.values() for path in directory.containers.values())
+        roster = {application.cgroup: Role.POD for application in facts.settings.host_applications}
+        roster |= {place.path: place.role for place in self._places if place.path in exists}
+        paths = (path for place in self._places for path in place.containers.values())
+        roster |= {path: Role.CONTAINER for path in paths if path in exists}
+        return roster | dict.fromkeys((self._layout.root, self._layout.burstable, self._layout.best_effort), Role.ROOT)
+
+
+def _cgroup_uid(pod: Pod) -> str:
+    return pod.cgroup_uid or pod.uid
+
+
+def _of(samples: Mapping[str, Found], path: str) -> Found:
+    return samples.get(path) or Missing(path, Absence.GONE, "no such cgroup")
+
+
+def _each(samples: Mapping[str, Found], paths: Mapping[str, str]) -> dict[str, Found]:
+    return {name: _of(samples, path) for name, path in paths.items()}
+
+
+def _brief(pressure: CgroupPressure | None) -> Pressure | None:
+    """The 10 s averages that the scheduler is told; None where CPU or memory has none."""
+    if pressure is None or pressure.cpu_some is None or pressure.memory_some is None:
+        return None
+    full = pressure.memory_full.avg10_pct if pressure.memory_full else 0.0
+    return Pressure(pressure.cpu_some.avg10_pct, pressure.memory_some.avg10_pct, full)

@@ -8,30 +8,60 @@ from typing import Protocol
 import msgspec
 
 from agent.core.brake import BrakePlan, Cut
+from agent.core.brake import decision as brake_decision
 from agent.core.limits import Limits
 from agent.core.observation import Knob, KnobReading, Observation
 from agent.core.plan import Write
-from agent.core.usage import NodeUsage
+from agent.core.prediction import Prediction, PredictionFacts
+from agent.core.reclaimable import Facts, Lending
+from agent.core.usage import NodeUsage, UsageState
 from model.decision import Decision
 from model.node import Node
+from model.nodecolocation import NodeColocation
+from model.nodemetric import NodeMetric
+from model.nodesettings import NodeSettings
 from model.pod import Pod
 from model.report import NodeReport
-from model.strategy import ColocationStrategy, SuppressStrategy
+from model.topology import CpuBasics, Zone
 
 
 class ClusterFacts(msgspec.Struct, frozen=True):
-    """What the API server says.
+    """What the cluster says of this node: its objects, and the settings that follow from its documents.
 
-    `pods` is None until the list was read once, `pods_age_seconds` how long the server was silent about them;
-    `problem` names a document that is invalid or not read yet, so that older settings are in force.
+    `pods` is None until the list was read once, `pods_age_seconds` how long its source was silent about them;
+    `settings_known` is False until every document was looked up; `problem` names one that is invalid or not read yet.
     """
 
     node: Node | None
     pods: tuple[Pod, ...] | None
-    colocation: ColocationStrategy
-    suppress: SuppressStrategy
+    settings: NodeSettings = NodeSettings()
+    settings_known: bool = True
+    colocation: NodeColocation = NodeColocation()
+    zones: tuple[Zone, ...] = ()
+    cpu: CpuBasics | None = None
     problem: str = ""
     pods_age_seconds: float = 0.0
+
+    def for_prediction(self, now: float) -> PredictionFacts | None:
+        """What production's peak is about; None while node or pods are unknown."""
+        if self.node is None or self.pods is None:
+            return None
+        allocatable = self.colocation.raw_allocatable or self.node.allocatable
+        return PredictionFacts(self.node.name, allocatable, self.pods, now)
+
+    def for_lending(self, metric: NodeMetric | None, now: float) -> Facts:
+        """What lending depends on, with use as the node itself measured it."""
+        return Facts(
+            node=self.node,
+            pods=self.pods,
+            metric=metric,
+            now=now,
+            pods_age_seconds=self.pods_age_seconds,
+            zones=self.zones,
+            cpu=self.cpu,
+            colocation=self.colocation,
+            settings_known=self.settings_known,
+        )
 
 
 class KnobReadings(msgspec.Struct, frozen=True):
@@ -51,17 +81,41 @@ class WriteOutcome(msgspec.Struct, frozen=True):
 
 
 class TickResult(msgspec.Struct, frozen=True):
-    """Everything one tick saw, decided and did."""
+    """Everything one tick saw, decided and did; `used` is the state behind `usage`, for statistics on demand."""
 
     observation: Observation
     facts: ClusterFacts
+    used: UsageState
     usage: NodeUsage | None
-    reclaimable: tuple[Decision, ...]
+    prediction: Prediction | None
+    lending: Lending
     limits: Limits
-    cuts: tuple[Decision, ...]
+    brake_cuts: tuple[Cut, ...]
     outcomes: tuple[WriteOutcome, ...]
     report: NodeReport | None
     degraded_reason: str
+
+    @property
+    def cuts(self) -> tuple[Decision, ...]:
+        """What the brake did since the tick before."""
+        return tuple(brake_decision(cut) for cut in self.brake_cuts)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Every number of this tick with its terms: the brake's cuts, and what this tick itself decided."""
+        return (*self.cuts, *self.own_decisions)
+
+    @property
+    def own_decisions(self) -> tuple[Decision, ...]:
+        """Without the cuts, which happened before it."""
+        return (*self.lent_decisions, *self.limits.decisions.values())
+
+    @property
+    def lent_decisions(self) -> tuple[Decision, ...]:
+        """What may be lent, of the node and of its zones, and the prediction behind mid resources."""
+        predicted = self.prediction.decisions if self.prediction else ()
+        zones = tuple(decision for zone in self.lending.zones for decision in zone.decisions)
+        return (*self.lending.reclaimable, *zones, *predicted)
 
 
 class Cluster(Protocol):

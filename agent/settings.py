@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from agent.core.prediction import PredictionPolicy
 from model.fault import ConfigurationFault
-from model.strategy import ColocationStrategy, SuppressStrategy
+from model.strategy import ColocationStrategy, NormalizationStrategy, SuppressStrategy
+
+
+class PodOrigin(StrEnum):
+    """Who is asked for the node's pods."""
+
+    API = "api"
+    KUBELET = "kubelet"
+
+
+class PodSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the agent learns of its pods."""
+
+    source: Annotated[
+        PodOrigin, Meta(description="api: watch the API server; kubelet: poll this node's kubelet each 10 s.")
+    ] = PodOrigin.API
+    kubelet_url: Annotated[
+        str, Meta(pattern=r"^https://[^/]+$", description="The kubelet's address, as https://HOST:PORT.")
+    ] = "https://127.0.0.1:10250"
+    ca_file: Annotated[str, Meta(description="Certificate authority of the kubelet's certificate.")] = ""
+    token_file: Annotated[
+        str, Meta(description="Service-account token; read anew for every request, since it is rotated.")
+    ] = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    insecure_skip_verify: Annotated[
+        bool, Meta(description="Trust any certificate, as Koordinator does; only without ca_file.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.ca_file and self.insecure_skip_verify:
+            raise ValueError("insecure_skip_verify must not be set together with ca_file")
+        if self.source is PodOrigin.KUBELET and not self.ca_file and not self.insecure_skip_verify:
+            raise ValueError("ca_file must be set for source kubelet, or insecure_skip_verify")
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`colocation` and `suppress` are the cluster's defaults; a NodeSLO overrides `suppress` for its node."""
+    """`colocation`, `suppress` and `normalization` are defaults; the cluster's documents override them per node."""
 
-    tick_seconds: float = 1.0
-    brake_interval_seconds: float = 0.1
-    node_metric_interval_seconds: float = 60.0
-    heartbeat_seconds: float = 60.0
+    tick_seconds: Annotated[float, Meta(ge=0.5, le=3.0, description="Time between two observations.")] = 1.0
+    brake_interval_seconds: Annotated[
+        float, Meta(ge=0.02, le=1.0, description="How often the brake looks between two ticks.")
+    ] = 0.1
+    heartbeat_seconds: Annotated[
+        float, Meta(ge=1.0, le=300.0, description="How often the node's condition is renewed unchanged.")
+    ] = 60.0
+    topology_seconds: Annotated[
+        float, Meta(ge=1.0, le=3600.0, description="How often the NodeResourceTopology is checked.")
+    ] = 60.0
+    config_map: Annotated[
+        str,
+        Meta(pattern="^[a-z0-9.-]+/[a-z0-9.-]+$", description="Namespace/name of Koordinator's slo-controller-config."),
+    ] = "koordinator-system/slo-controller-config"
+    pods: PodSource = PodSource()
     colocation: ColocationStrategy = ColocationStrategy()
     suppress: SuppressStrategy = SuppressStrategy()
-
-    def __post_init__(self) -> None:
-        for name, low, high in (
-            ("tick_seconds", 0.5, 3.0),
-            ("brake_interval_seconds", 0.02, 1.0),
-            ("node_metric_interval_seconds", 1.0, 3600.0),
-            ("heartbeat_seconds", 1.0, 300.0),
-        ):
-            if not low <= getattr(self, name) <= high:
-                raise ValueError(f"{name} must be between {low:g} and {high:g}")
+    normalization: NormalizationStrategy = NormalizationStrategy()
+    prediction: PredictionPolicy = PredictionPolicy()
 
 
 def load_settings(path: Path | None) -> AgentSettings:
@@ -39,8 +77,8 @@ def load_settings(path: Path | None) -> AgentSettings:
         return msgspec.yaml.decode(path.read_bytes(), type=AgentSettings)
     except OSError as error:
         raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}", "check --settings") from error
-    except msgspec.MsgspecError as error:
-        raise ConfigurationFault(str(path), str(error), "see agent/settings.py for fields and defaults") from error
+    except (msgspec.MsgspecError, LookupError, ValueError, RecursionError) as error:
+        raise ConfigurationFault(str(path), str(error), "docs/settings.md lists fields, ranges and defaults") from error
 
 
 def require_loopback(flag: str, address: str) -> tuple[str, int]:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from agent.core import brake as brake_core
-from agent.core.layout import KubepodsLayout
-from agent.core.limits import Knobs, Memory, decide_limits
+import msgspec
+
+from agent.core.foresight import foresee
+from agent.core.knobs import Knobs
+from agent.core.limits import Memory, decide_limits
+from agent.core.live import live_metric
 from agent.core.plan import plan
+from agent.core.prediction import PredictionState
 from agent.core.publish import degraded, report
-from agent.core.reclaimable import reclaimable
-from agent.core.usage import UsageState, Windows, measure
+from agent.core.reclaimable import lending
+from agent.core.usage import UsageState, measure, windows_of
 from agent.ports import Brake, Cluster, Executor, Observer, Sink, TickResult
+from agent.settings import AgentSettings
+
+
+class TickState(msgspec.Struct, frozen=True):
+    """Everything one tick hands to the next; only core functions look inside."""
+
+    usage: UsageState = UsageState()
+    prediction: PredictionState = PredictionState()
+    limits: Memory = Memory()
 
 
 class Tick:
@@ -17,38 +30,45 @@ class Tick:
 
     def __init__(
         self,
-        layout: KubepodsLayout,
+        knobs: Knobs,
+        settings: AgentSettings,
         cluster: Cluster,
         observer: Observer,
         executor: Executor,
         brake: Brake,
         sinks: tuple[Sink, ...],
     ) -> None:
-        self._knobs = Knobs.of(layout)
+        self._knobs = knobs
+        self._settings = settings
         self._cluster = cluster
         self._observer = observer
         self._executor = executor
         self._brake = brake
         self._sinks = sinks
-        self._usage = UsageState()
-        self._memory = Memory()
+        self.state = TickState()
 
     def run(self) -> TickResult:
-        """Observe, estimate, compute, decide, plan, act, report, journal."""
+        """Observe, estimate, predict, compute, decide, plan, act, report, journal."""
+        state = self.state
         # 1 observe
         facts = self._cluster.facts()
         owned = self._executor.readings(self._knobs.all)
         seen = self._observer.observe(facts, owned)
-        cuts = tuple(brake_core.decision(cut) for cut in self._brake.drain())
-        # 2 estimate usage and windows
-        windows = Windows(facts.colocation.live_window_seconds, facts.colocation.aggregate_seconds)
-        self._usage, usage = measure(self._usage, seen, windows)
-        # 3 compute reclaimable
-        lent = reclaimable(seen.node, seen.listed, usage, facts.colocation, seen.at_seconds, facts.pods_age_seconds)
-        # 4 decide limits
-        self._memory, limits = decide_limits(
-            self._memory, self._knobs, seen, usage, facts.suppress, unsettled=bool(facts.problem)
+        cuts = self._brake.drain()
+        # 2 estimate usage and windows, foresee production peaks
+        used, usage = measure(state.usage, seen, windows_of(facts.settings.colocation, self._settings.tick_seconds))
+        trained, foreseen = foresee(
+            state.prediction, used, facts.for_prediction(seen.at_seconds), self._settings.prediction
         )
+        # 3 compute reclaimable
+        metric = live_metric(usage, facts.pods or (), facts.settings.host_applications, foreseen)
+        known = facts.for_lending(metric, seen.at_seconds)
+        lent = lending(known, facts.settings.colocation, facts.settings.normalization)
+        # 4 decide limits
+        remembered, limits = decide_limits(
+            state.limits, self._knobs, seen, usage, facts.settings.suppress, unsettled=bool(facts.problem)
+        )
+        self.state = TickState(used, trained, remembered)
         # 5 plan writes
         writes = plan(limits.decisions, seen.knobs)
         # 6 act
@@ -56,9 +76,9 @@ class Tick:
         self._brake.arm(limits.brake)
         # 7 report and 8 journal
         failed = next((outcome.error for outcome in outcomes if outcome.error), "")
-        why = degraded(lent, facts.problem or failed)
-        facts_for_scheduler = report(usage, lent, seen.listed or (), seen.pressure, why)
-        result = TickResult(seen, facts, usage, lent, limits, cuts, outcomes, facts_for_scheduler, why)
+        why = degraded(lent.reclaimable, facts.problem or failed)
+        told = report(usage, lent.final, seen.listed or (), seen.pressure, why)
+        result = TickResult(seen, facts, used, usage, foreseen, lent, limits, cuts, outcomes, told, why)
         for sink in self._sinks:
             sink.take(result)
         return result

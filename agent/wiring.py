@@ -4,35 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import secrets
 import signal
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import structlog
 
-from agent.core.layout import KubepodsLayout
+from agent.core.files import FILES
+from agent.core.knobs import Knobs
+from agent.core.layout import CgroupDriver, Layout
+from agent.core.prediction import checkpoint, restored
 from agent.edge.brake import MECHANISM, BrakeThread
 from agent.edge.cgroupfs import CgroupReader
+from agent.edge.checkpoints import CheckpointFile
 from agent.edge.cluster import ClusterEdge
 from agent.edge.diagnostics import DiagnosticsServers, Sources
+from agent.edge.discovery import Discovery, find_layout, tree_of
 from agent.edge.executor import KnobExecutor, Originals
 from agent.edge.host import HostReader
 from agent.edge.journal import Journal
+from agent.edge.kubelet import KubeletPods
 from agent.edge.link import LinkClient
 from agent.edge.metrics import HttpEdge
-from agent.edge.network import NetworkEdge
+from agent.edge.network import NetworkEdge, PodNetworks
+from agent.edge.processes import processes
 from agent.edge.publisher import Publisher
+from agent.edge.topology import TopologyReader, kubelet_cpus
+from agent.edge.zones import ZonePublisher
 from agent.feed import DecisionFeed
-from agent.metrics import table
-from agent.observer import NodeObserver
+from agent.journal import Head
+from agent.metrics import Counters, Sample, collect
+from agent.observer import NodeObserver, Senses
 from agent.ports import Sink
-from agent.settings import AgentSettings, load_settings
+from agent.settings import AgentSettings, PodOrigin, load_settings
 from agent.status import AgentStatus
-from agent.tick import Tick
+from agent.tick import Tick, TickState
 from kube.client import KubeClient
 from kube.events import EventRecorder
 from model.fault import ConfigurationFault
@@ -40,19 +51,27 @@ from model.report import AgentHello, CheckpointSaved, PreemptionNotice
 
 log = structlog.get_logger()
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 _LATE_RATIO = 0.5
+_EARLIEST_SECONDS = 0.1
+"""However often something wakes the tick, it rests this long."""
+_TOPOLOGY_SECONDS = 60.0
+_USER_AGENT = f"sublet-agent/{VERSION}"
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
-    """Where this agent runs; what it does is in its settings."""
+    """Where this agent runs; what it does is in its settings. An empty `kubepods` is looked for."""
 
     node_name: str
     state_file: Path
+    prediction_file: Path | None = None
     kubeconfig: Path | None = None
-    kubepods: str = "/kubepods"
+    kubepods: str = ""
+    cgroup_driver: CgroupDriver | None = None
     cgroup_root: Path = Path("/sys/fs/cgroup")
     proc: Path = Path("/proc")
+    sys: Path = Path("/sys")
+    cpu_manager_state: Path = Path("/var/lib/kubelet/cpu_manager_state")
     socket: Path = Path("/run/sublet/agent.sock")
     grpc_listen: str = "127.0.0.1:10317"
     http_listen: str = "127.0.0.1:10316"
@@ -62,6 +81,7 @@ class AgentOptions(msgspec.Struct, frozen=True):
     ready_file: Path | None = None
     settings: Path | None = None
     journal: Path | None = None
+    journal_max_mib: int = 256
 
 
 def restore(options: AgentOptions) -> int:
@@ -80,20 +100,52 @@ async def run(options: AgentOptions) -> None:
     settings = load_settings(options.settings)
     if options.ready_file is not None and not options.ready_file.parent.is_dir():
         raise ConfigurationFault(f"--ready-file {options.ready_file}", "its folder does not exist", "make it first")
-    layout = KubepodsLayout(options.kubepods)
+    layout = find_layout(options.cgroup_root, options.kubepods, options.cgroup_driver)
+    log.info("cgroups found", version=layout.version, driver=layout.driver.value, kubepods=layout.root)
     async with contextlib.AsyncExitStack() as stack:
         originals = Originals(options.state_file)
         stack.callback(originals.close)
-        reader = CgroupReader(options.cgroup_root)
-        stack.callback(reader.close)
-        reader.require(layout)
-        host = HostReader(options.proc)
-        stack.callback(host.close)
-        client = await stack.enter_async_context(
-            await KubeClient.connect(options.kubeconfig, f"sublet-agent/{VERSION}")
-        )
-        agent = _Agent(options, settings, layout, originals, reader, host, client)
-        await agent.serve(stack)
+        senses = _Senses(options, layout, stack)
+        client = await stack.enter_async_context(await KubeClient.connect(options.kubeconfig, _USER_AGENT))
+        kubelet = await stack.enter_async_context(_kubelet(settings))
+        await _Agent(options, settings, layout, originals, senses, client, kubelet).serve(stack)
+
+
+@contextlib.asynccontextmanager
+async def _kubelet(settings: AgentSettings) -> AsyncIterator[KubeletPods | None]:
+    if settings.pods.source is not PodOrigin.KUBELET:
+        yield None
+        return
+    kubelet = KubeletPods(settings.pods, _USER_AGENT)
+    try:
+        yield kubelet
+    finally:
+        await kubelet.close()
+
+
+class _Senses:
+    """Everything that reads this machine."""
+
+    def __init__(self, options: AgentOptions, layout: Layout, stack: contextlib.AsyncExitStack) -> None:
+        self.cgroups = CgroupReader(options.cgroup_root, FILES[layout.version])
+        stack.callback(self.cgroups.close)
+        self.cgroups.require(layout)
+        self.host = HostReader(options.proc)
+        stack.callback(self.host.close)
+        self.discovery = Discovery.watching(options.cgroup_root, layout)
+        stack.callback(self.discovery.close)
+        self.topology = TopologyReader(options.sys, options.proc)
+        stack.callback(self.topology.close)
+        self.cpu_info = self.topology.read()
+        self.tree = tree_of(options.cgroup_root, layout.version)
+
+    async def follow_topology(self) -> None:
+        """CPUs may come and go. Never returns."""
+        while True:
+            await asyncio.sleep(_TOPOLOGY_SECONDS)
+            found = self.topology.read()
+            if found != self.cpu_info:
+                self.cpu_info = found
 
 
 class _Agent:
@@ -103,14 +155,17 @@ class _Agent:
         self,
         options: AgentOptions,
         settings: AgentSettings,
-        layout: KubepodsLayout,
+        layout: Layout,
         originals: Originals,
-        reader: CgroupReader,
-        host: HostReader,
+        senses: _Senses,
         client: KubeClient,
+        kubelet: KubeletPods | None,
     ) -> None:
         self._options = options
         self._settings = settings
+        self._layout = layout
+        self._senses = senses
+        self._kubelet = kubelet
         self._wake = asyncio.Event()
         self._failed_ticks = 0
         loop = asyncio.get_running_loop()
@@ -123,72 +178,123 @@ class _Agent:
             lambda: _wake_from_thread(loop, self._wake),
         )
         self._events = EventRecorder(client, "sublet-agent", options.node_name)
-        self._cluster = ClusterEdge(client, options.node_name, settings, self._events)
+        self._cluster = ClusterEdge(
+            client, options.node_name, settings, self._events, layout.root, lambda: senses.cpu_info, kubelet
+        )
         self._publisher = Publisher(client, options.node_name, settings)
-        self._network = NetworkEdge()
+        self._zones = ZonePublisher(
+            client,
+            options.node_name,
+            settings.topology_seconds,
+            lambda: senses.cpu_info,
+            lambda pods: kubelet_cpus(options.cpu_manager_state, pods),
+        )
+        self._network = NetworkEdge(options.proc)
+        self._pod_networks = PodNetworks(self._processes, lambda: self._network.newest)
         self._link = self._make_link()
         self._status = AgentStatus(settings.tick_seconds)
         self._feed = DecisionFeed()
-        self._journal = Journal(options.journal) if options.journal else None
         self._servers = DiagnosticsServers(self._sources(), options.grpc_listen, options.socket)
-        sinks: list[Sink] = [self._feed, self._publisher]
-        sinks += [sink for sink in (self._link, self._journal) if sink is not None]
+        sinks: list[Sink] = [self._feed, self._publisher, self._zones]
+        sinks += [self._link] if self._link is not None else []
+        self._checkpoints = CheckpointFile(options.prediction_file or options.state_file.with_name("prediction.json"))
+        self._journal = self._make_journal()
+        sinks += [self._journal] if self._journal is not None else []
         # Last, so that a tick counts as done only when every other sink has taken it.
         sinks.append(self._status)
-        observer = NodeObserver(layout, reader, host, lambda: (time.time(), time.monotonic()))
-        self._tick = Tick(layout, self._cluster, observer, self._executor, self._brake, tuple(sinks))
+        self._tick = self._make_tick(tuple(sinks))
 
     async def serve(self, stack: contextlib.AsyncExitStack) -> None:
         """Start everything, tick until told to stop, stop everything."""
-        rows = table(
-            self._status,
-            self._brake,
-            lambda: self._executor.failed_cuts,
-            self._publisher,
-            self._network,
-            self._link,
-            lambda: self._failed_ticks,
-        )
-        http = HttpEdge(self._options.http_listen, rows, self._is_alive, lambda: self._status.ready)
+        http = HttpEdge(self._options.http_listen, self._collect, self._is_alive, lambda: self._status.ready)
         http.start()
         stack.callback(http.stop)
         if self._journal is not None:
+            self._journal.begin()
             stack.callback(self._journal.close)
         self._options.socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         grpc_address = await self._servers.start()
         stack.push_async_callback(self._servers.stop)
         self._brake.start()
         stack.callback(self._brake.stop)
-        stopping = _stop_on_signals()
-        tasks = [self._cluster.run, self._events.run, self._publisher.run, self._network.run, self._tick_for_ever]
-        tasks.append(lambda: self._tell_ready(grpc_address, http.address))
-        if self._link is not None:
-            tasks.append(self._link.run)
-        await _until(stopping, tasks, lambda: self._events.flush(1.0))
+        tasks = [
+            self._cluster.run,
+            self._events.run,
+            self._publisher.run,
+            self._zones.run,
+            self._network.run,
+            self._pod_networks.run,
+            self._senses.follow_topology,
+            self._tick_for_ever,
+            self._checkpoint_for_ever,
+            lambda: self._tell_ready(grpc_address, http.address),
+        ]
+        tasks += [edge.run for edge in (self._link, self._kubelet) if edge is not None]
+        await _until(_stop_on_signals(), tasks, self._before_the_end)
         log.info("stopped; best-effort ceilings and weights stay in force")
 
     def _is_alive(self) -> bool:
         return self._status.alive and self._brake.alive
 
+    async def _before_the_end(self) -> None:
+        await self._events.flush(1.0)
+        await self._save_prediction()
+
     async def _tick_for_ever(self) -> None:
-        """One tick a period, one at once when the brake asks; an error of ours is counted and never stops the loop."""
+        """One tick a period, one early when the brake or a new cgroup asks; an error of ours never stops the loop."""
         period = self._settings.tick_seconds
         due = time.monotonic()
         while True:
-            if time.monotonic() > due + period * _LATE_RATIO:
+            began = time.monotonic()
+            if began > due + period * _LATE_RATIO:
                 self._status.late_ticks += 1
-                due = time.monotonic()
+                due = began
             try:
                 self._tick.run()
+                if self._status.ticks == 1:
+                    # What was made so far stays for good: no collection needs to look at it again.
+                    gc.collect()
+                    gc.freeze()
             except Exception:
                 self._failed_ticks += 1
                 log.exception("tick failed; limits stay as they are")
             if time.monotonic() >= due:
                 due += period
             self._wake.clear()
-            with contextlib.suppress(TimeoutError):
+            await asyncio.sleep(_EARLIEST_SECONDS)
+            with self._woken_by_cgroups(), contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(due - time.monotonic(), 0)):
                     await self._wake.wait()
+
+    @contextlib.contextmanager
+    def _woken_by_cgroups(self) -> Any:
+        """While waiting, a pod or container that comes or goes starts a tick, and tells the kubelet's list."""
+        descriptor = self._senses.discovery.fileno()
+        if descriptor is None:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+
+        def changed() -> None:
+            loop.remove_reader(descriptor)
+            self._wake.set()
+            if self._kubelet is not None:
+                self._kubelet.wake()
+
+        loop.add_reader(descriptor, changed)
+        try:
+            yield
+        finally:
+            loop.remove_reader(descriptor)
+
+    async def _checkpoint_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.prediction.checkpoint_interval_seconds)
+            await self._save_prediction()
+
+    async def _save_prediction(self) -> None:
+        saved = checkpoint(self._tick.state.prediction, self._settings.prediction)
+        await asyncio.to_thread(self._checkpoints.save, saved)
 
     async def _tell_ready(self, grpc_address: str, http_address: str) -> None:
         """Write the ready file once the agent measures and has read the API server."""
@@ -201,6 +307,30 @@ class _Agent:
             fresh.write_bytes(msgspec.json.encode(addresses))
             fresh.replace(self._options.ready_file)
 
+    def _make_tick(self, sinks: tuple[Sink, ...]) -> Tick:
+        senses = Senses(
+            directories=self._senses.discovery,
+            cgroups=self._senses.cgroups,
+            host=self._senses.host,
+            network=lambda: self._pod_networks.newest,
+            numa=lambda: self._senses.topology.numa(self._senses.cpu_info),
+        )
+        observer = NodeObserver(self._layout, senses, lambda: (time.time(), time.monotonic()))
+        settings = self._settings
+        tick = Tick(Knobs.of(self._layout), settings, self._cluster, observer, self._executor, self._brake, sinks)
+        if (saved := self._checkpoints.load()) is not None:
+            models = restored(saved, saved.models.keys(), time.time(), settings.prediction)
+            tick.state = TickState(prediction=models)
+        return tick
+
+    def _make_journal(self) -> Journal | None:
+        if self._options.journal is None:
+            return None
+        return Journal(self._options.journal, self._options.journal_max_mib << 20, self._head)
+
+    def _head(self) -> Head:
+        return Head(self._layout, self._settings, self._tick.state)
+
     def _make_link(self) -> LinkClient | None:
         options = self._options
         if options.scheduler is None or options.scheduler_ca is None or options.token_file is None:
@@ -210,7 +340,7 @@ class _Agent:
         return LinkClient(options.scheduler, options.scheduler_ca, options.token_file, hello, self._notify)
 
     def _sources(self) -> Sources:
-        link = self._link
+        link, layout = self._link, self._layout
         return Sources(
             node=self._options.node_name,
             version=VERSION,
@@ -222,9 +352,28 @@ class _Agent:
             link_connected=lambda: link is not None and link.connected,
             brake_cuts=lambda: self._brake.total,
             brake_mechanism=MECHANISM,
+            cgroups=f"v{layout.version}, driver {layout.driver.value}, {layout.root}",
             checkpoint=self._checkpoint,
             published=lambda: self._publisher.published,
         )
+
+    def _collect(self) -> Mapping[str, list[Sample]]:
+        link = self._link
+        counters = Counters(
+            failed_ticks=lambda: self._failed_ticks,
+            brake_cuts=lambda: self._brake.total,
+            brake_unreadable=lambda: self._brake.unreadable,
+            failed_cuts=lambda: self._executor.failed_cuts,
+            publish_failures=lambda: self._publisher.failures + self._zones.failures,
+            link_connected=lambda: link is not None and link.connected,
+            interfaces=lambda: self._network.newest,
+            published=lambda: [(decision.name, decision.value) for decision in self._publisher.published],
+        )
+        return collect(self._status, counters)
+
+    def _processes(self) -> dict[str, int]:
+        pods = self._cluster.facts().pods or ()
+        return processes(self._senses.tree, pods, self._senses.discovery.pods())
 
     def _checkpoint(self, saved: CheckpointSaved) -> None:
         if self._link is not None:

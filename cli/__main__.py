@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.main import run
+from cli.entry import run
 
 if __name__ == "__main__":
     run()

@@ -38,6 +38,10 @@ class NodeAnswer(msgspec.Struct, frozen=True):
     brake_cuts: int
     brake_mechanism: str
     reclaimable: tuple[Decision, ...]
+    cgroups: str = ""
+    best_effort_limit_millis: int | None = None
+    best_effort_request_millis: int = 0
+    host_applications: dict[str, Usage] = {}
 
 
 class LimitAnswer(msgspec.Struct, frozen=True):
@@ -90,6 +94,12 @@ class AgentDiagnostics:
             brake_cuts=status.brake_cuts,
             brake_mechanism=status.brake_mechanism,
             reclaimable=tuple(decision_from_wire(decision) for decision in reclaimable.decisions),
+            cgroups=status.cgroups,
+            best_effort_limit_millis=(
+                status.best_effort_limit_millis if status.HasField("best_effort_limit_millis") else None
+            ),
+            best_effort_request_millis=status.best_effort_request_millis,
+            host_applications={item.name: usage_from_wire(item.usage) for item in status.host_applications},
         )
 
     def limits(self, knob: str = "") -> tuple[LimitAnswer, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +12,11 @@ import msgspec
 import typer
 
 from model import explain
+from model.decision import Decision
 from model.fault import ConfigurationFault
 from model.quantity import format_bytes, format_millis
 from model.report import Usage
+from model.resources import MID_CPU, MID_MEMORY
 
 if TYPE_CHECKING:
     from cli.diagnostics import LimitAnswer, NodeAnswer, PodAnswer
@@ -33,6 +36,7 @@ DirOption = Annotated[Path, typer.Option("--dir", help="The directory that `subl
 AgentOption = Annotated[str, typer.Option("--agent", metavar="ADDR", help="The agent, as HOST:PORT or unix:PATH.")]
 SchedulerOption = Annotated[str, typer.Option("--scheduler", metavar="ADDR", help="The scheduler, as HOST:PORT.")]
 DEFAULT_DIR = Path("~/.sublet")
+_ZONE = "/zone/"
 
 
 @app.command()
@@ -40,6 +44,9 @@ def node(
     name: Annotated[str, typer.Argument(help="The node; the agent's own where left out.")] = "",
     agent: AgentOption = "",
     directory: DirOption = DEFAULT_DIR,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also zones, predictions, and what equals another number.")
+    ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """What a node uses, and what of it may be lent, term by term."""
@@ -50,7 +57,7 @@ def node(
     if name and name != answer.node:
         fix = f"give --agent with the address of the agent on {name}"
         raise ConfigurationFault(f"node {name}", f"the agent at {address} runs on {answer.node}", fix)
-    _print(answer, output, node_text(answer, time.time()))
+    _print(answer, output, node_text(answer, time.time(), everything=everything))
 
 
 @app.command()
@@ -87,7 +94,7 @@ def limit(
     _print(answers, output, limits_text(answers))
 
 
-def node_text(answer: NodeAnswer, now: float) -> str:
+def node_text(answer: NodeAnswer, now: float, *, everything: bool = False) -> str:
     """The node's usage as a small table, then each decision with its terms."""
     age = f"{max(0.0, now - answer.observed_at_seconds):.1f} s ago" if answer.observed_at_seconds else "never"
     rows = (
@@ -96,15 +103,39 @@ def node_text(answer: NodeAnswer, now: float) -> str:
         ("  online", answer.online),
         ("  best effort", answer.best_effort),
         ("  system", answer.system),
+        *((f"  {name}", usage) for name, usage in answer.host_applications.items()),
     )
+    asked = format_millis(answer.best_effort_request_millis)
+    limit = answer.best_effort_limit_millis
+    held = "no known limit" if limit is None else f"{format_millis(limit)} at most"
     state = [
         f"node {answer.node}  {answer.ready_reason or 'not judged yet'}  observed {age}",
         *(_usage_row(name, usage) for name, usage in rows),
+        f"  best-effort CPU: {held} now, its pods asked for {asked}",
         f"  agent {answer.agent_version}: {answer.ticks} ticks, {answer.late_ticks} late; "
         f"brake {answer.brake_mechanism or 'none'}, {answer.brake_cuts} cuts; "
         f"link to the scheduler {'up' if answer.link_connected else 'down'}",
+        f"  cgroups {answer.cgroups or 'unknown'}",
     ]
-    return "\n".join(state) + "\n\n" + (explain.text(answer.reclaimable) or "nothing has been computed yet")
+    shown = answer.reclaimable if everything else telling(answer.reclaimable)
+    left = len(answer.reclaimable) - len(shown)
+    more = f"\n\n{left} more decisions with --all" if left else ""
+    return "\n".join(state) + "\n\n" + (explain.text(shown) or "nothing has been computed yet") + more
+
+
+def telling(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """Without what says nothing of its own: single zones, predictions, empty mid, and published as computed."""
+    decisions = tuple(decisions)
+    lent = {d.name: d.value for d in decisions if d.policy != "published" and _ZONE not in d.subject}
+    single = len({d.subject for d in decisions if _ZONE in d.subject}) == 1
+    return tuple(
+        d
+        for d in decisions
+        if d.name.startswith("kubernetes.io/")
+        and not (_ZONE in d.subject and single)
+        and not (d.name in (MID_CPU, MID_MEMORY) and d.value == 0)
+        and not (d.policy == "published" and d.value == lent.get(d.name))
+    )
 
 
 def pod_text(answer: PodAnswer) -> str:

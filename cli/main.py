@@ -5,13 +5,14 @@ A failure with an owner is one line on stderr and exit code 2; a traceback is al
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import version
 from typing import Annotated, Any, cast
 
 import typer
 
-from cli import agent, demo, explain, scheduler, up
+from cli import agent, demo, explain, record, replay, scheduler, simulate, up
 from model.fault import Fault
 
 EXIT_FAULT = 2
@@ -37,7 +38,10 @@ app.command(name="up")(up.up)
 app.command(name="demo")(demo.demo)
 app.command(name="agent", **_PASS_THROUGH)(agent.agent)
 app.command(name="scheduler", **_PASS_THROUGH)(scheduler.scheduler)
+app.command(name="record")(record.record_node)
+app.command(name="replay")(replay.replay)
 app.add_typer(explain.app, name="explain")
+app.add_typer(simulate.app, name="simulate")
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,11 +59,6 @@ def _options(
     return
 
 
-def run() -> None:
-    """The entry point of both commands."""
-    sys.exit(main(sys.argv[1:]))
-
-
 def main(arguments: list[str]) -> int:
     """Run the command line; returns the exit code."""
     try:
@@ -72,6 +71,10 @@ def main(arguments: list[str]) -> int:
         return _fail(f"error: {words} (see `sublet --help`)" if words else "", EXIT_FAULT)
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has read enough (`| head`); the interpreter must not complain when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return result if isinstance(result, int) else 0
 
 

@@ -19,12 +19,15 @@ def up(
     ] = Path("~/.sublet"),
     node_name: Annotated[str, typer.Option(help="The node's name; this machine's host name where left out.")] = "",
     agent_settings: Annotated[Path | None, typer.Option(metavar="FILE", help="The agent's settings.")] = None,
+    agent_journal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the agent writes each tick, for `sublet replay`.")
+    ] = None,
 ) -> int:
     """Start API server, node, scheduler and agent on this machine; Ctrl-C stops all and leaves nothing behind."""
-    return asyncio.run(_up(directory, node_name, agent_settings))
+    return asyncio.run(_up(directory, node_name, agent_settings, agent_journal))
 
 
-async def _up(directory: Path, node_name: str, agent_settings: Path | None) -> int:
+async def _up(directory: Path, node_name: str, settings: Path | None, journal: Path | None) -> int:
     # Imported here: an agent's image has no cryptography, and needs none.
     from local.signals import Ending
     from local.up import Cluster, require_cgroups
@@ -36,7 +39,9 @@ async def _up(directory: Path, node_name: str, agent_settings: Path | None) -> i
     ending.listen()
     began = time.monotonic()
     try:
-        async with Cluster(directory, node_name, agent_settings=agent_settings, tell=typer.echo) as cluster:
+        async with Cluster(
+            directory, node_name, agent_settings=settings, agent_journal=journal, tell=typer.echo
+        ) as cluster:
             typer.echo(ready_text(cluster.endpoints, time.monotonic() - began))
             await cluster.wait()
     except asyncio.CancelledError:

@@ -186,7 +186,7 @@ def decode(payload: bytes, type_: type[T], where: str) -> T:
     """Decode an answer. Raises KubernetesFault naming the object and the field that is wrong."""
     try:
         return msgspec.json.decode(payload, type=type_, strict=False)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise KubernetesFault(where, f"unreadable object: {error}", reason="Unreadable") from error
 
 

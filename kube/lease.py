@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
+from typing import Annotated
 
 import msgspec
 import structlog
+from msgspec import Meta
 
 from kube.client import KubeClient, path_of
 from kube.objects import Lease
@@ -24,11 +26,15 @@ log = structlog.get_logger()
 class LeaseSettings(msgspec.Struct, frozen=True):
     """Seconds; the defaults are kube-scheduler's."""
 
-    namespace: str = "kube-system"
-    name: str = "sublet-scheduler"
-    duration_seconds: float = 15.0
-    renew_deadline_seconds: float = 10.0
-    retry_seconds: float = 2.0
+    namespace: Annotated[str, Meta(description="Where the Lease lives.")] = "kube-system"
+    name: Annotated[str, Meta(description="Its name.")] = "sublet-scheduler"
+    duration_seconds: Annotated[
+        float, Meta(gt=0, le=3600, description="Others wait this long after the last renewal.")
+    ] = 15.0
+    renew_deadline_seconds: Annotated[
+        float, Meta(gt=0, le=3600, description="A leader that could not renew for so long stops.")
+    ] = 10.0
+    retry_seconds: Annotated[float, Meta(gt=0, le=3600, description="Time between two attempts.")] = 2.0
 
 
 class LeaseElector:

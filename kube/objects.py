@@ -7,7 +7,7 @@ than what is used. A missing list or map is an empty one, whether the server omi
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -28,8 +28,8 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     generation: int | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
+    creation_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    deletion_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     owner_references: list[OwnerReference] | None = None
 
 
@@ -62,7 +62,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     node_selector: dict[str, str] | None = None
     scheduler_name: str = ""
-    priority: int | None = None
+    priority: Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)] | None = None
     tolerations: list[Toleration] | None = None
     affinity: dict[str, Any] | None = None
     topology_spread_constraints: list[dict[str, Any]] | None = None
@@ -151,6 +151,70 @@ class NodeSLO(msgspec.Struct, frozen=True):
 
     metadata: Metadata = Metadata()
     spec: Any = None
+
+
+class ConfigMap(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    data: dict[str, str] | None = None
+
+
+class NodeMetric(msgspec.Struct, frozen=True):
+    """`spec` and `status` stay untyped here, as a NodeSLO's; the nodemetric dialect reads the status into the below."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+    status: Any = None
+
+
+class ResourceMap(msgspec.Struct, frozen=True):
+    resources: dict[str, Any] | None = None
+
+
+class AggregatedUsageInfo(msgspec.Struct, frozen=True):
+    usage: dict[str, ResourceMap] | None = None
+    duration: str = ""
+
+
+class NumaUsageInfo(msgspec.Struct, frozen=True, rename="camel"):
+    numa_node_id: int = msgspec.field(name="numaNodeID", default=0)
+    node_usage: ResourceMap | None = None
+    system_usage: ResourceMap | None = None
+
+
+class NodeMetricInfo(msgspec.Struct, frozen=True, rename="camel"):
+    node_usage: ResourceMap | None = None
+    system_usage: ResourceMap | None = None
+    aggregated_node_usages: list[AggregatedUsageInfo] | None = None
+    aggregated_system_usages: list[AggregatedUsageInfo] | None = None
+    numa_usages: list[NumaUsageInfo] | None = None
+
+
+class PodMetricInfo(msgspec.Struct, frozen=True, rename="camel"):
+    namespace: str = ""
+    name: str = ""
+    pod_usage: ResourceMap | None = None
+    priority: str = ""
+    qos: str = ""
+
+
+class HostApplicationMetricInfo(msgspec.Struct, frozen=True):
+    name: str = ""
+    usage: ResourceMap | None = None
+    priority: str = ""
+    qos: str = ""
+
+
+class PredictedMetric(msgspec.Struct, frozen=True):
+    resource: ResourceMap | None = None
+
+
+class NodeMetricStatus(msgspec.Struct, frozen=True, rename="camel"):
+    update_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    node_metric: NodeMetricInfo | None = None
+    pods_metric: list[PodMetricInfo | None] | None = None
+    host_application_metric: list[HostApplicationMetricInfo | None] | None = None
+    prod_reclaimable_metric: PredictedMetric | None = None
+    prod_peak_metric: PredictedMetric | None = None
 
 
 class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):

@@ -45,11 +45,12 @@ class Program(msgspec.Struct, frozen=True):
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """What a person may choose about a cluster; `agent_settings` is a settings file of the agent."""
+    """What a person may choose about a cluster; `agent_settings` and `agent_journal` are files of the agent."""
 
     node_name: str
     id: str
     agent_settings: Path | None = None
+    agent_journal: Path | None = None
 
 
 def write_secrets(run: RunDirectory, choices: Choices) -> dict[str, str]:
@@ -139,7 +140,9 @@ def _scheduler(run: RunDirectory, bound: Bound) -> list[str]:
 
 
 def _agent(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
-    settings = ["--settings", str(choices.agent_settings)] if choices.agent_settings else []
+    files = {"--settings": choices.agent_settings, "--journal": choices.agent_journal}
+    # The program runs elsewhere: what a person named is below where they are.
+    chosen = [word for flag, path in files.items() if path for word in (flag, str(path.absolute()))]
     return [
         *_module("agent", run, "agent"),
         *("--kubeconfig", str(kubeconfig_of(run, "agent"))),
@@ -153,7 +156,7 @@ def _agent(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
         *("--scheduler-ca", str(run.keys / "ca.crt")),
         *("--token-file", str(run.keys / "link-token")),
         *("--log-format", "console"),
-        *settings,
+        *chosen,
     ]
 
 

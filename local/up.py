@@ -54,10 +54,12 @@ class Cluster:
         node_name: str = "",
         *,
         agent_settings: Path | None = None,
+        agent_journal: Path | None = None,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._run = RunDirectory(directory)
-        self._choices = Choices(node_name or default_node_name(), secrets.token_hex(3), agent_settings)
+        name = node_name or default_node_name()
+        self._choices = Choices(name, secrets.token_hex(3), agent_settings, agent_journal)
         self._tell = tell
         self._tokens: dict[str, str] = {}
         self._supervisor = Supervisor(self._run, embedded_programs(self._run, self._choices), tell, self._became_ready)

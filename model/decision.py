@@ -20,6 +20,7 @@ class Unit(StrEnum):
     BYTES = "bytes"
     MICROSECONDS = "us"
     SHARES = "shares"
+    WEIGHT = "weight"
     NODES = "nodes"
     PODS = "pods"
 

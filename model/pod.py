@@ -43,7 +43,9 @@ class Pod(msgspec.Struct, frozen=True):
     """One pod. `requests` is Kubernetes' effective request (containers, sidecars, init maximum, overhead).
 
     `qos_label` is the label as written (NONE when absent or unknown), `qos` the class with default.
-    Times are Unix seconds.
+    Times are Unix seconds. `container_ids` are the runtime's ids by container name, without the `runtime://` prefix.
+    `cgroup_uid` names the pod's cgroup: the uid, or the configuration hash of a static pod's mirror.
+    `numa_zones` and `cpuset` are what the scheduler pinned the pod to (Koordinator resource-status); empty: nothing.
     `unsupported` names constraints this version cannot honour: such a pod is never placed by guesswork.
     """
 
@@ -66,6 +68,11 @@ class Pod(msgspec.Struct, frozen=True):
     gated: bool = False
     deleting: bool = False
     created_seconds: float = 0.0
+    container_ids: Mapping[str, str] = {}
+    cgroup_uid: str = ""
+    host_network: bool = False
+    numa_zones: tuple[int, ...] = ()
+    cpuset: str = ""
     unsupported: tuple[str, ...] = ()
 
     @property

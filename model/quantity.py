@@ -49,12 +49,12 @@ def parse(text: str | int | float) -> Fraction:
 
 def parse_millis(text: str | int | float) -> int:
     """The value in thousandths, rounded up as `Quantity.MilliValue` does. Raises QuantityError."""
-    return _round_up(parse(text) * 1000)
+    return _most(_round_up(parse(text) * 1000))
 
 
 def parse_units(text: str | int | float) -> int:
     """The value in whole units (bytes, devices), rounded up as `Quantity.Value` does. Raises QuantityError."""
-    return _round_up(parse(text))
+    return _most(_round_up(parse(text)))
 
 
 def canonical(text: str | int | float) -> str:
@@ -95,6 +95,10 @@ def _decimal(magnitude: Fraction, *, exponent_form: bool) -> str:
     if exponent_form:
         return f"{digits}e{exponent}" if exponent else str(digits)
     return f"{digits}{_EXPONENT_SUFFIX[exponent]}"
+
+
+def _most(a: int) -> int:
+    return max(-_LARGEST, min(a, _LARGEST))
 
 
 def _round_up(value: Fraction) -> int:

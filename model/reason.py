@@ -13,8 +13,10 @@ class Reason(StrEnum):
 
     COMPUTED = "Computed"
     NODE_METRICS_MISSING = "NodeMetricsMissing"
+    NODE_METRICS_STALE = "NodeMetricsStale"
     PODS_UNKNOWN = "PodsUnknown"
     PODS_STALE = "PodsStale"
+    SETTINGS_UNREAD = "SettingsUnread"
     LENDING_DISABLED = "LendingDisabled"
     SUPPRESSION_DISABLED = "SuppressionDisabled"
     CONFIGURATION_INVALID = "ConfigurationInvalid"
@@ -43,8 +45,10 @@ class Reason(StrEnum):
 _WORDS: dict[Reason, str] = {
     Reason.COMPUTED: "computed from current facts",
     Reason.NODE_METRICS_MISSING: "no usage of the node is known yet",
+    Reason.NODE_METRICS_STALE: "the node's usage was measured too long ago",
     Reason.PODS_UNKNOWN: "the pods of the node are not known",
     Reason.PODS_STALE: "the API server has been silent about the node's pods for too long",
+    Reason.SETTINGS_UNREAD: "the cluster's settings were not read yet",
     Reason.LENDING_DISABLED: "lending is switched off",
     Reason.SUPPRESSION_DISABLED: "suppression is switched off: no ceiling of ours is in force",
     Reason.CONFIGURATION_INVALID: "a settings document is invalid or not read yet; the last good ones stay in force",

@@ -18,6 +18,9 @@ MEMORY = "memory"
 PODS = "pods"
 BATCH_CPU = "kubernetes.io/batch-cpu"
 BATCH_MEMORY = "kubernetes.io/batch-memory"
+MID_CPU = "kubernetes.io/mid-cpu"
+MID_MEMORY = "kubernetes.io/mid-memory"
+_LARGEST = 1 << 53
 
 
 class ResourceVector(msgspec.Struct, frozen=True):
@@ -53,7 +56,10 @@ class ResourceVector(msgspec.Struct, frozen=True):
 
 
 def parse_resources(quantities: Mapping[str, str | int | float], where: str) -> ResourceVector:
-    """Kubernetes' name → quantity map in base units. Raises ConfigurationFault naming `where` and the resource."""
+    """Kubernetes' name → quantity map in base units. Raises ConfigurationFault naming `where` and the resource.
+
+    An amount no machine has counts as `_LARGEST`, so that sums of many still fit 64 bits.
+    """
     amounts = {}
     for name, text in quantities.items():
         try:
@@ -62,4 +68,4 @@ def parse_resources(quantities: Mapping[str, str | int | float], where: str) -> 
             raise ConfigurationFault(f"{where}.{name}", str(error)) from error
         if amounts[name] < 0:
             raise ConfigurationFault(f"{where}.{name}", f"{text!r} is negative", "write an amount of 0 or more")
-    return ResourceVector(amounts)
+    return ResourceVector({name: min(amount, _LARGEST) for name, amount in amounts.items()})

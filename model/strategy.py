@@ -1,55 +1,151 @@
 """How a node's idle resources are lent and taken back: the settings of Koordinator's API, with our defaults.
 
-Names follow Koordinator's ConfigMap `slo-controller-config` and NodeSLO; percentages are 0 to 100.
+Names follow Koordinator's ConfigMap `slo-controller-config` and NodeSLO; percentages are 0 to 100. Ranges stand in the
+field's type: msgspec checks them on decoding and names the field, and docs/settings.md is generated from them.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
+
+
+class CalculatePolicy(StrEnum):
+    """What of the higher-priority pods is kept free (Koordinator cpuCalculatePolicy, memoryCalculatePolicy)."""
+
+    USAGE = "usage"
+    REQUEST = "request"
+    MAX_USAGE_REQUEST = "maxUsageRequest"
+
+
+class MemoryCollectPolicy(StrEnum):
+    """Which memory counts as used (Koordinator nodeMemoryCollectPolicy)."""
+
+    WITHOUT_PAGE_CACHE = "usageWithoutPageCache"
+    WITH_HOT_PAGE_CACHE = "usageWithHotPageCache"
+    WITH_PAGE_CACHE = "usageWithPageCache"
+
+
+class MidMode(StrEnum):
+    """Where mid resources come from: the prediction of production peaks, or a fixed share of the node."""
+
+    PREDICTION = ""
+    STATIC = "static"
+
+
+_Share = Annotated[int, Meta(ge=0, le=100)]
 
 
 class ColocationStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What may be lent (Koordinator ColocationStrategy; defaults of pkg/util/sloconfig)."""
 
-    enable: bool = True
-    cpu_reclaim_threshold_pct: int = 60
-    memory_reclaim_threshold_pct: int = 65
-    aggregate_seconds: float = 300.0
-    live_window_seconds: float = 10.0
-    degrade_seconds: float = 900.0
-    update_interval_seconds: float = 300.0
-    resource_diff_ratio: float = 0.1
+    enable: Annotated[bool, Meta(description="Lend at all; off removes the batch and mid resources.")] = True
+    cpu_reclaim_threshold_pct: Annotated[
+        int, Meta(ge=0, le=1000, description="Share of CPU capacity that may be in use, lending included.")
+    ] = 60
+    memory_reclaim_threshold_pct: Annotated[
+        int, Meta(ge=0, le=1000, description="Share of memory capacity that may be in use, lending included.")
+    ] = 65
+    cpu_policy: Annotated[
+        CalculatePolicy, Meta(description="What of higher-priority pods' CPU is kept free: usage or maxUsageRequest.")
+    ] = CalculatePolicy.USAGE
+    memory_policy: Annotated[
+        CalculatePolicy, Meta(description="What of higher-priority pods' memory is kept free.")
+    ] = CalculatePolicy.USAGE
+    batch_cpu_threshold_pct: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Cap of batch-cpu as a share of capacity; none: no cap.")
+    ] = None
+    batch_memory_threshold_pct: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Cap of batch-memory as a share of capacity; none: no cap.")
+    ] = None
+    mid_mode: Annotated[MidMode, Meta(description="Empty: from predicted peaks; static: a fixed share.")] = (
+        MidMode.PREDICTION
+    )
+    mid_cpu_threshold_pct: Annotated[_Share, Meta(description="Cap of mid-cpu as a share of capacity.")] = 100
+    mid_memory_threshold_pct: Annotated[_Share, Meta(description="Cap of mid-memory as a share of capacity.")] = 100
+    mid_unallocated_pct: Annotated[_Share, Meta(description="Share of what nobody requested that is lent as mid.")] = 0
+    mid_static_cpu_reserved_pct: Annotated[_Share, Meta(description="mid-cpu in static mode.")] = 0
+    mid_static_memory_reserved_pct: Annotated[_Share, Meta(description="mid-memory in static mode.")] = 0
+    memory_collect_policy: Annotated[MemoryCollectPolicy, Meta(description="Which memory counts as used.")] = (
+        MemoryCollectPolicy.WITHOUT_PAGE_CACHE
+    )
+    aggregate_seconds: Annotated[float, Meta(ge=10, le=3600, description="Window of NodeMetric's averages.")] = 300.0
+    aggregate_durations_seconds: Annotated[
+        tuple[Annotated[float, Meta(ge=10, le=3600)], ...],
+        Meta(max_length=6, description="Windows of the percentiles in NodeMetric."),
+    ] = (300.0, 600.0, 1800.0)
+    report_seconds: Annotated[float, Meta(ge=1, le=3600, description="How often NodeMetric is written.")] = 60.0
+    live_window_seconds: Annotated[
+        float, Meta(ge=5, le=600, description="Window by which lending shrinks; growing follows the aggregate window.")
+    ] = 10.0
+    degrade_seconds: Annotated[
+        float, Meta(ge=60, le=86_400, description="Older facts lend nothing (Koordinator degradeTimeMinutes).")
+    ] = 900.0
+    update_interval_seconds: Annotated[
+        float, Meta(ge=10, le=3600, description="Even small changes are published this often.")
+    ] = 300.0
+    resource_diff_ratio: Annotated[
+        float, Meta(ge=0, le=1, description="A change beyond this is published at once (shrinking) or soon (growing).")
+    ] = 0.1
 
     def __post_init__(self) -> None:
-        _within(self, "cpu_reclaim_threshold_pct", 0, 1000)
-        _within(self, "memory_reclaim_threshold_pct", 0, 1000)
-        _within(self, "aggregate_seconds", 10, 3600)
-        _within(self, "live_window_seconds", 5, self.aggregate_seconds)
-        _within(self, "degrade_seconds", 60, 86_400)
-        _within(self, "update_interval_seconds", 10, 3600)
-        _within(self, "resource_diff_ratio", 0, 1)
+        if self.live_window_seconds > self.aggregate_seconds:
+            raise ValueError("live_window_seconds must not exceed aggregate_seconds")
 
 
 class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far best-effort CPU may go (NodeSLO resourceUsedThresholdWithBE).
 
-    `threshold_pct` of the node's capacity is what online, system and best-effort work may use together;
-    `min_pct` is best effort's floor. The default is a cap near the whole node, since the weight already protects
-    online work (docs/adr/0003); Koordinator's own default is 65.
+    The default is a cap near the whole node, since the weight already protects online work (docs/adr/0003);
+    Koordinator's own default is 65.
     """
 
-    enable: bool = True
-    threshold_pct: int = 95
-    min_pct: int | None = None
-    policy: str = "adaptive"
+    enable: Annotated[bool, Meta(description="Hold a CPU ceiling on best effort.")] = True
+    threshold_pct: Annotated[
+        int, Meta(ge=0, le=100, description="Share of the node online, system and best-effort CPU may use together.")
+    ] = 95
+    min_pct: Annotated[
+        _Share | None, Meta(description="Best effort's floor, as a share of the node; none: 0.02 CPU.")
+    ] = None
+    policy: Annotated[str, Meta(description="adaptive; cfsQuota and cpuset are answered by it too.")] = "adaptive"
 
-    def __post_init__(self) -> None:
-        _within(self, "threshold_pct", 0, 100)
-        if self.min_pct is not None:
-            _within(self, "min_pct", 0, 100)
+
+class HostApplication(msgspec.Struct, frozen=True):
+    """A program of the host that is measured apart (NodeSLO hostApplications).
+
+    `cgroup` is its path below the controllers' mounts; `below_best_effort` tells whether that lies in the best-effort
+    root, which is when its CPU is suppressed with the pods there.
+    """
+
+    name: str
+    cgroup: str
+    qos: str = "LS"
+    priority: str = ""
+    below_best_effort: bool = False
 
 
-def _within(strategy: msgspec.Struct, field: str, low: float, high: float) -> None:
-    """Raise ValueError naming the field; msgspec adds where in the document it stands."""
-    if not low <= getattr(strategy, field) <= high:
-        raise ValueError(f"{field} must be between {low:g} and {high:g}")
+_Ratio = Annotated[float, Meta(ge=1, le=5)]
+
+
+class RatioModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much faster a CPU model is than the reference machine, by what is switched on (Koordinator ratioModel)."""
+
+    base: Annotated[_Ratio | None, Meta(description="Ratio with neither hyper-threading nor turbo.")] = None
+    hyper_threading: Annotated[_Ratio | None, Meta(description="Ratio with hyper-threading only.")] = None
+    turbo: Annotated[_Ratio | None, Meta(description="Ratio with turbo only.")] = None
+    hyper_threading_turbo: Annotated[_Ratio | None, Meta(description="Ratio with both.")] = None
+
+
+class NormalizationStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Koordinator's cpu-normalization-config: batch-cpu is multiplied by the ratio of the node's CPU model."""
+
+    enable: Annotated[bool, Meta(description="Multiply batch-cpu by the ratio of the node's CPU model.")] = False
+    default_ratio: Annotated[
+        _Ratio | None, Meta(description="Ratio of a CPU model that is not listed; none: such a node has no ratio.")
+    ] = None
+    models: Annotated[
+        dict[str, RatioModel], Meta(description="Ratios by CPU model, as `model name` in /proc/cpuinfo says it.")
+    ] = {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from kube.lease import LeaseSettings
 from model.fault import ConfigurationFault
@@ -12,22 +14,39 @@ from scheduler.core.parking import BackoffPolicy
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`scheduler_names` are the spec.schedulerName values this scheduler serves.
+    """What one scheduler does; the leader's lease included."""
 
-    `hold_grace_seconds`: a gang whose pods are still being created is told so only once that lasts, since a gang of
-    n members would otherwise cost n² condition writes. `workloads_per_cycle` bounds how long one cycle keeps the
-    event loop from leases and streams. `concurrent_calls` bounds the TLS listener, where each agent keeps one open.
-    """
-
-    scheduler_names: tuple[str, ...] = ("koord-scheduler", "sublet-scheduler")
+    scheduler_names: Annotated[
+        tuple[str, ...], Meta(description="spec.schedulerName values this scheduler serves.")
+    ] = (
+        "koord-scheduler",
+        "sublet-scheduler",
+    )
     backoff: BackoffPolicy = BackoffPolicy()
-    debounce_seconds: float = 0.01
-    hold_grace_seconds: float = 1.0
-    workloads_per_cycle: int = 256
-    concurrent_binds: int = 16
-    concurrent_writes: int = 8
-    concurrent_calls: int = 10_000
-    decision_history: int = 1000
+    debounce_seconds: Annotated[float, Meta(ge=0, le=60, description="Changes this close together make one cycle.")] = (
+        0.01
+    )
+    hold_grace_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=3600,
+            description="A gang whose pods are still being created is told so only once that lasts, since a gang of n "
+            "members would otherwise cost n² condition writes.",
+        ),
+    ] = 1.0
+    workloads_per_cycle: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Bounds how long one cycle keeps the event loop from leases and streams."),
+    ] = 256
+    concurrent_binds: Annotated[int, Meta(ge=1, le=1000, description="Bindings under way at once.")] = 16
+    concurrent_writes: Annotated[int, Meta(ge=1, le=1000, description="Condition writes under way at once.")] = 8
+    concurrent_calls: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Bounds the TLS listener, where each agent keeps one call open.")
+    ] = 10_000
+    decision_history: Annotated[
+        int, Meta(ge=0, le=1_000_000, description="Decisions kept for a watcher that asks for the past.")
+    ] = 1000
     lease: LeaseSettings = LeaseSettings()
 
 
@@ -39,5 +58,5 @@ def load(path: Path | None) -> Settings:
         return msgspec.yaml.decode(path.read_bytes(), type=Settings)
     except OSError as error:
         raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}", "give --settings FILE") from error
-    except msgspec.MsgspecError as error:
-        raise ConfigurationFault(str(path), str(error), "see scheduler/settings.py for the fields") from error
+    except (msgspec.MsgspecError, LookupError, ValueError, RecursionError) as error:
+        raise ConfigurationFault(str(path), str(error), "docs/settings.md lists the fields") from error

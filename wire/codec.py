@@ -76,14 +76,16 @@ def report_to_wire(report: NodeReport) -> link_pb2.Report:
         degraded_reason=report.degraded_reason,
     )
     if report.pressure is not None:
-        message.pressure.CopyFrom(
-            link_pb2.Pressure(
-                cpu_some_avg10_pct=report.pressure.cpu_some_avg10_pct,
-                memory_some_avg10_pct=report.pressure.memory_some_avg10_pct,
-                memory_full_avg10_pct=report.pressure.memory_full_avg10_pct,
-            )
-        )
+        message.pressure.CopyFrom(pressure_to_wire(report.pressure))
     return message
+
+
+def pressure_to_wire(pressure: Pressure) -> link_pb2.Pressure:
+    return link_pb2.Pressure(
+        cpu_some_avg10_pct=pressure.cpu_some_avg10_pct,
+        memory_some_avg10_pct=pressure.memory_some_avg10_pct,
+        memory_full_avg10_pct=pressure.memory_full_avg10_pct,
+    )
 
 
 def report_from_wire(message: link_pb2.Report) -> NodeReport:

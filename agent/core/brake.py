@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.core.knobs import PERIOD_US
 from agent.core.observation import Knob
-from agent.core.suppress import PERIOD_US
 from model.decision import Decision, Term, TermSum, Unit
 from model.reason import Reason
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import msgspec
 
 from agent.core.brake import BrakePlan
-from agent.core.layout import KubepodsLayout
+from agent.core.knobs import PERIOD_US, Knobs
 from agent.core.observation import Knob, NodeSample, Observation
 from agent.core.plan import KnobStanding, standing
 from agent.core.suppress import Ceiling, NodeSize, fixed, quota_ceiling
-from agent.core.usage import NodeUsage
+from agent.core.usage import NodeUsage, best_effort_limit_millis
 from model.decision import Decision
 from model.reason import Reason
 from model.resources import CPU
@@ -23,23 +23,6 @@ _BRAKE_DEADBAND_US_PER_MILLI = 5
 """The brake acts from 5 % of the node on (100 us of quota are one milli-CPU); smaller changes wait for the tick."""
 
 
-class Knobs(msgspec.Struct, frozen=True):
-    """The control files the agent owns."""
-
-    quota: Knob
-    period: Knob
-    weight: Knob
-
-    @classmethod
-    def of(cls, layout: KubepodsLayout) -> Knobs:
-        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares")
-        return cls(*(Knob(layout.best_effort, "cpu", file) for file in files))
-
-    @property
-    def all(self) -> tuple[Knob, ...]:
-        return (self.quota, self.period, self.weight)
-
-
 class Memory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before: the quota's standing, the node's size, the brake's plan."""
 
@@ -49,10 +32,14 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What was decided; `brake` is None where there is nothing to defend."""
+    """What was decided; `brake` is None where there is nothing to defend.
+
+    `best_effort_millis` is the CPU the kernel let best effort use before that, None where it cannot be told.
+    """
 
     decisions: Mapping[Knob, Decision]
     brake: BrakePlan | None
+    best_effort_millis: int | None = None
 
 
 def decide_limits(
@@ -74,10 +61,12 @@ def decide_limits(
     size = _size(seen, memory.size)
     ceiling = quota_ceiling(knobs.quota, size, usage, strategy, stand, seen.at_seconds)
     decisions = {knobs.quota: ceiling.decision}
-    for knob in (knobs.period, knobs.weight):
-        decisions[knob] = fixed(knob, seen.knobs[knob].kernel, seen.at_seconds)
+    for kept in knobs.fixed:
+        decisions[kept.knob] = fixed(kept, seen.knobs[kept.knob].kernel, seen.at_seconds)
     brake = _brake_plan(knobs.quota, ceiling, size, memory.brake) if strategy.enable else None
-    return Memory(remembered, size, brake), Limits(decisions, brake)
+    quota = seen.knobs[knobs.quota].kernel
+    held = best_effort_limit_millis(seen.best_effort_cpus, quota if isinstance(quota, int) else None, PERIOD_US)
+    return Memory(remembered, size, brake), Limits(decisions, brake, held)
 
 
 def _brake_plan(knob: Knob, ceiling: Ceiling, size: NodeSize | None, last: BrakePlan | None) -> BrakePlan | None:

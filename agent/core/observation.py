@@ -7,7 +7,6 @@ from enum import StrEnum
 
 import msgspec
 
-from agent.core.parse import CpuThrottling
 from model.node import Node
 from model.pod import Pod
 from model.report import Pressure
@@ -20,7 +19,7 @@ class Absence(StrEnum):
     UNREADABLE = "unreadable"
 
 
-class Missing(msgspec.Struct, frozen=True):
+class Missing(msgspec.Struct, frozen=True, tag="missing"):
     """No reading from `path`, and why."""
 
     path: str
@@ -28,24 +27,94 @@ class Missing(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class CgroupSample(msgspec.Struct, frozen=True):
-    """CPU time used since the cgroup exists (ns) and memory that cannot be dropped (bytes)."""
+class CpuThrottling(msgspec.Struct, frozen=True, gc=False):
+    """Counters of cpu.stat: enforcement periods, those in which the group was throttled, and for how long (us)."""
+
+    periods: int
+    throttled: int
+    throttled_us: int = 0
+
+
+class Stall(msgspec.Struct, frozen=True, gc=False):
+    """One line of a pressure file: averages in percent of wall time, total in microseconds since boot."""
+
+    avg10_pct: float = 0.0
+    avg60_pct: float = 0.0
+    avg300_pct: float = 0.0
+    total_us: int = 0
+
+
+class CgroupPressure(msgspec.Struct, frozen=True, gc=False):
+    """Pressure of one cgroup, or of the node: some and full of each resource; None where the kernel keeps none."""
+
+    cpu_some: Stall | None = None
+    cpu_full: Stall | None = None
+    memory_some: Stall | None = None
+    memory_full: Stall | None = None
+    io_some: Stall | None = None
+    io_full: Stall | None = None
+
+
+class MemoryEvents(msgspec.Struct, frozen=True, gc=False):
+    """Counters of memory.events (v2); on v1 `oom_kill` of memory.oom_control and `maximum` from memory.failcnt."""
+
+    high: int = 0
+    maximum: int = 0
+    oom: int = 0
+    oom_kill: int = 0
+
+
+class DiskBytes(msgspec.Struct, frozen=True, gc=False):
+    """Bytes read and written since the cgroup exists, all devices together."""
+
+    read_bytes: int = 0
+    written_bytes: int = 0
+
+
+class NetworkBytes(msgspec.Struct, frozen=True, gc=False):
+    """Bytes as the pod sees them, since its interface came up."""
+
+    received_bytes: int = 0
+    sent_bytes: int = 0
+
+
+class CgroupSample(msgspec.Struct, frozen=True, gc=False, tag="cgroup"):
+    """CPU time used since the cgroup exists (ns); memory that cannot be dropped, and page cache (bytes).
+
+    What is None the kernel does not offer here, or was not read yet; slow files keep their last reading.
+    """
 
     cpu_ns: int
     memory_bytes: int
+    page_cache_bytes: int = 0
     throttling: CpuThrottling | None = None
+    pressure: CgroupPressure | None = None
+    events: MemoryEvents | None = None
+    disk: DiskBytes | None = None
 
 
-class NodeSample(msgspec.Struct, frozen=True):
-    """CPU time used by everything since boot (ns), memory in use (bytes), CPUs the kernel shows."""
+class NodeSample(msgspec.Struct, frozen=True, tag="node"):
+    """CPU time used by everything since boot (ns), memory in use (bytes), CPUs the kernel shows.
+
+    `memory_with_cache_bytes` is total minus free; `memory_used_bytes` total minus available.
+    """
 
     cpu_ns: int
     memory_used_bytes: int
     cpus: int
+    memory_with_cache_bytes: int = 0
+
+
+class NumaSample(msgspec.Struct, frozen=True, gc=False):
+    """One NUMA node: CPU time of its CPUs since boot (ns), memory in use without droppable cache (bytes)."""
+
+    numa_id: int
+    cpu_ns: int
+    memory_used_bytes: int
 
 
 class Knob(msgspec.Struct, frozen=True, order=True):
-    """One control file: the cgroup below its controller's mount, the controller, the file's name."""
+    """One control file: the cgroup below its controller's mount, the controller (empty on v2), the file's name."""
 
     cgroup: str
     controller: str
@@ -66,9 +135,11 @@ class KnobReading(msgspec.Struct, frozen=True):
 class Observation(msgspec.Struct, frozen=True):
     """One pass. `at_seconds` is Unix time, `monotonic_seconds` never steps; rates use the latter.
 
-    `pods` holds a sample or an absence for every listed pod that should have a cgroup, by uid. `listed` is None until
-    the pod list was read once. `brake_cuts` counts the brake's writes since the start, `last_cut_monotonic` dates the
-    newest; both belong to the same instant as `knobs`.
+    `pods` holds a sample or an absence for every listed pod that should have a cgroup, by uid; `containers` the same
+    by uid and container name for pods whose containers are known; `host_applications` by name. `strangers` are pod
+    cgroups that no listed pod owns. `listed` is None until the pod list was read once. `best_effort_cpus` counts the
+    CPUs best effort may run on, None where that cannot be told. `brake_cuts` counts the brake's writes since the
+    start, `last_cut_monotonic` dates the newest; both belong to the same instant as `knobs`.
     """
 
     at_seconds: float
@@ -76,9 +147,17 @@ class Observation(msgspec.Struct, frozen=True):
     node_sample: NodeSample | Missing
     kubepods: CgroupSample | Missing
     best_effort: CgroupSample | Missing
+    burstable: CgroupSample | Missing | None = None
     pods: Mapping[str, CgroupSample | Missing] = {}
+    containers: Mapping[str, Mapping[str, CgroupSample | Missing]] = {}
+    host_applications: Mapping[str, CgroupSample | Missing] = {}
+    strangers: tuple[str, ...] = ()
+    network: Mapping[str, NetworkBytes] = {}
+    numa: tuple[NumaSample, ...] = ()
+    best_effort_cpus: int | None = None
     knobs: Mapping[Knob, KnobReading] = {}
     pressure: Pressure | None = None
+    node_pressure: CgroupPressure | None = None
     node: Node | None = None
     listed: tuple[Pod, ...] | None = None
     brake_cuts: int = 0

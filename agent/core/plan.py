@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from agent.core.knobs import UNLIMITED
 from agent.core.observation import Knob, KnobReading, Missing
-from agent.core.suppress import UNLIMITED, Standing
+from agent.core.suppress import Standing
 from model.decision import Decision
 from model.reason import Reason
 

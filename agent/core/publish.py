@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from agent.core.reclaimable import Lending
 from agent.core.usage import NodeUsage
 from model.decision import Decision, TermSum
 from model.pod import Pod, PodPhase
@@ -19,6 +20,7 @@ from model.strategy import ColocationStrategy
 
 _GROWTH_REST_SECONDS = 10.0
 _BLIND_SECONDS = 15.0
+_BLIND = (Reason.NODE_METRICS_MISSING, Reason.PODS_UNKNOWN, Reason.SETTINGS_UNREAD)
 _REASSERT_SECONDS = 5.0
 """Time for our own patch to come back with the Node object."""
 _REPORT_HEARTBEAT_SECONDS = 10.0
@@ -38,35 +40,52 @@ class Published(msgspec.Struct, frozen=True):
 
 
 def offered(
-    reclaimable: Iterable[Decision],
+    lent: Lending,
     listed: Iterable[Pod],
     seen: Collection[str],
     standing: Mapping[str, int],
     *,
     may_grow: bool,
 ) -> tuple[Decision, ...]:
-    """What belongs into the node's status: reclaimable, but never below what running pods request already.
+    """What belongs into the node's status: what may be lent, but never below what running pods request already.
 
     A kubelet that restarts admits its running pods again; with less than they request it would fail them
     (docs/adr/0004). A pod that is merely bound here is not admitted yet, and must not make its own room: `seen` are
     uids of pods that have a cgroup. Without `may_grow` (a just started agent) nothing exceeds what is `standing`.
+    A resource that is not in the answer is to be removed from the node, as Koordinator does when it may not lend.
     """
     admitted = [pod for pod in listed if not pod.terminal and (pod.phase is PodPhase.RUNNING or pod.uid in seen)]
     found = []
-    for decision in reclaimable:
-        terms = TermSum().add("reclaimable", decision.value, "may be lent now")
+    for ready in lent.final:
+        terms = TermSum().add("reclaimable", ready.value, "may be lent now")
         if not may_grow:
-            terms.at_most("held: a new agent raises nothing yet", standing.get(decision.name, 0))
-        requested = sum(pod.requests[decision.name] for pod in admitted)
+            terms.at_most("held: a new agent raises nothing yet", standing.get(ready.name, 0))
+        requested = sum(pod.requests[ready.name] for pod in admitted)
         terms.at_least("already requested by running pods", requested, "kubelet must be able to admit them again")
-        found.append(msgspec.structs.replace(decision, value=terms.value, terms=terms.terms, policy="published"))
+        if terms.value or lent.prepared:
+            found.append(msgspec.structs.replace(ready, value=terms.value, terms=terms.terms, policy="published"))
     return tuple(found)
 
 
 def settled(decisions: Iterable[Decision], age_seconds: float) -> bool:
     """A just started agent that has not measured yet keeps what is published; one that stays blind withdraws it."""
-    blind = any(d.reason in (Reason.NODE_METRICS_MISSING, Reason.PODS_UNKNOWN) for d in decisions)
+    blind = any(d.reason in _BLIND for d in decisions)
     return not blind or age_seconds > _BLIND_SECONDS
+
+
+def due(
+    before: Mapping[str, int], after: Mapping[str, int], elapsed_seconds: float, strategy: ColocationStrategy
+) -> bool:
+    """Whether amounts must be published again, `elapsed_seconds` after `before` was."""
+    if set(before) != set(after):
+        return True
+    changes = [(before[name], amount) for name, amount in after.items()]
+    if elapsed_seconds >= strategy.update_interval_seconds:
+        return any(old != new for old, new in changes)
+    if any(old - new > old * strategy.resource_diff_ratio for old, new in changes):
+        return True
+    rested = elapsed_seconds >= _GROWTH_REST_SECONDS
+    return rested and any(new - old > old * strategy.resource_diff_ratio for old, new in changes)
 
 
 def due_for_node(
@@ -76,22 +95,12 @@ def due_for_node(
     strategy: ColocationStrategy,
     monotonic_seconds: float,
 ) -> bool:
-    """Whether the node's status must be patched now; `standing` is what the Node object says."""
+    """Whether the node's status must be patched now; `standing` is what the Node object says of our resources."""
     if last is None:
         return True
-    before_all = last.amounts
-    if set(before_all) != set(amounts):
-        return True
+    before = last.amounts
     elapsed = monotonic_seconds - last.monotonic_seconds
-    if elapsed >= _REASSERT_SECONDS and any(standing.get(name) != amount for name, amount in before_all.items()):
-        return True
-    changes = [(before_all[name], amount) for name, amount in amounts.items()]
-    if elapsed >= strategy.update_interval_seconds:
-        return any(before != after for before, after in changes)
-    if any(before - after > before * strategy.resource_diff_ratio for before, after in changes):
-        return True
-    rested = elapsed >= _GROWTH_REST_SECONDS
-    return rested and any(after - before > before * strategy.resource_diff_ratio for before, after in changes)
+    return due(before, amounts, elapsed, strategy) or (elapsed >= _REASSERT_SECONDS and dict(standing) != before)
 
 
 def report(

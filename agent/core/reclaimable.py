@@ -1,116 +1,188 @@
-"""What may be lent: batch-cpu and batch-memory by Koordinator's usage policy.
+"""What a node may lend now: batch and mid resources, per zone, and what is to be written to the Node.
 
-    batch = capacity - margin - max(system used, reserved) - high-priority used, never below 0
-
-Source: Koordinator pkg/slo-controller/noderesource/plugins/batchresource; high-priority accounting as there. The inputs
-are the larger of live and aggregate average, so that a surge counts within seconds (docs/adr/0002).
+One function for the agent's tick, the simulation and the replay. Facts that are missing or too old lend nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 import msgspec
 
-from agent.core.usage import Averages, NodeUsage
-from model.decision import Decision, TermSum, Unit
+from agent.core.batch import batch, batch_in_zones
+from agent.core.high_priority import claims, holders, kept
+from agent.core.mid import MidFacts, mid
+from agent.core.normalization import normalization_ratio
+from agent.core.prepare import origin, prepared
+from agent.core.room import Lendable, lendables, node_room, system_use
+from model.decision import Decision
 from model.node import Node
+from model.nodecolocation import NodeColocation
+from model.nodemetric import NodeMetric
 from model.pod import Pod
-from model.qos import PriorityBand, QoSClass
+from model.qos import PriorityBand
 from model.reason import Reason
 from model.report import Usage
-from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
-from model.strategy import ColocationStrategy
+from model.resources import ResourceVector
+from model.strategy import ColocationStrategy, NormalizationStrategy
+from model.topology import CpuBasics, Zone
 
-_LENDABLE_BANDS = (PriorityBand.BATCH, PriorityBand.FREE)
-
-
-class _Resource(msgspec.Struct, frozen=True):
-    """One of the two lent resources and where its inputs stand."""
-
-    lent: str
-    native: str
-    unit: Unit
-    reclaim_threshold_pct: int
-
-    def of(self, usage: Usage) -> int:
-        return usage.cpu_millis if self.native == CPU else usage.memory_bytes
+_ABOVE_BATCH = (PriorityBand.PROD, PriorityBand.MID)
+_ABOVE_MID = (PriorityBand.PROD,)
+_NO_NORMALIZATION = NormalizationStrategy()
 
 
-def reclaimable(
-    node: Node | None,
-    listed: Iterable[Pod] | None,
-    usage: NodeUsage | None,
-    strategy: ColocationStrategy,
-    now: float,
-    listed_age_seconds: float = 0.0,
-) -> tuple[Decision, ...]:
-    """Two decisions, batch-cpu in milli-CPU and batch-memory in bytes; 0 with a reason where facts are missing.
+class Facts(msgspec.Struct, frozen=True):
+    """All that lending depends on besides settings; None is what is not known.
 
-    `listed_age_seconds` is how long the API server was silent about the pods: past `degrade_seconds` the list is too
-    old to tell whose requests must be kept free.
+    `now` is Unix time, `pods_age_seconds` how long the source of the pods was silent, `cpu` what the machine's CPUs
+    are, `colocation` what the Node's annotations say, `settings_known` whether the documents that may limit lending
+    were looked up.
     """
-    resources = (
-        _Resource(BATCH_CPU, CPU, Unit.MILLI_CPU, strategy.cpu_reclaim_threshold_pct),
-        _Resource(BATCH_MEMORY, MEMORY, Unit.BYTES, strategy.memory_reclaim_threshold_pct),
+
+    node: Node | None
+    pods: tuple[Pod, ...] | None
+    metric: NodeMetric | None
+    now: float
+    pods_age_seconds: float = 0.0
+    zones: tuple[Zone, ...] = ()
+    cpu: CpuBasics | None = None
+    colocation: NodeColocation = NodeColocation()
+    settings_known: bool = True
+
+
+class ZoneLending(msgspec.Struct, frozen=True):
+    """batch-cpu and batch-memory of one NUMA zone, as computed and as written; `prepared` is empty for a reset."""
+
+    id: int
+    name: str
+    decisions: tuple[Decision, ...]
+    prepared: tuple[Decision, ...] = ()
+
+
+class Lending(msgspec.Struct, frozen=True):
+    """`reclaimable` is batch-cpu, batch-memory, mid-cpu, mid-memory, in this order, always all four.
+
+    `prepared` is what is written to the Node in the same order, empty when its keys are to be removed. `origin` is
+    batch before other schedulers' allocations, None without any. `degraded` is why nothing is lent, None when lending.
+    """
+
+    reclaimable: tuple[Decision, ...]
+    zones: tuple[ZoneLending, ...] = ()
+    prepared: tuple[Decision, ...] = ()
+    origin: ResourceVector | None = None
+    normalization_ratio: float | None = None
+    degraded: Reason | None = None
+
+    @property
+    def final(self) -> tuple[Decision, ...]:
+        """All four as they are written, zeroes where nothing is."""
+        written = {decision.name: decision for decision in self.prepared}
+        return tuple(written.get(decision.name, decision) for decision in self.reclaimable)
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """Facts that are complete and fresh."""
+
+    node: Node
+    pods: tuple[Pod, ...]
+    metric: NodeMetric
+    used: Usage
+    system: Usage
+    at_seconds: float
+
+
+def lending(
+    facts: Facts, strategy: ColocationStrategy, normalization: NormalizationStrategy = _NO_NORMALIZATION
+) -> Lending:
+    """Every lent amount with its terms; zeroes with the reason where facts are missing or too old."""
+    known = _known(facts, strategy)
+    ratio = _ratio(facts, normalization)
+    resources = lendables(strategy)
+    if isinstance(known, Reason):
+        return _withheld(facts, resources, ratio, known)
+    batches, zones = _batch(facts, known, resources)
+    decisions = (*batches, *_mid(facts, known, resources, strategy))
+    third_party = facts.colocation.third_party
+    return Lending(
+        reclaimable=decisions,
+        zones=tuple(
+            ZoneLending(zone.id, zone.name, own, prepared(own, ratio, ResourceVector()))
+            for zone, own in zip(facts.zones, zones, strict=True)
+        ),
+        prepared=prepared(decisions, ratio, third_party),
+        origin=origin(decisions, ratio, third_party),
+        normalization_ratio=ratio,
     )
-    reason = _withheld(node, listed, usage, strategy, listed_age_seconds)
-    if reason is not None or node is None or listed is None or usage is None:
-        subject = f"node/{node.name}" if node else "node"
-        why = reason or Reason.NODE_METRICS_MISSING
-        return tuple(Decision(subject, r.lent, 0, r.unit, why, (), at_seconds=now) for r in resources)
-    pods = [pod for pod in listed if not pod.terminal and pod.band not in _LENDABLE_BANDS]
-    return tuple(_by_usage(resource, node, pods, usage) for resource in resources)
 
 
-def _withheld(
-    node: Node | None,
-    listed: Iterable[Pod] | None,
-    usage: NodeUsage | None,
-    strategy: ColocationStrategy,
-    listed_age_seconds: float,
-) -> Reason | None:
-    """Why nothing may be lent at all."""
+def _known(facts: Facts, strategy: ColocationStrategy) -> _Known | Reason:
+    """The facts, or why they do not allow to lend."""
+    node, pods, metric = facts.node, facts.pods, facts.metric
+    if not facts.settings_known:
+        return Reason.SETTINGS_UNREAD
     if not strategy.enable:
         return Reason.LENDING_DISABLED
-    if listed is None or node is None:
+    if node is None or pods is None:
         return Reason.PODS_UNKNOWN
-    if usage is None:
+    if metric is None or metric.updated_seconds is None or metric.node is None or metric.system is None:
         return Reason.NODE_METRICS_MISSING
-    return Reason.PODS_STALE if listed_age_seconds > strategy.degrade_seconds else None
+    if facts.now - metric.updated_seconds > strategy.degrade_seconds:
+        return Reason.NODE_METRICS_STALE
+    if facts.pods_age_seconds > strategy.degrade_seconds:
+        return Reason.PODS_STALE
+    return _Known(node, pods, metric, metric.node, metric.system, metric.updated_seconds)
 
 
-def _by_usage(resource: _Resource, node: Node, pods: list[Pod], usage: NodeUsage) -> Decision:
-    capacity = node.capacity[resource.native]
-    reserved = max(capacity - node.allocatable[resource.native], 0)
-    # Koordinator's order of operations: the ratio is rounded to a float first, then the product cut to an integer.
-    margin = int(capacity * ((100 - resource.reclaim_threshold_pct) / 100))
-    system = resource.of(usage.unlisted_system.cautious)
-    measured, assumed = _high_priority(resource, pods, usage.pods)
-    terms = TermSum()
-    terms.add("capacity", capacity, "node status")
-    terms.add("safety margin", -margin, f"{100 - resource.reclaim_threshold_pct} % of capacity")
-    if system >= reserved:
-        terms.add("system used", -system, "node minus listed pods, larger of 10 s and window average")
-    else:
-        terms.add("reserved", -reserved, "capacity minus allocatable; larger than system use")
-    terms.add("high-priority used", -measured, f"{len(pods)} pods, larger of 10 s and window average")
-    if assumed:
-        terms.add("high-priority not measured", -assumed, "requests count where usage is unknown or exclusive")
-    terms.at_least("floor", 0, "nothing is lent below zero")
-    subject = f"node/{node.name}"
-    return Decision(
-        subject, resource.lent, terms.value, resource.unit, Reason.COMPUTED, terms.terms, "usage", usage.at_seconds
+def _ratio(facts: Facts, normalization: NormalizationStrategy) -> float | None:
+    labels = facts.node.labels if facts.node else {}
+    return normalization_ratio(normalization, labels, facts.cpu, facts.colocation.normalization_ratio)
+
+
+def _withheld(facts: Facts, resources: tuple[Lendable, ...], ratio: float | None, reason: Reason) -> Lending:
+    subject = f"node/{facts.node.name}" if facts.node else "node"
+
+    def zero(subject: str, name: str, resource: Lendable) -> Decision:
+        return Decision(subject, name, 0, resource.unit, reason, (), at_seconds=facts.now)
+
+    return Lending(
+        reclaimable=(
+            *(zero(subject, resource.batch, resource) for resource in resources),
+            *(zero(subject, resource.mid, resource) for resource in resources),
+        ),
+        zones=tuple(
+            ZoneLending(
+                zone.id,
+                zone.name,
+                tuple(zero(f"{subject}/zone/{zone.name}", resource.batch, resource) for resource in resources),
+            )
+            for zone in facts.zones
+        ),
+        normalization_ratio=ratio,
+        degraded=reason,
     )
 
 
-def _high_priority(resource: _Resource, pods: list[Pod], measured: Mapping[str, Averages]) -> tuple[int, int]:
-    """(sum of measured usage, sum of requests that stand in): an LSE pod's CPU is exclusive and never reclaimed."""
-    used = requested = 0
-    for pod in pods:
-        averages = measured.get(pod.uid)
-        if averages is None or (pod.qos is QoSClass.LSE and resource.native == CPU):
-            requested += pod.requests[resource.native]
-        else:
-            used += resource.of(averages.cautious)
-    return used, requested
+def _batch(
+    facts: Facts, known: _Known, resources: tuple[Lendable, ...]
+) -> tuple[tuple[Decision, ...], tuple[tuple[Decision, ...], ...]]:
+    """Batch of the node, and of each zone."""
+    use = system_use(known.system, known.metric.host_applications, _ABOVE_BATCH)
+    held = holders(known.pods, known.metric)
+    whole, by_resource = [], []
+    for resource in resources:
+        room = node_room(resource, known.node, facts.colocation, use)
+        claimed = claims(resource, held)
+        whole.append(batch(resource, room, kept(resource, claimed), known.at_seconds))
+        if facts.zones:
+            by_resource.append(batch_in_zones(resource, room, claimed, facts.zones, known.at_seconds))
+    return tuple(whole), tuple(zip(*by_resource, strict=True))
+
+
+def _mid(
+    facts: Facts, known: _Known, resources: tuple[Lendable, ...], strategy: ColocationStrategy
+) -> tuple[Decision, ...]:
+    use = system_use(known.system, known.metric.host_applications, _ABOVE_MID)
+    inputs = MidFacts(known.used, known.metric.prod_reclaimable, known.pods)
+    return tuple(
+        mid(resource, node_room(resource, known.node, facts.colocation, use), inputs, strategy, known.at_seconds)
+        for resource in resources
+    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.core.knobs import PERIOD_US, UNLIMITED, FixedKnob
 from agent.core.observation import Knob, Missing
 from agent.core.usage import NodeUsage
 from model.decision import Decision, Term, TermSum, Unit
@@ -21,11 +22,6 @@ from model.resources import CPU
 from model.strategy import SuppressStrategy
 
 POLICY = "adaptive"
-PERIOD_US = 100_000
-"""cpu.cfs_period_us as kubelet leaves it; one milli-CPU is 100 us of quota."""
-MINIMUM_SHARES = 2
-"""The kernel's smallest cpu.shares, and kubelet's choice for besteffort."""
-UNLIMITED = -1
 _US_PER_MILLI = PERIOD_US // 1000
 _FLOOR_US = 2000
 """Koordinator's beMinQuota: 0.02 CPU; the kernel's own minimum is 1,000."""
@@ -168,16 +164,19 @@ def _larger(one: Usage, other: Usage) -> Usage:
     return Usage(max(one.cpu_millis, other.cpu_millis), max(one.memory_bytes, other.memory_bytes))
 
 
-def fixed(knob: Knob, current: int | Missing, now: float) -> Decision:
+def fixed(held: FixedKnob, current: int | Missing, now: float) -> Decision:
     """A knob with one right value, verified each tick: the weight's minimum, and the period the quota counts on."""
+    knob = held.knob
     if isinstance(current, Missing):
         detail = f"{current.path}: {current.detail}"
         return Decision(knob.subject, knob.file, 0, Unit.SHARES, Reason.KNOB_UNREADABLE, (), "", now, detail)
-    if knob.file == "cpu.shares":
-        unit, held = Unit.SHARES, Reason.WEIGHT_HELD
-        term = Term("kernel's minimum", MINIMUM_SHARES, "online pods outweigh best effort by 512 to 1 and more")
+    if knob.file == "cpu.cfs_period_us":
+        unit, reason = Unit.MICROSECONDS, Reason.PERIOD_HELD
+        term = Term("kernel's default", held.value, "the ceiling counts per period")
     else:
-        unit, held = Unit.MICROSECONDS, Reason.PERIOD_HELD
-        term = Term("kernel's default", PERIOD_US, "the ceiling counts per period")
-    reason = held if current == term.value else Reason.FOREIGN_WRITER_LOOSENED
-    return Decision(knob.subject, knob.file, term.value, unit, reason, (term,), "", now)
+        unit = Unit.WEIGHT if knob.file == "cpu.weight" else Unit.SHARES
+        reason = Reason.WEIGHT_HELD
+        term = Term("kernel's minimum", held.value, "online pods outweigh best effort as far as the kernel allows")
+    if current != held.value:
+        reason = Reason.FOREIGN_WRITER_LOOSENED
+    return Decision(knob.subject, knob.file, held.value, unit, reason, (term,), "", now)

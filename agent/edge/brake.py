@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.core.brake import BrakePlan, BrakeSample, Cut, wanted_cut
-from agent.core.layout import KubepodsLayout
+from agent.core.files import FILES, FileKind, Part
+from agent.core.layout import Layout
 from agent.core.observation import Knob
-from agent.core.parse import whole_number
 
 _HISTORY = 3
 _KEPT_CUTS = 256
 
-MECHANISM = "cpuacct polling"
+MECHANISM = "polling of CPU counters"
 
 
 class BrakeThread:
@@ -26,12 +26,14 @@ class BrakeThread:
     def __init__(
         self,
         root: Path,
-        layout: KubepodsLayout,
+        layout: Layout,
         interval_seconds: float,
         lower: Callable[[Knob, int], int | None],
         wake: Callable[[], None],
     ) -> None:
-        self._paths = [root / "cpuacct" / g.lstrip("/") / "cpuacct.usage" for g in (layout.root, layout.best_effort)]
+        self._kind = next(kind for kind in FILES[layout.version] if kind.part is Part.CPU)
+        groups = (layout.root, layout.best_effort)
+        self._paths = [root / self._kind.controller / group.lstrip("/") / self._kind.file for group in groups]
         self._interval = interval_seconds
         self._lower = lower
         self._wake = wake
@@ -75,7 +77,7 @@ class BrakeThread:
             try:
                 if not descriptors:
                     descriptors = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in self._paths]
-                samples = (*samples[1 - _HISTORY :], _sample(descriptors))
+                samples = (*samples[1 - _HISTORY :], _sample(descriptors, self._kind))
             except (OSError, ValueError):
                 self.unreadable += 1
                 descriptors, samples = _closed(descriptors), ()
@@ -100,8 +102,8 @@ class BrakeThread:
         self._wake()
 
 
-def _sample(descriptors: list[int]) -> BrakeSample:
-    kubepods, best_effort = (whole_number(os.pread(d, 32, 0)) for d in descriptors)
+def _sample(descriptors: list[int], kind: FileKind) -> BrakeSample:
+    kubepods, best_effort = (kind.parse(os.pread(d, kind.size, 0))[0] for d in descriptors)
     return BrakeSample(time.monotonic(), kubepods, best_effort)
 
 

@@ -1,96 +1,318 @@
-"""Reading cgroup v1 files through cached descriptors.
+"""Reading cgroups through cached descriptors: one pass a tick, one kind of file after the other.
 
-A descriptor is opened once and read with pread; the kernel answers ENODEV once the cgroup is gone, even when one of the
-same name was made again, so a cached descriptor never reports another pod's numbers.
+A descriptor is opened once and read with pread; opening again would cost five times the reading. The kernel answers
+ENODEV once the cgroup is gone, even when one of the same name was made again, so a cached descriptor never reports
+another pod's numbers. An open control file holds about 6 KB of kernel memory, 28 of them a pod of two containers.
+What a pass reads and what waits for its turn is said in core.files.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import structlog
 
-from agent.core import parse
-from agent.core.layout import KubepodsLayout
-from agent.core.observation import Absence, CgroupSample, Missing
+from agent.core.files import NEEDED, V1_FILES, Cadence, FileKind, Part, Role, cadence, memory_events, moved, pressure
+from agent.core.layout import Layout
+from agent.core.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
 from model.fault import KernelFault
 
 log = structlog.get_logger()
 
-T = TypeVar("T")
+_CLOSED = -1
+_NO_SUCH = (errno.ENOENT, errno.ENOTDIR)
+_SLOW_PASSES = 10
+_SLOW_PARTS = (Part.CPU_PRESSURE, Part.MEMORY_PRESSURE, Part.IO_PRESSURE, Part.OOM, Part.FAILURES, Part.DISK)
+_SPARE_DESCRIPTORS = 512
+_MOST_DESCRIPTORS = 1 << 20
 
-_READ_BYTES = 8192
-_GONE = (errno.ENOENT, errno.ENODEV, errno.ENOTDIR)
+
+class _File:
+    """One control file of one cgroup: its descriptor and what it said last; `absent` where this kernel has no such."""
+
+    __slots__ = ("absent", "cadence", "descriptor", "fault", "kind", "row", "value")
+
+    def __init__(self, row: _Row, kind: FileKind) -> None:
+        self.row = row
+        self.kind = kind
+        self.cadence = cadence(kind.part, row.role)
+        self.descriptor = _CLOSED
+        self.value: Any = None
+        self.fault: Missing | None = None
+        self.absent = False
+
+
+class _Row:
+    """One cgroup. `gone` holds until the next pass looks again; its slow files are read in pass `turn` of a round."""
+
+    __slots__ = (
+        *("cgroup", "role", "turn", "gone", "files", "cpu", "memory", "level", "throttling", "slow"),
+        *("level_then", "pressure", "events", "disk"),
+    )
+
+    def __init__(self, cgroup: str, role: Role, turn: int, kinds: Sequence[FileKind]) -> None:
+        self.cgroup = cgroup
+        self.role = role
+        self.turn = turn
+        self.gone: Missing | None = None
+        files = (_File(self, kind) for kind in kinds)
+        self.files = {file.kind.part: file for file in files if file.cadence is not Cadence.NEVER}
+        self.cpu = self.files[Part.CPU]
+        self.memory = self.files[Part.MEMORY]
+        self.level = self.files.get(Part.LEVEL)
+        self.throttling = self.files.get(Part.THROTTLING)
+        self.slow = tuple(self.files.get(part) for part in _SLOW_PARTS)
+        self.level_then = 0
+        self.pressure: CgroupPressure | None = None
+        self.events: MemoryEvents | None = None
+        self.disk: DiskBytes | None = None
+
+    def value(self, part: Part) -> Any:
+        file = self.files.get(part)
+        return file.value if file else None
+
+    def moved(self) -> bool:
+        """memory.stat is out of date, or there is no cheap level to tell."""
+        level = self.level.value if self.level else None
+        return level is None or self.memory.value is None or moved(level, self.level_then)
+
+    def combine(self) -> None:
+        """Put together what several slow files tell."""
+        cpu, memory, io, oom, failures, self.disk = (file.value if file else None for file in self.slow)
+        self.pressure = pressure(cpu, memory, io)
+        self.events = memory_events(oom, failures)
+
+    def sample(self) -> CgroupSample | Missing:
+        cpu, memory = self.cpu.value, self.memory.value
+        if cpu is None or memory is None:
+            return self.gone or self.cpu.fault or self.memory.fault or _gone(self.cgroup)
+        throttling = self.throttling.value if self.throttling else cpu[1]
+        return CgroupSample(cpu[0], memory[0], memory[1], throttling, self.pressure, self.events, self.disk)
 
 
 class CgroupReader:
-    """Files below `root` (normally /sys/fs/cgroup), one directory a controller."""
+    """Reads the `files` of placed cgroups below `root` (normally /sys/fs/cgroup).
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._descriptors: dict[str, int] = {}
-        self._complained: set[str] = set()
+    A round of slow turns takes `slow_passes` passes; with 1 each pass reads everything. `descriptors` is how many may
+    stay open: by default what this process may have, after its soft limit was raised to the hard one.
+    """
 
-    def require(self, layout: KubepodsLayout) -> None:
-        """Raise KernelFault where this tree is not one the agent can work on."""
-        if (self._root / "cgroup.controllers").exists():
-            raise KernelFault(str(self._root), "is cgroup v2, which this version does not read", "use a v1 host")
-        for controller in ("cpu", "cpuacct", "memory"):
-            path = self._root / controller / layout.best_effort.lstrip("/")
-            if not path.is_dir():
+    def __init__(
+        self,
+        root: Path,
+        files: Sequence[FileKind] = V1_FILES,
+        slow_passes: int = _SLOW_PASSES,
+        descriptors: int | None = None,
+        pread: Callable[[int, int, int], bytes] = os.pread,
+    ) -> None:
+        self._root = str(root)
+        self._kinds = files
+        self._budget = _descriptor_budget() if descriptors is None else descriptors
+        self._pread = pread
+        self._rows: dict[str, _Row] = {}
+        self._fresh: list[_Row] = []
+        self._turns: list[list[_Row]] = [[] for _ in range(slow_passes)]
+        self._every: dict[Part, list[_File]] = {}
+        self._slow: list[dict[Part, list[_File]]] = []
+        self._roots: list[_Row] = []
+        self._levelled: list[_Row] = []
+        self._regroup_due = True
+        self._pass = 0
+        self._short = False
+        self.open_descriptors = 0
+
+    def require(self, layout: Layout) -> None:
+        """Raise KernelFault where a file without which nothing can be measured does not exist."""
+        for kind in self._kinds:
+            path = Path(self._path(layout.best_effort, kind, kind.file))
+            if kind.part in NEEDED and not path.exists():
                 raise KernelFault(str(path), "does not exist", "is kubelet running here? give --kubepods its path")
 
-    def sample(self, cgroup: str, *, throttling: bool = False) -> CgroupSample | Missing:
-        """CPU time and memory of one cgroup; absence is a value."""
-        cpu = self._read(f"cpuacct{cgroup}/cpuacct.usage", parse.whole_number)
-        memory = self._read(f"memory{cgroup}/memory.stat", parse.anonymous_memory)
-        if isinstance(cpu, Missing):
-            return cpu
-        if isinstance(memory, Missing):
-            return memory
-        throttled = self._read(f"cpu{cgroup}/cpu.stat", parse.throttling) if throttling else None
-        return CgroupSample(cpu, memory, None if isinstance(throttled, Missing) else throttled)
+    def place(self, roster: Mapping[str, Role]) -> None:
+        """What to read from now on: cgroup → role. What is new is read completely in the next pass."""
+        for cgroup in [c for c, row in self._rows.items() if roster.get(c) is not row.role]:
+            row = self._rows.pop(cgroup)
+            self._turns[row.turn].remove(row)
+            self._drop(row)
+            self._regroup_due = True
+        for cgroup, role in roster.items():
+            if cgroup not in self._rows:
+                self._add(cgroup, role)
 
-    def forget(self, cgroups: set[str]) -> None:
-        """Close what belongs to none of `cgroups`."""
-        for name in [n for n in self._descriptors if "/" + n.split("/", 1)[1].rsplit("/", 1)[0] not in cgroups]:
-            self._close(name)
+    def read(self) -> dict[str, CgroupSample | Missing]:
+        """One pass: a sample or an absence for every placed cgroup."""
+        if self._regroup_due:
+            self._regroup()
+        turn = self._pass % len(self._turns)
+        self._pass += 1
+        fresh = [row for row in self._fresh if self._rows.get(row.cgroup) is row]
+        self._fresh = []
+        for row in fresh:
+            row.gone = None
+        for kind in self._kinds:
+            self._sweep(kind, self._every[kind.part])
+            self._sweep(kind, self._due(kind.part, turn, fresh))
+        for row in (*self._roots, *self._turns[turn], *fresh):
+            row.combine()
+        return {cgroup: row.sample() for cgroup, row in self._rows.items()}
+
+    def cpus(self, cgroup: str) -> int | None:
+        """How many CPUs a placed root could run on in the newest pass; None where that cannot be told."""
+        row = self._rows.get(cgroup)
+        return (row.value(Part.CPUS) or None) if row else None
 
     def close(self) -> None:
-        for name in list(self._descriptors):
-            self._close(name)
+        self.place({})
 
-    def _read(self, name: str, parser: Callable[[bytes], T]) -> T | Missing:
-        path = str(self._root / name)
+    def _add(self, cgroup: str, role: Role) -> None:
+        """Into the turn with the fewest rows, so that no pass of a round is a spike."""
+        turn = min(range(len(self._turns)), key=lambda number: len(self._turns[number]))
+        row = self._rows[cgroup] = _Row(cgroup, role, turn, self._kinds)
+        self._turns[turn].append(row)
+        self._fresh.append(row)
+        self._regroup_due = True
+
+    def _regroup(self) -> None:
+        """Sort the files into the lists that a pass walks along; a file that does not exist is in none."""
+        self._regroup_due = False
+        self._every = {kind.part: [] for kind in self._kinds}
+        self._slow = [{kind.part: [] for kind in self._kinds} for _ in self._turns]
+        for row in self._rows.values():
+            for part, file in row.files.items():
+                if not file.absent:
+                    every_pass = file.cadence is Cadence.EVERY_PASS
+                    (self._every if every_pass else self._slow[row.turn])[part].append(file)
+        self._roots = [row for row in self._rows.values() if row.role is Role.ROOT]
+        self._levelled = [row for row in self._rows.values() if row.memory.cadence is Cadence.WHEN_MOVED]
+
+    def _due(self, part: Part, turn: int, fresh: Sequence[_Row]) -> Iterable[_File]:
+        """What this pass reads beyond what every pass does; each file once."""
+        new = (file for row in fresh if (file := row.files.get(part)) and file.cadence is not Cadence.EVERY_PASS)
+        due = dict.fromkeys(self._slow[turn][part])
+        due.update((file, None) for file in new)
+        if part is Part.MEMORY:
+            due.update((row.memory, None) for row in self._levelled if row.moved())
+            for row in (file.row for file in due):
+                row.level_then = (row.level.value or 0) if row.level else 0
+        return due
+
+    def _sweep(self, kind: FileKind, files: Iterable[_File]) -> None:
+        """Read one kind of file of many cgroups: the innermost loop; only errors leave it."""
+        pread, parse, size = self._pread, kind.parse, kind.size
+        for file in files:
+            try:
+                file.value = parse(pread(file.descriptor, size, 0))
+            except (OSError, ValueError) as error:
+                self._recover(file, error)
+
+    def _recover(self, file: _File, error: OSError | ValueError) -> None:
+        """Open what is not open yet; whatever fails even so becomes an absence."""
+        if file.row.gone or file.absent:
+            return
+        if file.descriptor == _CLOSED:
+            try:
+                file.value = file.kind.parse(self._first_read(file))
+                return
+            except (OSError, ValueError) as failure:
+                error = failure
+        file.value = None
+        needed = file.kind.part in NEEDED
+        code = error.errno if isinstance(error, OSError) else None
+        if code == errno.ENODEV or (needed and code in _NO_SUCH):
+            self._lose(file.row)
+        elif not needed and code in (*_NO_SUCH, errno.EOPNOTSUPP):
+            file.absent = self._regroup_due = True
+            self._close(file)
+        else:
+            self._complain(file, error)
+
+    def _first_read(self, file: _File) -> bytes:
+        """Open and read; the descriptor stays open while there are enough of them."""
+        descriptor = self._opened(file)
         try:
-            value = parser(self._bytes(name, path))
-        except OSError as error:
-            self._close(name)
-            if error.errno in _GONE:
-                return Missing(path, Absence.GONE, "no such cgroup")
-            return self._unreadable(path, error.strerror or str(error))
-        except ValueError as error:
-            return self._unreadable(path, str(error))
-        self._complained.discard(path)
-        return value
-
-    def _bytes(self, name: str, path: str) -> bytes:
-        descriptor = self._descriptors.get(name)
-        if descriptor is None:
-            descriptor = self._descriptors[name] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        return os.pread(descriptor, _READ_BYTES, 0)
-
-    def _unreadable(self, path: str, detail: str) -> Missing:
-        if path not in self._complained:
-            self._complained.add(path)
-            log.error("control file unreadable", path=path, error=detail, effect="counted as not measured")
-        return Missing(path, Absence.UNREADABLE, detail)
-
-    def _close(self, name: str) -> None:
-        descriptor = self._descriptors.pop(name, None)
-        if descriptor is not None:
+            text = self._pread(descriptor, file.kind.size, 0)
+        except OSError:
             os.close(descriptor)
+            raise
+        if self.open_descriptors < self._budget:
+            file.descriptor = descriptor
+            self.open_descriptors += 1
+        else:
+            os.close(descriptor)
+            self._say_short()
+        return text
+
+    def _opened(self, file: _File) -> int:
+        kind, cgroup = file.kind, file.row.cgroup
+        try:
+            return os.open(self._path(cgroup, kind, kind.file), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if not kind.leaf_file or file.row.role is not Role.CONTAINER:
+                raise
+            return os.open(self._path(cgroup, kind, kind.leaf_file), os.O_RDONLY | os.O_CLOEXEC)
+
+    def _lose(self, row: _Row) -> None:
+        """The cgroup is gone; the next pass looks whether there is a new one of its name."""
+        row.gone = _gone(row.cgroup)
+        self._drop(row)
+        self._fresh.append(row)
+
+    def _drop(self, row: _Row) -> None:
+        for file in row.files.values():
+            self._close(file)
+            file.value = None
+            self._regroup_due |= file.absent
+            file.absent = False
+
+    def _close(self, file: _File) -> None:
+        if file.descriptor != _CLOSED:
+            os.close(file.descriptor)
+            file.descriptor = _CLOSED
+            self.open_descriptors -= 1
+
+    def _complain(self, file: _File, error: OSError | ValueError) -> None:
+        """Once a file; it is read again at its next turn."""
+        path = self._path(file.row.cgroup, file.kind, file.kind.file)
+        detail = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        if file.fault is None:
+            log.error("control file unreadable", path=path, error=detail, effect="counted as not measured")
+        file.fault = Missing(path, Absence.UNREADABLE, detail)
+        if isinstance(error, OSError):
+            self._close(file)
+
+    def _say_short(self) -> None:
+        if not self._short:
+            self._short = True
+            log.warning(
+                "too few file descriptors to keep every control file open",
+                open=self.open_descriptors,
+                effect="the rest is opened for each reading, at five times the cost",
+                fix="raise the limit of open files (ulimit -n, LimitNOFILE)",
+            )
+
+    def _path(self, cgroup: str, kind: FileKind, name: str) -> str:
+        mount = f"{self._root}/{kind.controller}" if kind.controller else self._root
+        return f"{mount}{cgroup}/{name}"
+
+
+def _gone(cgroup: str) -> Missing:
+    return Missing(cgroup, Absence.GONE, "no such cgroup")
+
+
+def _descriptor_budget() -> int:
+    """Raise the soft limit to the hard one; what may stay open leaves some for everything else."""
+    soft, hard = (
+        _MOST_DESCRIPTORS if limit == resource.RLIM_INFINITY else limit
+        for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
+    )
+    if soft < hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+            soft = hard
+    return soft - _SPARE_DESCRIPTORS

@@ -1,85 +1,66 @@
-"""The API server as the agent reads it: its own Node, the pods bound to it, its NodeSLO."""
+"""The API server as the agent reads it: its own Node and pods, and every document that sets how they are treated."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import structlog
 
+from agent.core.topology import zones
 from agent.ports import ClusterFacts
 from agent.settings import AgentSettings
 from kube import objects
 from kube.client import KubeClient
-from kube.dialects import koordinator, upstream
+from kube.dialects import nodesettings, upstream
+from kube.dialects.nodesettings import Documents, Sources
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import ConfigurationFault
 from model.node import Node
+from model.nodesettings import NodeSettings
 from model.pod import Pod
-from model.strategy import SuppressStrategy
+from model.resources import CPU, MEMORY, ResourceVector
+from model.topology import CpuInfo, Zone
 
 log = structlog.get_logger()
 
+_SLO = "slo.koordinator.sh/v1alpha1"
+_NUMA_RESERVATION = "node.koordinator.sh/enable-numa-reservation"
 
-class ClusterEdge:
-    """Keeps translated copies up to date; `facts` is a snapshot of references and never waits."""
 
-    def __init__(self, client: KubeClient, node_name: str, settings: AgentSettings, events: EventRecorder) -> None:
-        self._settings = settings
-        self._events = events
-        self._name = node_name
-        self._node: Node | None = None
+class PodList(Protocol):
+    """Where pods come from when not from the API server."""
+
+    @property
+    def pods(self) -> tuple[Pod, ...] | None: ...
+
+    @property
+    def age_seconds(self) -> float: ...
+
+
+class WatchedPods:
+    """The API server's pods of one node, translated."""
+
+    def __init__(self, client: KubeClient, node_name: str) -> None:
         self._pods: dict[str, Pod] = {}
         self._sorted: tuple[Pod, ...] | None = None
-        self._suppress = settings.suppress
-        self._problem = ""
-        self._nodes = Informer(
-            client, "v1/nodes", objects.Node, field_selector=f"metadata.name={node_name}", on_change=self._node_changed
-        )
-        self._pod_informer = Informer(
-            client, "v1/pods", objects.Pod, field_selector=f"spec.nodeName={node_name}", on_change=self._pod_changed
-        )
-        self._slos = Informer(
-            client,
-            "slo.koordinator.sh/v1alpha1/nodeslos",
-            objects.NodeSLO,
-            field_selector=f"metadata.name={node_name}",
-            on_change=self._slo_changed,
-        )
-
-    async def run(self) -> None:
-        """Never returns."""
-        async with asyncio.TaskGroup() as tasks:
-            for informer in (self._nodes, self._pod_informer, self._slos):
-                tasks.create_task(informer.run())
-
-    def facts(self) -> ClusterFacts:
-        if self._sorted is None and self._pod_informer.synced.is_set():
-            self._sorted = tuple(sorted(self._pods.values(), key=lambda pod: pod.key))
-        unread = f"NodeSLO {self._name}: not read yet"
-        return ClusterFacts(
-            node=self._node,
-            pods=self._sorted,
-            colocation=self._settings.colocation,
-            suppress=self._suppress,
-            problem=self._problem if self._slos.synced.is_set() else unread,
-            pods_age_seconds=self._pod_informer.silent_seconds,
+        self.informer = Informer(
+            client, "v1/pods", objects.Pod, field_selector=f"spec.nodeName={node_name}", on_change=self._changed
         )
 
     @property
-    def node_ref(self) -> ObjectRef:
-        return ObjectRef(kind="Node", name=self._name, uid=self._node.uid if self._node else "")
+    def pods(self) -> tuple[Pod, ...] | None:
+        if self._sorted is None and self.informer.synced.is_set():
+            self._sorted = tuple(sorted(self._pods.values(), key=lambda pod: pod.key))
+        return self._sorted
 
-    def _node_changed(self, change: Change[objects.Node]) -> None:
-        if change.kind is ChangeKind.DELETED:
-            self._node = None
-            return
-        try:
-            self._node = upstream.node(change.object)
-        except ConfigurationFault as fault:
-            log.error("node unreadable; the last good state stays", error=str(fault))
+    @property
+    def age_seconds(self) -> float:
+        return self.informer.silent_seconds
 
-    def _pod_changed(self, change: Change[objects.Pod]) -> None:
+    def _changed(self, change: Change[objects.Pod]) -> None:
         self._sorted = None
         uid = change.object.metadata.uid
         if change.kind is ChangeKind.DELETED:
@@ -90,17 +71,133 @@ class ClusterEdge:
         except ConfigurationFault as fault:
             log.error("pod unreadable; its usage counts as the system's", error=str(fault))
 
-    def _slo_changed(self, change: Change[objects.NodeSLO]) -> None:
+
+class ClusterEdge:
+    """Keeps translated copies up to date; `facts` never waits.
+
+    `kubepods` is the pods' root in the cgroup tree, `topology` the machine's CPUs, `kubelet` another source of pods.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        node_name: str,
+        settings: AgentSettings,
+        events: EventRecorder,
+        kubepods: str = "/kubepods",
+        topology: Callable[[], CpuInfo | None] = lambda: None,
+        kubelet: PodList | None = None,
+    ) -> None:
+        self._name = node_name
+        self._kubepods = kubepods
+        self._topology = topology
+        self._events = events
+        self._defaults = NodeSettings(settings.colocation, settings.suppress, settings.normalization)
+        self._node: Node | None = None
+        self._documents: Documents | None = None
+        self._settings = self._defaults
+        self._problem = ""
+        self._cpu: CpuInfo | None = None
+        self._zones: tuple[Zone, ...] = ()
+        self._dirty = True
+        own = f"metadata.name={node_name}"
+        namespace, _, name = settings.config_map.partition("/")
+        self._config_name = settings.config_map
+        self._nodes = Informer(client, "v1/nodes", objects.Node, field_selector=own, on_change=self._node_changed)
+        self._config: Informer[objects.ConfigMap] = Informer(
+            client,
+            "v1/configmaps",
+            objects.ConfigMap,
+            namespace=namespace,
+            field_selector=f"metadata.name={name}",
+            on_change=self._document_changed,
+        )
+        self._slos = Informer(
+            client, f"{_SLO}/nodeslos", objects.NodeSLO, field_selector=own, on_change=self._document_changed
+        )
+        self._metrics = Informer(
+            client, f"{_SLO}/nodemetrics", objects.NodeMetric, field_selector=own, on_change=self._document_changed
+        )
+        watched = None if kubelet else WatchedPods(client, node_name)
+        self._pods: PodList = kubelet or watched  # type: ignore[assignment]
+        informers: list[Informer[Any]] = [self._nodes, self._config, self._slos, self._metrics]
+        self._informers = informers + ([watched.informer] if watched else [])
+
+    async def run(self) -> None:
+        """Never returns."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers:
+                tasks.create_task(informer.run())
+
+    def facts(self) -> ClusterFacts:
+        unread, cpu = self._unread(), self._topology()
+        if not unread and (self._dirty or cpu is not self._cpu):
+            self._cpu = cpu
+            self._resolve()
+        documents = self._documents or Documents()
+        return ClusterFacts(
+            node=self._node,
+            pods=self._pods.pods,
+            settings=self._settings,
+            settings_known=self._documents is not None,
+            colocation=documents.node,
+            zones=self._zones,
+            cpu=cpu.basics if cpu else None,
+            problem=unread or self._problem,
+            pods_age_seconds=self._pods.age_seconds,
+        )
+
+    @property
+    def node_ref(self) -> ObjectRef:
+        return ObjectRef(kind="Node", name=self._name, uid=self._node.uid if self._node else "")
+
+    def _unread(self) -> str:
+        """Which document was never looked up; empty once all were."""
+        waits = (
+            (f"Node {self._name}", self._nodes),
+            (f"ConfigMap {self._config_name}", self._config),
+            (f"NodeSLO {self._name}", self._slos),
+            (f"NodeMetric {self._name}", self._metrics),
+        )
+        return next((f"{what}: not read yet" for what, informer in waits if not informer.synced.is_set()), "")
+
+    def _node_changed(self, change: Change[objects.Node]) -> None:
+        self._dirty = True
         if change.kind is ChangeKind.DELETED:
-            self._accept(self._settings.suppress)
+            self._node = None
             return
         try:
-            self._accept(koordinator.suppress_strategy(change.object, self._settings.suppress))
+            self._node = upstream.node(change.object)
         except ConfigurationFault as fault:
-            self._problem = str(fault)
-            log.error("NodeSLO refused; the last good one stays in force", error=str(fault))
-            self._events.record(self.node_ref, "ConfigurationInvalid", str(fault), warning=True)
+            log.error("node unreadable; the last good state stays", error=str(fault))
 
-    def _accept(self, strategy: SuppressStrategy) -> None:
-        self._suppress, self._problem = strategy, ""
-        log.info("suppression settings in force", strategy=str(strategy))
+    def _document_changed(self, change: Change[Any]) -> None:
+        self._dirty = True
+
+    def _resolve(self) -> None:
+        """Settings from every document as it is now; one that is wrong keeps what it said before."""
+        self._dirty = False
+        sources = Sources(self._node, _only(self._config), _only(self._slos), _only(self._metrics))
+        self._documents, faults = nodesettings.read(sources, self._documents)
+        problem = "; ".join(str(fault) for fault in faults)
+        if problem != self._problem:
+            for fault in faults:
+                log.error("document refused; what it said before stays in force", error=str(fault))
+                self._events.record(self.node_ref, "ConfigurationInvalid", str(fault), warning=True)
+        self._problem = problem
+        settings = nodesettings.node_settings(self._documents, self._defaults, self._kubepods)
+        if settings != self._settings:
+            log.info("settings in force", settings=str(settings))
+            self._settings = settings
+        self._zones = zones(self._cpu, _reserved(self._node)) if self._cpu else ()
+
+
+def _reserved(node: Node | None) -> ResourceVector:
+    """What the kubelet reserves counts in the zones only where the node's label asks for that, as in Koordinator."""
+    if node is None or node.labels.get(_NUMA_RESERVATION) != "true":
+        return ResourceVector()
+    return ResourceVector({name: max(node.capacity[name] - node.allocatable[name], 0) for name in (CPU, MEMORY)})
+
+
+def _only(informer: Informer[Any]) -> Any:
+    return next(iter(informer.items.values()), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import msgspec
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from agent.core.observation import Knob, Missing
+from agent.core.observation import CgroupSample, Knob, Missing
+from agent.core.usage import Averages, best_effort_request_millis
 from agent.feed import DecisionFeed
 from agent.ports import TickResult
 from agent.settings import AgentSettings, require_loopback
@@ -43,6 +44,7 @@ class Sources(msgspec.Struct, frozen=True):
     link_connected: Callable[[], bool]
     brake_cuts: Callable[[], int]
     brake_mechanism: str
+    cgroups: str
     checkpoint: Callable[[CheckpointSaved], None]
     published: Callable[[], tuple[Decision, ...]]
 
@@ -66,7 +68,13 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
             late_ticks=status.late_ticks,
             brake_cuts=self._from.brake_cuts(),
             brake_mechanism=self._from.brake_mechanism,
+            best_effort_limit_millis=result.limits.best_effort_millis,
+            best_effort_request_millis=best_effort_request_millis(result.facts.pods or ()),
+            unlisted_pods=len(result.observation.strangers),
+            cgroups=self._from.cgroups,
         )
+        if result.observation.pressure is not None:
+            answer.pressure.CopyFrom(codec.pressure_to_wire(result.observation.pressure))
         if node is not None:
             answer.capacity.CopyFrom(codec.usage_to_wire(Usage(node.capacity[CPU], node.capacity[MEMORY])))
         if usage is not None:
@@ -74,6 +82,7 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
             answer.system.CopyFrom(codec.usage_to_wire(usage.system.last))
             answer.online.CopyFrom(codec.usage_to_wire(usage.online.last))
             answer.best_effort.CopyFrom(codec.usage_to_wire(usage.best_effort.last))
+            answer.host_applications.extend(_named(usage.host_applications))
         return answer
 
     async def ListPods(self, request: agent_pb2.ListPodsRequest, context: Any) -> agent_pb2.ListPodsResponse:
@@ -85,10 +94,10 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
         self, request: agent_pb2.ExplainReclaimableRequest, context: Any
     ) -> agent_pb2.ExplainReclaimableResponse:
         result = await self._newest(context)
-        decisions = (*result.reclaimable, *self._from.published())
+        decisions = (*result.lent_decisions, *self._from.published())
         chosen = [d for d in decisions if request.resource in ("", d.name)]
         if not chosen:
-            names = ", ".join(d.name for d in result.reclaimable)
+            names = ", ".join(d.name for d in result.lending.reclaimable)
             await context.abort(grpc.StatusCode.NOT_FOUND, f"resource {request.resource!r} is not lent; known: {names}")
         return agent_pb2.ExplainReclaimableResponse(decisions=[codec.decision_to_wire(d) for d in chosen])
 
@@ -121,8 +130,10 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
         result = self._from.status.newest
         shown = self._from.settings
         if result is not None:
-            facts = result.facts
-            shown = msgspec.structs.replace(shown, colocation=facts.colocation, suppress=facts.suppress)
+            force = result.facts.settings
+            shown = msgspec.structs.replace(
+                shown, colocation=force.colocation, suppress=force.suppress, normalization=force.normalization
+            )
         return agent_pb2.Settings(json=msgspec.json.format(msgspec.json.encode(shown)).decode())
 
     async def _newest(self, context: Any) -> TickResult:
@@ -246,9 +257,14 @@ def _bind(server: Any, address: str) -> int:
         raise ConfigurationFault(address, "cannot be listened on", "is another agent running here?") from error
 
 
+def _named(averages: Mapping[str, Averages]) -> list[agent_pb2.NamedUsage]:
+    return [agent_pb2.NamedUsage(name=name, usage=codec.usage_to_wire(found.last)) for name, found in averages.items()]
+
+
 def _pod(pod: Pod, result: TickResult) -> agent_pb2.PodUsage:
-    averages = result.usage.pods.get(pod.uid) if result.usage else None
-    return agent_pb2.PodUsage(
+    usage, seen = result.usage, result.observation
+    averages = usage.pods.get(pod.uid) if usage else None
+    answer = agent_pb2.PodUsage(
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
@@ -259,3 +275,17 @@ def _pod(pod: Pod, result: TickResult) -> agent_pb2.PodUsage:
         requests=codec.usage_to_wire(Usage(pod.requests[CPU], pod.requests[MEMORY])),
         measured=averages is not None,
     )
+    if usage is not None and averages is not None:
+        answer.live.CopyFrom(codec.usage_to_wire(averages.live))
+        answer.aggregate.CopyFrom(codec.usage_to_wire(averages.aggregate))
+        answer.containers.extend(_named(usage.containers.get(pod.uid, {})))
+        answer.throttled_ratio = usage.throttled_ratio.get(pod.uid, 0.0)
+    if (traffic := seen.network.get(pod.uid)) is not None:
+        answer.received_bytes, answer.sent_bytes = traffic.received_bytes, traffic.sent_bytes
+    sample = seen.pods.get(pod.uid)
+    if isinstance(sample, CgroupSample):
+        if sample.disk is not None:
+            answer.read_bytes, answer.written_bytes = sample.disk.read_bytes, sample.disk.written_bytes
+        if sample.events is not None:
+            answer.oom_kills = sample.events.oom_kill
+    return answer

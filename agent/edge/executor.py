@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from agent.core.knobs import text_of, value_of
 from agent.core.observation import Absence, Knob, KnobReading, Missing
-from agent.core.parse import whole_number
 from agent.core.plan import Write, looser
 from agent.ports import KnobReadings, WriteOutcome
 from model.fault import ConfigurationFault, KernelFault
@@ -40,8 +40,10 @@ class _State(msgspec.Struct, frozen=True):
 def _refuse_strange(knob: Knob) -> None:
     """A path out of the cgroup tree is nothing we ever wrote."""
     for part in (knob.cgroup, knob.controller, knob.file):
-        if ".." in part.split("/") or not part:
+        if ".." in part.split("/"):
             raise ValueError(f"{part!r} is no control file of ours")
+    if not knob.cgroup or not knob.file:
+        raise ValueError("an entry names no control file")
 
 
 class Originals:
@@ -122,7 +124,7 @@ class KnobExecutor:
     def read(self, knob: Knob) -> int | Missing:
         path = self.path(knob)
         try:
-            return whole_number(path.read_bytes())
+            return value_of(knob, path.read_bytes())
         except FileNotFoundError:
             return Missing(str(path), Absence.GONE, "no such file")
         except (OSError, ValueError) as error:
@@ -181,7 +183,7 @@ class KnobExecutor:
         try:
             self._originals.remember(knob, held)
             with path.open("wb", buffering=0) as file:
-                file.write(str(value).encode())
+                file.write(text_of(knob, value).encode())
         except OSError as error:
             return f"{path}: {error.strerror or error}"
         kept = self.read(knob)

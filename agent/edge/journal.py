@@ -1,65 +1,90 @@
-"""The journal file: one JSON line a tick with what was used and what changed, in a bounded pair of files."""
+"""The journal file: one head, then one line a tick, rotated by size into FILE.1."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 import structlog
 
-from agent.core.usage import NodeUsage
-from agent.feed import news
+from agent.journal import Head, LineWriter
 from agent.ports import TickResult
-from model.decision import Decision
 from model.fault import ConfigurationFault
 
 log = structlog.get_logger()
 
-_LARGEST_BYTES = 64 << 20
-
-
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One tick; `decisions` holds only what changed."""
-
-    at_seconds: float
-    usage: NodeUsage | None
-    decisions: tuple[Decision, ...] = ()
-    errors: tuple[str, ...] = ()
-
 
 class Journal:
-    """A sink of the tick. A full disk costs the journal, never the tick."""
+    """A sink of the tick. A full disk costs the journal, never the tick; `head` describes the state as it is now."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, largest_bytes: int, head: Callable[[], Head]) -> None:
         self._path = path
-        self._last: dict[tuple[str, str], Decision] = {}
+        self._largest = largest_bytes
+        self._head = head
+        self._lines = LineWriter()
+        self._whole = True
         try:
-            self._file: BinaryIO = path.open("ab")
+            self._open()
+            if self._good_bytes:
+                self._rotate()
         except OSError as error:
             raise ConfigurationFault(str(path), f"cannot be written: {error.strerror}", "check --journal") from error
-        self._failed = False
+
+    def begin(self) -> None:
+        """Write the head, before the first tick; after a rotation the journal does so itself."""
+        self._attempt(self._begin)
 
     def take(self, result: TickResult) -> None:
-        fresh = (*result.cuts, *news(self._last, (*result.reclaimable, *result.limits.decisions.values())))
-        self._last.update({(d.subject, d.name): d for d in fresh})
-        errors = tuple(outcome.error for outcome in result.outcomes if outcome.error)
-        line = msgspec.json.encode(Entry(result.observation.at_seconds, result.usage, fresh, errors)) + b"\n"
-        try:
-            if self._file.tell() + len(line) > _LARGEST_BYTES:
-                self._rotate()
-            self._file.write(line)
-            self._file.flush()
-            self._failed = False
-        except OSError as error:
-            if not self._failed:
-                log.error("journal not written", path=str(self._path), error=error.strerror)
-            self._failed = True
+        self._attempt(lambda: self._append(result) if self._whole else self._start_again())
 
     def close(self) -> None:
         self._file.close()
 
+    def _attempt(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+            self._whole = True
+        except OSError as error:
+            if self._whole:
+                log.error("journal not written", path=str(self._path), error=error.strerror)
+            self._whole = False
+
+    def _begin(self) -> None:
+        self._lines.begin()
+        self._write(msgspec.json.encode(self._head()))
+
+    def _append(self, result: TickResult) -> None:
+        self._write(self._lines.line(result))
+        if self._good_bytes > self._largest:
+            self._rotate()
+            self._begin()
+
+    def _start_again(self) -> None:
+        """A line that did not get out whole would hide what changed with it: go on from the state as it is now."""
+        self._file.truncate(self._good_bytes)
+        if self._good_bytes > self._largest:
+            self._rotate()
+        self._begin()
+
+    def _write(self, line: bytes) -> None:
+        if self._file.write(line + b"\n") <= len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._good_bytes = self._file.tell()
+
     def _rotate(self) -> None:
-        self._path.replace(self._path.with_suffix(self._path.suffix + ".1"))
-        full, self._file = self._file, self._path.open("ab")
+        # Somebody may have moved the file away.
+        with contextlib.suppress(FileNotFoundError):
+            self._path.replace(self._path.with_name(self._path.name + ".1"))
+        full = self._file
+        self._open()
         full.close()
+
+    def _open(self) -> None:
+        # Without a buffer nothing of a failed line is left to be written later.
+        self._file: FileIO = self._path.open("ab", buffering=0)
+        self._good_bytes = self._file.tell()

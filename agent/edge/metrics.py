@@ -3,65 +3,55 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from agent.metrics import ROWS, Row, Sample
 from agent.settings import require_loopback
 from model.fault import ConfigurationFault
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Sample(msgspec.Struct, frozen=True):
-    """One series: values of the row's labels, and the number."""
-
-    value: float
-    labels: tuple[str, ...] = ()
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One metric: `read` is called at each scrape; a counter's name ends in _total."""
-
-    name: str
-    help: str
-    read: Callable[[], Iterable[Sample]]
-    labels: tuple[str, ...] = ()
-
-
 class TableCollector(Collector):
-    """Turns the metric table into what Prometheus reads."""
+    """Turns the metric table into what Prometheus reads; `read` gives every series at each scrape."""
 
-    def __init__(self, rows: tuple[Row, ...]) -> None:
-        self._rows = rows
+    def __init__(self, read: Callable[[], Mapping[str, list[Sample]]]) -> None:
+        self._read = read
 
     def describe(self) -> Iterable[Metric]:
-        return [self._family(row) for row in self._rows]
+        return [_family(row) for row in ROWS]
 
     def collect(self) -> Iterator[Metric]:
-        for row in self._rows:
-            family = self._family(row)
-            for sample in row.read():
+        series = self._read()
+        for row in ROWS:
+            family = _family(row)
+            for sample in series[row.name]:
                 family.add_metric(list(sample.labels), sample.value)
             yield family
 
-    def _family(self, row: Row) -> CounterMetricFamily | GaugeMetricFamily:
-        kind = CounterMetricFamily if row.name.endswith("_total") else GaugeMetricFamily
-        return kind(row.name, row.help, labels=row.labels)
+
+def _family(row: Row) -> CounterMetricFamily | GaugeMetricFamily:
+    kind = CounterMetricFamily if row.name.endswith("_total") else GaugeMetricFamily
+    return kind(row.name, row.help, labels=row.labels)
 
 
 class HttpEdge:
     """Answers GET only; `alive` and `ready` decide the probes."""
 
     def __init__(
-        self, listen: str, rows: tuple[Row, ...], alive: Callable[[], bool], ready: Callable[[], bool]
+        self,
+        listen: str,
+        read: Callable[[], Mapping[str, list[Sample]]],
+        alive: Callable[[], bool],
+        ready: Callable[[], bool],
     ) -> None:
         registry = CollectorRegistry()
-        registry.register(TableCollector(rows))
+        registry.register(TableCollector(read))
         ProcessCollector(registry=registry)
         host, port = require_loopback("--http-listen", listen)
         try:

@@ -1,46 +1,118 @@
-"""Traffic of the node's own interfaces, by netlink (pyroute2)."""
+"""Traffic of the node's own interfaces (/proc/net/dev), and which of them lead into which pod (netlink, pyroute2).
+
+A pod's traffic is counted on the host side of its link, so that nothing enters the pod's namespace. A netlink dump of
+225 links takes 168 ms of CPU (reference: kernel measurements), so links are looked up only for pods that are new.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
-import msgspec
+import structlog
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-_INTERVAL_SECONDS = 15.0
-"""A netlink dump costs milliseconds, so it stays far from the tick."""
+from agent.core import network
+from agent.core.network import HostLink, InterfaceTraffic
+from agent.core.observation import NetworkBytes
+
+log = structlog.get_logger()
+
+_COUNTERS_SECONDS = 5.0
+_LINKS_SECONDS = 15.0
+_TRIES = 3
+"""A pod's process may be there before its link; a pod of the host's own network never has one."""
 
 
-class InterfaceTraffic(msgspec.Struct, frozen=True):
-    """Bytes since the interface came up."""
-
-    name: str
-    received_bytes: int
-    sent_bytes: int
+def interfaces(proc: Path = Path("/proc")) -> tuple[InterfaceTraffic, ...]:
+    """Every interface but loopback. Raises OSError or ValueError."""
+    return network.interfaces((proc / "net/dev").read_bytes())
 
 
-def interfaces() -> tuple[InterfaceTraffic, ...]:
-    """Every interface but loopback. Raises OSError or NetlinkError where netlink is not granted."""
+def links_of_pods(pods: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """uid → host-side interfaces, of uid → pid. Raises OSError or NetlinkError where netlink is not granted."""
     with IPRoute() as route:
-        found = []
-        for link in route.get_links():
-            name, counters = link.get_attr("IFLA_IFNAME"), link.get_attr("IFLA_STATS64")
-            if name != "lo" and counters is not None:
-                found.append(InterfaceTraffic(name, counters["rx_bytes"], counters["tx_bytes"]))
-        return tuple(sorted(found, key=lambda traffic: traffic.name))
+        # The dump comes first: it is what makes the kernel number the namespaces.
+        links = [HostLink(link.get("ifname", ""), link.get("link_netnsid")) for link in route.get_links()]
+        return network.links_of_pods({uid: _namespace(route, pid) for uid, pid in pods.items()}, links)
+
+
+def _namespace(route: IPRoute, pid: int) -> int | None:
+    """None for a process that is gone."""
+    try:
+        answer = route.get_netnsid(pid=pid)
+    except NetlinkError:
+        return None
+    return answer["nsid"] if answer else None
 
 
 class NetworkEdge:
-    """Keeps the newest counters; an empty tuple where netlink is not granted."""
+    """Keeps the newest counters; an empty tuple where they cannot be read."""
 
-    def __init__(self) -> None:
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._proc = proc
         self.newest: tuple[InterfaceTraffic, ...] = ()
 
     async def run(self) -> None:
         """Never returns."""
         while True:
-            with contextlib.suppress(OSError, NetlinkError):
-                self.newest = await asyncio.to_thread(interfaces)
-            await asyncio.sleep(_INTERVAL_SECONDS)
+            try:
+                self.newest = interfaces(self._proc)
+            except (OSError, ValueError) as error:
+                if self.newest:
+                    log.warning("interface counters unreadable", error=str(error))
+                self.newest = ()
+            await asyncio.sleep(_COUNTERS_SECONDS)
+
+
+class PodNetworks:
+    """Traffic of each pod that has an interface of its own.
+
+    `pods` gives uid → a process id of the pod, `traffic` the newest counters; neither may wait. `links` is
+    `links_of_pods` or a fake of it, and is called in a thread.
+    """
+
+    def __init__(
+        self,
+        pods: Callable[[], Mapping[str, int]],
+        traffic: Callable[[], tuple[InterfaceTraffic, ...]],
+        links: Callable[[Mapping[str, int]], Mapping[str, tuple[str, ...]]] = links_of_pods,
+    ) -> None:
+        self._pods = pods
+        self._traffic = traffic
+        self._links = links
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._tries: dict[tuple[str, int], int] = {}
+        self._refused = False
+
+    @property
+    def newest(self) -> Mapping[str, NetworkBytes]:
+        """By uid; pods of the host's network and pods not looked up yet are not in it."""
+        return network.bytes_of_pods(self._names, self._traffic())
+
+    async def run(self) -> None:
+        """Never returns."""
+        while True:
+            await self.refresh()
+            await asyncio.sleep(_LINKS_SECONDS)
+
+    async def refresh(self) -> None:
+        """Forget pods that are gone and look up those that are new; without a new one nothing is asked."""
+        pods = dict(self._pods())
+        self._tries = {pod: self._tries.get(pod, 0) for pod in pods.items()}
+        self._names = {uid: names for uid, names in self._names.items() if uid in pods}
+        due = {uid: pid for uid, pid in pods.items() if self._tries[uid, pid] < (1 if uid in self._names else _TRIES)}
+        if not due:
+            return
+        try:
+            self._names |= await asyncio.to_thread(self._links, due)
+        except (OSError, NetlinkError) as error:
+            if not self._refused:
+                log.warning("netlink refused", error=str(error), effect="no network counters of pods")
+            self._refused = True
+            return
+        self._refused = False
+        for pod in due.items():
+            self._tries[pod] += 1

@@ -1,7 +1,7 @@
-"""Writing to the API server: batch resources and the ColocationReady condition of the node, and its NodeMetric.
+"""Writing to the API server: lent resources, condition and annotations of the node, and its NodeMetric.
 
-Works from the newest tick in its own task, with back-off, so that a slow API server never delays a tick. Only our own
-keys are patched; nothing else of the node's status is touched.
+Works from the newest tick in its own tasks, with back-off, so that a slow API server never delays a tick. Only our own
+keys are patched; nothing else of the node is touched.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from typing import Any
 
 import structlog
 
+from agent.core.live import reported_metric
 from agent.core.observation import Missing
 from agent.core.publish import Published, condition, due_for_node, offered, settled
+from agent.core.reclaimable import Lending
+from agent.core.usage import statistics
 from agent.ports import TickResult
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
-from kube.dialects.koordinator import PodMetric, node_metric_status
+from kube.dialects import koordinator, nodemetric
 from model.decision import Decision
 from model.explain import sentence
 from model.fault import KubernetesFault
@@ -75,6 +78,7 @@ class Publisher:
             try:
                 if self._newest is not None and self._newest.facts.node is not None:
                     await self._publish_node(self._newest, self._newest.facts.node)
+                    await self._publish_annotations(self._newest, self._newest.facts.node)
                 delay = _FIRST_DELAY_SECONDS
             except KubernetesFault as fault:
                 delay = await self._rest(fault, delay, _LONGEST_NODE_DELAY_SECONDS)
@@ -89,7 +93,7 @@ class Publisher:
             try:
                 await self._publish_metric(result)
                 delay = _FIRST_DELAY_SECONDS
-                await asyncio.sleep(self._settings.node_metric_interval_seconds)
+                await asyncio.sleep(result.facts.settings.colocation.report_seconds)
             except KubernetesFault as fault:
                 delay = await self._rest(fault, delay, _LONGEST_METRIC_DELAY_SECONDS)
 
@@ -102,14 +106,15 @@ class Publisher:
     async def _publish_node(self, result: TickResult, node: Node) -> None:
         now = result.observation.monotonic_seconds
         age = now - self._started if self._started is not None else 0.0
-        if not settled(result.reclaimable, age):
+        if not settled(result.lending.reclaimable, age):
             return
         status: dict[str, Any] = {}
-        standing = node.allocatable.amounts
+        ours = [decision.name for decision in result.lending.reclaimable]
+        standing = {name: node.allocatable[name] for name in ours if name in node.allocatable}
         offer = self._offer(result, standing)
         amounts = {decision.name: decision.value for decision in offer}
-        if due_for_node(self._published, amounts, standing, self._settings.colocation, now):
-            quantities = {name: str(amount) for name, amount in amounts.items()}
+        if due_for_node(self._published, amounts, standing, result.facts.settings.colocation, now):
+            quantities = {name: str(amounts[name]) if name in amounts else None for name in ours}
             status = {"capacity": quantities, "allocatable": quantities}
         errors = [outcome.error for outcome in result.outcomes]
         ready = condition(result.degraded_reason, result.facts.problem, errors)
@@ -126,11 +131,18 @@ class Publisher:
         if "conditions" in status:
             self._condition, self._condition_at = ready, now
 
+    async def _publish_annotations(self, result: TickResult, node: Node) -> None:
+        wanted = _annotations(result.lending)
+        changed = {key: text for key, text in wanted.items() if node.annotations.get(key) != text}
+        if changed:
+            body = {"metadata": {"annotations": changed}}
+            await self._client.patch(path_of("v1/nodes", name=self._name), body, PatchKind.MERGE)
+
     def _offer(self, result: TickResult, standing: Mapping[str, int]) -> tuple[Decision, ...]:
         pods, usage = result.observation.pods, result.usage
         measured = {uid for uid, sample in pods.items() if not isinstance(sample, Missing)}
         may_grow = usage is None or usage.live_window_full
-        return offered(result.reclaimable, result.facts.pods or (), measured, standing, may_grow=may_grow)
+        return offered(result.lending, result.facts.pods or (), measured, standing, may_grow=may_grow)
 
     def _condition_object(self, ready: tuple[str, str, str], result: TickResult) -> dict[str, str]:
         now = result.observation.at_seconds
@@ -148,7 +160,13 @@ class Publisher:
 
     async def _publish_metric(self, result: TickResult) -> None:
         path = path_of(_NODE_METRICS, name=self._name, subresource="status")
-        body = {"status": _metric_status(result)}
+        settings = result.facts.settings
+        figures = statistics(result.used, settings.colocation.aggregate_durations_seconds)
+        pods, applications = result.facts.pods or (), settings.host_applications
+        metric = reported_metric(result.usage, figures, pods, applications, result.prediction)
+        if metric is None:
+            return
+        body = {"status": nodemetric.status(metric, _stamp(result.observation.at_seconds))}
         try:
             await self._client.patch(path, body, PatchKind.MERGE)
         except KubernetesFault as fault:
@@ -168,16 +186,8 @@ class Publisher:
         }
 
 
-def _metric_status(result: TickResult) -> dict[str, Any]:
-    usage = result.usage
-    assert usage is not None
-    pods = [
-        PodMetric(pod.namespace, pod.name, usage.pods[pod.uid].aggregate, pod.band.value, pod.qos.value)
-        for pod in result.facts.pods or ()
-        if pod.uid in usage.pods
-    ]
-    stamp = _stamp(usage.at_seconds)
-    return node_metric_status(stamp, usage.node.aggregate, usage.unlisted_system.aggregate, pods)
+def _annotations(lent: Lending) -> dict[str, str]:
+    return koordinator.lending_annotations(lent.origin.amounts if lent.origin else None, lent.normalization_ratio)
 
 
 def _stamp(seconds: float) -> str:

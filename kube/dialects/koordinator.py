@@ -1,22 +1,27 @@
-"""Koordinator's labels, annotations and NodeSLO, and the scheduler-plugins PodGroup it builds on.
+"""Koordinator's labels and annotations on pods and nodes, and the scheduler-plugins PodGroup it builds on.
 
-Source: Koordinator apis/extension (qos, priority, coscheduling) and apis/slo/v1alpha1.
+Source: Koordinator apis/extension (qos, priority, coscheduling, node_*, numa_aware) and apis/slo/v1alpha1/node.go.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
-from kube.objects import Metadata, NodeSLO, PodGroup
+from kube.dialects.document import checked, parsed
+from kube.dialects.duration import go_duration_seconds
+from kube.objects import Metadata, PodGroup
 from model.fault import ConfigurationFault
+from model.node import Node
+from model.nodecolocation import NodeColocation
 from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band, qos_class
-from model.quantity import format_millis
-from model.report import Usage
-from model.strategy import SuppressStrategy
+from model.resources import CPU, ResourceVector, parse_resources
+from model.topology import parse_cpus
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMembership, GangMode, GangSource, GangSpec
 
 LABEL_QOS = "koordinator.sh/qosClass"
@@ -30,10 +35,13 @@ ANNOTATION_GANG_MIN = _GANG + "min-available"
 ANNOTATION_GANG_TOTAL = _GANG + "total-number"
 ANNOTATION_GANG_MODE = _GANG + "mode"
 ANNOTATION_GANG_WAIT = _GANG + "waiting-time"
-
-_SUPPRESS_POLICIES = ("adaptive", "cfsQuota", "cpuset")
-_DURATION_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?)(ns|us|µs|ms|h|m|s)")
+ANNOTATION_RESOURCE_STATUS = "scheduling.koordinator.sh/resource-status"
+_NODE = "node.koordinator.sh/"
+ANNOTATION_RESERVATION = _NODE + "reservation"
+ANNOTATION_THIRD_PARTY = _NODE + "thirdPartyAllocations"
+ANNOTATION_ORIGIN = _NODE + "originExtendedAllocatable"
+ANNOTATION_NORMALIZATION = _NODE + "cpu-normalization-ratio"
+ANNOTATION_RAW_ALLOCATABLE = _NODE + "raw-allocatable"
 
 
 def qos_of(labels: Mapping[str, str], kubernetes: KubernetesQoS) -> tuple[QoSClass, QoSClass]:
@@ -91,11 +99,11 @@ def pod_group(group: PodGroup) -> Gang:
     where = f"PodGroup {metadata.namespace}/{metadata.name}: spec.minMember"
     minimum = group.spec.min_member
     timeout = group.spec.schedule_timeout_seconds
-    if isinstance(minimum, bool) or not isinstance(minimum, int) or minimum < 1:
+    if isinstance(minimum, bool) or not isinstance(minimum, int) or not 1 <= minimum < 1 << 31:
         told = "is missing" if minimum is None else f"is {minimum!r}"
         spec = GangSpec(0, problem=f"{where} {told}; write a whole number of 1 or more")
     else:
-        seconds = float(timeout) if isinstance(timeout, int) and timeout > 0 else None
+        seconds = float(timeout) if isinstance(timeout, int) and 0 < timeout < 1 << 31 else None
         spec = _spec(minimum, metadata.annotations or {}, seconds)
     return Gang(
         namespace=metadata.namespace,
@@ -107,88 +115,122 @@ def pod_group(group: PodGroup) -> Gang:
     )
 
 
-def suppress_strategy(slo: NodeSLO, defaults: SuppressStrategy) -> SuppressStrategy:
-    """The node's CPU suppression settings. Raises ConfigurationFault naming object, field and fix."""
-    where = f"NodeSLO {slo.metadata.name}: spec"
-    if slo.spec is not None and not isinstance(slo.spec, dict):
-        raise ConfigurationFault(where, "is not an object", "write fields under it, or remove it")
-    where += ".resourceUsedThresholdWithBE"
-    section = (slo.spec or {}).get("resourceUsedThresholdWithBE")
-    if section is None:
-        return defaults
-    if not isinstance(section, dict):
-        raise ConfigurationFault(where, "is not an object", "write fields under it, or remove it")
-    minimum = _percent(section, "cpuSuppressMinPercent", where)
-    threshold = _percent(section, "cpuSuppressThresholdPercent", where)
-    return SuppressStrategy(
-        enable=_flag(section, "enable", where, defaults.enable),
-        threshold_pct=defaults.threshold_pct if threshold is None else threshold,
-        min_pct=defaults.min_pct if minimum is None else minimum,
-        policy=_choice(section, "cpuSuppressPolicy", where, _SUPPRESS_POLICIES, defaults.policy),
-    )
-
-
-def _percent(section: Mapping[str, Any], field: str, where: str) -> int | None:
-    value = section.get(field)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:
-        raise ConfigurationFault(f"{where}.{field}", f"is {value!r}", "write a whole number from 0 to 100")
-    return value
-
-
-def _flag(section: Mapping[str, Any], field: str, where: str, default: bool) -> bool:
-    value = section.get(field, default)
-    if not isinstance(value, bool):
-        raise ConfigurationFault(f"{where}.{field}", f"is {value!r}", "write true or false")
-    return value
-
-
-def _choice(section: Mapping[str, Any], field: str, where: str, allowed: tuple[str, ...], default: str) -> str:
-    value = section.get(field) or default
-    if value not in allowed:
-        raise ConfigurationFault(f"{where}.{field}", f"is {value!r}", f"write one of {', '.join(allowed)}")
-    return str(value)
-
-
-def go_duration_seconds(text: str) -> float | None:
-    """A Go duration such as `1h30m`; None where it is not one."""
-    if not text or "".join(number + unit for number, unit in _DURATION_PART.findall(text)) != text:
-        return None
-    return sum(float(number) * _DURATION_UNITS[unit] for number, unit in _DURATION_PART.findall(text))
-
-
 def _whole(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,9}", text) else None
 
 
-class PodMetric(msgspec.Struct, frozen=True):
-    """One row of NodeMetric's podsMetric."""
+class PinnedTo(msgspec.Struct, frozen=True):
+    """Where the scheduler put a pod: a Linux CPU list and NUMA node numbers, ascending."""
 
-    namespace: str
-    name: str
-    usage: Usage
-    priority: str
-    qos: str
+    cpuset: str = ""
+    numa_zones: tuple[int, ...] = ()
 
 
-def node_metric_status(update_time: str, node: Usage, system: Usage, pods: Iterable[PodMetric]) -> dict[str, Any]:
-    """NodeMetric's status; `update_time` is RFC 3339. Pods sorted by namespace and name, as koordlet writes them."""
-    return {
-        "updateTime": update_time,
-        "nodeMetric": {"nodeUsage": _resource_map(node), "systemUsage": _resource_map(system)},
-        "podsMetric": [
-            {
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "podUsage": _resource_map(pod.usage),
-                "priority": pod.priority,
-                "qos": pod.qos,
-            }
-            for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name))
-        ],
-    }
+class _NumaNode(msgspec.Struct, frozen=True):
+    node: Annotated[int, Meta(ge=0, le=65_535)]
 
 
-def _resource_map(usage: Usage) -> dict[str, Any]:
-    return {"resources": {"cpu": format_millis(usage.cpu_millis), "memory": str(usage.memory_bytes)}}
+class _ResourceStatus(msgspec.Struct, frozen=True):
+    cpuset: str | None = None
+    numa: list[_NumaNode] | None = msgspec.field(name="numaNodeResources", default=None)
+
+
+def pinned_to(annotations: Mapping[str, str]) -> PinnedTo:
+    """The pod's resource-status; an unreadable one pins to nothing, so that the pod counts on every NUMA node."""
+    text = annotations.get(ANNOTATION_RESOURCE_STATUS, "")
+    if not text:
+        return PinnedTo()
+    try:
+        status = checked(parsed(text, ANNOTATION_RESOURCE_STATUS), _ResourceStatus, ANNOTATION_RESOURCE_STATUS)
+        cpuset = status.cpuset or ""
+        parse_cpus(cpuset)
+    except (ConfigurationFault, ValueError):
+        return PinnedTo()
+    return PinnedTo(cpuset, tuple(sorted({item.node for item in status.numa or ()})))
+
+
+class _ApplyPolicy(StrEnum):
+    DEFAULT = "Default"
+    RESERVED_CPUS_ONLY = "ReservedCPUsOnly"
+    UNSET = ""
+
+
+class _Reservation(msgspec.Struct, frozen=True, rename="camel"):
+    resources: dict[str, Any] | None = None
+    reserved_cpus: str | None = msgspec.field(name="reservedCPUs", default=None)
+    apply_policy: _ApplyPolicy | None = None
+
+
+class _Allocation(msgspec.Struct, frozen=True):
+    priority: str = ""
+    resources: dict[str, Any] | None = None
+
+
+class _Allocations(msgspec.Struct, frozen=True):
+    allocations: list[_Allocation] | None = None
+
+
+def node_colocation(node: Node) -> NodeColocation:
+    """The Node's own words. Raises ConfigurationFault naming Node, annotation, field and what to write."""
+    return NodeColocation(
+        reserved=_reserved(node),
+        third_party=_third_party(node),
+        normalization_ratio=_ratio(node),
+        raw_allocatable=_raw_allocatable(node),
+    )
+
+
+def _reserved(node: Node) -> ResourceVector:
+    """`reservedCPUs`, counted, replaces `resources.cpu`."""
+    text, where = _annotation(node, ANNOTATION_RESERVATION)
+    told = checked(parsed(text, where), _Reservation, where) if text else _Reservation()
+    amounts = parse_resources(told.resources or {}, f"{where}.resources")
+    if not told.reserved_cpus:
+        return amounts
+    try:
+        count = len(parse_cpus(told.reserved_cpus))
+    except ValueError as error:
+        raise ConfigurationFault(f"{where}.reservedCPUs", str(error)) from error
+    return ResourceVector({**amounts.amounts, CPU: count * 1000})
+
+
+def _third_party(node: Node) -> ResourceVector:
+    """Only koord-batch is lent twice without it."""
+    text, where = _annotation(node, ANNOTATION_THIRD_PARTY)
+    told = checked(parsed(text, where), _Allocations, where) if text else _Allocations()
+    total = ResourceVector()
+    for index, allocation in enumerate(told.allocations or ()):
+        amounts = parse_resources(allocation.resources or {}, f"{where}.allocations[{index}].resources")
+        total = total + amounts if allocation.priority == PriorityBand.BATCH.value else total
+    return total
+
+
+def _ratio(node: Node) -> float | None:
+    text, where = _annotation(node, ANNOTATION_NORMALIZATION)
+    if not text:
+        return None
+    ratio = float(text) if re.fullmatch(r"[0-9](\.[0-9]{1,9})?", text) else 0.0
+    if not 1 <= ratio <= 5:
+        raise ConfigurationFault(where, f"is {text[:60]!r}", "write a number from 1.00 to 5.00")
+    return ratio
+
+
+def _raw_allocatable(node: Node) -> ResourceVector | None:
+    text, where = _annotation(node, ANNOTATION_RAW_ALLOCATABLE)
+    return parse_resources(parsed(text, where), where) if text else None
+
+
+def _annotation(node: Node, name: str) -> tuple[str, str]:
+    """(the text, empty where absent; what a fault calls it)."""
+    return node.annotations.get(name, "").strip(), f"Node {node.name}: annotation {name}"
+
+
+def lending_annotations(origin: Mapping[str, int] | None, ratio: float | None) -> dict[str, str]:
+    """What a Node carries beside the lent amounts: those before third parties' share, and the CPU's ratio."""
+    told = {}
+    if origin is not None:
+        amounts = {name: str(origin[name]) for name in sorted(origin)}
+        told[ANNOTATION_ORIGIN] = msgspec.json.encode({"resources": amounts}).decode()
+    if ratio is not None:
+        told[ANNOTATION_NORMALIZATION] = f"{ratio:.2f}"
+    return told

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from kube import objects
 from kube.dialects import koordinator
 from model.node import Node, Taint
 from model.pod import Container, Pod, PodPhase, Toleration
 from model.qos import KubernetesQoS
 from model.resources import CPU, MEMORY, ResourceVector, parse_resources
+
+_CONFIG_HASH = "kubernetes.io/config.hash"
+_CONFIG_MIRROR = "kubernetes.io/config.mirror"
+_DIRECTORY_NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
 def pod(source: objects.Pod) -> Pod:
@@ -18,6 +24,7 @@ def pod(source: objects.Pod) -> Pod:
     containers = tuple(_container(item, where) for item in spec.containers)
     kubernetes = _kubernetes_qos(source, containers)
     label, qos = koordinator.qos_of(labels, kubernetes)
+    pinned = koordinator.pinned_to(metadata.annotations or {})
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -38,6 +45,11 @@ def pod(source: objects.Pod) -> Pod:
         gated=bool(spec.scheduling_gates),
         deleting=metadata.deletion_timestamp is not None,
         created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
+        container_ids=_container_ids(source.status),
+        cgroup_uid=_cgroup_uid(metadata),
+        host_network=spec.host_network,
+        numa_zones=pinned.numa_zones,
+        cpuset=pinned.cpuset,
         unsupported=tuple(_unsupported(spec)),
     )
 
@@ -92,6 +104,22 @@ def _kubernetes_qos(source: objects.Pod, containers: tuple[Container, ...]) -> K
         return KubernetesQoS.BEST_EFFORT
     full = all(limit > 0 and request in (0, limit) for request, limit in amounts)
     return KubernetesQoS.GUARANTEED if full else KubernetesQoS.BURSTABLE
+
+
+def _container_ids(status: objects.PodStatus) -> dict[str, str]:
+    """Of every container that was ever started, init containers and sidecars among them."""
+    told = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
+    return {item.name: item.container_id.rpartition("://")[2] for item in told if item.container_id}
+
+
+def _cgroup_uid(metadata: objects.Metadata) -> str:
+    """A mirror stands for a static pod, which the kubelet runs under the hash of its configuration.
+
+    The hash becomes a directory's name: a text that could lead elsewhere is not one.
+    """
+    annotations = metadata.annotations or {}
+    config = annotations.get(_CONFIG_HASH, "") if _CONFIG_MIRROR in annotations else ""
+    return config if _DIRECTORY_NAME.fullmatch(config) else metadata.uid
 
 
 def _phase(text: str) -> PodPhase:

@@ -6,15 +6,22 @@ parked workload also needs something that may have made room, or `flush_seconds`
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 
 class BackoffPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds; kube-scheduler's podInitialBackoff, podMaxBackoff and podMaxInUnschedulablePodsDuration."""
 
-    first_seconds: float = 1.0
-    longest_seconds: float = 10.0
-    flush_seconds: float = 300.0
+    first_seconds: Annotated[
+        float, Meta(gt=0, le=86_400, description="Rest after the first failed attempt; doubles with each.")
+    ] = 1.0
+    longest_seconds: Annotated[float, Meta(gt=0, le=86_400, description="Longest rest.")] = 10.0
+    flush_seconds: Annotated[
+        float, Meta(gt=0, le=86_400, description="Parked workloads are tried again after this, news or not.")
+    ] = 300.0
 
 
 class Parked(msgspec.Struct, frozen=True):

@@ -14,13 +14,14 @@ from prometheus_client.process_collector import ProcessCollector
 
 from model.fault import ConfigurationFault
 
+PREFIX = "sublet_scheduler_"
 _CYCLE = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _BIND = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _WAIT = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One metric: type counter, gauge or histogram; `name` without the prefix `sublet_scheduler_`."""
+    """One metric: type counter, gauge or histogram; `name` without `PREFIX`."""
 
     type: str
     name: str
@@ -82,7 +83,7 @@ class Metrics:
 
 def _build(row: Row, registry: CollectorRegistry) -> Any:
     options: dict[str, Any] = {"buckets": row.buckets} if row.buckets else {}
-    return _KINDS[row.type](f"sublet_scheduler_{row.name}", row.help, row.labels, registry=registry, **options)
+    return _KINDS[row.type](PREFIX + row.name, row.help, row.labels, registry=registry, **options)
 
 
 class HttpServer:

@@ -7,19 +7,25 @@ from typing import Any
 
 import pytest
 
-from agent.core.layout import KubepodsLayout
-from agent.core.limits import Knobs
+from agent.core.knobs import Knobs
+from agent.core.layout import Layout
+from agent.core.limits import Limits
 from agent.core.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation
-from agent.core.usage import Averages, NodeUsage
+from agent.core.reclaimable import Lending
+from agent.core.usage import Averages, NodeUsage, UsageState
+from agent.ports import ClusterFacts, TickResult
+from model.decision import Decision, Term, Unit
 from model.node import Node
 from model.pod import Pod, PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
+from model.reason import Reason
 from model.report import Usage
-from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 
 GIB = 1 << 30
-LAYOUT = KubepodsLayout("/kubepods")
+LAYOUT = Layout("/kubepods")
 KNOBS = Knobs.of(LAYOUT)
+PERIOD, WEIGHT = (fixed.knob for fixed in KNOBS.fixed)
 
 
 class Build:
@@ -27,6 +33,8 @@ class Build:
 
     layout = LAYOUT
     knobs = KNOBS
+    period = PERIOD
+    weight = WEIGHT
 
     def node(self, cpu: int = 2000, memory: int = 8 * GIB, reserved: int = 0, reserved_memory: int = 0) -> Node:
         capacity = ResourceVector({CPU: cpu, MEMORY: memory})
@@ -51,6 +59,7 @@ class Build:
             namespace="default",
             name=name,
             uid=f"uid-{name}",
+            cgroup_uid=f"uid-{name}",
             requests=ResourceVector({key: value for key, value in amounts.items() if value}),
             qos=qos,
             qos_label=qos,
@@ -90,8 +99,8 @@ class Build:
     ) -> dict[Knob, KnobReading]:
         return {
             KNOBS.quota: quota or KnobReading(-1),
-            KNOBS.period: KnobReading(period),
-            KNOBS.weight: KnobReading(weight),
+            PERIOD: KnobReading(period),
+            WEIGHT: KnobReading(weight),
         }
 
     def seen(self, at: float = 0.0, **parts: Any) -> Observation:
@@ -106,6 +115,39 @@ class Build:
             "listed": (),
         }
         return Observation(**{**fields, **parts})
+
+    def decision(self, name: str, value: int, reason: Reason = Reason.COMPUTED) -> Decision:
+        unit = Unit.MILLI_CPU if name in (BATCH_CPU, MID_CPU) else Unit.BYTES
+        return Decision("node/n", name, value, unit, reason, (Term("x", value),))
+
+    def lending(
+        self, cpu: int = 0, memory: int = 0, *, mid: tuple[int, int] = (0, 0), reason: Reason = Reason.COMPUTED
+    ) -> Lending:
+        """Lent as computed; with another reason nothing is, and nothing is to stand on the node."""
+        amounts = {BATCH_CPU: cpu, BATCH_MEMORY: memory, MID_CPU: mid[0], MID_MEMORY: mid[1]}
+        if reason is not Reason.COMPUTED:
+            return Lending(tuple(self.decision(name, 0, reason) for name in amounts), degraded=reason)
+        computed = tuple(self.decision(name, amount) for name, amount in amounts.items())
+        return Lending(computed, prepared=computed)
+
+    def facts(self, *pods: Pod, **parts: Any) -> ClusterFacts:
+        return ClusterFacts(**{"node": self.node(), "pods": pods, **parts})
+
+    def result(self, at: float = 0.0, **parts: Any) -> TickResult:
+        fields: dict[str, Any] = {
+            "observation": self.seen(at),
+            "facts": self.facts(),
+            "used": UsageState(),
+            "usage": self.usage(),
+            "prediction": None,
+            "lending": self.lending(),
+            "limits": Limits({}, None),
+            "brake_cuts": (),
+            "outcomes": (),
+            "report": None,
+            "degraded_reason": "",
+        }
+        return TickResult(**{**fields, **parts})
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.settings import AgentSettings, load_settings
+from agent.settings import AgentSettings, PodOrigin, load_settings, require_loopback
 from model.fault import ConfigurationFault
 
 
@@ -24,11 +24,17 @@ def test_defaults_and_overrides(tmp_path: Path) -> None:
     [
         ("tick: 1\n", "unknown field `tick`"),
         ("tick_seconds: fast\n", "Expected `float`, got `str` - at `$.tick_seconds`"),
-        ("tick_seconds: 0.01\n", "tick_seconds must be between 0.5 and 3"),
+        ("tick_seconds: 0.01\n", "Expected `float` >= 0.5 - at `$.tick_seconds`"),
         ("a: [\n", "s.yaml"),
         ("colocation: {cpu_reclaim_treshold_pct: 20}\n", "unknown field `cpu_reclaim_treshold_pct`"),
-        ("suppress: {threshold_pct: 500}\n", "threshold_pct must be between 0 and 100 - at `$.suppress`"),
-        ("colocation: {aggregate_seconds: 0}\n", "aggregate_seconds must be between 10 and 3600"),
+        ("suppress: {threshold_pct: 500}\n", "Expected `int` <= 100 - at `$.suppress.threshold_pct`"),
+        ("colocation: {aggregate_seconds: 0}\n", "Expected `float` >= 10.0 - at `$.colocation.aggregate_seconds`"),
+        ("colocation: {live_window_seconds: 400}\n", "must not exceed aggregate_seconds - at `$.colocation`"),
+        ("prediction: {safety_margin_pct: 101}\n", "Expected `int` <= 100 - at `$.prediction.safety_margin_pct`"),
+        ("config_map: no-slash\n", "matching regex '^[a-z0-9.-]+/[a-z0-9.-]+$' - at `$.config_map`"),
+        ("pods: {source: nobody}\n", "Invalid enum value 'nobody' - at `$.pods.source`"),
+        ("pods: {source: kubelet}\n", "ca_file must be set for source kubelet, or insecure_skip_verify - at `$.pods`"),
+        ("pods: {ca_file: /ca, insecure_skip_verify: true}\n", "must not be set together with ca_file - at `$.pods`"),
     ],
 )
 def test_bad_settings(tmp_path: Path, text: str, told: str) -> None:
@@ -38,6 +44,35 @@ def test_bad_settings(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(ConfigurationFault) as error:
         load_settings(file)
     assert told in str(error.value) and "\n" not in str(error.value).strip()
+
+
+def test_every_part_can_be_set(tmp_path: Path) -> None:
+    """The parts that the cluster's documents override, and those that are the agent's alone."""
+    file = tmp_path / "s.json"
+    file.write_text(
+        '{"normalization": {"enable": true, "models": {"Xeon": {"base": 1.5}}}, "prediction": {"safety_margin_pct": 20},'
+        ' "pods": {"source": "kubelet", "ca_file": "/ca"}, "colocation": {"aggregate_durations_seconds": [60]}}'
+    )
+    found = load_settings(file)
+    assert found.normalization.models["Xeon"].base == 1.5 and found.prediction.safety_margin_pct == 20
+    assert (found.pods.source, found.pods.ca_file) == (PodOrigin.KUBELET, "/ca")
+    assert found.colocation.aggregate_durations_seconds == (60.0,)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [("127.0.0.1:0", ("127.0.0.1", 0)), ("localhost:65535", ("localhost", 65535)), ("[::1]:80", ("::1", 80))],
+)
+def test_loopback(address: str, expected: tuple[str, int]) -> None:
+    """Host and port apart, an IPv6 address without its brackets."""
+    assert require_loopback("--x", address) == expected
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "127.0.0.1:65536", "127.0.0.1", ":", ""])
+def test_not_loopback(address: str) -> None:
+    """One line with flag and address."""
+    with pytest.raises(ConfigurationFault, match="^--x "):
+        require_loopback("--x", address)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

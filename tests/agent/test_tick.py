@@ -3,115 +3,22 @@
 from __future__ import annotations
 
 import shutil
-import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from agent.core.brake import BrakePlan, Cut
-from agent.core.layout import KubepodsLayout
 from agent.core.plan import Write
-from agent.edge.cgroupfs import CgroupReader
-from agent.edge.executor import KnobExecutor, Originals
-from agent.edge.host import HostReader
-from agent.observer import NodeObserver
-from agent.ports import ClusterFacts, TickResult
-from agent.tick import Tick
+from agent.core.prediction import PredictionPolicy
+from agent.settings import AgentSettings
 from model.explain import sentence
 from model.reason import Reason
-from model.strategy import ColocationStrategy, SuppressStrategy
+from model.report import Usage
+from model.resources import BATCH_MEMORY, MID_CPU, MID_MEMORY
+from tests.agent.playing import Scenario
 
-FIXTURES = Path(__file__).parents[2] / "cgroup_fixtures"
-
-
-class FakeCluster:
-    """Facts a test sets."""
-
-    def __init__(self, facts: ClusterFacts) -> None:
-        self.now = facts
-
-    def facts(self) -> ClusterFacts:
-        return self.now
-
-
-class FakeBrake:
-    """Remembers how it was armed; cuts are given by the test."""
-
-    def __init__(self) -> None:
-        self.plan: BrakePlan | None = None
-        self.cuts: tuple[Cut, ...] = ()
-
-    def arm(self, plan: BrakePlan | None) -> None:
-        self.plan = plan
-
-    def drain(self) -> tuple[Cut, ...]:
-        taken, self.cuts = self.cuts, ()
-        return taken
-
-
-class Scenario:
-    """One node played back: `play` lays the next frame over the tree and runs a tick."""
-
-    def __init__(self, name: str, root: Path, build: Any) -> None:
-        self.folder = FIXTURES / name
-        self.plan = tomllib.loads((self.folder / "scenario.toml").read_text())
-        self.root = root
-        self._frame = -1
-        self._now = 0.0
-        self._lay()
-        node = build.node(self.plan["node"]["cpu_millis"], self.plan["node"]["memory_bytes"])
-        pods = tuple(self._pod(build, entry) for entry in self.plan["pods"])
-        self.cluster = FakeCluster(ClusterFacts(node, pods, ColocationStrategy(), SuppressStrategy()))
-        self.brake = FakeBrake()
-        self.start()
-
-    def start(self) -> None:
-        """A new agent on the tree as it is; the state file survives."""
-        if hasattr(self, "originals"):
-            self.originals.close()
-        cgroups = self.root / "sys/fs/cgroup"
-        self.originals = Originals(self.root / "state" / "agent.json")
-        self.executor = KnobExecutor(cgroups, self.originals, lambda: self._now)
-        layout = KubepodsLayout("/kubepods")
-        host = HostReader(self.root / "proc")
-        observer = NodeObserver(layout, CgroupReader(cgroups), host, lambda: (1000.0 + self._now, self._now))
-        self.results: list[TickResult] = []
-        self.tick = Tick(layout, self.cluster, observer, self.executor, self.brake, (self,))
-
-    def take(self, result: TickResult) -> None:
-        self.results.append(result)
-
-    def play(self) -> TickResult:
-        if self._frame >= 0:
-            self._lay()
-        else:
-            self._frame = 0
-        return self.tick.run()
-
-    def file(self, name: str) -> Path:
-        return self.root / "sys/fs/cgroup" / name
-
-    @property
-    def quota(self) -> int:
-        return int(self.file("cpu/kubepods/besteffort/cpu.cfs_quota_us").read_text())
-
-    def _lay(self) -> None:
-        number = self._frame + 1 if self._frame >= 0 else 0
-        frame = self.folder / f"{number:02d}"
-        for source in sorted(path for path in frame.rglob("*") if path.is_file()):
-            target = self.root / source.relative_to(frame)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-        if self._frame >= 0:
-            self._frame = number
-        self._now = self.plan["frames_seconds"][number]
-
-    @staticmethod
-    def _pod(build: Any, entry: dict[str, Any]) -> Any:
-        if entry["class"] == "BE":
-            return build.batch(entry["name"], batch_cpu=entry["batch_cpu_millis"])
-        return build.pod(entry["name"], cpu=entry["cpu_millis"])
+LEARNING = PredictionPolicy(training_interval_seconds=10, cold_start_seconds=0)
 
 
 @pytest.fixture
@@ -121,19 +28,17 @@ def surge(tmp_path: Path, build: Any) -> Scenario:
 
 def test_the_surge_scenario_matches_its_golden_file(surge: Scenario) -> None:
     """Every decision of every tick, in words, equals what was read and agreed on."""
-    lines, quiet = [], ("kubernetes.io/batch-memory", "cpu.cfs_period_us")
-    for number in range(len(surge.plan["frames_seconds"])):
-        result = surge.play()
-        decided = (*result.cuts, *result.reclaimable, *result.limits.decisions.values())
-        lines += [f"{number}: {sentence(d)}" for d in decided if d.name not in quiet]
+    lines, quiet = [], (BATCH_MEMORY, MID_CPU, MID_MEMORY, "cpu.cfs_period_us")
+    for number, result in enumerate(surge.play_all()):
+        lines += [f"{number}: {sentence(d)}" for d in result.decisions if d.name not in quiet]
         lines += [f"{number}: wrote {o.write.value} to {o.write.knob.file}{o.error}" for o in result.outcomes]
-    assert "\n".join(lines) + "\n" == (surge.folder / "golden.txt").read_text()
+    assert "\n".join(lines) + "\n" == (surge.playback.folder / "golden.txt").read_text()
 
 
 def test_terms_sum_to_what_the_file_holds(surge: Scenario) -> None:
     """After each tick the quota decision is exactly the kernel's value."""
-    for _ in surge.plan["frames_seconds"][1:]:
-        decision = surge.play().limits.decisions[surge.tick._knobs.quota]
+    for _ in surge.playback.frames[1:]:
+        decision = surge.play().limits.decisions[surge.knob]
         assert decision.value == sum(term.value for term in decision.terms) == surge.quota
 
 
@@ -145,7 +50,7 @@ def test_a_restart_goes_on_from_the_real_knobs(surge: Scenario) -> None:
     surge.start()
     first = surge.play()
     assert first.outcomes == () and surge.quota == before
-    assert first.limits.decisions[surge.tick._knobs.quota].reason is Reason.NODE_METRICS_MISSING
+    assert first.limits.decisions[surge.knob].reason is Reason.NODE_METRICS_MISSING
     surge.play()
     assert surge.quota <= before
 
@@ -171,18 +76,18 @@ def test_a_foreign_reset_is_undone_and_a_tighter_value_kept(surge: Scenario) -> 
     knob.write_text("-1")
     result = surge.play()
     assert surge.quota <= ours
-    assert result.limits.decisions[surge.tick._knobs.quota].reason is Reason.FOREIGN_WRITER_LOOSENED
+    assert result.limits.decisions[surge.knob].reason is Reason.FOREIGN_WRITER_LOOSENED
     knob.write_text("3000")
     result = surge.play()
     assert surge.quota == 3000
-    assert result.limits.decisions[surge.tick._knobs.quota].reason is Reason.FOREIGN_WRITER_TIGHTER
+    assert result.limits.decisions[surge.knob].reason is Reason.FOREIGN_WRITER_TIGHTER
 
 
 def test_a_raise_decided_before_a_cut_is_dropped(surge: Scenario) -> None:
     """The brake cuts between observation and write: the tick's raise must not undo it."""
     surge.play()
     surge.play()
-    knob = surge.tick._knobs.quota
+    knob = surge.knob
     readings = surge.executor.readings((knob,))
     assert surge.executor.lower(knob, 5000) == readings.readings[knob].kernel
     decision = surge.results[-1].limits.decisions[knob]
@@ -205,25 +110,25 @@ def test_an_unreadable_root_file_holds_the_ceiling(surge: Scenario, name: str, t
     surge.play()
     surge.play()
     held = surge.quota
-    surge._lay()
+    surge.lay()
     surge.file(name).write_text(text)
     result = surge.tick.run()
     assert all(not outcome.write.widens for outcome in result.outcomes)
     if "quota" in name:
-        assert result.limits.decisions[surge.tick._knobs.quota].reason is Reason.KNOB_UNREADABLE
+        assert result.limits.decisions[surge.knob].reason is Reason.KNOB_UNREADABLE
     else:
         assert surge.quota == held and result.usage is None
-        assert {d.value for d in result.reclaimable} == {0} and result.degraded_reason == "NodeMetricsMissing"
+        assert {d.value for d in result.lending.reclaimable} == {0} and result.degraded_reason == "NodeMetricsMissing"
 
 
 def test_an_unreadable_pod_counts_with_its_request(surge: Scenario) -> None:
     """One broken cgroup file costs that pod's measurement, everything else goes on."""
     surge.play()
     surge.play()
-    surge._lay()
+    surge.lay()
     surge.file("cpuacct/kubepods/burstable/poduid-web/cpuacct.usage").write_text("?")
     result = surge.tick.run()
-    assert result.usage is not None and result.reclaimable[0].reason is Reason.COMPUTED
+    assert result.usage is not None and result.lending.reclaimable[0].reason is Reason.COMPUTED
     lost = surge.file("cpuacct/kubepods/besteffort/poduid-job/cpuacct.usage")
     shutil.rmtree(lost.parent)
     assert surge.play().usage is not None
@@ -231,8 +136,45 @@ def test_an_unreadable_pod_counts_with_its_request(surge: Scenario) -> None:
 
 def test_unknown_pods_lend_nothing_but_limits_hold(surge: Scenario) -> None:
     """Suppression needs no API server: cgroup counters alone keep the ceiling right."""
-    surge.cluster.now = ClusterFacts(surge.cluster.now.node, None, ColocationStrategy(), SuppressStrategy())
+    surge.cluster.now = msgspec.structs.replace(surge.cluster.now, pods=None)
     surge.play()
     result = surge.play()
-    assert {d.reason for d in result.reclaimable} == {Reason.PODS_UNKNOWN}
+    assert {d.reason for d in result.lending.reclaimable} == {Reason.PODS_UNKNOWN}
     assert surge.quota > 0 and surge.brake.plan is not None
+
+
+@pytest.mark.parametrize("name", ["v1_recorded", "v2_recorded", "v2_systemd_recorded"])
+def test_recorded_nodes(tmp_path: Path, build: Any, name: str) -> None:
+    """On a real kernel's files of either version the kernel ends up with what was decided, and restore undoes it."""
+    node = Scenario(name, tmp_path, build)
+    before = {knob: node.executor.path(knob).read_text().split() for knob in node.knobs.all}
+    last = node.play_all()[-1]
+    assert last.usage is not None and last.lending.degraded is None and last.usage.containers
+    assert last.limits.decisions[node.knob].value > 0
+    for knob, decision in last.limits.decisions.items():
+        assert node.executor.read(knob) == decision.value == sum(term.value for term in decision.terms)
+    node.executor.restore()
+    assert {knob: node.executor.path(knob).read_text().split() for knob in node.knobs.all} == before
+
+
+def test_the_prediction_is_trained_as_set(tmp_path: Path, build: Any) -> None:
+    """Each interval once; production's peak is foreseen from the second training on, and mid is lent from it."""
+    node = Scenario("v1_surge", tmp_path, build, AgentSettings(prediction=LEARNING))
+    trained = [node.linger(1, web=400) and node.tick.state.prediction.trained_seconds for _ in range(25)]
+    assert sorted(set(trained)) == [1001.0, 1011.0, 1021.0]
+    assert node.results[5].prediction is None
+    newest = node.results[-1]
+    assert newest.prediction is not None and {d.name for d in newest.lent_decisions} > {"prod-peak-cpu", MID_CPU}
+    # 1200m - p95 of 400m, which lies in the bucket up to 413m, plus 10 %: 454m; by bands 200m of system come on top.
+    assert 0 < newest.prediction.prod_reclaimable.cpu_millis < 1200 - 454
+    assert newest.prediction.prod_reclaimable.memory_bytes == 0
+
+
+def test_the_tick_period_is_the_settings(tmp_path: Path, build: Any) -> None:
+    """A gap of more than ten periods gives no rate: at 3 s a period 15 s do, at 1 s they do not."""
+    for seconds, cpu in ((1.0, 100), (3.0, 400)):
+        node = Scenario("v1_surge", tmp_path / str(seconds), build, AgentSettings(tick_seconds=seconds))
+        node.linger(1, web=0)
+        node.linger(1, web=100)
+        found = node.linger(15, web=400).usage
+        assert found is not None and found.online.last == Usage(cpu, found.online.last.memory_bytes)

@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).parent.parent.parent
 CRDS = ROOT / "deploy" / "crds"
 QUICKSTART = ROOT / "examples" / "quickstart"
-DEFINITIONS = ("podgroups.yaml", "nodemetrics.yaml", "nodeslos.yaml")
+DEFINITIONS = ("podgroups.yaml", "nodemetrics.yaml", "nodeslos.yaml", "noderesourcetopologies.yaml")
 # Not allowed in a structural schema (Kubernetes documentation, "Specifying a structural schema").
 NOT_STRUCTURAL = {"$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id", "uniqueItems"}
 BATCH = ("kubernetes.io/batch-cpu", "kubernetes.io/batch-memory")

@@ -66,13 +66,13 @@ def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     """A person finds all of them at once."""
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert all(verb in out for verb in ("up", "demo", "agent", "scheduler", "explain"))
+    assert all(verb in out for verb in ("up", "demo", "agent", "scheduler", "explain", "simulate", "record", "replay"))
 
 
 def test_the_kubectl_plugin_is_the_same_program() -> None:
     """`kubectl sublet …` finds kubectl-sublet."""
     scripts = {entry.name: entry.value for entry in entry_points(group="console_scripts")}
-    assert scripts["sublet"] == scripts["kubectl-sublet"] == "cli.main:run"
+    assert scripts["sublet"] == scripts["kubectl-sublet"] == "cli.entry:run"
 
 
 def test_kubectl_finds_the_plugin() -> None:
@@ -96,7 +96,9 @@ def test_a_programs_own_arguments_pass_through(program: str) -> None:
     assert "--kubeconfig" in done.stdout
 
 
-@pytest.mark.parametrize("heavy", ["numpy", "cryptography", "grpc", "kubernetes", "aiohttp"])
+@pytest.mark.parametrize(
+    "heavy", ["numpy", "cryptography", "grpc", "kubernetes", "aiohttp", "matplotlib", "psutil", "structlog"]
+)
 def test_the_command_line_itself_loads_nothing_heavy(heavy: str) -> None:
     """An agent's image has neither numpy nor cryptography, and `sublet --help` answers at once."""
     code = f"import sys, cli.main; sys.exit({heavy!r} in sys.modules)"

@@ -45,12 +45,13 @@ def until(condition: Callable[[], Any], bound_seconds: float = 10.0, every_secon
 class RunningCluster:
     """A `sublet up` process; `endpoints` is its endpoints.json as it is now."""
 
-    def __init__(self, directory: Path, agent_settings: str = "") -> None:
+    def __init__(self, directory: Path, agent_settings: str = "", agent_journal: Path | None = None) -> None:
         self.directory = directory
-        chosen = []
+        self.journal = agent_journal
+        chosen = ["--agent-journal", str(agent_journal)] if agent_journal else []
         if agent_settings:
             (directory / "agent.yaml").write_text(agent_settings)
-            chosen = ["--agent-settings", str(directory / "agent.yaml")]
+            chosen += ["--agent-settings", str(directory / "agent.yaml")]
         self.output = directory / "output"
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
@@ -139,9 +140,12 @@ def start_cluster() -> Iterator[Callable[..., RunningCluster]]:
     """Starts clusters of one's own; all of them are stopped at the end."""
     started: list[RunningCluster] = []
 
-    def start(agent_settings: str = "", directory: Path | None = None) -> RunningCluster:
+    def start(
+        agent_settings: str = "", directory: Path | None = None, agent_journal: Path | None = None
+    ) -> RunningCluster:
         # Not pytest's own directory: a unix socket's path holds 107 bytes.
-        cluster = RunningCluster(directory or Path(tempfile.mkdtemp(prefix="sublet-e2e-")), agent_settings)
+        folder = directory or Path(tempfile.mkdtemp(prefix="sublet-e2e-"))
+        cluster = RunningCluster(folder, agent_settings, agent_journal)
         started.append(cluster)
         cluster.wait_ready()
         return cluster

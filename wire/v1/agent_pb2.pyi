@@ -13,7 +13,7 @@ class GetNodeRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class NodeStatus(_message.Message):
-    __slots__ = ("node", "agent_version", "observed_at_seconds", "usage", "system", "online", "best_effort", "capacity", "ready_reason", "link_connected", "ticks", "late_ticks", "brake_cuts", "brake_mechanism")
+    __slots__ = ("node", "agent_version", "observed_at_seconds", "usage", "system", "online", "best_effort", "capacity", "ready_reason", "link_connected", "ticks", "late_ticks", "brake_cuts", "brake_mechanism", "best_effort_limit_millis", "best_effort_request_millis", "host_applications", "unlisted_pods", "cgroups", "pressure")
     NODE_FIELD_NUMBER: _ClassVar[int]
     AGENT_VERSION_FIELD_NUMBER: _ClassVar[int]
     OBSERVED_AT_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -28,6 +28,12 @@ class NodeStatus(_message.Message):
     LATE_TICKS_FIELD_NUMBER: _ClassVar[int]
     BRAKE_CUTS_FIELD_NUMBER: _ClassVar[int]
     BRAKE_MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    BEST_EFFORT_LIMIT_MILLIS_FIELD_NUMBER: _ClassVar[int]
+    BEST_EFFORT_REQUEST_MILLIS_FIELD_NUMBER: _ClassVar[int]
+    HOST_APPLICATIONS_FIELD_NUMBER: _ClassVar[int]
+    UNLISTED_PODS_FIELD_NUMBER: _ClassVar[int]
+    CGROUPS_FIELD_NUMBER: _ClassVar[int]
+    PRESSURE_FIELD_NUMBER: _ClassVar[int]
     node: str
     agent_version: str
     observed_at_seconds: float
@@ -42,7 +48,21 @@ class NodeStatus(_message.Message):
     late_ticks: int
     brake_cuts: int
     brake_mechanism: str
-    def __init__(self, node: _Optional[str] = ..., agent_version: _Optional[str] = ..., observed_at_seconds: _Optional[float] = ..., usage: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., system: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., online: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., best_effort: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., capacity: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., ready_reason: _Optional[str] = ..., link_connected: _Optional[bool] = ..., ticks: _Optional[int] = ..., late_ticks: _Optional[int] = ..., brake_cuts: _Optional[int] = ..., brake_mechanism: _Optional[str] = ...) -> None: ...
+    best_effort_limit_millis: int
+    best_effort_request_millis: int
+    host_applications: _containers.RepeatedCompositeFieldContainer[NamedUsage]
+    unlisted_pods: int
+    cgroups: str
+    pressure: _link_pb2.Pressure
+    def __init__(self, node: _Optional[str] = ..., agent_version: _Optional[str] = ..., observed_at_seconds: _Optional[float] = ..., usage: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., system: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., online: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., best_effort: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., capacity: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., ready_reason: _Optional[str] = ..., link_connected: _Optional[bool] = ..., ticks: _Optional[int] = ..., late_ticks: _Optional[int] = ..., brake_cuts: _Optional[int] = ..., brake_mechanism: _Optional[str] = ..., best_effort_limit_millis: _Optional[int] = ..., best_effort_request_millis: _Optional[int] = ..., host_applications: _Optional[_Iterable[_Union[NamedUsage, _Mapping]]] = ..., unlisted_pods: _Optional[int] = ..., cgroups: _Optional[str] = ..., pressure: _Optional[_Union[_link_pb2.Pressure, _Mapping]] = ...) -> None: ...
+
+class NamedUsage(_message.Message):
+    __slots__ = ("name", "usage")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    usage: _link_pb2.Usage
+    def __init__(self, name: _Optional[str] = ..., usage: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ...) -> None: ...
 
 class ListPodsRequest(_message.Message):
     __slots__ = ("best_effort_only",)
@@ -57,7 +77,7 @@ class ListPodsResponse(_message.Message):
     def __init__(self, pods: _Optional[_Iterable[_Union[PodUsage, _Mapping]]] = ...) -> None: ...
 
 class PodUsage(_message.Message):
-    __slots__ = ("namespace", "name", "uid", "qos", "priority", "best_effort", "usage", "requests", "measured")
+    __slots__ = ("namespace", "name", "uid", "qos", "priority", "best_effort", "usage", "requests", "measured", "live", "aggregate", "containers", "throttled_ratio", "received_bytes", "sent_bytes", "read_bytes", "written_bytes", "oom_kills")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +87,15 @@ class PodUsage(_message.Message):
     USAGE_FIELD_NUMBER: _ClassVar[int]
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
     MEASURED_FIELD_NUMBER: _ClassVar[int]
+    LIVE_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_RATIO_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    READ_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OOM_KILLS_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     name: str
     uid: str
@@ -76,7 +105,16 @@ class PodUsage(_message.Message):
     usage: _link_pb2.Usage
     requests: _link_pb2.Usage
     measured: bool
-    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., uid: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[str] = ..., best_effort: _Optional[bool] = ..., usage: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., requests: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., measured: _Optional[bool] = ...) -> None: ...
+    live: _link_pb2.Usage
+    aggregate: _link_pb2.Usage
+    containers: _containers.RepeatedCompositeFieldContainer[NamedUsage]
+    throttled_ratio: float
+    received_bytes: int
+    sent_bytes: int
+    read_bytes: int
+    written_bytes: int
+    oom_kills: int
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., uid: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[str] = ..., best_effort: _Optional[bool] = ..., usage: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., requests: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., measured: _Optional[bool] = ..., live: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., aggregate: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., containers: _Optional[_Iterable[_Union[NamedUsage, _Mapping]]] = ..., throttled_ratio: _Optional[float] = ..., received_bytes: _Optional[int] = ..., sent_bytes: _Optional[int] = ..., read_bytes: _Optional[int] = ..., written_bytes: _Optional[int] = ..., oom_kills: _Optional[int] = ...) -> None: ...
 
 class ExplainReclaimableRequest(_message.Message):
     __slots__ = ("resource",)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from agent.core.knobs import Knobs
+from agent.core.layout import Layout
 from agent.core.limits import Limits, Memory, decide_limits
 from agent.core.observation import Absence, KnobReading, Missing
 from agent.core.plan import KnobStanding
+from model.decision import Unit
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 
@@ -77,4 +82,42 @@ def test_unreadable_knobs_are_reported_not_guessed(build: Any) -> None:
     gone = KnobReading(Missing("/q", Absence.UNREADABLE, "Input/output error"))
     _, limits = decided(build, build.seen(knobs=build.readings(gone)), build.usage())
     assert limits.decisions[build.knobs.quota].reason is Reason.KNOB_UNREADABLE
-    assert limits.decisions[build.knobs.weight].reason is Reason.WEIGHT_HELD and limits.brake is None
+    assert limits.decisions[build.weight].reason is Reason.WEIGHT_HELD and limits.brake is None
+
+
+def test_on_cgroup_v2(build: Any) -> None:
+    """One file holds quota and period, and the weight is cpu.weight; the ceiling is the same number."""
+    knobs = Knobs.of(Layout("/kubepods", version=2))
+    readings = {knobs.quota: KnobReading(-1), knobs.fixed[0].knob: KnobReading(79)}
+    memory, limits = decide_limits(Memory(), knobs, build.seen(10, knobs=readings), build.usage(), SuppressStrategy())
+    found = {d.name: (d.value, d.unit, d.reason) for d in limits.decisions.values()}
+    assert found == {
+        "cpu.max": (140_000, Unit.MICROSECONDS, Reason.QUOTA_LOWERED),
+        "cpu.weight": (1, Unit.WEIGHT, Reason.FOREIGN_WRITER_LOOSENED),
+    }
+    assert limits.brake is not None and limits.brake.knob == knobs.quota and memory.brake == limits.brake
+
+
+@pytest.mark.parametrize(
+    ("cpus", "quota", "expected"),
+    [
+        (None, 50_000, 500),
+        (2, 50_000, 500),
+        (1, 150_000, 1000),
+        (2, -1, 2000),
+        (None, -1, None),
+        (2, Missing("/q", Absence.GONE), 2000),
+    ],
+)
+def test_what_the_kernel_lets_best_effort_use(build: Any, cpus: int | None, quota: Any, expected: int | None) -> None:
+    """The smaller of its CPUs and its quota, as they were before this tick's writes."""
+    seen = build.seen(best_effort_cpus=cpus, knobs=build.readings(KnobReading(quota)))
+    assert decided(build, seen, build.usage())[1].best_effort_millis == expected
+
+
+def test_switched_off(build: Any) -> None:
+    """A ceiling of ours is lifted, the brake disarmed, the weight still held."""
+    seen = build.seen(10, knobs=build.readings(KnobReading(60_000, 60_000)))
+    memory, limits = decided(build, seen, build.usage(), enable=False)
+    assert (limits.decisions[build.knobs.quota].value, limits.brake, memory.brake) == (-1, None, None)
+    assert limits.decisions[build.weight].value == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent.core.publish import (
@@ -19,8 +20,8 @@ from agent.core.publish import (
 from model.decision import Decision, Term, Unit
 from model.pod import PodPhase
 from model.reason import Reason
-from model.report import NodeReport, Usage
-from model.resources import BATCH_CPU, BATCH_MEMORY
+from model.report import BestEffortPodUsage, NodeReport, Pressure, Usage
+from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import ColocationStrategy
 
 STRATEGY = ColocationStrategy()
@@ -37,6 +38,10 @@ def amounts(decisions: tuple[Decision, ...]) -> dict[str, int]:
     return {decision.name: decision.value for decision in decisions}
 
 
+def all_four(cpu: int = 0, memory: int = 0, mid_cpu: int = 0, mid_memory: int = 0) -> dict[str, int]:
+    return {BATCH_CPU: cpu, BATCH_MEMORY: memory, MID_CPU: mid_cpu, MID_MEMORY: mid_memory}
+
+
 def test_admitted_requests_are_never_undercut(build: Any, terms: Any) -> None:
     """A kubelet that restarts must be able to admit its running pods again; finished ones do not count."""
     pods = (
@@ -44,26 +49,62 @@ def test_admitted_requests_are_never_undercut(build: Any, terms: Any) -> None:
         build.batch("b", batch_cpu=300),
         build.batch("c", batch_cpu=900, phase=PodPhase.FAILED),
     )
-    found = offered(lent(500, 9), pods, (), {}, may_grow=True)
-    assert amounts(found) == {BATCH_CPU: 700, BATCH_MEMORY: 9}
+    found = offered(build.lending(500, 9), pods, (), {}, may_grow=True)
+    assert amounts(found) == all_four(700, 9)
     assert terms(found[0]) == {"reclaimable": 500, "already requested by running pods": 200}
-    assert amounts(offered(lent(800, 9), pods, (), {}, may_grow=True))[BATCH_CPU] == 800
+    assert {decision.policy for decision in found} == {"published"}
+    assert amounts(offered(build.lending(800, 9), pods, (), {}, may_grow=True))[BATCH_CPU] == 800
+
+
+def test_mid_resources_are_offered_too(build: Any) -> None:
+    """With the floor of running mid pods, as batch."""
+    pod = msgspec.structs.replace(build.pod("m"), requests=ResourceVector({MID_CPU: 300, MID_MEMORY: 7}))
+    found = offered(build.lending(1, 2, mid=(200, 9)), (pod,), (), {}, may_grow=True)
+    assert amounts(found) == all_four(1, 2, 300, 9)
+
+
+def test_what_is_prepared_is_what_counts(build: Any, terms: Any) -> None:
+    """After normalization and third parties, not what was computed before."""
+    computed = build.lending(1000, 50)
+    prepared = (build.decision(BATCH_CPU, 1500), *build.lending(1000, 40).prepared[1:])
+    found = offered(msgspec.structs.replace(computed, prepared=prepared), (), (), {}, may_grow=True)
+    assert amounts(found) == all_four(1500, 40) and terms(found[0]) == {"reclaimable": 1500}
+
+
+WITHHELD: dict[str, tuple[int, bool, dict[str, int]]] = {
+    # batch-cpu requested by a running pod, may grow, what stays on the node
+    "nobody runs": (0, True, {}),
+    "a pod runs": (300, True, {BATCH_CPU: 300}),
+    "a pod runs and the agent is new": (300, False, {BATCH_CPU: 300}),
+}
+
+
+@pytest.mark.parametrize(("requested", "may_grow", "expected"), WITHHELD.values(), ids=WITHHELD.keys())
+@pytest.mark.parametrize("reason", [Reason.LENDING_DISABLED, Reason.NODE_METRICS_STALE, Reason.PODS_STALE])
+def test_withheld_resources_leave_the_node(
+    build: Any, reason: Reason, requested: int, may_grow: bool, expected: dict[str, int]
+) -> None:
+    """Switched off or too old: the keys go, except what running pods could not be admitted without."""
+    pods = (build.batch("a", batch_cpu=requested),) if requested else ()
+    standing = {BATCH_CPU: 900, BATCH_MEMORY: 5}
+    found = offered(build.lending(reason=reason), pods, (), standing, may_grow=may_grow)
+    assert amounts(found) == expected and {decision.reason for decision in found} <= {reason}
 
 
 def test_a_pod_that_is_merely_bound_makes_no_room_for_itself(build: Any) -> None:
     """Anybody can create a pod with spec.nodeName; it counts once it runs or the kubelet gave it a cgroup."""
     pod = build.batch("huge", batch_cpu=64_000, phase=PodPhase.PENDING)
-    assert amounts(offered(lent(500), (pod,), (), {}, may_grow=True))[BATCH_CPU] == 500
-    assert amounts(offered(lent(500), (pod,), {pod.uid}, {}, may_grow=True))[BATCH_CPU] == 64_000
+    assert amounts(offered(build.lending(500), (pod,), (), {}, may_grow=True))[BATCH_CPU] == 500
+    assert amounts(offered(build.lending(500), (pod,), {pod.uid}, {}, may_grow=True))[BATCH_CPU] == 64_000
 
 
 def test_a_new_agent_does_not_grow_what_stands(build: Any, terms: Any) -> None:
     """Shrinking is at once; growth over its predecessor's number waits for a full live window."""
     pods = (build.batch("a", batch_cpu=100),)
-    found = offered(lent(500, 9), pods, (), {BATCH_CPU: 300, BATCH_MEMORY: 20}, may_grow=False)
-    assert amounts(found) == {BATCH_CPU: 300, BATCH_MEMORY: 9}
+    found = offered(build.lending(500, 9), pods, (), {BATCH_CPU: 300, BATCH_MEMORY: 20}, may_grow=False)
+    assert amounts(found) == all_four(300, 9)
     assert terms(found[0])["held: a new agent raises nothing yet"] == -200
-    assert amounts(offered(lent(500, 9), pods, (), {}, may_grow=False)) == {BATCH_CPU: 100, BATCH_MEMORY: 0}
+    assert amounts(offered(build.lending(500, 9), pods, (), {}, may_grow=False)) == all_four(100, 0)
 
 
 NODE_CASES: dict[str, tuple[int | None, int, float, bool]] = {
@@ -78,6 +119,9 @@ NODE_CASES: dict[str, tuple[int | None, int, float, bool]] = {
     "small change after five minutes": (1000, 1001, 300, True),
     "no change after five minutes": (1000, 1000, 300, False),
     "from zero": (0, 1, 10, True),
+    "from zero rests too": (0, 1, 9, False),
+    "shrink to zero": (1000, 0, 0.1, True),
+    "growth of exactly 10 % waits": (1000, 1100, 10, False),
 }
 
 
@@ -89,21 +133,64 @@ def test_due_for_node(before: int | None, now: int, since: float, expected: bool
     assert due_for_node(last, {BATCH_CPU: now}, standing, STRATEGY, 1000.0 + since) is expected
 
 
+def test_a_strategy_s_own_thresholds() -> None:
+    """resourceDiffThreshold 50 % and updateTimeThreshold 20 s."""
+    strategy = ColocationStrategy(resource_diff_ratio=0.5, update_interval_seconds=20.0)
+    last = Published(lent(1000)[:1], 0.0)
+    told = [
+        due_for_node(last, {BATCH_CPU: now}, last.amounts, strategy, at)
+        for now, at in ((501, 19), (499, 19), (999, 20))
+    ]
+    assert told == [False, True, True]
+
+
+SETS: dict[str, tuple[set[str], set[str]]] = {
+    "withdrawn": ({BATCH_CPU, BATCH_MEMORY}, set()),
+    "one of two is withdrawn": ({BATCH_CPU, BATCH_MEMORY}, {BATCH_CPU}),
+    "lent again": (set(), {BATCH_CPU}),
+}
+
+
+@pytest.mark.parametrize(("before", "now"), SETS.values(), ids=SETS.keys())
+def test_other_resources_are_due_at_once(before: set[str], now: set[str]) -> None:
+    """A resource that appears or goes waits for nothing."""
+    last = Published(tuple(d for d in lent(0) if d.name in before), 1000.0)
+    assert due_for_node(last, dict.fromkeys(now, 0), dict.fromkeys(before, 0), STRATEGY, 1000.1)
+
+
 @pytest.mark.parametrize(
-    ("standing", "since", "expected"), [({}, 6, True), ({BATCH_CPU: 9000}, 6, True), ({BATCH_CPU: 9000}, 4, False)]
+    ("published", "standing", "since", "expected"),
+    [
+        (1000, {}, 6, True),
+        (1000, {BATCH_CPU: 9000}, 6, True),
+        (1000, {BATCH_CPU: 9000}, 4, False),
+        (1000, {BATCH_CPU: 1000}, 6, False),
+        (None, {BATCH_CPU: 9000}, 6, True),
+        (None, {}, 6, False),
+    ],
 )
-def test_what_others_wrote_is_put_right(standing: dict[str, int], since: float, expected: bool) -> None:
-    """A re-created Node and a foreign amount, once our own patch had time to come back."""
-    last = Published(lent(1000)[:1], 1000.0)
-    assert due_for_node(last, {BATCH_CPU: 1000}, standing, STRATEGY, 1000.0 + since) is expected
+def test_what_others_wrote_is_put_right(
+    published: int | None, standing: dict[str, int], since: float, expected: bool
+) -> None:
+    """A re-created Node, a foreign amount, keys that came back after they were removed; once our patch had time."""
+    last = Published(() if published is None else lent(published)[:1], 1000.0)
+    assert due_for_node(last, last.amounts, standing, STRATEGY, 1000.0 + since) is expected
 
 
-def test_a_young_blind_agent_keeps_what_is_published() -> None:
+@pytest.mark.parametrize("reason", [Reason.NODE_METRICS_MISSING, Reason.PODS_UNKNOWN, Reason.SETTINGS_UNREAD])
+def test_a_young_blind_agent_keeps_what_is_published(reason: Reason) -> None:
     """A restart does not withdraw what is lent; staying blind does."""
-    blind = lent(0, 0, Reason.NODE_METRICS_MISSING)
-    assert not settled(blind, 1.0)
-    assert settled(blind, 16.0)
-    assert settled(lent(0, 0, Reason.LENDING_DISABLED), 0.0)
+    blind = lent(0, 0, reason)
+    assert not settled(blind, 1.0) and not settled(blind, 15.0)
+    assert settled(blind, 15.1)
+
+
+@pytest.mark.parametrize(
+    "reason", [Reason.COMPUTED, Reason.LENDING_DISABLED, Reason.NODE_METRICS_STALE, Reason.PODS_STALE]
+)
+def test_what_is_known_takes_effect_at_once(reason: Reason) -> None:
+    """Switched off, or lending: a young agent knows that as well as an old one."""
+    assert settled(lent(0, 0, reason), 0.0)
 
 
 def facts(at: float, cpu: int = 1000, reason: str = "", **more: Any) -> NodeReport:
@@ -119,6 +206,8 @@ LINK_CASES: dict[str, tuple[NodeReport | None, NodeReport, bool]] = {
     "noise is no change": (facts(0), facts(1, cpu=990), False),
     "degraded is": (facts(0), facts(1, reason="PodsStale"), True),
     "clock went back": (facts(100), facts(50), True),
+    "lending ended": (facts(0), msgspec.structs.replace(facts(1), reclaimable=lent(1000, 0, Reason.PODS_STALE)), True),
+    "a pod came": (facts(0), facts(1, pods=(BestEffortPodUsage("ns", "p", "u", Usage(), 0.0),)), True),
 }
 
 
@@ -133,8 +222,10 @@ def test_report_names_only_best_effort_pods(build: Any) -> None:
     web, job, new = build.pod(), build.batch("job"), build.batch("new")
     measured = {web.uid: build.averages(400), job.uid: build.averages(300, 7)}
     usage = build.usage(measured, throttled_ratio={job.uid: 0.5})
-    found = report(usage, lent(700), (web, job, new), None, "")
-    assert found is not None
+    pressure = Pressure(1.0, 2.0, 3.0)
+    found = report(usage, lent(700), (web, job, new), pressure, "why")
+    assert found is not None and (found.pressure, found.degraded_reason) == (pressure, "why")
+    assert (found.online, found.system, found.observed_at_seconds) == (usage.online.last, usage.system.last, 100.0)
     assert [(pod.name, pod.usage, pod.throttled_ratio) for pod in found.pods] == [("job", Usage(300, 7), 0.5)]
     assert report(None, lent(0), (), None, "") is None
 

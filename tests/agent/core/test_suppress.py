@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.core.observation import Absence, Missing
-from agent.core.suppress import PERIOD_US, UNLIMITED, NodeSize, Standing, fixed, quota_ceiling
+from agent.core.knobs import PERIOD_US, UNLIMITED
+from agent.core.suppress import NodeSize, Standing, fixed, quota_ceiling
 from model.decision import Decision
 from model.reason import Reason
 from model.strategy import SuppressStrategy
@@ -136,7 +137,7 @@ def test_a_policy_we_do_not_have_is_said(build: Any) -> None:
 )
 def test_weight(build: Any, current: Any, reason: Reason) -> None:
     """Shares stay at the kernel's minimum whoever raised them."""
-    found = fixed(build.knobs.weight, current, 1.0)
+    found = fixed(build.knobs.fixed[1], current, 1.0)
     assert found.reason is reason and found.value == (0 if current is UNREADABLE else 2)
 
 
@@ -145,5 +146,5 @@ def test_weight(build: Any, current: Any, reason: Reason) -> None:
 )
 def test_period(build: Any, current: int, reason: Reason) -> None:
     """A tenth of the period would make ten times the CPU of the same quota."""
-    found = fixed(build.knobs.period, current, 1.0)
+    found = fixed(build.knobs.fixed[0], current, 1.0)
     assert (found.value, found.reason) == (100_000, reason)

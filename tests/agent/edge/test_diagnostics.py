@@ -9,21 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import msgspec
 import pytest
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from agent.core.limits import Memory, decide_limits
-from agent.core.reclaimable import reclaimable
+from agent.core.live import live_metric
+from agent.core.observation import Absence, CgroupSample, DiskBytes, KnobReading, MemoryEvents, Missing, NetworkBytes
+from agent.core.prediction import Prediction
+from agent.core.reclaimable import lending
 from agent.edge.diagnostics import DiagnosticsServers, Sources
 from agent.feed import DecisionFeed
-from agent.ports import ClusterFacts, TickResult
+from agent.ports import TickResult
 from agent.settings import AgentSettings
 from agent.status import AgentStatus
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault
+from model.nodesettings import NodeSettings
 from model.reason import Reason
-from model.report import CheckpointSaved, PreemptionNotice
-from model.strategy import ColocationStrategy, SuppressStrategy
+from model.report import CheckpointSaved, PreemptionNotice, Pressure, Usage
+from model.strategy import SuppressStrategy
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, link_pb2
 
 
@@ -32,7 +37,7 @@ class Rig:
 
     def __init__(self, build: Any, folder: Path) -> None:
         self.build = build
-        self.kernel: Any = 140_000
+        self.kernel: Any = 130_000
         self.published: tuple[Decision, ...] = ()
         self.saved: list[CheckpointSaved] = []
         self.status, self.feed = AgentStatus(1.0), DecisionFeed()
@@ -48,21 +53,42 @@ class Rig:
             link_connected=lambda: True,
             brake_cuts=lambda: 3,
             brake_mechanism="polling",
+            cgroups="v1, driver cgroupfs, /kubepods",
             checkpoint=self.saved.append,
             published=lambda: self.published,
         )
         self.sources = sources
         self.servers = DiagnosticsServers(sources, "127.0.0.1:0", self.socket)
 
-    def tick(self) -> TickResult:
+    def tick(self, **parts: Any) -> TickResult:
+        """web is measured in every way, job is not; `parts` are of the observation."""
         build = self.build
-        web, job = build.pod(cpu=1200), build.batch("job", batch_cpu=300)
-        usage = build.usage({web.uid: build.averages(400)})
-        seen = build.seen(10, listed=(web, job))
-        facts = ClusterFacts(build.node(), (web, job), ColocationStrategy(), SuppressStrategy(threshold_pct=95))
-        lent = reclaimable(seen.node, seen.listed, usage, facts.colocation, 100.0)
-        _, limits = decide_limits(Memory(), build.knobs, seen, usage, facts.suppress)
-        result = TickResult(seen, facts, usage, lent, limits, (), (), None, "")
+        web, job = build.pod(cpu=1200, memory=9), build.batch("job", batch_cpu=300)
+        usage = build.usage(
+            {web.uid: build.averages(400, 7, live=410, aggregate=420)},
+            containers={web.uid: {"app": build.averages(390, 6)}},
+            throttled_ratio={web.uid: 0.25},
+            host_applications={"nginx": build.averages(50, 5)},
+        )
+        sample = CgroupSample(1, 1, events=MemoryEvents(oom_kill=3), disk=DiskBytes(10, 20))
+        fields = {
+            "listed": (web, job),
+            "pods": {web.uid: sample, job.uid: Missing("/p", Absence.GONE)},
+            "network": {web.uid: NetworkBytes(30, 40)},
+            "strangers": ("x",),
+            "pressure": Pressure(1.0, 2.0, 3.0),
+            "knobs": build.readings(KnobReading(150_000)),
+            "best_effort_cpus": 2,
+        }
+        seen = build.seen(10, **{**fields, **parts})
+        facts = build.facts(web, job, settings=NodeSettings(suppress=SuppressStrategy(threshold_pct=90)))
+        metric = live_metric(usage, facts.pods, (), None)
+        lent = lending(facts.for_lending(metric, 100.0), facts.settings.colocation)
+        _, limits = decide_limits(Memory(), build.knobs, seen, usage, facts.settings.suppress)
+        foreseen = Prediction(Usage(), Usage(), (build.decision("prod-peak-cpu", 5),))
+        result: TickResult = build.result(
+            observation=seen, facts=facts, usage=usage, lending=lent, limits=limits, prediction=foreseen
+        )
         for sink in (self.status, self.feed):
             sink.take(result)
         return result
@@ -105,19 +131,88 @@ def test_before_the_first_tick_it_says_so(rig: Rig) -> None:
     play(rig, scene)
 
 
-def test_node_pods_and_settings(rig: Rig) -> None:
-    """Numbers of the newest tick, and the settings in force."""
+def usage_of(told: Any) -> tuple[int, int]:
+    return told.cpu_millis, told.memory_bytes
+
+
+def test_the_node(rig: Rig) -> None:
+    """Use of its parts, what best effort may and wants to use, pressure, who is strange, where its cgroups are."""
     rig.tick()
 
     async def scene(agent: Any, _: Any, __: Any) -> None:
         node = await agent.GetNode(agent_pb2.GetNodeRequest())
-        assert (node.online.cpu_millis, node.capacity.cpu_millis, node.brake_cuts) == (400, 2000, 3)
-        pods = (await agent.ListPods(agent_pb2.ListPodsRequest())).pods
-        assert [(p.name, p.measured, p.best_effort) for p in pods] == [("web", True, False), ("job", False, True)]
+        assert (node.node, node.agent_version, node.observed_at_seconds) == ("n", "0.1.0", 1010.0)
+        parts = (node.usage, node.system, node.online, node.best_effort, node.capacity)
+        assert [part.cpu_millis for part in parts] == [700, 100, 400, 200, 2000]
+        assert (node.capacity.memory_bytes, node.usage.memory_bytes) == (8 << 30, 1 << 30)
+        assert (node.ready_reason, node.link_connected, node.brake_mechanism) == ("LendingActive", True, "polling")
+        assert (node.ticks, node.late_ticks, node.brake_cuts) == (1, 0, 3)
+        # The smaller of two CPUs and 150,000 us a period; job asks for 300m.
+        assert (node.best_effort_limit_millis, node.best_effort_request_millis) == (1500, 300)
+        assert [(a.name, usage_of(a.usage)) for a in node.host_applications] == [("nginx", (50, 5))]
+        assert (node.unlisted_pods, node.cgroups) == (1, "v1, driver cgroupfs, /kubepods")
+        pressure = node.pressure
+        assert (
+            pressure.cpu_some_avg10_pct,
+            pressure.memory_some_avg10_pct,
+            pressure.memory_full_avg10_pct,
+        ) == (1.0, 2.0, 3.0)
+
+    play(rig, scene)
+
+
+def test_what_is_not_known_of_the_node_is_absent(rig: Rig) -> None:
+    """No usage, no Node object, no pressure, no limit: fields that are not set, and the reason why."""
+    rig.tick(pressure=None, best_effort_cpus=None, knobs=rig.build.readings(KnobReading(-1)))
+    newest = rig.status.newest
+    assert newest is not None
+    facts = rig.build.facts(node=None, pods=None)
+    rig.status.take(msgspec.structs.replace(newest, usage=None, facts=facts, degraded_reason="PodsUnknown"))
+
+    async def scene(agent: Any, _: Any, __: Any) -> None:
+        node = await agent.GetNode(agent_pb2.GetNodeRequest())
+        assert node.ready_reason == "PodsUnknown"
+        unset = ("usage", "system", "online", "best_effort", "capacity", "pressure", "best_effort_limit_millis")
+        assert [field for field in unset if node.HasField(field)] == []
+        assert len((await agent.ListPods(agent_pb2.ListPodsRequest())).pods) == 0
+
+    play(rig, scene)
+
+
+def test_pods(rig: Rig) -> None:
+    """Newest rate, both averages, containers, throttling, traffic, disk and OOM kills of a measured pod."""
+    rig.tick()
+
+    async def scene(agent: Any, _: Any, __: Any) -> None:
+        web, job = (await agent.ListPods(agent_pb2.ListPodsRequest())).pods
+        assert (web.namespace, web.name, web.uid, web.qos, web.priority) == (
+            *("default", "web", "uid-web", "LS", "koord-prod"),
+        )
+        assert (web.measured, web.best_effort, usage_of(web.requests)) == (True, False, (1200, 9))
+        assert [usage_of(part) for part in (web.usage, web.live, web.aggregate)] == [(400, 7), (410, 7), (420, 7)]
+        assert [(c.name, usage_of(c.usage)) for c in web.containers] == [("app", (390, 6))]
+        assert (web.throttled_ratio, web.received_bytes, web.sent_bytes) == (0.25, 30, 40)
+        assert (web.read_bytes, web.written_bytes, web.oom_kills) == (10, 20, 3)
+        assert (job.name, job.measured, job.best_effort, job.qos) == ("job", False, True, "BE")
+        unset = ("live", "aggregate", "received_bytes", "sent_bytes", "read_bytes", "written_bytes", "oom_kills")
+        assert [field for field in unset if job.HasField(field)] == [] and len(job.containers) == 0
         only = (await agent.ListPods(agent_pb2.ListPodsRequest(best_effort_only=True))).pods
         assert [p.name for p in only] == ["job"]
-        settings = json.loads((await agent.GetSettings(agent_pb2.GetSettingsRequest())).json)
-        assert settings["suppress"]["threshold_pct"] == 95 and settings["tick_seconds"] == 1.0
+
+    play(rig, scene)
+
+
+def test_settings_in_force(rig: Rig) -> None:
+    """The agent's own before the first tick, then those the cluster's documents make of them."""
+
+    async def scene(agent: Any, _: Any, __: Any) -> None:
+        request = agent_pb2.GetSettingsRequest()
+        own = json.loads((await agent.GetSettings(request)).json)
+        assert own["suppress"]["threshold_pct"] == 95
+        rig.tick()
+        force = json.loads((await agent.GetSettings(request)).json)
+        assert force["suppress"]["threshold_pct"] == 90
+        assert force["tick_seconds"] == 1.0 and {"prediction", "normalization", "pods"} < force.keys()
 
     play(rig, scene)
 
@@ -131,6 +226,9 @@ def test_explanations(rig: Rig) -> None:
         assert [(d.name, sum(t.value for t in d.terms) == d.value) for d in found] == [
             ("kubernetes.io/batch-cpu", True),
             ("kubernetes.io/batch-memory", True),
+            ("kubernetes.io/mid-cpu", True),
+            ("kubernetes.io/mid-memory", True),
+            ("prod-peak-cpu", True),
         ]
         rig.published = (
             Decision("node/n", "kubernetes.io/batch-cpu", 7, Unit.MILLI_CPU, Reason.COMPUTED, (Term("x", 7),)),
@@ -139,10 +237,13 @@ def test_explanations(rig: Rig) -> None:
         assert len(both.decisions) == 2 and both.decisions[1].value == 7
         request = agent_pb2.ExplainLimitRequest(knob="cpu.cfs_quota_us")
         limit = (await agent.ExplainLimit(request)).limits[0]
-        assert (limit.decision.value, limit.kernel_value, limit.matches) == (140_000, "140000", True)
+        assert (limit.decision.value, limit.kernel_value, limit.matches) == (130_000, "130000", True)
         rig.kernel = 99
         limit = (await agent.ExplainLimit(request)).limits[0]
         assert (limit.kernel_value, limit.matches) == ("99", False)
+        rig.kernel = Missing("/q", Absence.GONE, "no such file")
+        limit = (await agent.ExplainLimit(request)).limits[0]
+        assert (limit.kernel_value, limit.matches) == ("unreadable: no such file", False)
         for call in (
             agent.ExplainLimit(agent_pb2.ExplainLimitRequest(knob="cpu.idle")),
             agent.ExplainReclaimable(agent_pb2.ExplainReclaimableRequest(resource="gpu")),

@@ -132,7 +132,10 @@ def test_a_refused_cut_is_counted(root: Path) -> None:
             '{"originals": [{"knob": {"cgroup": "/../../etc", "controller": "cpu", "file": "x"}, "value": 1}]}',
             "'/../../etc' is no",
         ),
-        ('{"originals": [{"knob": {"cgroup": "/a", "controller": "", "file": "x"}, "value": 1}]}', "'' is no"),
+        (
+            '{"originals": [{"knob": {"cgroup": "", "controller": "cpu", "file": "x"}, "value": 1}]}',
+            "names no control file",
+        ),
     ],
 )
 def test_a_strange_state_file_is_refused(root: Path, text: str, told: str) -> None:
@@ -141,3 +144,46 @@ def test_a_strange_state_file_is_refused(root: Path, text: str, told: str) -> No
     with pytest.raises(ConfigurationFault, match="unreadable state file") as error:
         Originals(root / "agent.json")
     assert told in str(error.value) and (root / "agent.json").exists()
+
+
+V2_QUOTA = Knob("/kubepods.slice/kubepods-besteffort.slice", "", "cpu.max")
+
+
+@pytest.fixture
+def v2_root(tmp_path: Path) -> Path:
+    folder = tmp_path / V2_QUOTA.cgroup.lstrip("/")
+    folder.mkdir(parents=True)
+    (folder / "cpu.max").write_text("max 100000\n")
+    return tmp_path
+
+
+def test_quota_and_period_in_one_file(v2_root: Path) -> None:
+    """cgroup v2: both are written, the number is the quota of a period of 100 ms, and restore lifts the limit."""
+    one = executor(v2_root)
+    file = v2_root / "kubepods.slice/kubepods-besteffort.slice/cpu.max"
+    planned = msgspec.structs.replace(write(5000, -1), knob=V2_QUOTA)
+    assert one.read(V2_QUOTA) == -1
+    assert one.apply((planned,), 0)[0].error == "" and file.read_text() == "5000 100000"
+    file.write_text("20000 50000\n")
+    assert one.read(V2_QUOTA) == 40_000
+    assert one.lower(V2_QUOTA, 4000) == 40_000 and file.read_text() == "4000 100000"
+    assert one.restore() == 1 and file.read_text() == "max 100000"
+
+
+@pytest.mark.parametrize("text", ["", "max", "5000", "x 100000", "5000 0", "5000 -1", "-5 100000 7"])
+def test_a_file_that_makes_no_sense(v2_root: Path, text: str) -> None:
+    """Unreadable is a value that says what stands there; the brake leaves it alone."""
+    one = executor(v2_root)
+    (v2_root / "kubepods.slice/kubepods-besteffort.slice/cpu.max").write_text(text)
+    found = one.read(V2_QUOTA)
+    assert isinstance(found, Missing) and found.absence is Absence.UNREADABLE and found.detail
+    assert one.lower(V2_QUOTA, 1) is None and one.failed_cuts == 0
+
+
+def test_restoring_skips_what_is_gone(root: Path) -> None:
+    """A cgroup that was removed has no limits to restore; the others are put back."""
+    one = executor(root)
+    gone = Knob("/kubepods/besteffort", "cpu", "cpu.shares")
+    one._originals.remember(gone, 1024)
+    one.apply((write(5000, -1),), 0)
+    assert one.restore() == 1 and held(root) == "-1" and not (root / "agent.json").exists()

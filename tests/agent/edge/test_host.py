@@ -6,12 +6,22 @@ import os
 import time
 from pathlib import Path
 
-from agent.core.observation import Missing, NodeSample
+import pytest
+
+from agent.core.observation import Absence, CgroupPressure, Missing, NodeSample, Stall
 from agent.edge.host import HostReader
-from agent.edge.network import interfaces
-from model.report import Pressure
 
 PSI = "some avg10=2.50 avg60=0.00 avg300=0.00 total=7\nfull avg10=1.25 avg60=0.00 avg300=0.00 total=0\n"
+MEMINFO = "MemTotal:       1000 kB\nMemFree:        100 kB\nMemAvailable:   400 kB\n"
+# 38 ticks of 10 ms; 1000 - 400 and 1000 - 100 kB
+SAMPLE = NodeSample(380_000_000, 600 * 1024, os.cpu_count() or 1, 900 * 1024)
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    (tmp_path / "stat").write_text("cpu  10 1 20 1000 500 3 4 99 0 0\ncpu0 1 1\n")
+    (tmp_path / "meminfo").write_text(MEMINFO)
+    return tmp_path
 
 
 def test_this_machine() -> None:
@@ -25,26 +35,56 @@ def test_this_machine() -> None:
     reader.close()
     assert isinstance(before, NodeSample) and isinstance(after, NodeSample)
     assert after.cpu_ns >= before.cpu_ns + 50_000_000 and after.cpus == os.cpu_count()
-    assert after.memory_used_bytes > 1 << 20
+    assert 1 << 20 < after.memory_used_bytes < after.memory_with_cache_bytes
 
 
-def test_garbage_and_absence_are_values(tmp_path: Path) -> None:
-    """A /proc/stat that is none, and a kernel without pressure."""
-    (tmp_path / "stat").write_text("intr 5\n")
-    reader = HostReader(tmp_path)
-    found = reader.sample()
-    assert isinstance(found, Missing) and "is not the cpu line" in found.detail
-    assert reader.pressure() is None
-    (tmp_path / "pressure").mkdir()
-    for name in ("cpu", "memory"):
-        (tmp_path / "pressure" / name).write_text(PSI)
-    assert reader.pressure() == Pressure(2.5, 2.5, 1.25)
+def test_a_made_proc(proc: Path) -> None:
+    """Everything comes from below `proc`, also when it changed since the first reading."""
+    reader = HostReader(proc)
+    assert reader.sample() == SAMPLE
+    (proc / "meminfo").write_text(MEMINFO.replace("400", "500"))
+    changed = reader.sample()
+    assert isinstance(changed, NodeSample) and changed.memory_used_bytes == 500 * 1024
     reader.close()
 
 
-def test_interfaces_of_this_machine() -> None:
-    """By netlink, sorted, loopback left out; counters equal the kernel's own files or have grown since."""
-    before = {p.name: int((p / "statistics/rx_bytes").read_text()) for p in Path("/sys/class/net").iterdir()}
-    found = interfaces()
-    assert [traffic.name for traffic in found] == sorted(name for name in before if name != "lo")
-    assert all(traffic.received_bytes >= before[traffic.name] for traffic in found)
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("stat", "intr 5\n", "is not the cpu line"),
+        ("meminfo", "MemTotal: 5 kB\n", "MemAvailable: missing"),
+        ("meminfo", "", "MemTotal: missing"),
+    ],
+)
+def test_garbage_is_a_value(proc: Path, file: str, text: str, message: str) -> None:
+    """Neither half of the sample is guessed."""
+    (proc / file).write_text(text)
+    reader = HostReader(proc)
+    found = reader.sample()
+    assert isinstance(found, Missing) and found.absence is Absence.UNREADABLE and message in found.detail
+    reader.close()
+
+
+def test_absence_is_a_value_and_ends(proc: Path) -> None:
+    """A file that is not there is asked for again."""
+    (proc / "meminfo").unlink()
+    reader = HostReader(proc)
+    found = reader.sample()
+    assert isinstance(found, Missing) and found.absence is Absence.GONE and found.path == str(proc / "meminfo")
+    (proc / "meminfo").write_text(MEMINFO)
+    assert reader.sample() == SAMPLE
+    reader.close()
+
+
+def test_pressure(proc: Path) -> None:
+    """A kernel without it, one with part of it, one with all."""
+    reader = HostReader(proc)
+    assert reader.pressure() is None
+    (proc / "pressure").mkdir()
+    (proc / "pressure/cpu").write_text(PSI.split("full")[0])
+    some, full = Stall(2.5, 0.0, 0.0, 7), Stall(1.25)
+    assert reader.pressure() == CgroupPressure(some)
+    for name in ("memory", "io"):
+        (proc / "pressure" / name).write_text(PSI)
+    assert reader.pressure() == CgroupPressure(some, None, some, full, some, full)
+    reader.close()

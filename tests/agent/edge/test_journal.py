@@ -1,76 +1,149 @@
-"""The journal: one line a tick, bounded, and never in the way."""
+"""The journal's file: whole lines, bounded, readable after whatever happened to it, and never in the tick's way."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from structlog.testing import capture_logs
 
-from agent.core.limits import Limits
-from agent.edge import journal
-from agent.edge.journal import Entry, Journal
-from agent.ports import TickResult
-from model.decision import Decision, Term, Unit
+from agent.edge.journal import Journal
+from agent.journal import Head, RecordedTick, read
+from agent.settings import AgentSettings
+from agent.tick import TickState
 from model.fault import ConfigurationFault
-from model.reason import Reason
 
 
-def result(build: Any, at: float, value: int = 5) -> TickResult:
-    decision = Decision("node/n", "r", value, Unit.MILLI_CPU, Reason.COMPUTED, (Term("x", value),))
-    seen = build.seen(at)
-    return TickResult(seen, None, build.usage(), (decision,), Limits({}, None), (), (), None, "")  # type: ignore[arg-type]
+class Rig:
+    """A journal and its folder; `heads` counts how often the head was asked for."""
+
+    def __init__(self, folder: Path, build: Any, largest: int = 1 << 20) -> None:
+        self.build = build
+        self.path = folder / "j.jsonl"
+        self.heads = 0
+        self.journal = Journal(self.path, largest, self._head)
+
+    def _head(self) -> Head:
+        self.heads += 1
+        return Head(self.build.layout, AgentSettings(), TickState())
+
+    def take(self, *times: float) -> None:
+        for at in times:
+            self.journal.take(self.build.result(at))
+
+    def lines(self, name: str = "j.jsonl") -> list[Head | RecordedTick]:
+        return list(read((self.path.parent / name).read_bytes().splitlines(keepends=True), name))
+
+    def times(self, name: str = "j.jsonl") -> list[float]:
+        return [line.observation.monotonic_seconds for line in self.lines(name) if isinstance(line, RecordedTick)]
 
 
-def entries(path: Path) -> list[Entry]:
-    return [msgspec.json.decode(line, type=Entry) for line in path.read_bytes().splitlines()]
+@pytest.fixture
+def rig(tmp_path: Path, build: Any) -> Rig:
+    return Rig(tmp_path, build)
 
 
-def test_each_tick_is_a_line_and_decisions_only_when_they_change(build: Any, tmp_path: Path) -> None:
-    """What is written can be read back as what it was."""
-    path = tmp_path / "journal"
-    one = Journal(path)
-    for at, value in ((0, 5), (1, 5), (2, 9)):
-        one.take(result(build, at, value))
-    one.close()
-    found = entries(path)
-    assert [entry.at_seconds for entry in found] == [1000.0, 1001.0, 1002.0]
-    assert [[d.value for d in entry.decisions] for entry in found] == [[5], [], [9]]
-    assert found[0].usage == build.usage()
+def test_a_head_then_a_line_a_tick(rig: Rig) -> None:
+    """On disk as soon as the tick is done; what is written can be read back."""
+    rig.journal.begin()
+    rig.take(0, 1, 2)
+    assert isinstance(rig.lines()[0], Head) and rig.times() == [0, 1, 2]
+    rig.journal.close()
 
 
-def test_a_full_file_is_rotated_once(build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two files at most, whatever the run time."""
-    monkeypatch.setattr(journal, "_LARGEST_BYTES", 3000)
-    path = tmp_path / "journal.jsonl"
-    one = Journal(path)
-    for at in range(50):
-        one.take(result(build, at))
-    one.close()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["journal.jsonl", "journal.jsonl.1"]
-    assert all(p.stat().st_size <= 3000 for p in tmp_path.iterdir())
-    assert entries(path)[-1].at_seconds == 1049.0
+def test_a_full_file_is_rotated(tmp_path: Path, build: Any) -> None:
+    """Two files at most, each begins with a head, no tick is lost in between."""
+    rig = Rig(tmp_path, build, largest=20_000)
+    rig.journal.begin()
+    rig.take(*range(50))
+    rig.journal.close()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["j.jsonl", "j.jsonl.1"] and rig.heads > 2
+    for name in ("j.jsonl", "j.jsonl.1"):
+        assert isinstance(rig.lines(name)[0], Head)
+        # One line may go beyond; a line is what the first tick after a head takes.
+        assert (tmp_path / name).stat().st_size <= 20_000 + 5_000
+    kept = rig.times("j.jsonl.1") + rig.times()
+    assert kept == list(range(50 - len(kept), 50))
 
 
-def test_an_unwritable_path_is_one_line(tmp_path: Path) -> None:
+def test_a_restart_keeps_the_file_before(rig: Rig, tmp_path: Path, build: Any) -> None:
+    """What another run wrote is FILE.1, also when its last line was cut off."""
+    rig.journal.begin()
+    rig.take(0, 1)
+    rig.journal.close()
+    rig.path.write_bytes(rig.path.read_bytes()[:-9])
+    again = Rig(tmp_path, build)
+    again.journal.begin()
+    again.take(7)
+    assert (again.times("j.jsonl.1"), again.times()) == ([0], [7])
+
+
+def test_an_unwritable_path_is_one_line(tmp_path: Path, build: Any) -> None:
     """The path, the cause and the flag."""
-    with pytest.raises(ConfigurationFault, match=r"no/journal: cannot be written: No such file .*--journal"):
-        Journal(tmp_path / "no" / "journal")
+    with pytest.raises(ConfigurationFault, match=r"no/j\.jsonl: cannot be written: No such file .*--journal"):
+        Rig(tmp_path / "no", build)
 
 
-def test_a_failed_rotation_is_tried_again(build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_costs_the_journal_only(tmp_path: Path, build: Any) -> None:
+    """One error line however long it lasts, at the start too; once there is room it goes on with a head."""
+    (tmp_path / "j.jsonl").symlink_to("/dev/full")
+    rig = Rig(tmp_path, build)
+    with capture_logs() as logs:
+        rig.journal.begin()
+        rig.take(0, 1, 2)
+    assert [entry["error"] for entry in logs] == ["No space left on device"]
+    (tmp_path / "j.jsonl").unlink()
+    rig.journal._open()
+    rig.take(3, 4)
+    assert rig.times() == [4]
+
+
+def test_a_half_written_line_is_taken_back(rig: Rig) -> None:
+    """The journal goes on from the state of the tick that was lost, readable as a whole."""
+    rig.journal.begin()
+    rig.take(0)
+    file, rig.journal._file = rig.journal._file, HalfFull(rig.journal._file)  # type: ignore[assignment]
+    with capture_logs() as logs:
+        rig.take(1, 2)
+    assert [entry["error"] for entry in logs] == ["No space left on device"]
+    rig.journal._file = file
+    rig.take(3, 4)
+    assert rig.times() == [0, 4] and [type(line) for line in rig.lines()] == [Head, RecordedTick, Head, RecordedTick]
+
+
+class HalfFull:
+    """A file on a disk that takes five bytes of what it is given."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, line: bytes) -> int:
+        return int(self._file.write(line[:5]))
+
+    def truncate(self, size: int) -> int:
+        return int(self._file.truncate(size))
+
+
+def test_a_failed_rotation_is_tried_again(tmp_path: Path, build: Any) -> None:
     """No tick fails for it, and once the folder can be written again the journal goes on."""
-    monkeypatch.setattr(journal, "_LARGEST_BYTES", 1000)
-    folder = tmp_path / "j"
-    folder.mkdir()
-    (folder / "journal.1").mkdir()
-    (folder / "journal.1" / "in the way").touch()
-    one = Journal(folder / "journal")
-    for at in range(3):
-        one.take(result(build, at))
-    (folder / "journal.1" / "in the way").unlink()
-    (folder / "journal.1").rmdir()
-    one.take(result(build, 9))
-    one.close()
-    assert entries(folder / "journal")[-1].at_seconds == 1009.0
+    (tmp_path / "j.jsonl.1" / "in the way").mkdir(parents=True)
+    rig = Rig(tmp_path, build, largest=1000)
+    rig.journal.begin()
+    with capture_logs() as logs:
+        rig.take(0, 1, 2)
+    assert len(logs) == 1
+    (tmp_path / "j.jsonl.1" / "in the way").rmdir()
+    (tmp_path / "j.jsonl.1").rmdir()
+    rig.take(9)
+    rig.journal.close()
+    assert rig.times("j.jsonl.1") == [0] and isinstance(rig.lines()[0], Head)
+
+
+def test_a_file_that_was_moved_away(tmp_path: Path, build: Any) -> None:
+    """Somebody keeps what was recorded: the next rotation begins a new file."""
+    rig = Rig(tmp_path, build, largest=10_000)
+    rig.journal.begin()
+    rig.path.rename(tmp_path / "kept")
+    rig.take(*range(50))
+    assert rig.times("kept")[0] == 0 and rig.times()[-1] == 49

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.edge.metrics import HttpEdge, Row, Sample
+from agent.edge.metrics import HttpEdge
+from agent.metrics import ROWS, Sample
 from model.fault import ConfigurationFault
 
-ROWS = (
-    Row("sublet_test_total", "A counter.", lambda: [Sample(3)]),
-    Row("sublet_test_cores", "A gauge.", lambda: [Sample(1.5, ("a",)), Sample(2, ("b",))], ("part",)),
-    Row("sublet_test_unknown", "Not known yet.", list),
-)
+
+def read() -> Mapping[str, list[Sample]]:
+    """A counter, a gauge with labels; nothing is known of the other rows."""
+    return {row.name: [] for row in ROWS} | {
+        "sublet_agent_ticks_total": [Sample(3)],
+        "sublet_agent_cpu_usage_cores": [Sample(1.5, ("node",)), Sample(2, ('a"b\\c',))],
+    }
 
 
 class Health:
@@ -27,7 +30,7 @@ class Health:
 @pytest.fixture
 def edge() -> Iterator[HttpEdge]:
     Health.alive, Health.ready = True, False
-    served = HttpEdge("127.0.0.1:0", ROWS, lambda: Health.alive, lambda: Health.ready)
+    served = HttpEdge("127.0.0.1:0", read, lambda: Health.alive, lambda: Health.ready)
     served.start()
     yield served
     served.stop()
@@ -42,13 +45,18 @@ def get(edge: HttpEdge, path: str) -> tuple[int, str]:
 
 
 def test_metrics(edge: HttpEdge) -> None:
-    """Each row with its help, type and series; an unknown number has no series."""
+    """Each row with its help and type and its series; an unknown number has no series."""
     status, text = get(edge, "/metrics")
     families = {family.name: family for family in text_string_to_metric_families(text)}
-    assert status == 200
-    assert (families["sublet_test"].type, families["sublet_test"].samples[0].value) == ("counter", 3)
-    assert {s.labels["part"]: s.value for s in families["sublet_test_cores"].samples} == {"a": 1.5, "b": 2}
-    assert families["sublet_test_unknown"].samples == [] and "process_cpu_seconds" in families
+    assert status == 200 and "process_cpu_seconds" in families
+    for row in ROWS:
+        counter = row.name.endswith("_total")
+        family = families[row.name.removesuffix("_total")]
+        assert (family.documentation, family.type) == (row.help, "counter" if counter else "gauge")
+    assert families["sublet_agent_ticks"].samples[0].value == 3
+    labels = {s.labels["consumer"]: s.value for s in families["sublet_agent_cpu_usage_cores"].samples}
+    assert labels == {"node": 1.5, 'a"b\\c': 2}
+    assert families["sublet_agent_limit"].samples == []
 
 
 def test_probes(edge: HttpEdge) -> None:
@@ -63,7 +71,7 @@ def test_probes(edge: HttpEdge) -> None:
 def test_an_address_in_use_is_one_line(edge: HttpEdge) -> None:
     """The flag, the address and the cause."""
     with pytest.raises(ConfigurationFault, match=rf"--http-listen {edge.address}: cannot be listened on"):
-        HttpEdge(edge.address, ROWS, lambda: True, lambda: True)
+        HttpEdge(edge.address, read, lambda: True, lambda: True)
 
 
 @pytest.mark.parametrize(
@@ -77,4 +85,4 @@ def test_an_address_in_use_is_one_line(edge: HttpEdge) -> None:
 def test_only_loopback(address: str, told: str) -> None:
     """Plain text never leaves the machine."""
     with pytest.raises(ConfigurationFault, match=f"--http-listen {address}: {told}"):
-        HttpEdge(address, ROWS, lambda: True, lambda: True)
+        HttpEdge(address, read, lambda: True, lambda: True)

@@ -14,19 +14,22 @@ from pathlib import Path
 import pytest
 
 from agent.core.brake import BrakePlan
-from agent.core.layout import KubepodsLayout
-from agent.core.limits import Knobs
-from agent.core.observation import CgroupSample
+from agent.core.files import Role
+from agent.core.knobs import Knobs
+from agent.core.layout import Layout
+from agent.core.observation import Absence, CgroupSample, CpuThrottling, MemoryEvents, Missing
 from agent.core.plan import Write
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
+from agent.edge.discovery import Discovery
 from agent.edge.executor import KnobExecutor, Originals
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "memory")
-SPIN = "while True: pass"
+SPIN = "held = b'x' * (16 << 20)\nwhile True: pass"
+POD = "burstable/poda"
 
 pytestmark = [
     pytest.mark.kernel,
@@ -41,11 +44,22 @@ class Tree:
     """kubepods with besteffort and burstable under our own name."""
 
     def __init__(self) -> None:
-        self.layout = KubepodsLayout(f"/sublet-test-{secrets.token_hex(4)}/kubepods")
+        self.layout = Layout(f"/sublet-test-{secrets.token_hex(4)}/kubepods")
         self.processes: list[subprocess.Popen[bytes]] = []
         for controller in CONTROLLERS:
             for group in ("besteffort", "burstable"):
                 (ROOT / controller / self.layout.root.lstrip("/") / group).mkdir(parents=True)
+
+    def mkdir(self, group: str) -> None:
+        for controller in CONTROLLERS:
+            (ROOT / controller / self.layout.root.lstrip("/") / group).mkdir(parents=True)
+
+    def rmdir(self, group: str) -> None:
+        """With all below it."""
+        for controller in CONTROLLERS:
+            top = ROOT / controller / self.layout.root.lstrip("/") / group
+            for folder in (*sorted(top.rglob("*/"), key=lambda p: -len(p.parts)), top):
+                remove(folder)
 
     def spin(self, group: str) -> None:
         """A busy process in `group`; it joins before it spins."""
@@ -57,10 +71,13 @@ class Tree:
         process.stdin.write(b"\n")
         process.stdin.close()
 
-    def remove(self) -> None:
+    def kill(self) -> None:
         for process in self.processes:
             process.kill()
             process.wait()
+
+    def remove(self) -> None:
+        self.kill()
         top = self.layout.root.split("/")[1]
         for controller in CONTROLLERS:
             for folder in sorted((ROOT / controller / top).rglob("*/"), key=lambda p: -len(p.parts)):
@@ -94,6 +111,16 @@ def eventually(condition: Callable[[], bool]) -> bool:
     return condition()
 
 
+def cpu_ns(found: CgroupSample | Missing) -> int:
+    assert isinstance(found, CgroupSample), found
+    return found.cpu_ns
+
+
+def memory_bytes(found: CgroupSample | Missing) -> int:
+    assert isinstance(found, CgroupSample), found
+    return found.memory_bytes
+
+
 def write(tree: Tree, value: int, previous: int) -> Write:
     knob = Knobs.of(tree.layout).quota
     return Write(
@@ -105,18 +132,76 @@ def write(tree: Tree, value: int, previous: int) -> Write:
 
 
 def test_reader_sees_a_process_work(tree: Tree) -> None:
-    """CPU time of the aggregate grows by what its child uses."""
+    """CPU time of the aggregate and of the pod grows by what the child uses; memory is charged."""
+    tree.mkdir(POD)
     reader = CgroupReader(ROOT)
     reader.require(tree.layout)
-    before = reader.sample(tree.layout.root)
-    tree.spin("burstable")
+    root, pod = tree.layout.root, f"{tree.layout.root}/{POD}"
+    reader.place({root: Role.ROOT, pod: Role.POD})
+    before = reader.read()
+    tree.spin(POD)
 
     def used() -> bool:
-        now = reader.sample(tree.layout.root)
-        return isinstance(now, CgroupSample) and isinstance(before, CgroupSample) and now.cpu_ns > before.cpu_ns + 10**8
+        pairs = [(before[path], found) for path, found in reader.read().items()]
+        return all(cpu_ns(after) > cpu_ns(start) + 10**8 for start, after in pairs)
 
     assert eventually(used)
+    assert eventually(lambda: memory_bytes(reader.read()[pod]) >= 16 << 20)
+    sample = reader.read()[pod]
+    assert isinstance(sample, CgroupSample)
+    assert sample.events == MemoryEvents() and sample.throttling == CpuThrottling(0, 0)
     reader.close()
+
+
+def test_a_removed_cgroup_is_gone_and_its_successor_starts_at_nothing(tree: Tree) -> None:
+    """The kernel refuses the old descriptors even when there is a new cgroup of that name."""
+    path = f"{tree.layout.root}/{POD}"
+    tree.mkdir(POD)
+    reader = CgroupReader(ROOT)
+    reader.place({path: Role.POD})
+    tree.spin(POD)
+    assert eventually(lambda: cpu_ns(reader.read()[path]) > 10**7)
+    kept = reader.open_descriptors
+    tree.kill()
+    tree.rmdir(POD)
+    tree.mkdir(POD)
+    assert reader.read()[path] == Missing(path, Absence.GONE, "no such cgroup")
+    assert cpu_ns(reader.read()[path]) == 0 and reader.open_descriptors == kept
+    tree.rmdir(POD)
+    assert reader.read()[path] == reader.read()[path] == Missing(path, Absence.GONE, "no such cgroup")
+    assert reader.open_descriptors == 0
+    reader.close()
+
+
+def test_pods_come_and_go(tree: Tree) -> None:
+    """Twenty pods with a container each, ten replaced in every round: found at once, read whole, nothing left open."""
+    reader = CgroupReader(ROOT)
+    seen = Discovery.watching(ROOT, tree.layout)
+    assert seen.fileno() is not None
+    alive = [f"p{number}" for number in range(20)]
+    for uid in alive:
+        tree.mkdir(f"burstable/pod{uid}/c{uid}")
+    opened = set()
+    for turn in range(5):
+        found = seen.pods()
+        assert set(found) == set(alive) and all(set(pod.containers) == {f"c{uid}"} for uid, pod in found.items())
+        roster = {pod.path: Role.POD for pod in found.values()}
+        roster |= {path: Role.CONTAINER for pod in found.values() for path in pod.containers.values()}
+        reader.place(roster)
+        read = reader.read()
+        assert set(read) == set(roster) and all(isinstance(sample, CgroupSample) for sample in read.values())
+        opened.add(reader.open_descriptors)
+        for uid in alive[:10]:
+            tree.rmdir(f"burstable/pod{uid}")
+        lost = [sample for sample in reader.read().values() if isinstance(sample, Missing)]
+        assert len(lost) == 20 and {sample.absence for sample in lost} == {Absence.GONE}
+        alive = alive[10:] + [f"q{turn}-{number}" for number in range(10)]
+        for uid in alive[10:]:
+            tree.mkdir(f"burstable/pod{uid}/c{uid}")
+    assert len(opened) == 1
+    reader.close()
+    seen.close()
+    assert reader.open_descriptors == 0
 
 
 def test_the_kernel_keeps_what_the_executor_writes(tree: Tree, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Koordinator's labels, annotations, PodGroup and NodeSLO."""
+"""Koordinator's labels and annotations of pods and nodes, and PodGroup."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from kube.dialects import koordinator
-from kube.objects import Metadata, NodeSLO, PodGroup, PodGroupSpec
+from kube.objects import Metadata, PodGroup, PodGroupSpec
 from model.fault import ConfigurationFault
-from model.report import Usage
-from model.strategy import SuppressStrategy
+from model.node import Node
+from model.nodecolocation import NodeColocation
+from model.resources import ResourceVector
 from model.workload import GangMode, GangSource, GangSpec
 
 GANG = "gang.scheduling.koordinator.sh/"
@@ -78,60 +79,109 @@ def test_pod_group() -> None:
     assert koordinator.pod_group(group).spec == GangSpec(3, 3, GangMode.NON_STRICT, 60.0)
 
 
-def slo(section: Any) -> NodeSLO:
-    return NodeSLO(Metadata(name="n"), {"resourceUsedThresholdWithBE": section})
+ANNOTATION = "node.koordinator.sh/"
 
 
-def test_suppress_strategy() -> None:
-    """Set fields override, unset ones keep the cluster's default."""
-    defaults = SuppressStrategy()
-    assert koordinator.suppress_strategy(NodeSLO(Metadata(name="n")), defaults) == defaults
-    assert koordinator.suppress_strategy(slo({"cpuSuppressThresholdPercent": 65}), defaults).threshold_pct == 65
-    changed = koordinator.suppress_strategy(slo({"enable": False, "cpuSuppressMinPercent": 0}), defaults)
-    assert (changed.enable, changed.min_pct, changed.threshold_pct) == (False, 0, 95)
+def node(**annotations: str) -> Node:
+    return Node("n", annotations={ANNOTATION + name.replace("_", "-"): text for name, text in annotations.items()})
 
 
-@pytest.mark.parametrize(
-    ("section", "field"),
-    [
-        ({"cpuSuppressThresholdPercent": 150}, "cpuSuppressThresholdPercent: is 150"),
-        ({"cpuSuppressThresholdPercent": "65"}, "cpuSuppressThresholdPercent: is '65'"),
-        ({"cpuSuppressMinPercent": True}, "cpuSuppressMinPercent: is True"),
-        ({"cpuSuppressPolicy": "turbo"}, "cpuSuppressPolicy: is 'turbo'"),
-        ({"enable": "yes"}, "enable: is 'yes'"),
-        ([], "resourceUsedThresholdWithBE: is not an object"),
-        ("x", "resourceUsedThresholdWithBE: is not an object"),
-    ],
-)
-def test_a_broken_node_slo_names_the_field(section: Any, field: str) -> None:
-    """Object, field, value and fix in one line."""
-    with pytest.raises(ConfigurationFault, match=r"NodeSLO n: spec\.resourceUsedThresholdWithBE") as told:
-        koordinator.suppress_strategy(slo(section), SuppressStrategy())
-    assert field in str(told.value)
+RESERVED: dict[str, tuple[str, dict[str, int]]] = {
+    "resources": ('{"resources": {"cpu": "1500m", "memory": "2Gi"}}', {"cpu": 1500, "memory": 2 << 30}),
+    # 0, 1, 2, 3 and 8: five CPUs, though 2 is listed twice
+    "a CPU list replaces the amount of cpu": (
+        '{"resources": {"cpu": "1", "memory": "1Gi"}, "reservedCPUs": "0-3,2,8", "applyPolicy": "ReservedCPUsOnly"}',
+        {"cpu": 5000, "memory": 1 << 30},
+    ),
+    "a CPU list alone": ('{"reservedCPUs": "1-2"}', {"cpu": 2000}),
+    "an empty CPU list is none": ('{"resources": {"cpu": 2}, "reservedCPUs": ""}', {"cpu": 2000}),
+    "fields of a newer version": ('{"resources": null, "colour": []}', {}),
+    "nothing": ("", {}),
+}
 
 
-def test_node_metric_status_is_sorted() -> None:
-    """Rows by namespace and name, quantities as Kubernetes writes them."""
-    rows = [
-        koordinator.PodMetric("b", "a", Usage(1500, 7), "koord-prod", "LS"),
-        koordinator.PodMetric("a", "z", Usage(), "", ""),
-    ]
-    status = koordinator.node_metric_status("2026-01-01T00:00:00Z", Usage(2000, 5), Usage(1, 2), rows)
-    assert status["nodeMetric"]["nodeUsage"] == {"resources": {"cpu": "2", "memory": "5"}}
-    assert [row["name"] for row in status["podsMetric"]] == ["z", "a"]
-    assert status["podsMetric"][1]["podUsage"]["resources"]["cpu"] == "1500m"
+@pytest.mark.parametrize(("text", "expected"), RESERVED.values(), ids=RESERVED.keys())
+def test_reservation(text: str, expected: dict[str, int]) -> None:
+    """Amounts in base units; the count of reserved CPUs wins over the amount."""
+    assert koordinator.node_colocation(node(reservation=text)).reserved == ResourceVector(expected)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("3600s", 3600), ("1h30m", 5400), ("1.5s", 1.5), ("250ms", 0.25), ("", None), ("5", None), ("s", None)],
-)
-def test_go_durations(text: str, seconds: float | None) -> None:
-    """A number alone is no duration."""
-    assert koordinator.go_duration_seconds(text) == seconds
+def test_third_party_allocations() -> None:
+    """Only koord-batch counts, summed by resource."""
+    text = """{"allocations": [
+        {"name": "yarn", "priority": "koord-batch", "resources": {"kubernetes.io/batch-cpu": "2k"}},
+        {"name": "other", "priority": "koord-batch",
+         "resources": {"kubernetes.io/batch-cpu": 500, "kubernetes.io/batch-memory": "1Gi"}},
+        {"name": "mid", "priority": "koord-mid", "resources": {"kubernetes.io/mid-cpu": "1k"}}]}"""
+    found = koordinator.node_colocation(node(thirdPartyAllocations=text)).third_party
+    assert found == ResourceVector({"kubernetes.io/batch-cpu": 2500, "kubernetes.io/batch-memory": 1 << 30})
 
 
-def test_a_node_slo_whose_spec_is_no_object_is_refused() -> None:
-    """It must not pass for one that is absent."""
-    with pytest.raises(ConfigurationFault, match=r"NodeSLO n: spec: is not an object"):
-        koordinator.suppress_strategy(NodeSLO(Metadata(name="n"), "hello"), SuppressStrategy())
+def test_ratio_and_raw_allocatable() -> None:
+    """Both are None on a node that does not carry them."""
+    found = koordinator.node_colocation(node(cpu_normalization_ratio="1.20", raw_allocatable='{"cpu": "7500m"}'))
+    assert (found.normalization_ratio, found.raw_allocatable) == (1.2, ResourceVector({"cpu": 7500}))
+    assert koordinator.node_colocation(Node("n")) == NodeColocation()
+
+
+BROKEN_ANNOTATIONS: dict[str, tuple[str, str, str]] = {
+    "no JSON": ("reservation", "{", ": cannot be read: Input data was truncated (write a JSON object)"),
+    "no object": ("reservation", "[]", ": is a list (expected `object`, got `array`)"),
+    "a wrong quantity": ("reservation", '{"resources": {"cpu": "2x"}}', ".resources.cpu: '2x' is not a quantity"),
+    "a negative amount": ("reservation", '{"resources": {"cpu": "-1"}}', ".resources.cpu: '-1' is negative"),
+    "a wrong CPU list": ("reservation", '{"reservedCPUs": "3-1"}', ".reservedCPUs: '3-1' is not a CPU list"),
+    "a number for a CPU list": ("reservation", '{"reservedCPUs": 4}', ".reservedCPUs: is 4 (expected `str | null`"),
+    "an unknown policy": (
+        "reservation",
+        '{"applyPolicy": "Maybe"}',
+        ".applyPolicy: is 'Maybe' (write one of Default, ReservedCPUsOnly)",
+    ),
+    "no list": ("thirdPartyAllocations", '{"allocations": 1}', ".allocations: is 1"),
+    "a third party's quantity": (
+        "thirdPartyAllocations",
+        '{"allocations": [{"resources": {"kubernetes.io/batch-cpu": true}}]}',
+        ".allocations[0].resources.kubernetes.io/batch-cpu: True is not a quantity",
+    ),
+    "a ratio below 1": ("cpu_normalization_ratio", "0.50", ": is '0.50' (write a number from 1.00 to 5.00)"),
+    "a ratio above 5": ("cpu_normalization_ratio", "5.01", ": is '5.01'"),
+    "a ratio that is none": ("cpu_normalization_ratio", "nan", ": is 'nan'"),
+    "raw allocatable": ("raw_allocatable", '{"cpu": {}}', ".cpu: {} is not a quantity"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "told"), BROKEN_ANNOTATIONS.values(), ids=BROKEN_ANNOTATIONS.keys())
+def test_a_broken_annotation_is_named(name: str, text: str, told: str) -> None:
+    """Node, annotation, field, what stands there and what to write."""
+    with pytest.raises(ConfigurationFault) as raised:
+        koordinator.node_colocation(node(**{name: text}))
+    assert f"Node n: annotation {ANNOTATION}{name.replace('_', '-')}{told}" in str(raised.value)
+
+
+def test_lending_annotations() -> None:
+    """Two decimals, plain integers, keys in order; what is not known is not written."""
+    assert koordinator.lending_annotations(None, None) == {}
+    told = koordinator.lending_annotations({"kubernetes.io/batch-memory": 5, "kubernetes.io/batch-cpu": 1500}, 1.2)
+    assert told == {
+        ANNOTATION
+        + "originExtendedAllocatable": '{"resources":{"kubernetes.io/batch-cpu":"1500","kubernetes.io/batch-memory":"5"}}',
+        ANNOTATION + "cpu-normalization-ratio": "1.20",
+    }
+
+
+PINNED: dict[str, tuple[str, koordinator.PinnedTo]] = {
+    "nothing": ("", koordinator.PinnedTo()),
+    "cpuset": ('{"cpuset": "0-3"}', koordinator.PinnedTo("0-3")),
+    "zones": (
+        '{"numaNodeResources": [{"node": 1, "resources": {"cpu": "2"}}, {"node": 0}, {"node": 1}]}',
+        koordinator.PinnedTo("", (0, 1)),
+    ),
+    "no JSON": ("{", koordinator.PinnedTo()),
+    "a wrong list": ('{"cpuset": "a", "numaNodeResources": [{"node": 0}]}', koordinator.PinnedTo()),
+    "a negative zone": ('{"cpuset": "0", "numaNodeResources": [{"node": -1}]}', koordinator.PinnedTo()),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), PINNED.values(), ids=PINNED.keys())
+def test_what_the_scheduler_pinned_a_pod_to(text: str, expected: koordinator.PinnedTo) -> None:
+    """An unreadable status pins to nothing."""
+    assert koordinator.pinned_to({"scheduling.koordinator.sh/resource-status": text}) == expected

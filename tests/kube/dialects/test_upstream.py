@@ -140,3 +140,74 @@ def test_node() -> None:
     assert found.unschedulable and found.taints[0].key == "k"
     bare = msgspec.json.decode(b'{"metadata":{"name":"n","labels":null},"spec":{"taints":null}}', type=objects.Node)
     assert upstream.node(bare).taints == ()
+
+
+def test_containers_are_known_by_the_runtimes_ids() -> None:
+    """Init containers and sidecars too, also when they have ended; one that never started has no id."""
+    status = {
+        "containerStatuses": [{"name": "c", "containerID": "containerd://abc"}, {"name": "waiting", "containerID": ""}],
+        "initContainerStatuses": [{"name": "i", "containerID": "cri-o://def"}, {"name": "bare", "containerID": "123"}],
+    }
+    assert upstream.pod(pod(None, status)).container_ids == {"c": "abc", "i": "def", "bare": "123"}
+    assert upstream.pod(pod()).container_ids == {}
+
+
+HASH, MIRROR = "kubernetes.io/config.hash", "kubernetes.io/config.mirror"
+CGROUP_UIDS: dict[str, tuple[dict[str, str] | None, str]] = {
+    "an ordinary pod": (None, "u"),
+    "a mirror": ({HASH: "0aF9", MIRROR: "0aF9"}, "0aF9"),
+    "a static pod as the kubelet tells it": ({HASH: "0aF9"}, "u"),
+    "a mirror without a hash": ({MIRROR: "0aF9"}, "u"),
+    "a hash that leads elsewhere": ({HASH: "../../x", MIRROR: ""}, "u"),
+}
+
+
+@pytest.mark.parametrize(("annotations", "expected"), CGROUP_UIDS.values(), ids=CGROUP_UIDS.keys())
+def test_which_cgroup_is_the_pods(annotations: dict[str, str] | None, expected: str) -> None:
+    """The uid, but for the mirror of a static pod."""
+    assert upstream.pod(pod(annotations=annotations)).cgroup_uid == expected
+
+
+def test_what_the_scheduler_pinned() -> None:
+    """CPUs and NUMA nodes; the host's network is a fact of the spec."""
+    status = '{"cpuset": "2-3", "numaNodeResources": [{"node": 1}]}'
+    found = upstream.pod(pod({"hostNetwork": True}, annotations={"scheduling.koordinator.sh/resource-status": status}))
+    assert (found.cpuset, found.numa_zones, found.host_network) == ("2-3", (1,), True)
+    assert (upstream.pod(pod()).cpuset, upstream.pod(pod()).numa_zones, upstream.pod(pod()).host_network) == (
+        "",
+        (),
+        False,
+    )
+
+
+# label, status.qosClass, spec.priority -> label as written, class, band
+S21_S22: dict[str, tuple[str | None, str, int | None, QoSClass, QoSClass, PriorityBand]] = {
+    "SYSTEM": ("SYSTEM", "Burstable", None, QoSClass.SYSTEM, QoSClass.SYSTEM, PriorityBand.PROD),
+    "LSE": ("LSE", "Guaranteed", 9000, QoSClass.LSE, QoSClass.LSE, PriorityBand.PROD),
+    "LSR": ("LSR", "Guaranteed", 9999, QoSClass.LSR, QoSClass.LSR, PriorityBand.PROD),
+    "LS": ("LS", "Burstable", 7000, QoSClass.LS, QoSClass.LS, PriorityBand.MID),
+    "BE": ("BE", "BestEffort", 5000, QoSClass.BE, QoSClass.BE, PriorityBand.BATCH),
+    "BE of a free priority": ("BE", "BestEffort", 3999, QoSClass.BE, QoSClass.BE, PriorityBand.FREE),
+    "BE without a priority": ("BE", "BestEffort", None, QoSClass.BE, QoSClass.BE, PriorityBand.BATCH),
+    "Guaranteed counts as LSR": (None, "Guaranteed", None, QoSClass.NONE, QoSClass.LSR, PriorityBand.PROD),
+    "Burstable counts as LS": (None, "Burstable", 0, QoSClass.NONE, QoSClass.LS, PriorityBand.PROD),
+    "BestEffort counts as BE": (None, "BestEffort", None, QoSClass.NONE, QoSClass.BE, PriorityBand.BATCH),
+    "an unknown label is none": ("ls", "Guaranteed", 8000, QoSClass.NONE, QoSClass.LSR, PriorityBand.PROD),
+}
+
+
+@pytest.mark.parametrize(
+    ("label", "kubernetes", "priority", "written", "qos", "band"), S21_S22.values(), ids=S21_S22.keys()
+)
+def test_classes_and_bands_s21_s22(
+    label: str | None,
+    kubernetes: str,
+    priority: int | None,
+    written: QoSClass,
+    qos: QoSClass,
+    band: PriorityBand,
+) -> None:
+    """The label as written, the class with its default by Kubernetes' class, the band by number or by class."""
+    labels = {"koordinator.sh/qosClass": label} if label else None
+    found = upstream.pod(pod({"priority": priority}, {"qosClass": kubernetes}, labels=labels))
+    assert (found.qos_label, found.qos, found.band) == (written, qos, band)

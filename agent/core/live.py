@@ -1,0 +1,105 @@
+"""What a node knows of its own use, as a NodeMetric: the cautious one it lends by, and the one it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+from agent.core.prediction import Prediction
+from agent.core.usage import Averages, NodeUsage, Statistics
+from model.nodemetric import HostApplicationMetric, NodeMetric, NumaUsage, PodMetric
+from model.pod import Pod
+from model.qos import PriorityBand, QoSClass
+from model.report import Usage
+from model.strategy import HostApplication
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def live_metric(
+    usage: NodeUsage | None,
+    pods: Iterable[Pod],
+    host_applications: Iterable[HostApplication],
+    foreseen: Prediction | None,
+) -> NodeMetric | None:
+    """The larger of live and aggregate average of everything; None before the node was measured."""
+    if usage is None:
+        return None
+    return NodeMetric(
+        updated_seconds=usage.at_seconds,
+        node=usage.node.cautious,
+        system=usage.unlisted_system.cautious,
+        pods=tuple(_pods(usage.pods, pods, lambda averages: averages.cautious)),
+        host_applications=tuple(
+            _applications(usage.host_applications, host_applications, lambda averages: averages.cautious)
+        ),
+        prod_reclaimable=foreseen.prod_reclaimable if foreseen else None,
+        prod_peak=foreseen.prod_peak if foreseen else None,
+    )
+
+
+def reported_metric(
+    usage: NodeUsage | None,
+    statistics: Statistics,
+    pods: Iterable[Pod],
+    host_applications: Iterable[HostApplication],
+    foreseen: Prediction | None,
+) -> NodeMetric | None:
+    """Averages over the aggregate window, as koordlet reports them; None before the node was measured."""
+    if usage is None:
+        return None
+    system = usage.unlisted_system.aggregate
+    return NodeMetric(
+        updated_seconds=usage.at_seconds,
+        node=usage.node.aggregate,
+        system=system,
+        pods=tuple(sorted(_pods(usage.pods, pods, lambda a: a.aggregate), key=lambda pod: (pod.namespace, pod.name))),
+        host_applications=tuple(
+            sorted(
+                _applications(usage.host_applications, host_applications, lambda averages: averages.aggregate),
+                key=lambda application: application.name,
+            )
+        ),
+        prod_reclaimable=foreseen.prod_reclaimable if foreseen else None,
+        prod_peak=foreseen.prod_peak if foreseen else None,
+        node_aggregates=statistics.node,
+        system_aggregates=statistics.system,
+        numa=tuple(_numa({id_: averages.aggregate for id_, averages in usage.numa.items()}, system)),
+    )
+
+
+def _pods(
+    measured: Mapping[str, Averages], pods: Iterable[Pod], figure: Callable[[Averages], Usage]
+) -> Iterator[PodMetric]:
+    for pod in pods:
+        if (averages := measured.get(pod.uid)) is not None:
+            yield PodMetric(pod.namespace, pod.name, figure(averages), pod.band, pod.qos)
+
+
+def _applications(
+    measured: Mapping[str, Averages],
+    host_applications: Iterable[HostApplication],
+    figure: Callable[[Averages], Usage],
+) -> Iterator[HostApplicationMetric]:
+    for application in host_applications:
+        if (averages := measured.get(application.name)) is not None:
+            band, qos = _known(PriorityBand, application.priority), _known(QoSClass, application.qos)
+            yield HostApplicationMetric(application.name, figure(averages), band, qos)
+
+
+def _known(kind: type[E], text: str) -> E:
+    """The member of that text, NONE for any other."""
+    return kind(text) if text in [member.value for member in kind] else kind("")
+
+
+def _numa(nodes: Mapping[int, Usage], system: Usage) -> Iterator[NumaUsage]:
+    """No counter tells where the system's use lies, so it is shared out by each node's own, as koordlet does."""
+    cpu = sum(usage.cpu_millis for usage in nodes.values())
+    memory = sum(usage.memory_bytes for usage in nodes.values())
+    for id_, usage in sorted(nodes.items()):
+        share = Usage(
+            system.cpu_millis * usage.cpu_millis // cpu if cpu else 0,
+            system.memory_bytes * usage.memory_bytes // memory if memory else 0,
+        )
+        yield NumaUsage(id_, usage, share)

@@ -1,0 +1,55 @@
+"""How much faster this node's CPUs are than the reference machine.
+
+Source: Koordinator pkg/slo-controller/noderesource/plugins/cpunormalization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from model.strategy import NormalizationStrategy, RatioModel
+from model.topology import CpuBasics
+
+ENABLED_LABEL = "node.koordinator.sh/cpu-normalization-enabled"
+_SLOWEST = 1.0
+_FASTEST = 5.0
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+"""What Go's strconv.ParseBool reads."""
+
+
+def normalization_ratio(
+    strategy: NormalizationStrategy, labels: Mapping[str, str], cpu: CpuBasics | None, annotated: float | None
+) -> float | None:
+    """The ratio with two decimals, 1.0 where normalization is off, None where it cannot be told.
+
+    The node's label beats the strategy. Without any strategy somebody else may keep the ratio in the Node's
+    annotation (`annotated`), which then counts. A label that is neither true nor false tells nothing.
+    """
+    label = labels.get(ENABLED_LABEL)
+    if label in _FALSE:
+        return 1.0
+    if label is not None and label not in _TRUE:
+        return None
+    if strategy == NormalizationStrategy():
+        return _valid(annotated)
+    if label is None and not strategy.enable:
+        return 1.0
+    return _valid(_of_model(strategy, cpu))
+
+
+def _of_model(strategy: NormalizationStrategy, cpu: CpuBasics | None) -> float | None:
+    """The model's ratio for what is switched on, the default for a model that has none; nothing for unknown CPUs."""
+    if cpu is None:
+        return None
+    model = strategy.models.get(cpu.model, RatioModel())
+    if cpu.hyper_threading:
+        ratio = model.hyper_threading_turbo if cpu.turbo else model.hyper_threading
+    else:
+        ratio = model.turbo if cpu.turbo else model.base
+    return strategy.default_ratio if ratio is None else ratio
+
+
+def _valid(ratio: float | None) -> float | None:
+    """Out of range is a mistake in somebody's table: multiplying by it could lend without bounds."""
+    return round(ratio, 2) if ratio is not None and _SLOWEST <= ratio <= _FASTEST else None

@@ -1,0 +1,83 @@
+"""The file that carries learned peaks over a restart: one JSON document, replaced atomically.
+
+Losing it costs a day of lending by prediction and nothing else, so a bad file never stops the agent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from agent.core.prediction import Checkpoint
+
+log = structlog.get_logger()
+
+_LARGEST_BYTES = 32 << 20
+"""Eight thousand models at their largest, thirty times a full node."""
+
+
+class CheckpointFile:
+    """`path` belongs to one agent, as its state file does; writing waits for the disk, so call it from a thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def save(self, state: Checkpoint) -> bool:
+        """Replace the file. A full disk is logged and costs this checkpoint; the last one stays."""
+        content = msgspec.json.encode(state)
+        if len(content) > _LARGEST_BYTES:
+            log.error("prediction checkpoint not written", path=str(self._path), error=f"over {_LARGEST_BYTES} bytes")
+            return False
+        try:
+            self._replace(content)
+        except OSError as error:
+            log.error("prediction checkpoint not written", path=str(self._path), error=error.strerror)
+            return False
+        return True
+
+    def load(self) -> Checkpoint | None:
+        """What was saved last; None where there is nothing usable, and then peaks are learned anew."""
+        try:
+            return self._read()
+        except FileNotFoundError:
+            log.info("no prediction checkpoint", path=str(self._path), effect="peaks are learned from the start")
+        except (OSError, ValueError, RecursionError) as error:
+            moved = self._move_aside()
+            effect = "peaks are learned anew; nothing is lent by prediction meanwhile"
+            log.error(
+                "bad prediction checkpoint", path=str(self._path), error=str(error), moved_to=moved, effect=effect
+            )
+        return None
+
+    def _read(self) -> Checkpoint:
+        with self._path.open("rb") as file:
+            content = file.read(_LARGEST_BYTES + 1)
+        if len(content) > _LARGEST_BYTES:
+            raise ValueError(f"over {_LARGEST_BYTES} bytes")
+        return msgspec.json.decode(content, type=Checkpoint)
+
+    def _move_aside(self) -> str:
+        """Where the file is now, for whoever wants to look at it; empty where it could not be moved."""
+        aside = self._path.with_name(f"{self._path.name}.bad")
+        with contextlib.suppress(OSError):
+            self._path.replace(aside)
+            return str(aside)
+        return ""
+
+    def _replace(self, content: bytes) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = self._path.with_name(f"{self._path.name}.new")
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

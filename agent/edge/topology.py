@@ -1,0 +1,136 @@
+"""CPUs and NUMA nodes of this machine (sysfs and /proc), and what the kubelet's CPU manager gave away."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+
+from agent.core import topology
+from agent.core.observation import Absence, Missing, NumaSample
+from agent.core.topology import CpuPlace, NumaMemory
+from model.pod import Pod
+from model.topology import CpuBasics, CpuInfo, KubeletCpus, NumaNode, Processor, parse_cpus
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+_NS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_BYTES_A_CPU = 256
+_BYTES_AT_LEAST = 4096
+
+
+class TopologyReader:
+    """`sys` and `proc` are /sys and /proc, or the host's as mounted into the agent's container.
+
+    What a machine does not show has a plain value: one socket, one NUMA node, every CPU a core of its own.
+    """
+
+    def __init__(self, sys: Path, proc: Path) -> None:
+        self._cpus = sys / "devices/system/cpu"
+        self._nodes = sys / "devices/system/node"
+        self._l3_mask = sys / "fs/resctrl/info/L3/cbm_mask"
+        self._proc = proc
+        self._descriptors: dict[Path, int] = {}
+
+    def read(self) -> CpuInfo:
+        """Everything anew, some milliseconds: for start and a slow cadence. Never raises."""
+        cpus = _parsed(self._cpus / "online", _cpu_list) or tuple(range(os.cpu_count() or 1))
+        members = {node: self._members(node) for node in self._node_ids()} or {0: cpus}
+        found = topology.processors(cpus, {cpu: place for cpu in cpus if (place := self._place(cpu))}, members)
+        model, vendor = topology.model_and_vendor(_content(self._proc / "cpuinfo") or b"")
+        basics = CpuBasics(
+            model=model,
+            vendor=vendor,
+            hyper_threading=topology.hyper_threading(found),
+            turbo=topology.turbo(
+                _content(self._cpus / "intel_pstate/no_turbo"), _content(self._cpus / "cpufreq/boost")
+            ),
+            l3_mask=(_content(self._l3_mask) or b"").decode(errors="replace").strip(),
+        )
+        return CpuInfo(basics, found, tuple(self._numa_node(node, found) for node in sorted(members)))
+
+    def numa(self, info: CpuInfo) -> tuple[NumaSample, ...]:
+        """CPU time and memory of each NUMA node, through cached descriptors; a node that cannot be read is left out."""
+        room = _BYTES_AT_LEAST + _BYTES_A_CPU * len(info.processors)
+        ticks = self._kept(self._proc / "stat", topology.busy_ticks_by_cpu, room)
+        if ticks is None:
+            return ()
+        samples = []
+        for node in info.numa:
+            memory = self._kept(self._meminfo(node.id), topology.numa_memory, _BYTES_AT_LEAST)
+            if memory is not None and all(cpu in ticks for cpu in node.cpus):
+                busy = sum(ticks[cpu] for cpu in node.cpus)
+                samples.append(NumaSample(node.id, busy * _NS_PER_TICK, memory.used_bytes))
+        return tuple(samples)
+
+    def close(self) -> None:
+        for path in list(self._descriptors):
+            os.close(self._descriptors.pop(path))
+
+    def _node_ids(self) -> list[int]:
+        return sorted(int(p.name[4:]) for p in self._nodes.glob("node[0-9]*") if p.name[4:].isdigit())
+
+    def _members(self, node: int) -> tuple[int, ...]:
+        return _parsed(self._nodes / f"node{node}/cpulist", _cpu_list) or ()
+
+    def _numa_node(self, node: int, found: Iterable[Processor]) -> NumaNode:
+        memory = _parsed(self._meminfo(node), topology.numa_memory) or NumaMemory(0, 0)
+        return NumaNode(node, tuple(p.cpu for p in found if p.node == node), memory.total_bytes)
+
+    def _meminfo(self, node: int) -> Path:
+        """A kernel without NUMA has one node, and its memory is the machine's."""
+        own = self._nodes / f"node{node}/meminfo"
+        return own if own.exists() else self._proc / "meminfo"
+
+    def _place(self, cpu: int) -> CpuPlace | None:
+        folder = self._cpus / f"cpu{cpu}/topology"
+        core = _parsed(folder / "core_id", int)
+        socket = _parsed(folder / "physical_package_id", int)
+        # The kernel says -1 where the firmware does not tell.
+        return None if core is None or core < 0 else CpuPlace(max(socket or 0, 0), core)
+
+    def _kept(self, path: Path, parser: Callable[[bytes], T], room: int) -> T | None:
+        try:
+            if path not in self._descriptors:
+                self._descriptors[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            return parser(os.pread(self._descriptors[path], room, 0))
+        except (OSError, ValueError):
+            if path in self._descriptors:
+                os.close(self._descriptors.pop(path))
+            return None
+
+
+def kubelet_cpus(state: Path, pods: Iterable[Pod]) -> KubeletCpus | Missing:
+    """From the kubelet's cpu_manager_state file; without one no policy is in force."""
+    try:
+        return topology.kubelet_cpus(state.read_bytes(), pods)
+    except FileNotFoundError:
+        return KubeletCpus()
+    except (OSError, ValueError) as error:
+        return Missing(str(state), Absence.UNREADABLE, str(error))
+
+
+def _cpu_list(text: bytes) -> tuple[int, ...]:
+    return parse_cpus(text.decode(errors="replace"))
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _parsed(path: Path, parser: Callable[[bytes], T]) -> T | None:
+    """None for an absent file, and with a log line for one that says nothing sensible."""
+    text = _content(path)
+    try:
+        return None if text is None else parser(text)
+    except ValueError as error:
+        log.warning("topology file unreadable", path=str(path), error=str(error), effect="counted as absent")
+        return None

@@ -1,0 +1,97 @@
+"""A journal decided again: the agent's own tick with recorded ports instead of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from agent.core.brake import BrakePlan, Cut
+from agent.core.knobs import Knobs
+from agent.core.observation import Knob, Observation
+from agent.core.plan import Write
+from agent.journal import Head, RecordedTick, read
+from agent.ports import ClusterFacts, KnobReadings, TickResult, WriteOutcome
+from agent.settings import AgentSettings
+from agent.tick import Tick
+from model.decision import Decision
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """One tick: what the agent decided then, and what this code decides on the same facts."""
+
+    recorded: tuple[Decision, ...]
+    result: TickResult
+
+    @property
+    def identical(self) -> bool:
+        return self.recorded == self.result.decisions
+
+
+class Recording:
+    """Every port of the tick, answering from one recorded tick at a time."""
+
+    def __init__(self) -> None:
+        self.tick: RecordedTick | None = None
+        self.newest: TickResult | None = None
+
+    def facts(self) -> ClusterFacts:
+        return self._now.facts
+
+    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
+        return self._now.knobs
+
+    def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
+        return self._now.observation
+
+    def drain(self) -> tuple[Cut, ...]:
+        return self._now.cuts
+
+    def arm(self, plan: BrakePlan | None) -> None:
+        """Nothing to watch."""
+
+    def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
+        told = {outcome.knob: outcome for outcome in self._now.outcomes}
+        return tuple(
+            WriteOutcome(write, told[write.knob].error, told[write.knob].dropped)
+            if write.knob in told
+            else WriteOutcome(write)
+            for write in writes
+        )
+
+    def take(self, result: TickResult) -> None:
+        self.newest = result
+
+    @property
+    def _now(self) -> RecordedTick:
+        assert self.tick is not None
+        return self.tick
+
+
+def replay(lines: Iterable[bytes], where: str, other: AgentSettings | None = None) -> Iterator[Replayed]:
+    """Every recorded tick again, in order; with `other`, as though those settings had been in force.
+
+    No document of the cluster overrides `other`; host applications stay as they were measured. The control files
+    answer what they held then, so ceilings show what would have been decided from there.
+    Raises ConfigurationFault where the journal cannot be read.
+    """
+    recording, tick = Recording(), None
+    for line in read(lines, where):
+        if isinstance(line, Head):
+            knobs = Knobs.of(line.layout)
+            tick = Tick(knobs, other or line.settings, recording, recording, recording, recording, (recording,))
+            tick.state = line.state
+            continue
+        recording.tick = line if other is None else _under(line, other)
+        assert tick is not None
+        yield Replayed(line.decisions, tick.run())
+
+
+def _under(line: RecordedTick, other: AgentSettings) -> RecordedTick:
+    settings = msgspec.structs.replace(
+        line.facts.settings,
+        colocation=other.colocation,
+        suppress=other.suppress,
+        normalization=other.normalization,
+    )
+    return msgspec.structs.replace(line, facts=msgspec.structs.replace(line.facts, settings=settings))

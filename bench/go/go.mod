@@ -1,0 +1,3 @@
+module sublet/bench
+
+go 1.21

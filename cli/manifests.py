@@ -1,0 +1,181 @@
+"""Kubernetes objects from files, as kubectl takes them: YAML or JSON documents, Lists, folders, standard input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import yaml
+
+from kube import objects
+from kube.dialects.document import checked
+from kube.dialects.topology import NodeResourceTopology
+from model.fault import ConfigurationFault
+
+_SUFFIXES = (".json", ".yaml", ".yml")
+_STDIN = Path("-")
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Kind(NamedTuple):
+    group: str
+    type: type[msgspec.Struct]
+    namespaced: bool = False
+
+
+_KINDS = {
+    "Node": _Kind("", objects.Node),
+    "Pod": _Kind("", objects.Pod, namespaced=True),
+    "ConfigMap": _Kind("", objects.ConfigMap, namespaced=True),
+    "NodeMetric": _Kind("slo.koordinator.sh", objects.NodeMetric),
+    "NodeSLO": _Kind("slo.koordinator.sh", objects.NodeSLO),
+    "NodeResourceTopology": _Kind("topology.node.k8s.io", NodeResourceTopology),
+}
+
+
+class Given(msgspec.Struct, frozen=True):
+    """One object; `where` is its file and document, `label` what a dialect's faults call it."""
+
+    object: Any
+    where: str
+    label: str
+
+
+class Manifests:
+    """Everything the files hold, by kind, then namespace/name. An object given twice counts as written last."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, dict[str, Given]] = {kind: {} for kind in _KINDS}
+        self.skipped: set[str] = set()
+
+    def of(self, kind: str) -> Iterable[Given]:
+        """All objects of a kind, in the order given."""
+        return self._by_kind[kind].values()
+
+    def named(self, kind: str, name: str) -> Given | None:
+        """An object without a namespace."""
+        return self._by_kind[kind].get(f"/{name}")
+
+    def add(self, document: object, where: str) -> None:
+        """One object, or a List of them. Raises ConfigurationFault naming file, document, object and field."""
+        if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or not document["kind"]:
+            raise ConfigurationFault(where, "is no Kubernetes object", "give it apiVersion, kind and metadata")
+        kind: str = document["kind"]
+        if kind.endswith("List") and "items" in document:
+            self._add_items(document, kind.removesuffix("List"), where)
+        elif kind in _KINDS and _group(document) in (None, _KINDS[kind].group):
+            key, given = _given(document, kind, where)
+            self._by_kind[kind][key] = given
+        else:
+            self.skipped.add(f"{kind} of {_group(document)}" if kind in _KINDS else kind)
+
+    def _add_items(self, document: dict[str, Any], kind: str, where: str) -> None:
+        """The items of a NodeList do not say that they are Nodes, those of a List do."""
+        items = document["items"] or []
+        if not isinstance(items, list):
+            raise ConfigurationFault(f"{where}: items", "is no list", "give it as kubectl get prints it")
+        for index, item in enumerate(items):
+            told = {"kind": kind, "apiVersion": document.get("apiVersion"), **item} if isinstance(item, dict) else item
+            self.add(told, f"{where} item {index + 1}")
+
+
+def read(files: Iterable[Path]) -> Manifests:
+    """Raises ConfigurationFault naming the file and what is wrong with it."""
+    found = Manifests()
+    for file in _expanded(files):
+        where = "standard input" if file == _STDIN else str(file)
+        try:
+            for number, document in enumerate(_documents(_content(file), where), 1):
+                if document is not None:
+                    found.add(document, f"{where} document {number}")
+        except RecursionError as error:
+            raise ConfigurationFault(where, "is nested too deeply", "check -f") from error
+    return found
+
+
+def placed(fault: ConfigurationFault, *given: Given | None) -> ConfigurationFault:
+    """A dialect's fault with the file and document of the object it names."""
+    wheres = [item.where for item in given if item and fault.where.startswith(f"{item.label}:")]
+    return ConfigurationFault(": ".join([*wheres, fault.where]), fault.what, fault.fix)
+
+
+def _expanded(files: Iterable[Path]) -> Iterator[Path]:
+    """A folder stands for its manifests in the order of their names, without folders below it, as for kubectl."""
+    for file in files:
+        if not file.is_dir():
+            yield file
+            continue
+        inside = sorted(path for path in file.iterdir() if path.suffix in _SUFFIXES and path.is_file())
+        if not inside:
+            raise ConfigurationFault(str(file), f"holds no {', '.join(_SUFFIXES)} file", "check -f")
+        yield from inside
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == _STDIN else file.read_bytes()
+    except OSError as error:
+        raise ConfigurationFault(str(file), f"cannot be read: {error.strerror}", "check -f") from error
+
+
+def _documents(content: bytes, where: str) -> list[object]:
+    """JSON is YAML too, but a cluster's pods as JSON are read many times faster as what they are."""
+    if content.lstrip()[:1] == b"{":
+        try:
+            return list(_json_documents(content.decode()))
+        except ValueError:
+            pass  # a YAML document may begin with a brace
+    try:
+        return list(yaml.load_all(content, _TextTimes))
+    except RecursionError:
+        raise
+    # PyYAML lets through what its constructors raise on a tag whose content does not fit.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        words = " ".join(str(error).split())
+        raise ConfigurationFault(where, f"is neither YAML nor JSON: {words}", "mend it, or check -f") from error
+
+
+def _json_documents(text: str) -> Iterator[object]:
+    """One after another, as kubectl accepts them. Raises ValueError."""
+    decoder, at = json.JSONDecoder(), 0
+    while rest := text[at:].lstrip():
+        document, length = decoder.raw_decode(rest)
+        yield document
+        at = len(text) - len(rest) + length
+
+
+class _TextTimes(_Loader):  # type: ignore[misc]
+    """YAML as Kubernetes reads it: a time stays text."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+    }
+
+
+def _group(document: dict[str, Any]) -> str | None:
+    """The API group; other groups have a Node too (longhorn.io). None where the object does not say."""
+    version = document.get("apiVersion")
+    return version.rpartition("/")[0] if isinstance(version, str) else None
+
+
+def _given(document: dict[str, Any], kind: str, where: str) -> tuple[str, Given]:
+    metadata = document.get("metadata")
+    told = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(told, str) or not told:
+        raise ConfigurationFault(f"{where}: {kind}", "has no metadata.name", "name it")
+    present = {key: value for key, value in document.items() if value is not None}
+    try:
+        found: Any = checked(present, _KINDS[kind].type, "")
+    except ConfigurationFault as fault:
+        field = fault.where.removeprefix(".")
+        raise ConfigurationFault(f"{where}: {kind} {told}: {field}".rstrip(": "), fault.what, fault.fix) from fault
+    namespace = (found.metadata.namespace or "default") if _KINDS[kind].namespaced else ""
+    found = msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, namespace=namespace))
+    name = f"{namespace}/{told}" if namespace else told
+    return f"{namespace}/{told}", Given(found, where, f"{kind} {name}")

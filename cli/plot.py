@@ -1,0 +1,83 @@
+"""Charts of a replay: PNG or SVG by the file's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from cli.replay import SCALES, Point, lent_names
+from model.fault import ConfigurationFault
+from model.resources import BATCH_CPU, BATCH_MEMORY
+
+_SUFFIXES = (".png", ".svg")
+_WIDTH, _PANEL_HEIGHT = 9.0, 2.3
+"""Inches."""
+_GAP_SECONDS = 30.0
+"""Longer without a tick is drawn as a hole: nobody knows what was lent meanwhile."""
+
+
+def require(paths: Iterable[Path]) -> None:
+    """Raises ConfigurationFault where a chart could not be drawn, before an hour is spent on deciding."""
+    for path in paths:
+        if path.suffix.lower() not in _SUFFIXES:
+            raise ConfigurationFault(f"--plot {path}", "is neither .png nor .svg", "name the file by its format")
+        if not path.parent.is_dir():
+            raise ConfigurationFault(f"--plot {path}", f"there is no folder {path.parent}", "make it first")
+        if find_spec("matplotlib") is None:
+            raise ConfigurationFault("--plot", "needs matplotlib", "pip install 'sublet[plot]'")
+
+
+def draw(points: list[Point], path: Path, *, compare: bool) -> None:
+    """What was lent over time, a panel a resource; with `compare` also what would have been lent.
+
+    The same points make the same file. Raises ConfigurationFault where it cannot be written.
+    """
+    import matplotlib
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.figure import Figure
+
+    names = lent_names(points) or [BATCH_CPU, BATCH_MEMORY]
+    figure = Figure(figsize=(_WIDTH, _PANEL_HEIGHT * len(names) + 0.6), layout="constrained")
+    panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, name in zip(panels, names, strict=True):
+        _panel(axes, points, name, compare)
+    locator = AutoDateLocator(tz=UTC)
+    panels[-1].xaxis.set_major_locator(locator)
+    panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))
+    panels[-1].set_xlabel("time (UTC)")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=2, frameon=False)
+    undated = {"Date": None} if path.suffix.lower() == ".svg" else None
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": "sublet"}):
+            figure.savefig(path, metadata=undated)
+    except OSError as error:
+        raise ConfigurationFault(f"--plot {path}", f"cannot be written: {error.strerror}") from error
+
+
+def _panel(axes: Any, points: list[Point], name: str, compare: bool) -> None:
+    scale, unit = SCALES[name]
+    drawn = list(_with_holes(points))
+    times = [datetime.fromtimestamp(at, UTC) for at, _ in drawn]
+    sides = {"lent": ("lent", "#1f4e79", "-")}
+    if compare:
+        sides["would_lend"] = ("would have been lent", "#c55a11", "--")
+    for side, (label, color, style) in sides.items():
+        amounts = [getattr(point, side).get(name, 0) / scale if point else nan for _, point in drawn]
+        axes.step(times, amounts, where="post", label=label, color=color, linestyle=style)
+    axes.set_ylabel(f"{name.removeprefix('kubernetes.io/')} ({unit})")
+    axes.margins(x=0.01, y=0.15)
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+
+
+def _with_holes(points: list[Point]) -> Iterator[tuple[float, Point | None]]:
+    before = points[0].at_seconds
+    for point in points:
+        if point.at_seconds - before > _GAP_SECONDS:
+            yield before, None
+        yield point.at_seconds, point
+        before = point.at_seconds

@@ -1,0 +1,156 @@
+"""Writes docs/settings.md and docs/metrics.md from the code: `make docs`. A test compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import inspect
+
+from agent.metrics import ROWS
+from agent.settings import AgentSettings
+from scheduler.edge.metrics import METRICS, PREFIX
+from scheduler.settings import Settings
+
+FOLDER = Path(__file__).parent
+COMMAND = "make docs"
+_NOTE = f"Generated from the code by `{COMMAND}`; edits here are lost.\n"
+_PLAIN = {inspect.BoolType: "true or false", inspect.StrType: "text", inspect.NoneType: "`null`"}
+_NUMBERS = {inspect.IntType: "whole number", inspect.FloatType: "number"}
+
+
+class SettingRow(NamedTuple):
+    """One setting; `meaning` is empty where the code does not say."""
+
+    path: str
+    kind: str
+    default: str
+    meaning: str
+
+
+class MetricRow(NamedTuple):
+    """One metric as Prometheus sees it."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    meaning: str
+
+
+def settings() -> Mapping[str, list[SettingRow]]:
+    """Every setting, by program."""
+    return {"agent": list(_fields(AgentSettings, "")), "scheduler": list(_fields(Settings, ""))}
+
+
+def metrics() -> Mapping[str, list[MetricRow]]:
+    """Every metric of our own, by program."""
+    return {
+        "agent": [MetricRow(r.name, _agent_kind(r.name), r.labels, r.help) for r in ROWS],
+        "scheduler": [MetricRow(PREFIX + r.name, r.type, r.labels, r.help) for r in METRICS],
+    }
+
+
+def pages() -> Mapping[str, str]:
+    """File name → content of every generated page."""
+    return {"settings.md": _settings_page(), "metrics.md": _metrics_page()}
+
+
+def _settings_page() -> str:
+    parts = ["# Settings\n", _NOTE]
+    for program, rows in settings().items():
+        parts.append(f"## `sublet {program} --settings FILE`\n")
+        parts.append(
+            "YAML or JSON; every field may be left out. A wrong field or value ends the start with one line.\n"
+        )
+        parts += ["| field | type | default | meaning |", "|---|---|---|---|"]
+        parts += [f"| `{row.path}` | {row.kind} | {row.default} | {row.meaning} |" for row in rows]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _metrics_page() -> str:
+    parts = ["# Metrics\n", _NOTE]
+    for program, rows in metrics().items():
+        parts.append(f"## The {program}'s `/metrics`\n")
+        parts.append("The process itself is described by the usual `process_*` metrics.\n")
+        parts += ["| metric | kind | labels | meaning |", "|---|---|---|---|"]
+        parts += [f"| `{row.name}` | {row.kind} | {', '.join(row.labels)} | {row.meaning} |" for row in rows]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _agent_kind(name: str) -> str:
+    return "counter" if name.endswith("_total") else "gauge"
+
+
+def _fields(kind: type, prefix: str) -> Iterator[SettingRow]:
+    """Fields of nested structs by their path; NAME stands for the keys of a map of structs."""
+    for field in msgspec.structs.fields(kind):
+        path = f"{prefix}{field.encode_name}"
+        shape = inspect.type_info(field.type)
+        meaning, shape = _described(shape)
+        if isinstance(shape, inspect.StructType):
+            yield from _fields(shape.cls, f"{path}.")
+            continue
+        yield SettingRow(path, _kind(shape), _default(field), meaning)
+        if isinstance(shape, inspect.DictType) and isinstance(shape.value_type, inspect.StructType):
+            yield from _fields(shape.value_type.cls, f"{path}.NAME.")
+
+
+def _described(shape: inspect.Type) -> tuple[str, inspect.Type]:
+    if not isinstance(shape, inspect.Metadata):
+        return "", shape
+    return str((shape.extra_json_schema or {}).get("description", "")), shape.type
+
+
+def _kind(shape: inspect.Type) -> str:
+    """A type in words, with its range."""
+    match shape:
+        case inspect.Metadata():
+            return _kind(shape.type)
+        case inspect.IntType() | inspect.FloatType():
+            return f"{_NUMBERS[type(shape)]}{_span(shape.ge, shape.le)}"
+        case inspect.EnumType():
+            return "one of " + ", ".join(_shown(member.value) for member in shape.cls)
+        case inspect.UnionType():
+            return ", or ".join(_kind(part) for part in shape.types)
+        case inspect.VarTupleType():
+            most = "" if shape.max_length is None else f" of at most {shape.max_length}"
+            return f"list{most}, each: {_kind(shape.item_type)}"
+        case inspect.DictType():
+            return "object"
+    return _PLAIN[type(shape)]
+
+
+def _span(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f" {_number(low)} to {_number(high)}"
+    return f" of {_number(low)} or more" if low is not None else f" up to {_number(high)}" if high is not None else ""
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+    if isinstance(value, tuple | dict):
+        return ", ".join(map(_shown, value)) or "empty"
+    return _shown(value)
+
+
+def _shown(value: Any) -> str:
+    """One value as it is written in YAML."""
+    if value == "":
+        return "empty"
+    plain = msgspec.to_builtins(value)
+    if isinstance(plain, float):
+        return f"`{_number(plain)}`"
+    return f"`{plain}`" if isinstance(plain, str) else f"`{msgspec.json.encode(plain).decode()}`"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(value)
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text)

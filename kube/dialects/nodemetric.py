@@ -1,0 +1,153 @@
+"""NodeMetric in both directions: what Koordinator's controllers read of a node's use, and what they ask to be measured.
+
+Source: Koordinator apis/slo/v1alpha1/{nodemetric_types,resources}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from kube import objects
+from kube.dialects.document import GoDuration, checked
+from kube.dialects.duration import go_duration
+from kube.dialects.sloconfig import CollectPolicy
+from model.nodemetric import AggregatedUsage, HostApplicationMetric, NodeMetric, NumaUsage, PodMetric
+from model.qos import PriorityBand, QoSClass
+from model.quantity import format_millis
+from model.report import Usage
+from model.resources import CPU, MEMORY, parse_resources
+
+E = TypeVar("E", PriorityBand, QoSClass)
+
+
+def collect_policy(source: objects.NodeMetric) -> CollectPolicy:
+    """What is to be measured. Raises ConfigurationFault naming object and field."""
+    where = f"NodeMetric {source.metadata.name}: spec"
+    spec = checked({} if source.spec is None else source.spec, dict[str, Any], where)
+    policy = spec.get("metricCollectPolicy")
+    return checked({} if policy is None else policy, CollectPolicy, f"{where}.metricCollectPolicy")
+
+
+def node_metric(source: objects.NodeMetric) -> NodeMetric:
+    """The status. Raises ConfigurationFault naming object and field.
+
+    A pod or host application without CPU or memory is left out, as if it had not been measured.
+    """
+    where = f"NodeMetric {source.metadata.name}: status"
+    status = checked({} if source.status is None else source.status, objects.NodeMetricStatus, where)
+    node = status.node_metric or objects.NodeMetricInfo()
+    at = f"{where}.nodeMetric"
+    return NodeMetric(
+        updated_seconds=status.update_time.timestamp() if status.update_time else None,
+        node=_usage(node.node_usage, f"{at}.nodeUsage"),
+        system=_usage(node.system_usage, f"{at}.systemUsage"),
+        pods=tuple(_pods(status.pods_metric or (), f"{where}.podsMetric")),
+        host_applications=tuple(_applications(status.host_application_metric or (), f"{where}.hostApplicationMetric")),
+        prod_reclaimable=_predicted(status.prod_reclaimable_metric, f"{where}.prodReclaimableMetric"),
+        prod_peak=_predicted(status.prod_peak_metric, f"{where}.prodPeakMetric"),
+        node_aggregates=_aggregates(node.aggregated_node_usages, f"{at}.aggregatedNodeUsages"),
+        system_aggregates=_aggregates(node.aggregated_system_usages, f"{at}.aggregatedSystemUsages"),
+        numa=tuple(_numa(node.numa_usages or (), f"{at}.numaUsages")),
+    )
+
+
+def _usage(source: objects.ResourceMap | None, where: str) -> Usage | None:
+    amounts = parse_resources((source.resources if source else None) or {}, f"{where}.resources")
+    return Usage(amounts[CPU], amounts[MEMORY]) if CPU in amounts and MEMORY in amounts else None
+
+
+def _pods(rows: Iterable[objects.PodMetricInfo | None], where: str) -> Iterable[PodMetric]:
+    for index, row in enumerate(rows):
+        usage = _usage(row.pod_usage, f"{where}[{index}].podUsage") if row else None
+        if row and usage:
+            band, qos = _known(PriorityBand, row.priority), _known(QoSClass, row.qos)
+            yield PodMetric(row.namespace, row.name, usage, band, qos)
+
+
+def _applications(
+    rows: Iterable[objects.HostApplicationMetricInfo | None], where: str
+) -> Iterable[HostApplicationMetric]:
+    for index, row in enumerate(rows):
+        usage = _usage(row.usage, f"{where}[{index}].usage") if row else None
+        if row and usage:
+            yield HostApplicationMetric(row.name, usage, _known(PriorityBand, row.priority), _known(QoSClass, row.qos))
+
+
+def _known(kind: type[E], text: str) -> E:
+    """The member of that text, NONE for any other."""
+    return kind(text) if text in [member.value for member in kind] else kind.NONE
+
+
+def _predicted(source: objects.PredictedMetric | None, where: str) -> Usage | None:
+    return _usage(source.resource, f"{where}.resource") if source else None
+
+
+def _aggregates(rows: list[objects.AggregatedUsageInfo] | None, where: str) -> tuple[AggregatedUsage, ...]:
+    found = []
+    for index, row in enumerate(rows or ()):
+        told = {name: _usage(usage, f"{where}[{index}].usage.{name}") for name, usage in (row.usage or {}).items()}
+        seconds = checked(row.duration, GoDuration, f"{where}[{index}].duration")
+        found.append(AggregatedUsage(float(seconds), {name: usage for name, usage in told.items() if usage}))
+    return tuple(found)
+
+
+def _numa(rows: Iterable[objects.NumaUsageInfo], where: str) -> Iterable[NumaUsage]:
+    for index, row in enumerate(rows):
+        node = _usage(row.node_usage, f"{where}[{index}].nodeUsage")
+        system = _usage(row.system_usage, f"{where}[{index}].systemUsage")
+        if node and system:
+            yield NumaUsage(row.numa_node_id, node, system)
+
+
+def status(metric: NodeMetric, update_time: str) -> dict[str, Any]:
+    """The whole status for a merge patch: null removes what is not known now. `update_time` is RFC 3339.
+
+    Pods are sorted by namespace and name, host applications by name, as koordlet writes them.
+    """
+    return {
+        "updateTime": update_time,
+        "nodeMetric": {
+            "nodeUsage": _resource_map(metric.node),
+            "systemUsage": _resource_map(metric.system),
+            "aggregatedNodeUsages": [_aggregated(item) for item in metric.node_aggregates],
+            "aggregatedSystemUsages": [_aggregated(item) for item in metric.system_aggregates],
+            "numaUsages": [
+                {
+                    "numaNodeID": item.numa_id,
+                    "nodeUsage": _resource_map(item.node),
+                    "systemUsage": _resource_map(item.system),
+                }
+                for item in metric.numa
+            ],
+        },
+        "podsMetric": [
+            {"namespace": pod.namespace, "name": pod.name, "podUsage": _resource_map(pod.usage), **_classes(pod)}
+            for pod in sorted(metric.pods, key=lambda pod: (pod.namespace, pod.name))
+        ],
+        "hostApplicationMetric": [
+            {"name": item.name, "usage": _resource_map(item.usage), **_classes(item)}
+            for item in sorted(metric.host_applications, key=lambda item: item.name)
+        ],
+        "prodReclaimableMetric": _prediction(metric.prod_reclaimable),
+        "prodPeakMetric": _prediction(metric.prod_peak),
+    }
+
+
+def _classes(item: PodMetric | HostApplicationMetric) -> Mapping[str, str]:
+    return {"priority": item.band.value, "qos": item.qos.value}
+
+
+def _aggregated(item: AggregatedUsage) -> dict[str, Any]:
+    usage = {name: _resource_map(usage) for name, usage in item.statistics.items()}
+    return {"usage": usage, "duration": go_duration(item.duration_seconds)}
+
+
+def _prediction(usage: Usage | None) -> dict[str, Any] | None:
+    return {"resource": _resource_map(usage)} if usage else None
+
+
+def _resource_map(usage: Usage | None) -> dict[str, Any] | None:
+    if usage is None:
+        return None
+    return {"resources": {"cpu": format_millis(usage.cpu_millis), "memory": str(usage.memory_bytes)}}

@@ -1,0 +1,211 @@
+"""Koordinator's ConfigMap `slo-controller-config`: cluster values, and per group of nodes what differs from them.
+
+Source: Koordinator apis/configuration/slo_controller_config.go, pkg/util/sloconfig/colocation_config.go,
+pkg/slo-controller/{config,nodeslo,noderesource/plugins/cpunormalization}. A document that is there replaces nothing by
+being silent, but for `enable`: lending and normalization are off unless the document says on, as Koordinator has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Meta, field
+
+from kube.dialects.document import GoDuration, checked, parsed
+from kube.dialects.nodeslo import HostApplicationFields, SuppressFields
+from kube.dialects.selector import LabelSelector
+from kube.objects import ConfigMap
+from model.strategy import (
+    CalculatePolicy,
+    ColocationStrategy,
+    MemoryCollectPolicy,
+    MidMode,
+    NormalizationStrategy,
+    RatioModel,
+    SuppressStrategy,
+)
+
+T = TypeVar("T")
+
+_Threshold = Annotated[int, Meta(ge=0, le=1000)]
+_Share = Annotated[int, Meta(ge=0, le=100)]
+_Cap = Annotated[int, Meta(ge=0, le=1_000_000)]
+_Seconds = Annotated[float, Meta(ge=1, le=3600)]
+_Ratio = Annotated[float, Meta(ge=1, le=5)]
+
+_SHORTEST_AGGREGATE_SECONDS = 60.0
+_SHORTEST_REPORT_SECONDS = 30.0
+"""Koordlet takes these where a document asks for less (pkg/koordlet/statesinformer/impl/states_nodemetric.go)."""
+
+
+class AggregatePolicy(msgspec.Struct, frozen=True):
+    """Windows of the percentiles."""
+
+    durations: Annotated[list[GoDuration], Meta(max_length=6)] | None = None
+
+    def __post_init__(self) -> None:
+        if any(not 10 <= seconds <= 3600 for seconds in self.durations or ()):
+            raise ValueError("expected durations from 10s to 1h")
+
+
+class CollectPolicy(msgspec.Struct, frozen=True):
+    """NodeMetric's spec.metricCollectPolicy."""
+
+    aggregate_seconds: _Seconds | None = field(name="aggregateDurationSeconds", default=None)
+    report_seconds: _Seconds | None = field(name="reportIntervalSeconds", default=None)
+    aggregate_policy: AggregatePolicy | None = field(name="nodeAggregatePolicy", default=None)
+    memory_collect_policy: MemoryCollectPolicy | None = field(name="nodeMemoryCollectPolicy", default=None)
+
+
+class ColocationFields(msgspec.Struct, frozen=True):
+    """Fields of model.strategy.ColocationStrategy that a document sets; None where it is silent."""
+
+    enable: bool | None = None
+    aggregate_seconds: _Seconds | None = field(name="metricAggregateDurationSeconds", default=None)
+    report_seconds: _Seconds | None = field(name="metricReportIntervalSeconds", default=None)
+    aggregate_policy: AggregatePolicy | None = field(name="metricAggregatePolicy", default=None)
+    memory_collect_policy: MemoryCollectPolicy | None = field(name="metricMemoryCollectPolicy", default=None)
+    cpu_reclaim_threshold_pct: _Threshold | None = field(name="cpuReclaimThresholdPercent", default=None)
+    memory_reclaim_threshold_pct: _Threshold | None = field(name="memoryReclaimThresholdPercent", default=None)
+    cpu_policy: CalculatePolicy | None = field(name="cpuCalculatePolicy", default=None)
+    memory_policy: CalculatePolicy | None = field(name="memoryCalculatePolicy", default=None)
+    batch_cpu_threshold_pct: _Cap | None = field(name="batchCPUThresholdPercent", default=None)
+    batch_memory_threshold_pct: _Cap | None = field(name="batchMemoryThresholdPercent", default=None)
+    mid_mode: MidMode | None = field(name="midReclaimMode", default=None)
+    mid_cpu_threshold_pct: _Share | None = field(name="midCPUThresholdPercent", default=None)
+    mid_memory_threshold_pct: _Share | None = field(name="midMemoryThresholdPercent", default=None)
+    mid_unallocated_pct: _Share | None = field(name="midUnallocatedPercent", default=None)
+    mid_static_cpu_reserved_pct: _Share | None = field(name="midStaticCPUReservedPercent", default=None)
+    mid_static_memory_reserved_pct: _Share | None = field(name="midStaticMemoryReservedPercent", default=None)
+    degrade_minutes: Annotated[float, Meta(ge=1, le=1440)] | None = field(name="degradeTimeMinutes", default=None)
+    update_interval_seconds: Annotated[float, Meta(ge=10, le=3600)] | None = field(
+        name="updateTimeThresholdSeconds", default=None
+    )
+    resource_diff_ratio: Annotated[float, Meta(gt=0, le=1)] | None = field(name="resourceDiffThreshold", default=None)
+
+
+class ModelRatios(msgspec.Struct, frozen=True, rename="camel"):
+    """One CPU model's ratios."""
+
+    base_ratio: _Ratio | None = None
+    hyper_thread_enabled_ratio: _Ratio | None = None
+    turbo_enabled_ratio: _Ratio | None = None
+    hyper_thread_turbo_enabled_ratio: _Ratio | None = None
+
+
+class NormalizationFields(msgspec.Struct, frozen=True, rename="camel"):
+    """Fields of model.strategy.NormalizationStrategy that a document sets; None where it is silent."""
+
+    enable: bool | None = None
+    default_ratio: _Ratio | None = None
+    ratio_model: dict[str, ModelRatios] | None = None
+
+
+class NodeEntry(msgspec.Struct, Generic[T], frozen=True):
+    """What differs on the nodes that `selector` matches; without a selector on none."""
+
+    selector: LabelSelector | None
+    fields: T
+
+
+class Layers(msgspec.Struct, Generic[T], frozen=True):
+    """One key of the ConfigMap."""
+
+    cluster: T
+    nodes: tuple[NodeEntry[T], ...] = ()
+
+    def of(self, labels: Mapping[str, str]) -> tuple[T, ...]:
+        """The cluster's values, then those of the first entry that matches the node."""
+        for entry in self.nodes:
+            if entry.selector is not None and entry.selector.matches(labels):
+                return (self.cluster, entry.fields)
+        return (self.cluster,)
+
+
+class _Selected(msgspec.Struct, frozen=True, rename="camel"):
+    name: str | None = None
+    node_selector: LabelSelector | None = None
+
+
+def colocation_layers(source: ConfigMap | None) -> Layers[ColocationFields] | None:
+    """`colocation-config`; None where there is none. Raises ConfigurationFault, as the three below do."""
+    return _layers(source, "colocation-config", ColocationFields, nodes="nodeConfigs")
+
+
+def normalization_layers(source: ConfigMap | None) -> Layers[NormalizationFields] | None:
+    """`cpu-normalization-config`."""
+    return _layers(source, "cpu-normalization-config", NormalizationFields, nodes="nodeConfigs")
+
+
+def suppress_layers(source: ConfigMap | None) -> Layers[SuppressFields] | None:
+    """`resource-threshold-config`."""
+    return _layers(
+        source, "resource-threshold-config", SuppressFields, nodes="nodeStrategies", cluster="clusterStrategy"
+    )
+
+
+def host_application_layers(source: ConfigMap | None) -> Layers[HostApplicationFields] | None:
+    """`host-application-config`; an entry's list replaces the cluster's."""
+    return _layers(source, "host-application-config", HostApplicationFields, nodes="nodeConfigs")
+
+
+def _layers(source: ConfigMap | None, key: str, kind: type[T], *, nodes: str, cluster: str = "") -> Layers[T] | None:
+    """`cluster` names the field with the cluster's values, empty where they stand at the top."""
+    text = ((source.data if source else None) or {}).get(key, "")
+    if source is None or not text.strip():
+        return None
+    where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}: {key}"
+    document = parsed(text, where)
+    entries = checked(_present(document, nodes, []), list[Any], f"{where}.{nodes}")
+    values = _present(document, cluster, {}) if cluster else document
+    return Layers(
+        checked(values, kind, f"{where}.{cluster}" if cluster else where),
+        tuple(_entry(entry, kind, f"{where}.{nodes}[{index}]") for index, entry in enumerate(entries)),
+    )
+
+
+def _present(document: Mapping[str, Any], name: str, otherwise: object) -> object:
+    value = document.get(name)
+    return otherwise if value is None else value
+
+
+def _entry(raw: object, kind: type[T], where: str) -> NodeEntry[T]:
+    return NodeEntry(checked(raw, _Selected, where).node_selector, checked(raw, kind, where))
+
+
+def colocation_overlaid(strategy: ColocationStrategy, layer: ColocationFields | CollectPolicy) -> ColocationStrategy:
+    """What the layer sets replaces what was; the live window never outgrows the aggregate one."""
+    changes = _set(layer)
+    windows: AggregatePolicy | None = changes.pop("aggregate_policy", None)
+    if windows and windows.durations:
+        changes["aggregate_durations_seconds"] = tuple(float(seconds) for seconds in windows.durations)
+    if "aggregate_seconds" in changes:
+        changes["aggregate_seconds"] = aggregate = max(changes["aggregate_seconds"], _SHORTEST_AGGREGATE_SECONDS)
+        changes["live_window_seconds"] = min(strategy.live_window_seconds, aggregate)
+    if "report_seconds" in changes:
+        changes["report_seconds"] = max(changes["report_seconds"], _SHORTEST_REPORT_SECONDS)
+    if "degrade_minutes" in changes:
+        changes["degrade_seconds"] = 60.0 * changes.pop("degrade_minutes")
+    return msgspec.structs.replace(strategy, **changes)
+
+
+def suppress_overlaid(strategy: SuppressStrategy, layer: SuppressFields) -> SuppressStrategy:
+    """What the layer sets replaces what was."""
+    changes = _set(layer)
+    if "policy" in changes:
+        changes["policy"] = changes["policy"].value or strategy.policy
+    return msgspec.structs.replace(strategy, **changes)
+
+
+def normalization_overlaid(strategy: NormalizationStrategy, layer: NormalizationFields) -> NormalizationStrategy:
+    """What the layer sets replaces what was; a CPU model is replaced as a whole."""
+    changes = _set(layer)
+    models: dict[str, ModelRatios] = changes.pop("ratio_model", {})
+    added = {model: RatioModel(*msgspec.structs.astuple(ratios)) for model, ratios in models.items()}
+    return msgspec.structs.replace(strategy, **changes, models={**strategy.models, **added})
+
+
+def _set(layer: msgspec.Struct) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(layer).items() if value is not None}

@@ -1,0 +1,24 @@
+"""What a Node object itself says about lending: its annotations of Koordinator's API, in base units.
+
+Source: Koordinator apis/extension/{node_colocation,node_reservation,cpu_normalization,node_resource_amplification}.go.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.resources import ResourceVector
+
+
+class NodeColocation(msgspec.Struct, frozen=True):
+    """`reserved` is kept free of pods (cpu, memory; a count of reserved CPUs has replaced `cpu` already).
+
+    `third_party` is the sum of batch resources that other schedulers have given away (priority koord-batch only).
+    `normalization_ratio` is what the Node carries, None without one. `raw_allocatable` is what was allocatable before
+    amplification, None on a node that is not amplified.
+    """
+
+    reserved: ResourceVector = ResourceVector()
+    third_party: ResourceVector = ResourceVector()
+    normalization_ratio: float | None = None
+    raw_allocatable: ResourceVector | None = None

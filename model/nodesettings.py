@@ -1,0 +1,16 @@
+"""The settings in force for one node, once every document that speaks of it was read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.strategy import ColocationStrategy, HostApplication, NormalizationStrategy, SuppressStrategy
+
+
+class NodeSettings(msgspec.Struct, frozen=True):
+    """What the agent's own settings, the cluster's ConfigMap, NodeSLO, NodeMetric and the Node itself make together."""
+
+    colocation: ColocationStrategy = ColocationStrategy()
+    suppress: SuppressStrategy = SuppressStrategy()
+    normalization: NormalizationStrategy = NormalizationStrategy()
+    host_applications: tuple[HostApplication, ...] = ()

@@ -1,0 +1,123 @@
+"""CPUs, NUMA nodes and who may run where: the content of Koordinator's NodeResourceTopology, in base units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import groupby
+
+import msgspec
+
+from model.resources import ResourceVector
+
+_LARGEST_CPU = 65_535
+"""Linux counts to 8192 at most; beyond this a text is garbage, not a machine."""
+_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+
+
+class Processor(msgspec.Struct, frozen=True, gc=False):
+    """One logical CPU. `core` is the lowest CPU of its physical core, so that it is unique on the machine."""
+
+    cpu: int
+    core: int
+    socket: int
+    node: int
+
+
+class NumaNode(msgspec.Struct, frozen=True):
+    """One NUMA node; `cpus` is empty where it has memory only."""
+
+    id: int
+    cpus: tuple[int, ...]
+    memory_bytes: int
+
+
+class CpuBasics(msgspec.Struct, frozen=True):
+    """What the machine's CPUs are. `turbo` is False where that cannot be told, `l3_mask` empty without resctrl."""
+
+    model: str = ""
+    vendor: str = ""
+    hyper_threading: bool = False
+    turbo: bool = False
+    l3_mask: str = ""
+
+
+class CpuInfo(msgspec.Struct, frozen=True):
+    """The machine's online CPUs by number and its NUMA nodes by id."""
+
+    basics: CpuBasics
+    processors: tuple[Processor, ...]
+    numa: tuple[NumaNode, ...]
+
+
+class Zone(msgspec.Struct, frozen=True):
+    """A NUMA node as schedulers see it: `name` is `node-ID`."""
+
+    id: int
+    name: str
+    allocatable: ResourceVector
+    capacity: ResourceVector = ResourceVector()
+
+
+class SharePool(msgspec.Struct, frozen=True):
+    """CPUs of one NUMA node that pods without CPUs of their own share."""
+
+    socket: int
+    node: int
+    cpus: tuple[int, ...]
+
+
+class SharePools(msgspec.Struct, frozen=True):
+    """`online` is for LS pods; `best_effort` also has the CPUs of LSR pods."""
+
+    online: tuple[SharePool, ...] = ()
+    best_effort: tuple[SharePool, ...] = ()
+
+
+class PodCpus(msgspec.Struct, frozen=True):
+    """CPUs the kubelet's static policy gave one pod; names are empty where the pod is not listed."""
+
+    uid: str
+    cpus: tuple[int, ...]
+    namespace: str = ""
+    name: str = ""
+
+
+class KubeletCpus(msgspec.Struct, frozen=True):
+    """What the kubelet's CPU manager does."""
+
+    policy: str = "none"
+    pods: tuple[PodCpus, ...] = ()
+
+
+class NodeTopology(msgspec.Struct, frozen=True):
+    """All that is published of one node's topology; `kubelet` is None where its state file cannot be read."""
+
+    cpu: CpuInfo
+    zones: tuple[Zone, ...]
+    pools: SharePools
+    kubelet: KubeletCpus | None = None
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """The CPUs of a Linux CPU list such as `0-3,8`, ascending; none for an empty one. Raises ValueError.
+
+    Source: cpuset(7), List format.
+    """
+    found: set[int] = set()
+    named = 0
+    for part in text.strip().split(",") if text.strip() else ():
+        match = _RANGE.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        named += last - first + 1
+        if first > last or last > _LARGEST_CPU or named > _LARGEST_CPU + 1:
+            raise ValueError(f"{text[:60]!r} is not a CPU list; write numbers and ranges such as 0-3,8")
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
+
+
+def format_cpus(cpus: Iterable[int]) -> str:
+    """The shortest Linux CPU list: (0, 1, 2, 8) → `0-2,8`."""
+    ordered = sorted(set(cpus))
+    runs = [[cpu for _, cpu in run] for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])]
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -1,0 +1,361 @@
+"""What the agent writes to its Node and NodeMetric: only its own keys, only what differs, at the right moments."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.core.prediction import Prediction
+from agent.core.series import Series
+from agent.core.usage import UsageState
+from agent.edge.publisher import Publisher
+from agent.ports import TickResult
+from agent.settings import AgentSettings
+from model.node import Node
+from model.nodesettings import NodeSettings
+from model.pod import PodPhase
+from model.reason import Reason
+from model.report import Usage
+from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
+from model.strategy import ColocationStrategy, HostApplication
+from tests.kube.conftest import ScriptedServer, says
+
+STATUS = "/api/v1/nodes/n/status"
+NODE = "/api/v1/nodes/n"
+METRIC = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics/n/status"
+GONE = {BATCH_CPU: None, BATCH_MEMORY: None, MID_CPU: None, MID_MEMORY: None}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> ScriptedServer:
+    return ScriptedServer(tmp_path)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def standing(build: Any, **amounts: int) -> Node:
+    """A node that offers batch resources already."""
+    node: Node = build.node()
+    names = {"cpu": BATCH_CPU, "memory": BATCH_MEMORY, "mid_cpu": MID_CPU, "mid_memory": MID_MEMORY}
+    more = ResourceVector({**node.allocatable.amounts, **{names[key]: amount for key, amount in amounts.items()}})
+    return msgspec.structs.replace(node, allocatable=more, capacity=more)
+
+
+def result(
+    build: Any, at: float, lent: int = 700, reason: Reason = Reason.COMPUTED, problem: str = "", **parts: Any
+) -> TickResult:
+    web = build.pod(cpu=1000)
+    usage = None if reason is Reason.NODE_METRICS_MISSING else build.usage({web.uid: build.averages(400, 7)})
+    fields = {
+        "facts": build.facts(web, problem=problem),
+        "usage": usage,
+        "lending": build.lending(lent, 5, reason=reason),
+        "degraded_reason": problem or ("" if reason is Reason.COMPUTED else reason.value),
+    }
+    made: TickResult = build.result(at, **{**fields, **parts})
+    return made
+
+
+Step = tuple[TickResult, int]
+
+
+def publish(server: ScriptedServer, steps: list[Step], *answers: Any, only: str = STATUS, **settings: Any) -> list[Any]:
+    """Feed results, each until that many requests to `only` came in; returns every (method, path, body)."""
+
+    async def scene() -> None:
+        client = await server.start()
+        server.answers = list(answers) or [says({})]
+        publisher = Publisher(client, "n", AgentSettings(**settings))
+        running = asyncio.create_task(publisher.run())
+        for given, expected in steps:
+            publisher.take(given)
+            await eventually(lambda n=expected: sum(r[1] == only for r in server.requests) >= n)  # type: ignore[misc]
+            await eventually(lambda: not publisher._fresh.is_set())
+        await asyncio.sleep(0.05)
+        running.cancel()
+        await client.close()
+        await server.stop()
+
+    asyncio.run(scene())
+    return [(method, path, body) for method, path, _, body in server.requests]
+
+
+def bodies(sent: list[Any], wanted: str) -> list[Any]:
+    return [body for _, path, body in sent if path == wanted]
+
+
+def amounts(sent: list[Any]) -> list[Any]:
+    """What was offered with each patch that offers anything; capacity and allocatable always agree."""
+    found = [body["status"] for body in bodies(sent, STATUS) if "capacity" in body["status"]]
+    assert all(status["capacity"] == status["allocatable"] for status in found)
+    return [status["allocatable"] for status in found]
+
+
+def conditions(sent: list[Any]) -> list[tuple[str, str]]:
+    found = [body["status"].get("conditions", [None])[0] for body in bodies(sent, STATUS)]
+    return [(condition["status"], condition["reason"]) for condition in found if condition]
+
+
+def offer(cpu: int) -> dict[str, str]:
+    return {BATCH_CPU: str(cpu), BATCH_MEMORY: "5", MID_CPU: "0", MID_MEMORY: "0"}
+
+
+def test_node_status_is_a_patch_of_our_keys(server: ScriptedServer, build: Any) -> None:
+    """Capacity and allocatable together, our condition, nothing else."""
+    sent = publish(server, [(result(build, 0), 1)])
+    method, path, body = next(request for request in sent if request[1] == STATUS)
+    assert method == "PATCH" and set(body) == {"status"}
+    assert set(body["status"]) == {"capacity", "allocatable", "conditions"}
+    assert amounts(sent) == [offer(700)]
+    condition = body["status"]["conditions"][0]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("ColocationReady", "True", "LendingActive")
+    assert condition["lastHeartbeatTime"] == condition["lastTransitionTime"] == "1970-01-01T00:16:40Z"
+    assert bodies(sent, NODE) == []
+
+
+def test_unchanged_facts_are_not_written_again(server: ScriptedServer, build: Any) -> None:
+    """A shrink is told at once, growth after a rest; the same number is not, while the node says what it was told."""
+    steps = []
+    for at, lent, standing_now, expected in (
+        (0, 700, 700, 1),
+        (1, 700, 700, 1),
+        (2, 500, 700, 2),
+        (3, 900, 500, 2),
+        (12, 900, 500, 3),
+        (30, 900, 900, 3),
+    ):
+        facts = build.facts(node=standing(build, cpu=standing_now, memory=5, mid_cpu=0, mid_memory=0))
+        steps.append((result(build, at, lent, facts=facts), expected))
+    assert amounts(publish(server, steps)) == [offer(700), offer(500), offer(900)]
+
+
+@pytest.mark.parametrize("reason", [Reason.LENDING_DISABLED, Reason.NODE_METRICS_STALE, Reason.PODS_STALE])
+def test_withdrawn_resources_are_removed(server: ScriptedServer, build: Any, reason: Reason) -> None:
+    """Null in capacity and allocatable: the keys leave the node, at once, and the condition says why."""
+    sent = publish(server, [(result(build, 0), 1), (result(build, 1, reason=reason), 2)])
+    assert amounts(sent) == [offer(700), GONE]
+    assert conditions(sent) == [("True", "LendingActive"), ("False", reason.value)]
+
+
+def test_what_running_pods_request_is_not_withdrawn(server: ScriptedServer, build: Any) -> None:
+    """They could not be admitted again; a pod that is merely bound does not count, one with a cgroup does."""
+    pods = (
+        build.batch("runs", batch_cpu=300),
+        build.batch("bound", batch_cpu=4000, phase=PodPhase.PENDING),
+    )
+    off = result(build, 0, reason=Reason.LENDING_DISABLED, facts=build.facts(*pods))
+    assert amounts(publish(server, [(off, 1)])) == [GONE | {BATCH_CPU: "300"}]
+
+
+def test_keys_that_came_back_are_removed_again(server: ScriptedServer, build: Any) -> None:
+    """Another writer, or a kubelet that kept them: five seconds after our own patch."""
+    facts = build.facts(node=standing(build, cpu=900))
+    steps = [(result(build, at, reason=Reason.LENDING_DISABLED, facts=facts), n) for at, n in ((0, 1), (4, 1), (6, 2))]
+    assert amounts(publish(server, steps)) == [GONE, GONE]
+
+
+def test_a_node_that_lost_our_keys_gets_them_again(server: ScriptedServer, build: Any) -> None:
+    """It was created anew."""
+    steps = [(result(build, at), n) for at, n in ((0, 1), (4, 1), (6, 2))]
+    assert amounts(publish(server, steps)) == [offer(700), offer(700)]
+
+
+BLIND = [Reason.NODE_METRICS_MISSING, Reason.SETTINGS_UNREAD, Reason.PODS_UNKNOWN]
+
+
+@pytest.mark.parametrize("reason", BLIND)
+def test_a_blind_start_changes_nothing_and_a_lasting_blindness_withdraws(
+    server: ScriptedServer, build: Any, reason: Reason
+) -> None:
+    """Not measured or not read yet: keep what is published; still not after 15 s: gone, with the reason."""
+    facts = build.facts(node=standing(build, cpu=900, memory=9))
+    early = [(result(build, at, reason=reason, facts=facts), 0) for at in (0, 15)]
+    sent = publish(server, [*early, (result(build, 16, reason=reason, facts=facts), 1)])
+    assert len(bodies(sent, STATUS)) == 1 and amounts(sent) == [GONE]
+    assert conditions(sent) == [("False", reason.value)]
+
+
+def test_a_new_agent_does_not_grow_what_stands(server: ScriptedServer, build: Any) -> None:
+    """One quiet second after a restart lends no more than its predecessor published; a full window does."""
+    facts = build.facts(node=standing(build, cpu=300, memory=9))
+    young = result(build, 0, facts=facts, usage=build.usage(live_seconds=1.0))
+    sent = publish(server, [(young, 1), (result(build, 12, facts=facts), 2)])
+    assert amounts(sent) == [offer(300), offer(700)]
+
+
+def test_without_a_node_object_nothing_is_written(server: ScriptedServer, build: Any) -> None:
+    """It was deleted, or was not read yet: only the NodeMetric goes out."""
+    sent = publish(server, [(result(build, 0, facts=build.facts(node=None)), 1)], only=METRIC)
+    assert {path for _, path, _ in sent} == {METRIC}
+
+
+def test_an_invalid_document_shows_in_the_condition(server: ScriptedServer, build: Any) -> None:
+    """Still True, since the last good settings are at work; the message says what to mend, and follows it."""
+    steps = [(result(build, at, problem=text), 1 + at) for at, text in enumerate(("one", "two"))]
+    sent = publish(server, steps)
+    assert conditions(sent) == [("True", "ConfigurationInvalid")] * 2
+    told = [body["status"]["conditions"][0]["message"] for body in bodies(sent, STATUS)]
+    assert told == ["one; the last good settings stay in force", "two; the last good settings stay in force"]
+
+
+def test_the_condition_has_a_heartbeat_and_keeps_its_transition(server: ScriptedServer, build: Any) -> None:
+    """Renewed unchanged as often as is set; the transition is when the status changed, not the reason."""
+    off = Reason.LENDING_DISABLED
+    steps = [
+        (result(build, 0), 1),
+        (result(build, 9, problem="x"), 2),
+        (result(build, 19, problem="x"), 3),
+        (result(build, 21, reason=off), 4),
+    ]
+    found = [
+        body["status"]["conditions"][0]
+        for body in bodies(publish(server, steps, heartbeat_seconds=10.0), STATUS)
+        if "conditions" in body["status"]
+    ]
+    beats = [(c["lastHeartbeatTime"][-3:-1], c["lastTransitionTime"][-3:-1]) for c in found]
+    # Unix time is 1000 s plus the tick's: 16:40.
+    assert beats == [("40", "40"), ("49", "40"), ("59", "40"), ("01", "01")]
+
+
+def test_a_refused_write_is_tried_again(server: ScriptedServer, build: Any) -> None:
+    """Nothing counts as published until the server took it."""
+    first = True
+
+    async def answer(request: Any) -> Any:
+        nonlocal first
+        refuse = request.path == STATUS and first
+        first = first and not refuse
+        return await (says({"message": "busy"}, 429) if refuse else says({}))(request)
+
+    steps = [(result(build, 0), 1), (result(build, 1), 2)]
+    assert amounts(publish(server, steps, answer)) == [offer(700)] * 2
+
+
+def test_annotations_only_when_they_differ(server: ScriptedServer, build: Any) -> None:
+    """What was lent before third parties' share, and the CPU's ratio, by a merge patch of these two keys."""
+    lent = msgspec.structs.replace(
+        build.lending(700, 5), origin=ResourceVector({BATCH_CPU: 900, BATCH_MEMORY: 5}), normalization_ratio=1.2
+    )
+    origin = "node.koordinator.sh/originExtendedAllocatable"
+    ratio = "node.koordinator.sh/cpu-normalization-ratio"
+    first = publish(server, [(result(build, 0, lending=lent), 1)], only=NODE)
+    told = bodies(first, NODE)[0]["metadata"]["annotations"]
+    assert json.loads(told[origin]) == {"resources": {BATCH_CPU: "900", BATCH_MEMORY: "5"}}
+    assert told[ratio] == "1.20" and set(told) == {origin, ratio}
+    server.requests.clear()
+    there = msgspec.structs.replace(build.node(), annotations={**told, ratio: "1.00", "other": "x"})
+    second = publish(server, [(result(build, 0, lending=lent, facts=build.facts(node=there)), 1)], only=NODE)
+    assert bodies(second, NODE) == [{"metadata": {"annotations": {ratio: "1.20"}}}]
+    server.requests.clear()
+    same = msgspec.structs.replace(there, annotations=told)
+    third = publish(server, [(result(build, 0, lending=lent, facts=build.facts(node=same)), 1)])
+    assert bodies(third, NODE) == []
+
+
+def rich(build: Any) -> TickResult:
+    """All that a NodeMetric can say."""
+    web = build.pod("web", cpu=1000)
+    used = Series()
+    for at in range(300):
+        used = used.push(at * 1000, Usage(600, 1 << 20))
+    settings = NodeSettings(
+        ColocationStrategy(aggregate_durations_seconds=(300.0, 1800.0), report_seconds=3600.0),
+        host_applications=(HostApplication("nginx", "/nginx", "LS", "koord-prod"),),
+    )
+    usage = build.usage(
+        {web.uid: build.averages(400, 7, aggregate=300)},
+        host_applications={"nginx": build.averages(50, 5)},
+        numa={0: build.averages(100, 1 << 20)},
+    )
+    return result(
+        build,
+        0,
+        facts=build.facts(web, settings=settings),
+        usage=usage,
+        used=UsageState(monotonic_seconds=300.0, node_series=used, system_series=used),
+        prediction=Prediction(Usage(11, 12), Usage(13, 14), ()),
+    )
+
+
+def test_node_metric_says_everything(server: ScriptedServer, build: Any) -> None:
+    """Averages of the aggregate window, statistics, pods, host applications, NUMA nodes and the prediction."""
+    status = bodies(publish(server, [(rich(build), 1)], only=METRIC), METRIC)[0]["status"]
+    assert status["updateTime"] == "1970-01-01T00:16:40Z"
+    node = status["nodeMetric"]
+    assert node["nodeUsage"]["resources"] == {"cpu": "700m", "memory": "1073741824"}
+    assert node["systemUsage"]["resources"] == {"cpu": "100m", "memory": "536870912"}
+    (five_minutes,) = node["aggregatedNodeUsages"]
+    assert five_minutes["duration"] == "5m0s" and five_minutes["usage"]["p95"]["resources"]["cpu"] == "600m"
+    assert set(five_minutes["usage"]) == {"avg", "p50", "p90", "p95", "p99"}
+    assert [numa["numaNodeID"] for numa in node["numaUsages"]] == [0]
+    (pod,) = status["podsMetric"]
+    assert (pod["namespace"], pod["name"], pod["priority"], pod["qos"]) == ("default", "web", "koord-prod", "LS")
+    assert pod["podUsage"]["resources"]["cpu"] == "300m"
+    (host,) = status["hostApplicationMetric"]
+    assert (host["name"], host["usage"]["resources"]["cpu"], host["priority"]) == ("nginx", "50m", "koord-prod")
+    assert status["prodReclaimableMetric"]["resource"]["resources"]["cpu"] == "11m"
+    assert status["prodPeakMetric"]["resource"]["resources"] == {"cpu": "13m", "memory": "14"}
+
+
+def test_what_a_node_metric_does_not_know_is_removed(server: ScriptedServer, build: Any) -> None:
+    """A prediction of yesterday does not stand for ever."""
+    status = bodies(publish(server, [(result(build, 0), 1)], only=METRIC), METRIC)[0]["status"]
+    assert status["prodReclaimableMetric"] is None and status["hostApplicationMetric"] == []
+
+
+def test_a_missing_node_metric_is_made(server: ScriptedServer, build: Any) -> None:
+    """404 on its status: create it, owned by the node, then patch."""
+    made = False
+
+    async def answer(request: Any) -> Any:
+        nonlocal made
+        made = made or request.method == "POST"
+        missing = request.path == METRIC and not made
+        return await (says({"message": "none"}, 404) if missing else says({}))(request)
+
+    sent = [r for r in publish(server, [(result(build, 0), 2)], answer, only=METRIC) if "nodemetrics" in r[1]]
+    assert [(method, path.endswith("/status")) for method, path, _ in sent] == [
+        ("PATCH", True),
+        ("POST", False),
+        ("PATCH", True),
+    ]
+    created = sent[1][2]
+    assert created["metadata"]["name"] == "n" and created["metadata"]["ownerReferences"][0]["kind"] == "Node"
+
+
+def test_node_metric_is_written_as_often_as_settings_say(server: ScriptedServer, build: Any) -> None:
+    """The cluster's report interval, not the agent's tick; without a measurement there is nothing to report."""
+
+    def every(seconds: float, at: float) -> TickResult:
+        strategy = ColocationStrategy(report_seconds=seconds)
+        return result(build, at, facts=build.facts(settings=NodeSettings(strategy)))
+
+    often = publish(server, [(every(0.01, 0), 3)], only=METRIC)
+    assert len(bodies(often, METRIC)) >= 3
+    server.requests.clear()
+    seldom = publish(server, [(every(3600, at), 1) for at in range(3)], only=METRIC)
+    assert len(bodies(seldom, METRIC)) == 1
+    server.requests.clear()
+    blind = publish(server, [(result(build, 16, reason=Reason.NODE_METRICS_MISSING), 0)])
+    assert bodies(blind, METRIC) == []
+
+
+def test_node_metric_trouble_does_not_delay_the_node(server: ScriptedServer, build: Any) -> None:
+    """No NodeMetric definition on the cluster: shrinking is published at once all the same."""
+
+    async def answer(request: Any) -> Any:
+        known = "nodemetrics" not in request.path
+        return await (says({}) if known else says({"message": "no such resource"}, 404))(request)
+
+    steps = [(result(build, at, 700 - at * 100), 1 + at) for at in range(5)]
+    assert amounts(publish(server, steps, answer)) == [offer(amount) for amount in (700, 600, 500, 400, 300)]

@@ -1,0 +1,151 @@
+"""A scenario of cgroup_fixtures played to the whole tick: real edges on files, a fake cluster, brake and clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agent.core.brake import BrakePlan, Cut
+from agent.core.files import FILES
+from agent.core.knobs import Knobs
+from agent.core.observation import Knob
+from agent.core.recording import ScenarioPod
+from agent.edge.cgroupfs import CgroupReader
+from agent.edge.discovery import Discovery, find_layout
+from agent.edge.executor import KnobExecutor, Originals
+from agent.edge.host import HostReader
+from agent.observer import NodeObserver, Senses
+from agent.ports import ClusterFacts, Sink, TickResult
+from agent.settings import AgentSettings
+from agent.tick import Tick
+from cgroup_fixtures.scenarios import FOLDER, Playback, pread
+from model.nodesettings import NodeSettings
+from model.pod import Pod
+from model.qos import QoSClass
+
+
+class FakeCluster:
+    """Facts a test sets."""
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        self.now = facts
+
+    def facts(self) -> ClusterFacts:
+        return self.now
+
+
+class FakeBrake:
+    """Remembers how it was armed; cuts are given by the test."""
+
+    def __init__(self) -> None:
+        self.plan: BrakePlan | None = None
+        self.cuts: tuple[Cut, ...] = ()
+
+    def arm(self, plan: BrakePlan | None) -> None:
+        self.plan = plan
+
+    def drain(self) -> tuple[Cut, ...]:
+        taken, self.cuts = self.cuts, ()
+        return taken
+
+
+class SizedHost(HostReader):
+    """The scenario's files, and as many CPUs as its node has, whatever machine plays it."""
+
+    def __init__(self, proc: Path, cpus: int) -> None:
+        super().__init__(proc)
+        self._cpus = cpus
+
+
+class Scenario:
+    """One node played back: `play` lays the next frame over the tree and runs a tick."""
+
+    def __init__(self, name: str, root: Path, build: Any, settings: AgentSettings | None = None) -> None:
+        self.playback = Playback(FOLDER / name)
+        self.told = self.playback.scenario
+        self.root = root
+        self.settings = settings or AgentSettings()
+        self._next = 0
+        self._now = 0.0
+        self.lay()
+        self._next = 0
+        shape = self.told.node
+        self.layout = find_layout(self.cgroups)
+        pods = tuple(self._pod(build, pod) for pod in self.told.pods)
+        force = NodeSettings(self.settings.colocation, self.settings.suppress, self.settings.normalization)
+        self.cluster = FakeCluster(ClusterFacts(build.node(shape.cpu_millis, shape.memory_bytes), pods, force))
+        self.brake = FakeBrake()
+        self.sinks: tuple[Sink, ...] = ()
+        self.originals: Originals | None = None
+        self.start()
+
+    def start(self) -> None:
+        """A new agent on the tree as it is; the state file survives."""
+        if self.originals:
+            self.originals.close()
+        self.originals = Originals(self.root / "state" / "agent.json")
+        self.executor = KnobExecutor(self.cgroups, self.originals, lambda: self._now)
+        senses = Senses(
+            Discovery(self.cgroups, self.layout, None),
+            CgroupReader(self.cgroups, FILES[self.layout.version], slow_passes=1, pread=pread),
+            SizedHost(self.root / "proc", self.told.node.cpu_millis // 1000),
+        )
+        observer = NodeObserver(self.layout, senses, lambda: (1000.0 + self._now, self._now))
+        self.results: list[TickResult] = []
+        self.tick = Tick(self.knobs, self.settings, self.cluster, observer, self.executor, self.brake, (self,))
+
+    def take(self, result: TickResult) -> None:
+        self.results.append(result)
+        for sink in self.sinks:
+            sink.take(result)
+
+    def play(self) -> TickResult:
+        self.lay()
+        return self.tick.run()
+
+    def play_all(self) -> list[TickResult]:
+        return [self.play() for _ in self.playback.frames]
+
+    def linger(self, seconds: float, web: int, job: int = 0) -> TickResult:
+        """A tick of v1_surge some time later, its pods at so many milli-CPU, the system at 200."""
+        self._now += seconds
+        used = {"": web + job, "/burstable/poduid-web": web, "/besteffort": job, "/besteffort/poduid-job": job}
+        for cgroup, millis in used.items():
+            file = self.file(f"cpuacct/kubepods{cgroup}/cpuacct.usage")
+            file.write_text(f"{int(file.read_text()) + round(millis * seconds * 1_000_000)}\n")
+        stat = self.root / "proc/stat"
+        label, busy, rest = stat.read_text().split(maxsplit=2)
+        stat.write_text(f"{label}  {int(busy) + round((web + job + 200) * seconds / 10)} {rest}")
+        return self.tick.run()
+
+    def lay(self) -> None:
+        self._now = self.playback.lay(self._next, self.root)
+        self._next += 1
+
+    @property
+    def cgroups(self) -> Path:
+        return self.root / "sys/fs/cgroup"
+
+    def file(self, name: str) -> Path:
+        return self.cgroups / name
+
+    @property
+    def knobs(self) -> Knobs:
+        return Knobs.of(self.layout)
+
+    @property
+    def knob(self) -> Knob:
+        return self.knobs.quota
+
+    @property
+    def quota(self) -> int:
+        return int(self.file("cpu/kubepods/besteffort/cpu.cfs_quota_us").read_text())
+
+    @staticmethod
+    def _pod(build: Any, told: ScenarioPod) -> Pod:
+        make = build.batch if told.qos is QoSClass.BE else build.pod
+        pod: Pod = make(told.name, cpu=told.cpu_millis, batch_cpu=told.batch_cpu_millis, kubernetes=told.kubernetes_qos)
+        ids = {container.name: container.id for container in told.containers}
+        return msgspec.structs.replace(pod, cgroup_uid=told.uid, container_ids=ids)

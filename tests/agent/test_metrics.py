@@ -1,0 +1,174 @@
+"""Every row of the metric table has its numbers, and a number that is not known has no series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.core.limits import Limits
+from agent.core.network import InterfaceTraffic
+from agent.core.observation import (
+    Absence,
+    CgroupPressure,
+    CgroupSample,
+    DiskBytes,
+    MemoryEvents,
+    Missing,
+    NetworkBytes,
+    Stall,
+)
+from agent.core.plan import Write
+from agent.core.prediction import Prediction
+from agent.metrics import ROWS, Counters, Sample, collect
+from agent.ports import TickResult, WriteOutcome
+from agent.status import AgentStatus
+from model.decision import Decision, Term, Unit
+from model.reason import Reason
+from model.report import Usage
+from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY
+
+COUNTERS = Counters(
+    failed_ticks=lambda: 2,
+    brake_cuts=lambda: 3,
+    brake_unreadable=lambda: 4,
+    failed_cuts=lambda: 5,
+    publish_failures=lambda: 6,
+    link_connected=lambda: True,
+    interfaces=lambda: (InterfaceTraffic("eth0", 7, 8), InterfaceTraffic("lo", 9, 9)),
+    published=lambda: ((BATCH_CPU, 600),),
+)
+
+
+def rich(build: Any) -> TickResult:
+    """A tick in which everything the agent can know is known."""
+    web, job, lost = build.pod("web"), build.batch("job"), build.pod("lost")
+    sample = CgroupSample(1, 1, events=MemoryEvents(oom_kill=2), disk=DiskBytes(30, 40))
+    seen = build.seen(
+        pods={web.uid: sample, job.uid: CgroupSample(1, 1), lost.uid: Missing("/p", Absence.GONE)},
+        network={web.uid: NetworkBytes(10, 20)},
+        strangers=("x", "y"),
+        node_pressure=CgroupPressure(Stall(25.0, total_us=1_500_000), memory_full=Stall(1.0)),
+    )
+    usage = build.usage(
+        {web.uid: build.averages(400, 70), job.uid: build.averages(300, 50)},
+        throttled_ratio={job.uid: 0.25},
+        host_applications={"nginx": build.averages(50, 5)},
+    )
+    quota = Decision("cgroup/x", "cpu.max", 5000, Unit.MICROSECONDS, Reason.BRAKE, (Term("x", 5000),))
+    write = Write(build.knobs.quota, 5000, -1, quota)
+    result: TickResult = build.result(
+        observation=seen,
+        usage=usage,
+        facts=build.facts(web, job, lost, problem="NodeSLO n: x"),
+        lending=build.lending(700, 800, mid=(90, 100)),
+        prediction=Prediction(Usage(11, 12), Usage(13, 14), ()),
+        limits=Limits({build.knobs.quota: quota}, None),
+        outcomes=(WriteOutcome(write, "no"), WriteOutcome(write)),
+    )
+    return result
+
+
+def collected(*results: TickResult, counters: Counters = COUNTERS) -> Mapping[str, list[Sample]]:
+    status = AgentStatus(1.0, lambda: 0.0)
+    for result in results:
+        status.take(result)
+    return {name.removeprefix("sublet_agent_"): samples for name, samples in collect(status, counters).items()}
+
+
+def numbers(samples: list[Sample]) -> dict[tuple[str, ...], float]:
+    return {sample.labels: sample.value for sample in samples}
+
+
+SERIES: dict[str, dict[tuple[str, ...], float]] = {
+    "reclaimable": {(BATCH_CPU,): 700, (BATCH_MEMORY,): 800, (MID_CPU,): 90, (MID_MEMORY,): 100},
+    "published": {(BATCH_CPU,): 600},
+    "prod_reclaimable": {("cpu",): 11, ("memory",): 12},
+    "prod_peak": {("cpu",): 13, ("memory",): 14},
+    "cpu_usage_cores": {
+        ("node",): 0.7,
+        ("system",): 0.1,
+        ("online",): 0.4,
+        ("besteffort",): 0.2,
+        ("host:nginx",): 0.05,
+    },
+    "memory_usage_bytes": {
+        ("node",): 1 << 30,
+        ("system",): 1 << 29,
+        ("online",): 1 << 29,
+        ("besteffort",): 0,
+        ("host:nginx",): 5,
+    },
+    "pod_cpu_usage_cores": {("default", "web", "LS"): 0.4, ("default", "job", "BE"): 0.3},
+    "pod_memory_usage_bytes": {("default", "web", "LS"): 70, ("default", "job", "BE"): 50},
+    "pod_throttled_ratio": {("default", "job", "BE"): 0.25},
+    "pod_network_bytes_total": {("default", "web", "received"): 10, ("default", "web", "sent"): 20},
+    "pod_disk_bytes_total": {("default", "web", "read"): 30, ("default", "web", "written"): 40},
+    "pod_oom_kills_total": {("default", "web"): 2},
+    "pressure_ratio": {("cpu", "some"): 0.25, ("memory", "full"): 0.01},
+    "pressure_stalled_seconds_total": {("cpu", "some"): 1.5, ("memory", "full"): 0},
+    "limit": {("cpu.max", "Brake"): 5000},
+    "write_errors": {(): 1},
+    "unmeasured_pods": {(): 1},
+    "unlisted_pods": {(): 2},
+    "configuration_invalid": {(): 1},
+    "ticks_total": {(): 1},
+    "late_ticks_total": {(): 0},
+    "failed_ticks_total": {(): 2},
+    "brake_cuts_total": {(): 3},
+    "brake_unreadable_total": {(): 4},
+    "brake_failed_cuts_total": {(): 5},
+    "publish_failures_total": {(): 6},
+    "link_connected": {(): 1},
+    "network_bytes_total": {
+        ("eth0", "received"): 7,
+        ("eth0", "sent"): 8,
+        ("lo", "received"): 9,
+        ("lo", "sent"): 9,
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), SERIES.items(), ids=SERIES.keys())
+def test_series(build: Any, name: str, expected: dict[tuple[str, ...], float]) -> None:
+    """Label values and numbers of one row, after a tick in which everything is known."""
+    assert numbers(collected(rich(build))[name]) == expected
+
+
+def test_the_table_is_complete(build: Any) -> None:
+    """Each row has a case above and at least one series, no series is outside the table, none stands twice."""
+    found = collected(rich(build))
+    rows = {row.name.removeprefix("sublet_agent_"): row for row in ROWS}
+    assert len(rows) == len(ROWS) and rows.keys() == SERIES.keys() == found.keys()
+    for name, samples in found.items():
+        assert samples and {len(sample.labels) for sample in samples} == {len(rows[name].labels)}, name
+        assert len(numbers(samples)) == len(samples), name
+
+
+def test_before_the_first_tick() -> None:
+    """Counters are there from the start; what a tick tells is absent, not zero."""
+    found = {name for name, samples in collected().items() if samples}
+    assert found == {
+        *("ticks_total", "late_ticks_total", "failed_ticks_total", "publish_failures_total", "link_connected"),
+        *("brake_cuts_total", "brake_unreadable_total", "brake_failed_cuts_total", "published", "network_bytes_total"),
+    }
+
+
+def test_what_is_not_known_has_no_series(build: Any) -> None:
+    """A blind tick: no usage, no pressure, no prediction, no pods; the rest goes on."""
+    blind = build.result(usage=None, facts=build.facts(pods=None))
+    quiet = msgspec.structs.replace(COUNTERS, interfaces=tuple, published=tuple)
+    found = {name for name, samples in collected(blind, counters=quiet).items() if not samples}
+    assert found == {
+        *("published", "prod_reclaimable", "prod_peak", "cpu_usage_cores", "memory_usage_bytes", "network_bytes_total"),
+        *(name for name in SERIES if name.startswith(("pod_", "pressure_"))),
+        *("limit", "unmeasured_pods"),
+    }
+
+
+def test_a_pod_that_left_is_not_kept(build: Any) -> None:
+    """Only the newest tick counts, however many there were."""
+    found = collected(rich(build), build.result())
+    assert found["pod_cpu_usage_cores"] == [] and numbers(found["ticks_total"]) == {(): 2}

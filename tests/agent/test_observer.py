@@ -1,0 +1,186 @@
+"""What one pass makes of listed pods, directories that exist and what was read in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.core.files import Role
+from agent.core.layout import Layout, PodDirectory
+from agent.core.observation import (
+    Absence,
+    CgroupPressure,
+    CgroupSample,
+    Missing,
+    NetworkBytes,
+    NodeSample,
+    NumaSample,
+    Observation,
+    Stall,
+)
+from agent.observer import NodeObserver, Senses
+from agent.ports import ClusterFacts, KnobReadings
+from model.nodesettings import NodeSettings
+from model.pod import Pod, PodPhase
+from model.qos import KubernetesQoS
+from model.report import Pressure
+from model.strategy import HostApplication
+
+ROOTS = dict.fromkeys(("/kubepods", "/kubepods/burstable", "/kubepods/besteffort"), Role.ROOT)
+WEB = "/kubepods/burstable/poduid-web"
+PRESSURE = CgroupPressure(Stall(1.0), None, Stall(2.0), Stall(0.5))
+
+
+class FakeCgroups:
+    """Every placed cgroup has used as many ns as its path has letters."""
+
+    def __init__(self) -> None:
+        self.rosters: list[dict[str, Role]] = []
+
+    def place(self, roster: Mapping[str, Role]) -> None:
+        self.rosters.append(dict(roster))
+
+    def read(self) -> Mapping[str, CgroupSample | Missing]:
+        return {path: sample(path) for path in self.rosters[-1]}
+
+    def cpus(self, cgroup: str) -> int | None:
+        return 3 if cgroup == "/kubepods/besteffort" else None
+
+
+class FakeNode:
+    """Directories and host; what a test changes."""
+
+    def __init__(self) -> None:
+        self.cgroups = FakeCgroups()
+        self.found: Mapping[str, PodDirectory] = {}
+        self.stalls: CgroupPressure | None = PRESSURE
+        network = {"uid-web": NetworkBytes(1, 2)}
+        senses = Senses(self, self.cgroups, self, lambda: network, lambda: (NumaSample(0, 1, 2),))
+        self.observer = NodeObserver(Layout(), senses, lambda: (1000.0, 5.0))
+
+    def pods(self) -> Mapping[str, PodDirectory]:
+        return self.found
+
+    def sample(self) -> NodeSample | Missing:
+        return NodeSample(9, 8, 2)
+
+    def pressure(self) -> CgroupPressure | None:
+        return self.stalls
+
+    def observe(self, pods: tuple[Pod, ...] | None, *applications: HostApplication) -> Observation:
+        facts = ClusterFacts(None, pods, NodeSettings(host_applications=applications))
+        return self.observer.observe(facts, KnobReadings({}, 7, 4.0))
+
+
+def sample(path: str) -> CgroupSample:
+    return CgroupSample(len(path), 1)
+
+
+def gone(path: str) -> Missing:
+    return Missing(path, Absence.GONE, "no such cgroup")
+
+
+@pytest.fixture
+def node() -> FakeNode:
+    return FakeNode()
+
+
+@pytest.fixture
+def web(build: Any) -> Pod:
+    pod: Pod = build.pod("web")
+    return msgspec.structs.replace(pod, container_ids={"app": "c1", "sidecar": "c2"})
+
+
+def test_an_empty_node(node: FakeNode) -> None:
+    """Roots, host, knobs' count and the other senses; nothing else."""
+    seen = node.observe(())
+    assert (seen.at_seconds, seen.monotonic_seconds, seen.brake_cuts, seen.last_cut_monotonic) == (1000.0, 5.0, 7, 4.0)
+    assert (seen.kubepods, seen.burstable, seen.best_effort) == tuple(sample(path) for path in ROOTS)
+    assert seen.node_sample == NodeSample(9, 8, 2) and seen.best_effort_cpus == 3
+    assert seen.network == {"uid-web": NetworkBytes(1, 2)} and seen.numa == (NumaSample(0, 1, 2),)
+    assert (seen.pods, seen.containers, seen.host_applications, seen.strangers) == ({}, {}, {}, ())
+    assert node.cgroups.rosters == [ROOTS]
+
+
+def test_pods_and_containers_by_uid_and_name(node: FakeNode, web: Pod) -> None:
+    """A container whose directory does not exist is gone; one that no pod names is not read."""
+    node.found = {"uid-web": PodDirectory(WEB, {"c1": f"{WEB}/c1", "pause": f"{WEB}/pause"})}
+    seen = node.observe((web,))
+    assert seen.pods == {"uid-web": sample(WEB)}
+    assert seen.containers == {"uid-web": {"app": sample(f"{WEB}/c1"), "sidecar": gone(f"{WEB}/c2")}}
+    assert node.cgroups.rosters == [{WEB: Role.POD, f"{WEB}/c1": Role.CONTAINER, **ROOTS}]
+
+
+def test_a_listed_pod_without_a_directory_is_gone(node: FakeNode, web: Pod) -> None:
+    """Under the path it would have, and without being looked for."""
+    seen = node.observe((web,))
+    assert seen.pods == {"uid-web": gone(WEB)}
+    assert seen.containers == {"uid-web": {"app": gone(f"{WEB}/c1"), "sidecar": gone(f"{WEB}/c2")}}
+    assert node.cgroups.rosters == [ROOTS]
+
+
+@pytest.mark.parametrize(
+    ("changes", "directory", "role"),
+    [
+        ({}, "uid-web", Role.POD),
+        ({"cgroup_uid": "b60e92"}, "b60e92", Role.POD),
+        ({"kubernetes_qos": KubernetesQoS.BEST_EFFORT}, "uid-web", Role.BEST_EFFORT_POD),
+    ],
+)
+def test_where_and_how_a_pod_is_read(
+    node: FakeNode, build: Any, changes: dict[str, Any], directory: str, role: Role
+) -> None:
+    """A static pod's cgroup has its configuration's hash; best effort is watched more closely."""
+    pod = msgspec.structs.replace(build.pod("web"), **changes)
+    node.found = {directory: PodDirectory("/kubepods/somewhere")}
+    assert node.observe((pod,)).pods == {"uid-web": sample("/kubepods/somewhere")}
+    assert node.cgroups.rosters[-1]["/kubepods/somewhere"] is role
+
+
+def test_strangers(node: FakeNode, build: Any) -> None:
+    """Directories no living listed pod owns; while the list is unknown nobody is a stranger."""
+    node.found = {uid: PodDirectory(f"/kubepods/pod{uid}") for uid in ("z", "uid-web", "uid-done")}
+    done = build.pod("done", phase=PodPhase.SUCCEEDED)
+    seen = node.observe((build.pod("web"), done))
+    assert seen.strangers == ("uid-done", "z") and set(seen.pods) == {"uid-web"} and seen.listed is not None
+    unknown = node.observe(None)
+    assert unknown.strangers == () and unknown.pods == {} and unknown.listed is None
+
+
+def test_host_applications_by_name(node: FakeNode) -> None:
+    """Read like a pod; a pod root stays one."""
+    seen = node.observe((), HostApplication("db", "/host/db"), HostApplication("be", "/kubepods/besteffort"))
+    assert seen.host_applications == {"db": sample("/host/db"), "be": sample("/kubepods/besteffort")}
+    assert node.cgroups.rosters == [{"/host/db": Role.POD, **ROOTS}]
+
+
+def test_the_roster_is_settled_only_when_something_changed(node: FakeNode, web: Pod) -> None:
+    """New directories, another list, other host applications; each once."""
+    pods = (web,)
+    node.observe(pods)
+    node.observe(pods)
+    assert len(node.cgroups.rosters) == 1
+    node.found = {"uid-web": PodDirectory(WEB)}
+    assert node.observe(pods).pods == {"uid-web": sample(WEB)}
+    assert node.observe(()).pods == {}
+    node.observe((), HostApplication("db", "/host/db"))
+    assert len(node.cgroups.rosters) == 4
+
+
+@pytest.mark.parametrize(
+    ("stalls", "brief"),
+    [
+        (PRESSURE, Pressure(1.0, 2.0, 0.5)),
+        (CgroupPressure(Stall(1.0), None, Stall(2.0)), Pressure(1.0, 2.0, 0.0)),
+        (CgroupPressure(Stall(1.0)), None),
+        (None, None),
+    ],
+)
+def test_pressure_in_brief(node: FakeNode, stalls: CgroupPressure | None, brief: Pressure | None) -> None:
+    """What the scheduler is told comes from the same reading."""
+    node.stalls = stalls
+    seen = node.observe(())
+    assert (seen.node_pressure, seen.pressure) == (stalls, brief)

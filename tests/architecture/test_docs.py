@@ -1,0 +1,131 @@
+"""Generated pages are as fresh as the code, and the tables they come from say what they must."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agent.core.limits import Limits
+from agent.core.network import InterfaceTraffic
+from agent.core.observation import (
+    CgroupPressure,
+    CgroupSample,
+    DiskBytes,
+    Knob,
+    MemoryEvents,
+    NetworkBytes,
+    NodeSample,
+    Observation,
+    Stall,
+)
+from agent.core.prediction import Prediction
+from agent.core.reclaimable import Lending
+from agent.core.usage import Averages, NodeUsage, UsageState
+from agent.metrics import ROWS, Counters, Sample, collect
+from agent.ports import ClusterFacts, TickResult
+from agent.status import AgentStatus
+from docs.generate import COMMAND, FOLDER, MetricRow, SettingRow, metrics, pages, settings
+from model.decision import Decision, Unit
+from model.pod import Pod
+from model.reason import Reason
+from model.report import Usage
+
+
+@pytest.mark.parametrize("page", pages())
+def test_the_page_is_as_the_code_says(page: str) -> None:
+    """Whoever changes a setting or a metric also commits the page."""
+    committed, fresh = (FOLDER / page).read_text().splitlines(), pages()[page].splitlines()
+    stale = sorted(set(committed) ^ set(fresh))[:5]
+    assert committed == fresh, f"docs/{page} is stale: run `{COMMAND}`. First differing lines: {stale}"
+
+
+@pytest.mark.parametrize(("program", "rows"), settings().items())
+def test_every_setting_says_what_it_means(program: str, rows: list[SettingRow]) -> None:
+    """Each path once; a sentence that ends in a period and leaves the table whole."""
+    assert rows and len({row.path for row in rows}) == len(rows)
+    assert [row.path for row in rows if not is_sentence(row.meaning)] == []
+
+
+@pytest.mark.parametrize(("program", "rows"), metrics().items())
+def test_every_metric_says_what_it_means(program: str, rows: list[MetricRow]) -> None:
+    """Each name once, showing program and kind as Prometheus asks for; a sentence that ends in a period."""
+    assert rows and len({row.name for row in rows}) == len(rows)
+    assert [row.name for row in rows if not is_sentence(row.meaning)] == []
+    assert [row.name for row in rows if not row.name.startswith(f"sublet_{program}_")] == []
+    assert [row.name for row in rows if (row.kind == "counter") != row.name.endswith("_total")] == []
+
+
+def is_sentence(text: str) -> bool:
+    return text.endswith(".") and not {"|", "\n"} & set(text)
+
+
+def decision(name: str) -> Decision:
+    return Decision("node/n", name, 0, Unit.BYTES, Reason.COMPUTED, ())
+
+
+def everything() -> TickResult:
+    """A tick in which every part of the node and of one pod is known."""
+    averages = Averages(Usage(1, 1), Usage(1, 1), Usage(1, 1))
+    pod = Pod("default", "web", "u1")
+    sample = CgroupSample(1, 1, events=MemoryEvents(oom_kill=1), disk=DiskBytes(1, 1))
+    stall = Stall(1.0, 1.0, 1.0, 1)
+    seen = Observation(
+        at_seconds=1.0,
+        monotonic_seconds=1.0,
+        node_sample=NodeSample(1, 1, 1),
+        kubepods=sample,
+        best_effort=sample,
+        pods={"u1": sample},
+        network={"u1": NetworkBytes(1, 1)},
+        node_pressure=CgroupPressure(stall, stall, stall, stall, stall, stall),
+    )
+    parts: dict[str, Any] = dict.fromkeys(("node", "system", "unlisted_system", "online", "best_effort"), averages)
+    usage = NodeUsage(
+        at_seconds=1.0,
+        **parts,
+        pods={"u1": averages},
+        live_seconds=10.0,
+        live_span_seconds=10.0,
+        throttled_ratio={"u1": 0.5},
+        host_applications={"nginx": averages},
+    )
+    return TickResult(
+        observation=seen,
+        facts=ClusterFacts(None, (pod,)),
+        used=UsageState(),
+        usage=usage,
+        prediction=Prediction(Usage(1, 1), Usage(1, 1), ()),
+        lending=Lending((decision("batch-cpu"),)),
+        limits=Limits({Knob("/kubepods", "", "cpu.max"): decision("cpu.max")}, None),
+        brake_cuts=(),
+        outcomes=(),
+        report=None,
+        degraded_reason="",
+    )
+
+
+@pytest.fixture
+def collected() -> Mapping[str, list[Sample]]:
+    """What /metrics shows after such a tick."""
+    status = AgentStatus(1.0, lambda: 0.0)
+    status.take(everything())
+    sources: dict[str, Any] = dict.fromkeys(Counters.__struct_fields__, lambda: 1)
+    sources["interfaces"] = lambda: (InterfaceTraffic("eth0", 1, 1),)
+    sources["published"] = lambda: (("batch-cpu", 1),)
+    return collect(status, Counters(**sources))
+
+
+def test_every_metric_of_the_table_is_emitted(collected: Mapping[str, list[Sample]]) -> None:
+    """A row without a number would be a promise in the page that nothing keeps."""
+    assert [row.name for row in ROWS if not collected[row.name]] == []
+
+
+def test_no_series_is_outside_the_table(collected: Mapping[str, list[Sample]]) -> None:
+    """Each series belongs to a row, has as many label values as the row has labels, and no twin."""
+    labels = {row.name: row.labels for row in ROWS}
+    assert collected.keys() == labels.keys()
+    for name, samples in collected.items():
+        assert {len(sample.labels) for sample in samples} == {len(labels[name])}, name
+        assert len({sample.labels for sample in samples}) == len(samples), name

@@ -1,0 +1,78 @@
+"""Charts: what they hold, read back from SVG, where text stands as text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cli import plot
+from cli.plot import draw, require
+from cli.replay import Point
+from model.fault import ConfigurationFault
+from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU
+
+GIB = 1 << 30
+
+
+def points(*seconds: float, **more: int) -> list[Point]:
+    """2 CPUs and 4 GiB lent at each time, 3 CPUs and 5 GiB under other settings."""
+    lent = {BATCH_CPU: 2000, BATCH_MEMORY: 4 * GIB}
+    would = {BATCH_CPU: 3000, BATCH_MEMORY: 5 * GIB} | more
+    return [Point(1_767_225_600.0 + at, lent, would) for at in seconds]
+
+
+def comments(path: Path) -> list[str]:
+    """matplotlib writes letters as shapes, and each text beside them as a comment."""
+    return [text.strip() for text in re.findall(r"<!--(.*?)-->", path.read_text())]
+
+
+def lines(path: Path) -> int:
+    """How many separate strokes the plotted lines have (two points at least; a hole begins a new one)."""
+    plotted = re.findall(
+        r'<g id="line2d_[0-9]+">\s*<path d="([^"]*)"[^>]*clip-path[^>]*stroke: #(?:1f4e79|c55a11)', path.read_text()
+    )
+    return sum(path.count("M") for path in plotted)
+
+
+@pytest.mark.parametrize(("compare", "legend"), [(False, ["lent"]), (True, ["lent", "would have been lent"])])
+def test_axes_have_names_units_and_a_legend(compare: bool, legend: list[str], tmp_path: Path) -> None:
+    """Who sees the picture alone knows what it shows."""
+    file = tmp_path / "x.svg"
+    draw(points(0, 60, 120), file, compare=compare)
+    told = comments(file)
+    assert {"batch-cpu (CPUs)", "batch-memory (GiB)", "time (UTC)"} <= set(told)
+    assert [text for text in told if text in ("lent", "would have been lent")] == legend
+    assert "2026-Jan-01" in "".join(told)
+
+
+def test_a_resource_of_which_there_was_any_has_a_panel(tmp_path: Path) -> None:
+    """mid-cpu only where it is lent; batch where nothing is."""
+    file = tmp_path / "x.svg"
+    draw(points(0, 60, **{MID_CPU: 5}), file, compare=True)
+    assert "mid-cpu (CPUs)" in comments(file) and "mid-memory (GiB)" not in comments(file)
+    draw([Point(0.0, {}, {})], file, compare=False)
+    assert {"batch-cpu (CPUs)", "batch-memory (GiB)"} <= set(comments(file))
+
+
+def test_a_pause_of_the_agent_is_a_hole(tmp_path: Path) -> None:
+    """Half a minute without a tick is not drawn over."""
+    whole, broken = tmp_path / "whole.svg", tmp_path / "broken.svg"
+    draw(points(0, 10, 20, 30, 40), whole, compare=False)
+    draw(points(0, 10, 20, 51, 61), broken, compare=False)
+    assert (lines(whole), lines(broken)) == (2, 4)
+
+
+def test_one_tick_can_be_drawn(tmp_path: Path) -> None:
+    """Nothing to connect, and no failure."""
+    draw(points(0), tmp_path / "x.png", compare=True)
+    assert (tmp_path / "x.png").stat().st_size > 1000
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Before anything is decided."""
+    monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    with pytest.raises(ConfigurationFault, match=r"needs matplotlib \(pip install 'sublet\[plot\]'\)"):
+        require([tmp_path / "x.png"])
+    require([])

@@ -1,0 +1,220 @@
+"""Every parser of text from outside as a function of bytes, with the errors it may answer bad text with."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agent import journal
+from agent.core import knobs, layout, network, parse, topology
+from agent.core.observation import Knob
+from agent.core.prediction import (
+    Checkpoint,
+    PeakSample,
+    PredictionFacts,
+    PredictionPolicy,
+    PredictionState,
+    predict,
+    restored,
+    train,
+)
+from agent.settings import AgentSettings, load_settings
+from agent.tick import Tick
+from kube import objects
+from kube.client import decode
+from kube.dialects import duration, koordinator, nodemetric, nodesettings, upstream
+from kube.dialects import topology as topologies
+from kube.dialects.sloconfig import colocation_overlaid
+from model import quantity
+from model import topology as cpus
+from model.fault import ConfigurationFault, KernelFault, KubernetesFault
+from model.nodesettings import NodeSettings
+from model.pod import Pod
+from model.resources import CPU, MEMORY, ResourceVector
+from scheduler import settings as scheduler_settings
+from tests.agent.simulated_node import KNOBS, LAYOUT, SimulatedNode
+
+Parser = Callable[[bytes], Any]
+_UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
+"""What msgspec answers bad JSON with."""
+
+
+class Target(NamedTuple):
+    """`parse` answers with a value or raises exactly one of `refusals`; `signed` allows whole numbers below zero."""
+
+    parse: Parser
+    refusals: tuple[type[Exception], ...]
+    signed: bool = False
+
+
+def _of_text(function: Callable[[str], Any]) -> Parser:
+    return lambda data: function(data.decode(errors="replace"))
+
+
+def _names(data: bytes) -> object:
+    """A cgroup directory's name, read under both drivers."""
+    name = data.decode(errors="replace")
+    systemd = layout.Layout("/kubepods.slice", 2, layout.CgroupDriver.SYSTEMD)
+    return [
+        (known.pod_uid_of(name), known.container_id_of(name), layout.driver_of(name))
+        for known in (layout.Layout(), systemd)
+    ]
+
+
+def _layout(data: bytes) -> object:
+    """Directories below the mount, one a line."""
+    found = layout.detect("/sys/fs/cgroup", 2, data.decode(errors="replace").split("\n"))
+    return found, found.best_effort, found.burstable
+
+
+def _quantity(data: bytes) -> object:
+    """All readings of one quantity; the stored form means the same amount, or the nearest one that can be stored."""
+    text = data.decode(errors="replace")
+    stored = quantity.canonical(text)
+    assert quantity.canonical(stored) == stored, stored
+    quantity.parse_millis(text), quantity.parse_units(text)
+    return quantity.parse_units(stored)
+
+
+def _json(kind: type, read: Callable[[Any], object]) -> Parser:
+    """An object as the API server sends it, then into the model."""
+    return lambda data: read(decode(data, kind, "fuzz"))
+
+
+def _node_words(source: objects.Node) -> object:
+    """Everything the agent reads of a Node."""
+    node = upstream.node(source)
+    return (
+        node,
+        koordinator.node_colocation(node),
+        nodesettings.annotated_strategy(node),
+        nodesettings.ratio_labels(node),
+        topologies.unusable_cpus(node),
+    )
+
+
+def _node_metric(source: objects.NodeMetric) -> object:
+    found = nodemetric.node_metric(source)
+    policy = nodemetric.collect_policy(source)
+    return found, nodemetric.status(found, "now"), colocation_overlaid(NodeSettings().colocation, policy)
+
+
+def _node_topology(source: topologies.NodeResourceTopology) -> object:
+    return topologies.zones(source), topologies.cpu_basics(source)
+
+
+class _Sources(msgspec.Struct, frozen=True):
+    node: objects.Node | None = None
+    config_map: objects.ConfigMap | None = None
+    slo: objects.NodeSLO | None = None
+    metric: objects.NodeMetric | None = None
+
+
+def _settings_of_node(source: _Sources) -> object:
+    """All documents together: reading collects faults, merging cannot fail."""
+    node = upstream.node(source.node) if source.node else None
+    documents, faults = nodesettings.read(
+        nodesettings.Sources(node, source.config_map, source.slo, source.metric), nodesettings.Documents()
+    )
+    for fault in faults:
+        assert "\n" not in str(fault)
+    return nodesettings.node_settings(documents, NodeSettings())
+
+
+def _checkpoint(data: bytes) -> object:
+    """What is accepted must also bear learning and predicting."""
+    saved = msgspec.json.decode(data, type=Checkpoint)
+    policy = PredictionPolicy()
+    now = max((model.updated_seconds for model in saved.models.values()), default=0.0)
+    pods = tuple(Pod("default", key, key) for key in saved.models)
+    state = restored(saved, {pod.uid for pod in pods}, now, policy)
+    state = train(state, [PeakSample(key, 1000, 1 << 30) for key in state.models], now + 60, policy)
+    allocatable = ResourceVector({CPU: 8000, MEMORY: 32 << 30})
+    return _foreseen(state, PredictionFacts("n", allocatable, pods, now + 60), policy)
+
+
+def _foreseen(state: PredictionState, facts: PredictionFacts, policy: PredictionPolicy) -> object:
+    found = predict(state, facts, policy)
+    return (found.prod_reclaimable, found.prod_peak) if found else None
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="sublet-fuzz-")
+
+
+def _file(load: Callable[[Path], object]) -> Parser:
+    def parse_file(data: bytes) -> object:
+        path = Path(_folder().name) / "settings.yaml"
+        path.write_bytes(data)
+        return load(path)
+
+    return parse_file
+
+
+_KERNEL: Mapping[str, Parser] = {
+    **{
+        name: getattr(parse, name)
+        for name in (
+            *("counter", "v1_cpu_time", "v2_cpu_time", "v1_throttling", "v1_memory", "v2_memory", "v1_oom_kills"),
+            *("v2_memory_events", "stalls", "v2_disk", "v1_disk", "busy_ticks", "meminfo", "cpu_count"),
+        )
+    },
+    "numa_memory": topology.numa_memory,
+    "busy_ticks_by_cpu": topology.busy_ticks_by_cpu,
+    "cpu_model": topology.model_and_vendor,
+    "interfaces": network.interfaces,
+    "kubelet_cpus": lambda data: topology.kubelet_cpus(data, ()),
+    "cpu_list": _of_text(lambda text: cpus.format_cpus(cpus.parse_cpus(text))),
+    "cgroup_name": _names,
+}
+
+_OBJECTS: Mapping[str, Parser] = {
+    "node": _json(objects.Node, _node_words),
+    "pod_group": _json(objects.PodGroup, koordinator.pod_group),
+    "node_metric": _json(objects.NodeMetric, _node_metric),
+    "node_topology": _json(topologies.NodeResourceTopology, _node_topology),
+    "node_settings": _json(_Sources, _settings_of_node),
+}
+
+TARGETS: Mapping[str, Target] = {
+    **{name: Target(function, (ValueError,)) for name, function in _KERNEL.items()},
+    **{name: Target(function, (KubernetesFault, ConfigurationFault)) for name, function in _OBJECTS.items()},
+    "pod": Target(_json(objects.Pod, upstream.pod), (KubernetesFault, ConfigurationFault), signed=True),
+    "whole_number": Target(parse.whole_number, (ValueError,), signed=True),
+    "cpu_max": Target(lambda data: knobs.value_of(Knob("/", "", "cpu.max"), data), (ValueError,), signed=True),
+    "cgroup_layout": Target(_layout, (KernelFault,)),
+    "quantity": Target(_quantity, (quantity.QuantityError,), signed=True),
+    "duration": Target(_of_text(duration.go_duration_seconds), ()),
+    "checkpoint": Target(_checkpoint, _UNDECODABLE),
+    "journal": Target(
+        lambda data: sum(1 for _ in journal.read(data.splitlines(True), "journal")), (ConfigurationFault,)
+    ),
+    "agent_settings": Target(_file(load_settings), (ConfigurationFault,)),
+    "scheduler_settings": Target(_file(scheduler_settings.load), (ConfigurationFault,), signed=True),
+}
+
+
+def corpus(name: str) -> dict[str, bytes]:
+    """File name → text of a target's corpus; `seed-…` are texts it must accept, `finding-…` once broke it."""
+    folder = Path(__file__).parent / "corpus" / name
+    made = {"seed-made": _journal()} if name == "journal" else {}
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*-*"))} | made
+
+
+@functools.cache
+def _journal() -> bytes:
+    """A short journal as the agent writes it today; a file would be stale after each change of its format."""
+    node = SimulatedNode(3, pods=1)
+    tick = Tick(KNOBS, AgentSettings(), node, node, node, node, ())
+    lines = [msgspec.json.encode(journal.Head(LAYOUT, AgentSettings(), tick.state))]
+    writer = journal.LineWriter()
+    for _ in range(3):
+        node.advance()
+        lines.append(writer.line(tick.run()))
+    return b"".join(line + b"\n" for line in lines)

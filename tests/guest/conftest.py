@@ -1,0 +1,53 @@
+"""What is in inside/ runs in the guest, in one pytest there; its own conftest.py is read there alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from guest import INSIDE_VARIABLE, Guest, Outcome, Unavailable, cache_folder  # noqa: E402
+
+collect_ignore = [] if os.environ.get(INSIDE_VARIABLE) else ["inside"]
+_SECONDS = 240.0
+# A cache directory would be the overlay's; Hypothesis alone takes seconds to import there.
+_PYTEST = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--basetemp=/run/pytest", "--junitxml=/out/junit.xml")
+
+
+class Inside(NamedTuple):
+    """What the pytest in the guest did: its verdicts by file's stem, and everything it printed."""
+
+    outcome: Outcome
+    verdicts: dict[str, dict[str, str]]
+
+
+@pytest.fixture(scope="session")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Inside:
+    """One boot, one pytest. Skips, with the reason, where no guest can run."""
+    out = tmp_path_factory.mktemp("guest")
+    try:
+        guest = Guest.prepared(cache_folder(tmp_path_factory.getbasetemp() / "guest-cache"))
+        command = [sys.executable, "-m", "pytest", str(HERE / "inside"), *_PYTEST]
+        outcome = guest.run(command, out, _SECONDS)
+    except Unavailable as reason:
+        pytest.skip(f"no guest: {reason}")
+    return Inside(outcome, _verdicts(out / "junit.xml"))
+
+
+def _verdicts(file: Path) -> dict[str, dict[str, str]]:
+    """File's stem → test → passed, or what else it came to; nothing where pytest did not get to its report."""
+    if not file.exists():
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for case in ElementTree.parse(file).getroot().iter("testcase"):
+        stem = case.get("classname", "").rsplit(".", 1)[-1]
+        bad = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+        found.setdefault(stem, {})[case.get("name", "")] = bad[0] if bad else "passed"
+    return found

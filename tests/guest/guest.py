@@ -1,0 +1,252 @@
+"""Real cgroup v2 on any machine: a QEMU guest with Debian's cloud kernel over this machine's own files.
+
+The guest's / is a tmpfs over the host's / (virtiofs): working copy and virtual environment are there, nothing written
+stays, and /out alone is shared. /dev/vda is a blank disk. One command runs in it; its exit code comes back in a file, for QEMU's says nothing.
+By hand: `python tests/guest/guest.py OUT COMMAND…`, with what COMMAND leaves in /out then in OUT.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parent.parent
+CACHE_VARIABLE = "SUBLET_GUEST_CACHE"
+INSIDE_VARIABLE = "SUBLET_GUEST"
+INSTALL = "apt-get install qemu-system-x86 busybox-static cpio"
+VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
+MEMORY_MIB = 1024
+DISK_BYTES = 64 << 20
+NO_EXIT_CODE = -1
+# In the order of loading: each needs those before it.
+MODULES = (
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci",
+    "drivers/block/virtio_blk",
+    "fs/fuse/fuse",
+    "fs/fuse/virtiofs",
+    "fs/overlayfs/overlay",
+)
+
+
+class Unavailable(Exception):
+    """No guest can run here; the text says why and what would change that."""
+
+
+class Outcome(NamedTuple):
+    """How the command ended (NO_EXIT_CODE: it did not), what it printed and what the guest's console showed."""
+
+    exit_code: int
+    printed: str
+    console: str
+
+
+class Guest(NamedTuple):
+    """Programs and files a boot needs."""
+
+    qemu: str
+    virtiofsd: str
+    kernel: Path
+    initrd: Path
+
+    @classmethod
+    def prepared(cls, folder: Path) -> Guest:
+        """What is missing in `folder` is fetched and built there. Raises Unavailable."""
+        if os.geteuid() != 0 or platform.machine() != "x86_64":
+            raise Unavailable("needs root on x86_64: virtiofsd shares the host's files")
+        qemu, busybox, _ = (_program(name) for name in ("qemu-system-x86_64", "busybox", "cpio"))
+        # What the kernel starts first finds no libraries.
+        if b"ld-linux" in Path(busybox).read_bytes()[:4096]:
+            raise Unavailable(f"needs a static busybox: {INSTALL}")
+        virtiofsd = next((path for path in VIRTIOFSD if Path(path).exists()), None)
+        if virtiofsd is None:
+            raise Unavailable(f"needs virtiofsd: {INSTALL}")
+        unpacked = _kernel(folder)
+        return cls(qemu, virtiofsd, next(unpacked.glob("boot/vmlinuz-*")), _initrd(unpacked, Path(busybox), folder))
+
+    def run(self, command: Sequence[str], out: Path, timeout_seconds: float) -> Outcome:
+        """Boot, run `command` in the working copy, power off. `out` becomes /out. Raises Unavailable."""
+        if re.search(r"\s", str(out)):
+            raise Unavailable(f"{out} has blanks, which a kernel command line cannot hold: set TMPDIR")
+        code, printed = out / "exit", out / "printed"
+        for file in (code, printed):
+            file.unlink(missing_ok=True)
+        (out / "job.sh").write_text(_job(command))
+        with (
+            self._shared_root() as socket,
+            (out / "console").open("wb") as console,
+            tempfile.NamedTemporaryFile(prefix="sublet-guest-") as disk,
+        ):
+            disk.truncate(DISK_BYTES)
+            arguments = [*self._arguments(socket, out), "-drive", f"file={disk.name},if=virtio,format=raw"]
+            machine = subprocess.Popen(
+                [self.qemu, *arguments], stdin=subprocess.DEVNULL, stdout=console, stderr=console
+            )
+            try:
+                machine.wait(timeout_seconds)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                machine.kill()
+                machine.wait()
+        return Outcome(
+            int(code.read_text()) if code.exists() else NO_EXIT_CODE,
+            printed.read_text(errors="replace") if printed.exists() else "",
+            (out / "console").read_text(errors="replace"),
+        )
+
+    @contextmanager
+    def _shared_root(self) -> Iterator[Path]:
+        """virtiofsd over the host's /; the value is its socket."""
+        with tempfile.TemporaryDirectory(prefix="sublet-guest-") as folder, (Path(folder) / "log").open("w+b") as log:
+            socket = Path(folder) / "socket"
+            options = ("source=/", "sandbox=chroot", "cache=always", "flock")
+            arguments = [f"--socket-path={socket}", *(word for option in options for word in ("-o", option))]
+            server = subprocess.Popen([self.virtiofsd, *arguments], stdout=log, stderr=log)
+            try:
+                # It says in no other way that it listens.
+                for _ in range(500):
+                    if socket.exists() or server.poll() is not None:
+                        break
+                    time.sleep(0.02)
+                if not socket.exists():
+                    log.seek(0)
+                    raise Unavailable(f"virtiofsd does not start: {log.read().decode(errors='replace').strip()}")
+                yield socket
+            finally:
+                server.kill()
+                server.wait()
+
+    def _arguments(self, socket: Path, out: Path) -> list[str]:
+        memory = f"memory-backend-memfd,id=memory,size={MEMORY_MIB}M,share=on"
+        return [
+            *("-accel", "tcg,thread=multi", "-cpu", "qemu64", "-smp", "2", "-m", str(MEMORY_MIB)),
+            *("-nodefaults", "-no-reboot", "-nographic", "-monitor", "none", "-serial", "stdio"),
+            *("-object", memory, "-numa", "node,memdev=memory"),
+            *("-chardev", f"socket,id=files,path={socket}", "-device", "vhost-user-fs-pci,chardev=files,tag=host"),
+            *("-kernel", str(self.kernel), "-initrd", str(self.initrd)),
+            *("-append", f"console=ttyS0 quiet panic=1 psi=1 mitigations=off out={out}"),
+        ]
+
+
+def cache_folder(temporary: Path) -> Path:
+    """Where kernel and initrd are kept: $SUBLET_GUEST_CACHE, else `temporary`."""
+    folder = Path(os.environ.get(CACHE_VARIABLE) or temporary)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise Unavailable(f"needs {name}: {INSTALL}")
+    return found
+
+
+def _kernel(folder: Path) -> Path:
+    """The package's kernel and the modules a boot needs, unpacked below `folder`."""
+    unpacked = folder / "kernel"
+    if unpacked.exists():
+        return unpacked
+    with tempfile.TemporaryDirectory(dir=folder, prefix="kernel-") as temporary:
+        part = Path(temporary) / "kernel"
+        part.mkdir()
+        wanted = ["./boot/vmlinuz-*", *(f"./lib/modules/*/kernel/{module}.ko" for module in MODULES)]
+        files = _output(["dpkg-deb", "--fsys-tarfile", str(_package(Path(temporary)))], folder)
+        _output(["tar", "x", "--wildcards", *wanted], part, files)
+        part.rename(unpacked)
+    return unpacked
+
+
+def _package(folder: Path) -> Path:
+    """Debian's newest cloud kernel, downloaded without installing anything."""
+    depends = _output(["apt-cache", "depends", "linux-image-cloud-amd64"], folder).decode()
+    found = re.search(r"Depends: (linux-image-\S+)", depends)
+    if found is None:
+        raise Unavailable("needs Debian's package lists with linux-image-cloud-amd64: apt-get update")
+    _output(["apt-get", "download", "-qq", found[1]], folder)
+    return next(folder.glob("linux-image-*.deb"))
+
+
+def _output(command: list[str], folder: Path, given: bytes = b"") -> bytes:
+    try:
+        return subprocess.run(command, cwd=folder, input=given, check=True, capture_output=True, timeout=120).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        told = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
+        raise Unavailable(f"needs a Debian kernel package, and {shlex.join(command)} failed: {told}") from error
+
+
+def _initrd(unpacked: Path, busybox: Path, folder: Path) -> Path:
+    """busybox, the modules in order, and init.sh."""
+    initrd = folder / "initrd"
+    with tempfile.TemporaryDirectory(dir=folder, prefix="initrd-") as temporary:
+        tree = Path(temporary) / "tree"
+        for name in ("bin", "proc", "sys", "dev", "modules"):
+            (tree / name).mkdir(parents=True)
+        shutil.copy(busybox, tree / "bin/busybox")
+        shutil.copy(HERE / "init.sh", tree / "init")
+        (tree / "init").chmod(0o755)
+        for module in MODULES:
+            shutil.copy(next(unpacked.glob(f"lib/modules/*/kernel/{module}.ko")), tree / "modules")
+        (tree / "modules/order").write_text("".join(f"{Path(module).name}.ko\n" for module in MODULES))
+        names = "\n".join(str(path.relative_to(tree)) for path in sorted(tree.rglob("*"))).encode()
+        packed = subprocess.run(
+            ["cpio", "-o", "-H", "newc", "--quiet"], cwd=tree, input=names, check=True, capture_output=True
+        )
+        part = Path(temporary) / "initrd"
+        part.write_bytes(packed.stdout)
+        part.rename(initrd)
+    return initrd
+
+
+def _job(command: Sequence[str]) -> str:
+    """Runs as the guest's first process: no environment is set, and when it ends the kernel panics."""
+    environment: Mapping[str, str] = {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": "/root",
+        "LANG": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        INSIDE_VARIABLE: "1",
+    }
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
+    return f"""{exports}cd {shlex.quote(str(REPOSITORY))}
+{shlex.join(command)} >/out/printed 2>&1 </dev/null
+echo $? >/out/exit.part && mv /out/exit.part /out/exit
+sync
+echo o >/proc/sysrq-trigger
+sleep 10
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """OUT COMMAND…: the command's exit code."""
+    out = Path(arguments[0]).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="sublet-guest-") as temporary:
+        outcome = Guest.prepared(cache_folder(Path(temporary))).run(arguments[1:], out, 600)
+    print(outcome.printed or outcome.console, end="")
+    return outcome.exit_code
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit("usage: guest.py OUT COMMAND…")
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Unavailable as reason:
+        sys.exit(f"error: {reason}")

@@ -1,0 +1,174 @@
+"""Whatever a document holds: a value or a ConfigurationFault, never anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import objects
+from kube.dialects.koordinator import pinned_to
+from kube.dialects.nodemetric import node_metric
+from kube.dialects.nodesettings import Sources, node_settings, read
+from model.fault import ConfigurationFault
+from model.node import Node
+from model.nodesettings import NodeSettings
+from model.strategy import ColocationStrategy
+
+KEYS = ("colocation-config", "resource-threshold-config", "host-application-config", "cpu-normalization-config")
+ANNOTATIONS = (
+    "colocation-strategy",
+    "reservation",
+    "thirdPartyAllocations",
+    "cpu-normalization-ratio",
+    "raw-allocatable",
+)
+LABELS = ("cpu-reclaim-ratio", "memory-reclaim-ratio", "mid-static-cpu-reserved-ratio")
+FIELDS = [
+    "enable",
+    "cpuReclaimThresholdPercent",
+    "metricAggregateDurationSeconds",
+    "metricAggregatePolicy",
+    "durations",
+    "cpuCalculatePolicy",
+    "degradeTimeMinutes",
+    "resourceDiffThreshold",
+    "nodeConfigs",
+    "nodeStrategies",
+    "clusterStrategy",
+    "nodeSelector",
+    "matchLabels",
+    "matchExpressions",
+    "key",
+    "operator",
+    "values",
+    "applications",
+    "name",
+    "qos",
+    "priority",
+    "cgroupPath",
+    "base",
+    "parentDir",
+    "ratioModel",
+    "baseRatio",
+    "cpuSuppressThresholdPercent",
+    "cpuSuppressPolicy",
+    "resourceUsedThresholdWithBE",
+    "hostApplications",
+    "metricCollectPolicy",
+    "reportIntervalSeconds",
+    "nodeAggregatePolicy",
+    "resources",
+    "cpu",
+    "reservedCPUs",
+    "allocations",
+    "updateTime",
+    "nodeMetric",
+    "nodeUsage",
+    "aggregatedNodeUsages",
+    "usage",
+    "duration",
+    "podsMetric",
+    "podUsage",
+    "numaUsages",
+    "hostApplicationMetric",
+    "prodPeakMetric",
+    "resource",
+]
+WORDS = [
+    "usage",
+    "cpuset",
+    "In",
+    "Exists",
+    "LS",
+    "koord-batch",
+    "CgroupRoot",
+    "5m",
+    "1h",
+    "0-3",
+    "2Gi",
+    "1",
+    "true",
+    "2026-01-01T00:00:00Z",
+]
+
+names = st.sampled_from(FIELDS) | st.text(max_size=4)
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 200)
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(WORDS)
+    | st.text(max_size=8)
+)
+values: st.SearchStrategy[Any] = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5), max_leaves=20
+)
+# Most values are objects, since anything else is refused at once.
+documents = st.dictionaries(names, values, max_size=6) | values
+texts = documents.map(lambda value: msgspec.json.encode(value).decode()) | st.text()
+
+
+def check(sources: Sources) -> None:
+    """Read, merge, and hold the result to the model's ranges."""
+    found, faults = read(sources)
+    settings = node_settings(found, NodeSettings())
+    msgspec.convert(msgspec.to_builtins(settings.colocation), ColocationStrategy)
+    assert all(str(fault) for fault in faults)
+    assert all(application.cgroup.startswith("/") for application in settings.host_applications)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@given(text=texts, labels=st.dictionaries(names, st.text(max_size=3), max_size=2))
+def test_a_config_map(key: str, text: str, labels: dict[str, str]) -> None:
+    """Every key."""
+    source = objects.ConfigMap(objects.Metadata(name="c", namespace="k"), {key: text})
+    check(Sources(Node("n", labels=labels), source))
+
+
+@pytest.mark.parametrize("name", ANNOTATIONS)
+@given(text=texts)
+def test_a_nodes_annotation(name: str, text: str) -> None:
+    """Every annotation that is read."""
+    check(Sources(Node("n", annotations={f"node.koordinator.sh/{name}": text})))
+
+
+@pytest.mark.parametrize("name", LABELS)
+@given(text=st.text() | st.floats().map(str))
+def test_a_nodes_label(name: str, text: str) -> None:
+    """Every ratio."""
+    check(Sources(Node("n", labels={f"node.koordinator.sh/{name}": text})))
+
+
+SPECS: dict[str, Callable[[Any], Sources]] = {
+    "NodeSLO": lambda spec: Sources(slo=objects.NodeSLO(objects.Metadata(name="n"), spec)),
+    "NodeMetric": lambda spec: Sources(metric=objects.NodeMetric(objects.Metadata(name="n"), spec)),
+}
+
+
+@pytest.mark.parametrize("kind", SPECS)
+@given(spec=documents)
+def test_a_spec(kind: str, spec: Any) -> None:
+    """Whatever a lax definition let in."""
+    check(SPECS[kind](spec))
+
+
+@given(body=documents)
+def test_a_metrics_status(body: Any) -> None:
+    """Read into a value, or refused with a name."""
+    try:
+        node_metric(objects.NodeMetric(objects.Metadata(name="n"), None, body))
+    except ConfigurationFault as fault:
+        assert "NodeMetric n: status" in str(fault)
+
+
+@given(text=texts)
+def test_a_pods_status(text: str) -> None:
+    """An unreadable one pins to nothing."""
+    found = pinned_to({"scheduling.koordinator.sh/resource-status": text})
+    assert isinstance(found.cpuset, str) and list(found.numa_zones) == sorted(set(found.numa_zones))

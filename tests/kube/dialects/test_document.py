@@ -1,0 +1,82 @@
+"""Faults of untyped documents name the field, what stands there and what may."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from msgspec import Meta
+
+from kube.dialects.document import GoDuration, checked, parsed
+from model.fault import ConfigurationFault
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+    UNSET = ""
+
+
+class Row(msgspec.Struct, frozen=True):
+    share: Annotated[int, Meta(ge=0, le=100)] | None = None
+    colour: Colour | None = None
+    window: GoDuration | None = None
+    names: dict[str, Row] | None = None
+
+
+class Document(msgspec.Struct, frozen=True):
+    rows: list[Row] = []
+    name: str = ""
+
+
+def test_a_document() -> None:
+    """Unknown fields are skipped, null is absent, durations become seconds."""
+    text = '{"rows": [{"share": 7, "colour": null, "window": "1m30s", "newer": {"a": 1}}], "other": []}'
+    assert checked(parsed(text, "X"), Document, "X") == Document([Row(7, None, GoDuration(90))])
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "too large": ({"rows": [{}, {"share": 150}]}, "X.rows[1].share: is 150 (expected `int` <= 100)"),
+    "a text for a number": ({"rows": [{"share": "7"}]}, "X.rows[0].share: is '7' (expected `int | null`, got `str`)"),
+    "true for a number": ({"rows": [{"share": True}]}, "X.rows[0].share: is True (expected `int | null`, got `bool`)"),
+    "an unknown word": ({"rows": [{"colour": "green"}]}, "X.rows[0].colour: is 'green' (write one of red, blue)"),
+    "no duration": ({"rows": [{"window": "5"}]}, "X.rows[0].window: is '5' (expected a duration such as 5m or 1h30m)"),
+    "a number for a duration": ({"rows": [{"window": 5}]}, "X.rows[0].window: is 5 (expected a duration"),
+    "below a free key": (
+        {"rows": [{"names": {"good": {}, "b.a[d": {"share": -1}}}]},
+        "X.rows[0].names['b.a[d'].share: is -1 (expected `int` >= 0)",
+    ),
+    "an object for a list": ({"rows": {}}, "X.rows: is an object (expected `array`, got `object`)"),
+    "not an object at all": ([], "X: is a list (expected `object`, got `array`)"),
+    "null": (None, "X: is null (expected `object`, got `null`)"),
+    "a long text": ({"rows": "x" * 1000}, "X.rows: is '" + "x" * 76 + " (expected `array`, got `str`)"),
+}
+
+
+@pytest.mark.parametrize(("raw", "told"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_is_one_clear_line(raw: Any, told: str) -> None:
+    """Field, value, fix."""
+    with pytest.raises(ConfigurationFault) as raised:
+        checked(raw, Document, "X")
+    assert str(raised.value).startswith(told)
+
+
+UNREADABLE = {
+    "nothing": "",
+    "cut": '{"a": ',
+    "a trailing comma": '{"a": 1,}',
+    "two documents": "{} {}",
+    "too deep": "[" * 100_000,
+    "half a character": '"\ud800"',
+    "a number without end": "9" * 5000,
+    "a list": "[]",
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_unreadable_text(text: str) -> None:
+    """Nothing but a ConfigurationFault, whatever the text."""
+    with pytest.raises(ConfigurationFault, match=r"^X: "):
+        parsed(text, "X")

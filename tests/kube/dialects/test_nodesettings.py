@@ -1,0 +1,327 @@
+"""Which document wins, and what happens while one cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.dialects.nodesettings import Documents, Sources, annotated_strategy, node_settings, ratio_labels, read
+from kube.objects import ConfigMap, Metadata, NodeMetric, NodeSLO
+from model.fault import ConfigurationFault
+from model.node import Node
+from model.nodesettings import NodeSettings
+from model.resources import ResourceVector
+from model.strategy import HostApplication, NormalizationStrategy, RatioModel, SuppressStrategy
+
+NODE = "node.koordinator.sh/"
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def config_map(**documents: Any) -> ConfigMap:
+    data = {key.replace("_", "-"): text(value) for key, value in documents.items()}
+    return ConfigMap(Metadata(name="slo-controller-config", namespace="koordinator-system"), data)
+
+
+def node(labels: dict[str, str] | None = None, **annotations: Any) -> Node:
+    named = {NODE + key.replace("_", "-"): text(value) for key, value in annotations.items()}
+    return Node("n", labels=labels or {}, annotations=named)
+
+
+def metric(**policy: Any) -> NodeMetric:
+    return NodeMetric(Metadata(name="n"), {"metricCollectPolicy": policy})
+
+
+def slo(**spec: Any) -> NodeSLO:
+    return NodeSLO(Metadata(name="n"), spec)
+
+
+def settings(sources: Sources, defaults: NodeSettings | None = None) -> NodeSettings:
+    documents, faults = read(sources)
+    assert faults == ()
+    return node_settings(documents, defaults or NodeSettings())
+
+
+def test_without_documents_the_defaults_hold() -> None:
+    """Lending is on without a ConfigMap: installing the agent says so."""
+    defaults = NodeSettings(
+        suppress=SuppressStrategy(threshold_pct=50), host_applications=(HostApplication("a", "/a"),)
+    )
+    assert settings(Sources(), defaults) == defaults
+    assert settings(Sources(node(), ConfigMap(), slo(), metric()), defaults) == defaults
+
+
+def cluster(percent: int, **more: Any) -> ConfigMap:
+    return config_map(colocation_config={"cpuReclaimThresholdPercent": percent, "enable": True, **more})
+
+
+ENTRY = [{"nodeSelector": {"matchLabels": {"pool": "a"}}, "cpuReclaimThresholdPercent": 30}]
+RATIO = {NODE + "cpu-reclaim-ratio": "0.5"}
+
+PRECEDENCE: dict[str, tuple[Sources, int]] = {
+    "defaults": (Sources(node()), 60),
+    "cluster": (Sources(node(), cluster(20)), 20),
+    "node entry": (Sources(node({"pool": "a"}), cluster(20, nodeConfigs=ENTRY)), 30),
+    "another pool": (Sources(node({"pool": "b"}), cluster(20, nodeConfigs=ENTRY)), 20),
+    "annotation": (
+        Sources(
+            node({"pool": "a"}, colocation_strategy={"cpuReclaimThresholdPercent": 40}), cluster(20, nodeConfigs=ENTRY)
+        ),
+        40,
+    ),
+    "label": (
+        Sources(
+            node({"pool": "a", **RATIO}, colocation_strategy={"cpuReclaimThresholdPercent": 40}),
+            cluster(20, nodeConfigs=ENTRY),
+        ),
+        50,
+    ),
+}
+
+
+@pytest.mark.parametrize(("sources", "percent"), PRECEDENCE.values(), ids=PRECEDENCE.keys())
+def test_order_of_the_layers(sources: Sources, percent: int) -> None:
+    """Each beats the ones before; what a layer does not say stays."""
+    found = settings(sources).colocation
+    assert (found.cpu_reclaim_threshold_pct, found.memory_reclaim_threshold_pct, found.enable) == (percent, 65, True)
+
+
+ENABLE: dict[str, tuple[Sources, bool]] = {
+    "no document": (Sources(node()), True),
+    "a document that does not say": (Sources(node(), config_map(colocation_config={})), False),
+    "a document that says on": (Sources(node(), config_map(colocation_config={"enable": True})), True),
+    "other keys only": (Sources(node(), config_map(resource_threshold_config={})), True),
+    "the node's pool is off": (
+        Sources(
+            node({"pool": "a"}),
+            config_map(
+                colocation_config={
+                    "enable": True,
+                    "nodeConfigs": [{"nodeSelector": {"matchLabels": {"pool": "a"}}, "enable": False}],
+                }
+            ),
+        ),
+        False,
+    ),
+    "the annotation says on": (
+        Sources(node(colocation_strategy={"enable": True}), config_map(colocation_config={})),
+        True,
+    ),
+    "the annotation does not say": (Sources(node(colocation_strategy={"degradeTimeMinutes": 5})), True),
+}
+
+
+@pytest.mark.parametrize(("sources", "expected"), ENABLE.values(), ids=ENABLE.keys())
+def test_lending_is_off_unless_the_document_says_on(sources: Sources, expected: bool) -> None:
+    """As Koordinator's defaults are; only the absence of the document leaves it to the agent."""
+    assert settings(sources).colocation.enable is expected
+
+
+def test_the_metrics_policy_comes_last() -> None:
+    """Koordinator renders it from all the others, and its agent reads nothing else."""
+    sources = Sources(
+        node(colocation_strategy={"metricAggregateDurationSeconds": 600, "metricReportIntervalSeconds": 120}),
+        metric=metric(aggregateDurationSeconds=240, nodeAggregatePolicy={"durations": ["1m"]}),
+    )
+    found = settings(sources).colocation
+    assert (found.aggregate_seconds, found.report_seconds) == (240.0, 120.0)
+    assert found.aggregate_durations_seconds == (60.0,)
+
+
+def test_suppression_field_by_field() -> None:
+    """ConfigMap over defaults, its node entry over that, NodeSLO over all."""
+    document = {
+        "clusterStrategy": {"cpuSuppressThresholdPercent": 70, "cpuSuppressMinPercent": 5},
+        "nodeStrategies": [{"nodeSelector": {}, "cpuSuppressPolicy": "cpuset"}],
+    }
+    sources = Sources(
+        node(),
+        config_map(resource_threshold_config=document),
+        slo(resourceUsedThresholdWithBE={"cpuSuppressThresholdPercent": 65}),
+    )
+    assert settings(sources).suppress == SuppressStrategy(True, 65, 5, "cpuset")
+
+
+def applications(*names: str) -> list[dict[str, str]]:
+    return [{"name": name, "qos": "LS"} for name in names]
+
+
+HOST: dict[str, tuple[Sources, list[str]]] = {
+    "defaults": (Sources(), ["own"]),
+    "ConfigMap": (
+        Sources(config_map=config_map(host_application_config={"applications": applications("a", "b")})),
+        ["a", "b"],
+    ),
+    "ConfigMap's entry": (
+        Sources(
+            config_map=config_map(
+                host_application_config={
+                    "applications": applications("a"),
+                    "nodeConfigs": [{"nodeSelector": {}, "applications": applications("c")}],
+                }
+            )
+        ),
+        ["c"],
+    ),
+    "NodeSLO": (
+        Sources(
+            config_map=config_map(host_application_config={"applications": applications("a")}),
+            slo=slo(hostApplications=applications("d")),
+        ),
+        ["d"],
+    ),
+    "NodeSLO with none": (
+        Sources(
+            config_map=config_map(host_application_config={"applications": applications("a")}),
+            slo=slo(hostApplications=[]),
+        ),
+        [],
+    ),
+    "NodeSLO that does not say": (
+        Sources(config_map=config_map(host_application_config={"applications": applications("a")}), slo=slo()),
+        ["a"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("sources", "expected"), HOST.values(), ids=HOST.keys())
+def test_host_applications(sources: Sources, expected: list[str]) -> None:
+    """A list replaces the list before it."""
+    found = settings(sources, NodeSettings(host_applications=(HostApplication("own", "/own"),)))
+    assert [application.name for application in found.host_applications] == expected
+
+
+NORMALIZATION: dict[str, tuple[Any, NormalizationStrategy]] = {
+    "no document": (None, NormalizationStrategy(True, None, {"Y": RatioModel(1.1)})),
+    # 1.0 is said aloud, so that what another controller left in the Node's annotation does not count any more
+    "off unless it says on": ({}, NormalizationStrategy(False, 1.0, {"Y": RatioModel(1.1)})),
+    "a model more": (
+        {"enable": True, "defaultRatio": 1.3, "ratioModel": {"X": {"baseRatio": 2}}},
+        NormalizationStrategy(True, 1.3, {"Y": RatioModel(1.1), "X": RatioModel(2.0)}),
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "expected"), NORMALIZATION.values(), ids=NORMALIZATION.keys())
+def test_normalization(document: Any, expected: NormalizationStrategy) -> None:
+    """The document over the agent's own table."""
+    source = None if document is None else config_map(cpu_normalization_config=document)
+    defaults = NodeSettings(normalization=NormalizationStrategy(True, None, {"Y": RatioModel(1.1)}))
+    assert settings(Sources(config_map=source), defaults).normalization == expected
+
+
+def test_a_broken_document_keeps_its_last_good_content() -> None:
+    """And only its own: a switch to off in another one takes effect."""
+    good, _ = read(
+        Sources(node(RATIO), cluster(20), slo(resourceUsedThresholdWithBE={"cpuSuppressThresholdPercent": 65}))
+    )
+    broken = Sources(
+        node({NODE + "cpu-reclaim-ratio": "half"}),
+        config_map(colocation_config={"enable": False}, host_application_config="{"),
+        slo(resourceUsedThresholdWithBE={"cpuSuppressThresholdPercent": 650}),
+    )
+    documents, faults = read(broken, good)
+    assert [fault.where for fault in faults] == [
+        "ConfigMap koordinator-system/slo-controller-config: host-application-config",
+        "NodeSLO n: spec.resourceUsedThresholdWithBE.cpuSuppressThresholdPercent",
+        "Node n: label node.koordinator.sh/cpu-reclaim-ratio",
+    ]
+    found = node_settings(documents, NodeSettings())
+    assert (found.colocation.enable, found.colocation.cpu_reclaim_threshold_pct) == (False, 50)
+    assert found.suppress.threshold_pct == 65
+
+
+def test_a_document_that_is_gone_says_nothing_any_more() -> None:
+    """Kept is what was broken, not what was deleted."""
+    before, _ = read(Sources(node(), cluster(20)))
+    documents, _ = read(Sources(node()), before)
+    assert node_settings(documents, NodeSettings()) == NodeSettings()
+
+
+UNREAD: dict[str, tuple[Sources, bool]] = {
+    "colocation-config": (Sources(node(), config_map(colocation_config="{")), False),
+    "annotation": (Sources(node(colocation_strategy="{")), False),
+    "label": (Sources(node({NODE + "memory-reclaim-ratio": "-1"})), False),
+    "reservation": (Sources(node(reservation="{")), False),
+    "metric policy": (Sources(node(), metric=metric(nodeMemoryCollectPolicy="?")), False),
+    "NodeSLO": (Sources(node(), slo=slo(resourceUsedThresholdWithBE=1)), True),
+    "host applications": (Sources(node(), config_map(host_application_config="{")), True),
+}
+
+
+@pytest.mark.parametrize(("sources", "lends"), UNREAD.values(), ids=UNREAD.keys())
+def test_nothing_is_lent_while_a_limit_was_never_readable(sources: Sources, lends: bool) -> None:
+    """A new agent has no last good content: not to know lends less. Reading it once ends that."""
+    first, faults = read(sources)
+    again, _ = read(sources, first)
+    assert len(faults) == 1
+    assert [node_settings(documents, NodeSettings()).colocation.enable for documents in (first, again)] == [
+        lends,
+        lends,
+    ]
+    mended, _ = read(Sources(node()), again)
+    assert mended.unread == frozenset() and node_settings(mended, NodeSettings()).colocation.enable
+    broken_later, _ = read(sources, mended)
+    assert node_settings(broken_later, NodeSettings()).colocation.enable
+
+
+def test_the_nodes_own_words_are_read_too() -> None:
+    """Reservation and the like, and the labels the layers are chosen by."""
+    documents, _ = read(Sources(node({"pool": "a"}, reservation={"reservedCPUs": "0"})))
+    assert documents.node.reserved == ResourceVector({"cpu": 1000})
+    assert documents.labels == {"pool": "a"}
+    assert read(Sources())[0] == Documents()
+
+
+RATIOS: dict[str, tuple[str, int]] = {
+    "a fraction": ("0.65", 65),
+    "without a zero": (".5", 50),
+    "above one": ("1.2", 120),
+    "one": ("1", 100),
+    # 0.29 x 100 is 28.999999999999996 in a double, and int64 cuts
+    "cut as a double is": ("0.29", 28),
+    "with an exponent": ("65e-2", 65),
+    "zero": ("0", 0),
+}
+
+
+@pytest.mark.parametrize(("label", "percent"), RATIOS.values(), ids=RATIOS.keys())
+def test_ratio_labels(label: str, percent: int) -> None:
+    """int64(ratio x 100), for each of the labels."""
+    fields = ratio_labels(node({NODE + "cpu-reclaim-ratio": label, NODE + "memory-reclaim-ratio": label}))
+    assert (fields.cpu_reclaim_threshold_pct, fields.memory_reclaim_threshold_pct) == (percent, percent)
+
+
+def test_static_mid_ratios() -> None:
+    """They are shares of the node."""
+    names = ("mid-static-cpu-reserved-ratio", "mid-static-memory-reserved-ratio")
+    fields = ratio_labels(node(dict(zip([NODE + name for name in names], ("0.1", "0.2"), strict=True))))
+    assert (fields.mid_static_cpu_reserved_pct, fields.mid_static_memory_reserved_pct) == (10, 20)
+
+
+@pytest.mark.parametrize("ratio", ["", "half", "-0.5", "NaN", "inf", "1e99", "0x1", "1_0", " 0.5", "11", "٠.٥"])
+def test_a_wrong_ratio_is_named(ratio: str) -> None:
+    """Koordinator ignores it in silence; here the last good one stays and somebody is told."""
+    with pytest.raises(ConfigurationFault, match=r"^Node n: label node\.koordinator\.sh/cpu-reclaim-ratio"):
+        ratio_labels(node({NODE + "cpu-reclaim-ratio": ratio}))
+
+
+def test_a_share_above_the_node_is_named() -> None:
+    """Label, percent and range."""
+    with pytest.raises(ConfigurationFault) as raised:
+        ratio_labels(node({NODE + "mid-static-cpu-reserved-ratio": "1.5"}))
+    assert "label node.koordinator.sh/mid-static-cpu-reserved-ratio" in str(raised.value)
+    assert "is 150 (expected `int` <= 100)" in str(raised.value)
+
+
+def test_a_wrong_annotation_is_named() -> None:
+    """Node, annotation, field."""
+    with pytest.raises(ConfigurationFault) as raised:
+        annotated_strategy(node(colocation_strategy={"degradeTimeMinutes": "15"}))
+    assert str(raised.value).startswith(
+        "Node n: annotation node.koordinator.sh/colocation-strategy.degradeTimeMinutes: is '15' (expected `float"
+    )

@@ -1,0 +1,357 @@
+"""The ConfigMap slo-controller-config: what it sets, for which node, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.dialects import sloconfig
+from kube.dialects.document import GoDuration
+from kube.dialects.nodeslo import SuppressFields, SuppressPolicy
+from kube.dialects.sloconfig import AggregatePolicy, CollectPolicy, ColocationFields, ModelRatios, NormalizationFields
+from kube.objects import ConfigMap, Metadata
+from model.fault import ConfigurationFault
+from model.strategy import (
+    CalculatePolicy,
+    ColocationStrategy,
+    MemoryCollectPolicy,
+    MidMode,
+    NormalizationStrategy,
+    RatioModel,
+    SuppressStrategy,
+)
+
+COLOCATION = "colocation-config"
+NORMALIZATION = "cpu-normalization-config"
+THRESHOLD = "resource-threshold-config"
+HOST = "host-application-config"
+
+
+def config_map(**documents: Any) -> ConfigMap:
+    """Keys with `_` for `-`; a text stands as it is, anything else as JSON."""
+    texts = {
+        key.replace("_", "-"): value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for key, value in documents.items()
+    }
+    return ConfigMap(Metadata(name="slo-controller-config", namespace="koordinator-system"), texts)
+
+
+# The defaults of the Koordinator chart, and the example of its API documentation.
+CHART = {
+    "enable": True,
+    "metricAggregateDurationSeconds": 300,
+    "metricReportIntervalSeconds": 60,
+    "metricAggregatePolicy": {"durations": ["5m", "10m", "15m"]},
+    "metricMemoryCollectPolicy": "usageWithoutPageCache",
+    "cpuReclaimThresholdPercent": 60,
+    "memoryReclaimThresholdPercent": 65,
+    "memoryCalculatePolicy": "usage",
+    "degradeTimeMinutes": 15,
+    "updateTimeThresholdSeconds": 300,
+    "resourceDiffThreshold": 0.1,
+    "extensions": {"anything": 1},
+    "nodeConfigs": [
+        {
+            "name": "alios",
+            "nodeSelector": {"matchLabels": {"kubernetes.io/kernel": "alios"}},
+            "updateTimeThresholdSeconds": 360,
+            "resourceDiffThreshold": 0.2,
+        }
+    ],
+}
+
+
+def test_the_charts_document() -> None:
+    """Cluster values, and what differs on the nodes of an entry."""
+    layers = sloconfig.colocation_layers(config_map(colocation_config=CHART))
+    assert layers is not None
+    (cluster,) = layers.of({"kubernetes.io/kernel": "other"})
+    assert cluster == ColocationFields(
+        enable=True,
+        aggregate_seconds=300,
+        report_seconds=60,
+        aggregate_policy=AggregatePolicy([GoDuration(300), GoDuration(600), GoDuration(900)]),
+        memory_collect_policy=MemoryCollectPolicy.WITHOUT_PAGE_CACHE,
+        cpu_reclaim_threshold_pct=60,
+        memory_reclaim_threshold_pct=65,
+        memory_policy=CalculatePolicy.USAGE,
+        degrade_minutes=15,
+        update_interval_seconds=300,
+        resource_diff_ratio=0.1,
+    )
+    assert layers.of({"kubernetes.io/kernel": "alios"}) == (
+        cluster,
+        ColocationFields(update_interval_seconds=360, resource_diff_ratio=0.2),
+    )
+
+
+READERS: dict[str, Callable[[ConfigMap | None], object]] = {
+    COLOCATION: sloconfig.colocation_layers,
+    NORMALIZATION: sloconfig.normalization_layers,
+    THRESHOLD: sloconfig.suppress_layers,
+    HOST: sloconfig.host_application_layers,
+}
+
+
+@pytest.mark.parametrize("key", READERS)
+@pytest.mark.parametrize("source", [None, ConfigMap(), config_map(other="{"), "blank"])
+def test_no_document(key: str, source: ConfigMap | str | None) -> None:
+    """No ConfigMap, no such key or an empty text: nothing is said, whatever other keys hold."""
+    present = ConfigMap(data={key: " \n"}) if isinstance(source, str) else source
+    assert READERS[key](present) is None
+
+
+def entry(pool: str | None, **fields: Any) -> dict[str, Any]:
+    return {**({"nodeSelector": {"matchLabels": {"pool": pool}}} if pool else {}), **fields}
+
+
+def test_the_first_matching_entry_counts() -> None:
+    """In the order they are written; an entry without a selector matches nothing, an empty selector everything."""
+    entries = [
+        entry(None, enable=True),
+        entry("a", cpuReclaimThresholdPercent=1),
+        entry("a", cpuReclaimThresholdPercent=2),
+        {"nodeSelector": {}, "cpuReclaimThresholdPercent": 3},
+    ]
+    layers = sloconfig.colocation_layers(config_map(colocation_config={"nodeConfigs": entries}))
+    assert layers is not None
+    assert layers.of({"pool": "a"})[1].cpu_reclaim_threshold_pct == 1
+    assert layers.of({})[1].cpu_reclaim_threshold_pct == 3
+
+
+def test_thresholds() -> None:
+    """clusterStrategy and nodeStrategies; sections of evictions are skipped."""
+    document = {
+        "clusterStrategy": {"enable": False, "cpuSuppressThresholdPercent": 65, "memoryEvictThresholdPercent": 70},
+        "nodeStrategies": [entry("a", cpuSuppressPolicy="cfsQuota", cpuEvictBEUsageThresholdPercent=80)],
+    }
+    layers = sloconfig.suppress_layers(config_map(resource_threshold_config=document))
+    assert layers is not None
+    assert layers.of({}) == (SuppressFields(False, 65),)
+    assert layers.of({"pool": "a"})[1] == SuppressFields(policy=SuppressPolicy.CFS_QUOTA)
+
+
+def test_normalization() -> None:
+    """Ratios by CPU model."""
+    document = {"enable": True, "ratioModel": {"X": {"baseRatio": 1.5, "hyperThreadEnabledRatio": 1}}}
+    layers = sloconfig.normalization_layers(config_map(cpu_normalization_config=document))
+    assert layers is not None
+    assert layers.cluster == NormalizationFields(True, None, {"X": ModelRatios(1.5, 1.0)})
+
+
+def test_host_applications() -> None:
+    """An entry may say that its nodes have none."""
+    document = {"applications": [{"name": "nginx", "qos": "LS"}], "nodeConfigs": [entry("a", applications=[])]}
+    layers = sloconfig.host_application_layers(config_map(host_application_config=document))
+    assert layers is not None
+    assert [[a.name for a in fields.applications or ()] for fields in layers.of({"pool": "a"})] == [["nginx"], []]
+
+
+def broken(key: str, document: Any, told: str) -> tuple[str, Any, str]:
+    return key, document, told
+
+
+BROKEN: dict[str, tuple[str, Any, str]] = {
+    "a trailing comma": broken(HOST, '{"applications": [],}', ": cannot be read: JSON is malformed: trailing comma"),
+    "a list": broken(COLOCATION, [], ": is a list (expected `object`"),
+    "null": broken(COLOCATION, "null", ": is null (expected `object`"),
+    "a switch": broken(COLOCATION, {"enable": "true"}, ".enable: is 'true' (expected `bool"),
+    "a negative threshold": broken(
+        COLOCATION, {"cpuReclaimThresholdPercent": -1}, ".cpuReclaimThresholdPercent: is -1 (expected `int` >= 0)"
+    ),
+    "a threshold with a part": broken(
+        COLOCATION, {"memoryReclaimThresholdPercent": 65.5}, ".memoryReclaimThresholdPercent: is 65.5 (expected `int"
+    ),
+    "an unknown policy": broken(
+        COLOCATION,
+        {"cpuCalculatePolicy": "peak"},
+        ".cpuCalculatePolicy: is 'peak' (write one of usage, request, maxUsageRequest)",
+    ),
+    "an unknown memory policy": broken(
+        COLOCATION,
+        {"metricMemoryCollectPolicy": "rss"},
+        ".metricMemoryCollectPolicy: is 'rss' (write one of usageWithout",
+    ),
+    "an unknown mid mode": broken(
+        COLOCATION, {"midReclaimMode": "dynamic"}, ".midReclaimMode: is 'dynamic' (write one of static)"
+    ),
+    "mid above the node": broken(COLOCATION, {"midUnallocatedPercent": 101}, ".midUnallocatedPercent: is 101"),
+    "a negative cap": broken(COLOCATION, {"batchCPUThresholdPercent": -5}, ".batchCPUThresholdPercent: is -5"),
+    "never degraded": broken(
+        COLOCATION, {"degradeTimeMinutes": 0}, ".degradeTimeMinutes: is 0 (expected `float` >= 1.0)"
+    ),
+    "no difference": broken(
+        COLOCATION, {"resourceDiffThreshold": 0}, ".resourceDiffThreshold: is 0 (expected `float` > 0.0)"
+    ),
+    "a long window": broken(
+        COLOCATION,
+        {"metricAggregateDurationSeconds": 7200},
+        ".metricAggregateDurationSeconds: is 7200 (expected `float`",
+    ),
+    "a wrong duration": broken(
+        COLOCATION,
+        {"metricAggregatePolicy": {"durations": ["5m", "10"]}},
+        ".metricAggregatePolicy.durations[1]: is '10' (expected a duration",
+    ),
+    "a duration of a day": broken(
+        COLOCATION,
+        {"metricAggregatePolicy": {"durations": ["24h"]}},
+        ".metricAggregatePolicy: is not valid (expected durations from 10s to 1h)",
+    ),
+    "entries that are no list": broken(COLOCATION, {"nodeConfigs": {}}, ".nodeConfigs: is an object (expected `array`"),
+    "an entry that is no object": broken(COLOCATION, {"nodeConfigs": [3]}, ".nodeConfigs[0]: is 3 (expected `object`"),
+    "a field of an entry": broken(
+        COLOCATION,
+        {"nodeConfigs": [{}, entry("a", cpuReclaimThresholdPercent="60")]},
+        ".nodeConfigs[1].cpuReclaimThresholdPercent: is '60'",
+    ),
+    "an unknown operator": broken(
+        COLOCATION,
+        {"nodeConfigs": [{"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}]},
+        ".nodeConfigs[0].nodeSelector.matchExpressions[0].operator: is 'Is' (write one of In, NotIn, Exists, DoesNotExist)",
+    ),
+    "an operator without values": broken(
+        COLOCATION,
+        {"nodeConfigs": [{"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}]},
+        ".nodeConfigs[0].nodeSelector.matchExpressions[0]: is not valid (In and NotIn need values",
+    ),
+    "a label that is no text": broken(
+        COLOCATION,
+        {"nodeConfigs": [{"nodeSelector": {"matchLabels": {"a": "b", "c": True}}}]},
+        ".nodeConfigs[0].nodeSelector.matchLabels['c']: is True (expected `str`",
+    ),
+    "a cluster strategy": broken(THRESHOLD, {"clusterStrategy": 0}, ".clusterStrategy: is 0 (expected `object`"),
+    "a threshold": broken(
+        THRESHOLD,
+        {"clusterStrategy": {"cpuSuppressThresholdPercent": 101}},
+        ".clusterStrategy.cpuSuppressThresholdPercent: is 101 (expected `int` <= 100)",
+    ),
+    "an entry's threshold": broken(
+        THRESHOLD,
+        {"nodeStrategies": [entry("a", cpuSuppressPolicy="off")]},
+        ".nodeStrategies[0].cpuSuppressPolicy: is 'off'",
+    ),
+    "a ratio below 1": broken(
+        NORMALIZATION,
+        {"ratioModel": {"X": {}, "Y @ 2.5GHz": {"turboEnabledRatio": 0.9}}},
+        ".ratioModel['Y @ 2.5GHz'].turboEnabledRatio: is 0.9 (expected `float` >= 1.0)",
+    ),
+    "a default ratio above 5": broken(
+        NORMALIZATION, {"defaultRatio": 5.5}, ".defaultRatio: is 5.5 (expected `float` <= 5.0)"
+    ),
+    "a host application": broken(
+        HOST, {"applications": [{"name": "a"}, {"name": "a"}]}, ": is not valid (expected each application's name once)"
+    ),
+}
+
+
+@pytest.mark.parametrize(("key", "document", "told"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_document_names_the_field(key: str, document: Any, told: str) -> None:
+    """ConfigMap, key, path, value and fix in one line; the other keys are read all the same."""
+    source = config_map(**{key.replace("-", "_"): document})
+    with pytest.raises(ConfigurationFault) as raised:
+        READERS[key](source)
+    assert str(raised.value).startswith(f"ConfigMap koordinator-system/slo-controller-config: {key}{told}")
+    assert [READERS[other](source) for other in READERS if other != key] == [None] * 3
+
+
+def windows(*seconds: float) -> AggregatePolicy:
+    return AggregatePolicy([GoDuration(s) for s in seconds])
+
+
+OVERLAYS: dict[str, tuple[ColocationFields | CollectPolicy, ColocationStrategy]] = {
+    "silent": (ColocationFields(), ColocationStrategy()),
+    "everything": (
+        ColocationFields(
+            enable=False,
+            aggregate_seconds=120.0,
+            report_seconds=45.0,
+            aggregate_policy=windows(60, 300),
+            memory_collect_policy=MemoryCollectPolicy.WITH_PAGE_CACHE,
+            cpu_reclaim_threshold_pct=70,
+            memory_reclaim_threshold_pct=80,
+            cpu_policy=CalculatePolicy.MAX_USAGE_REQUEST,
+            memory_policy=CalculatePolicy.REQUEST,
+            batch_cpu_threshold_pct=50,
+            batch_memory_threshold_pct=0,
+            mid_mode=MidMode.STATIC,
+            mid_cpu_threshold_pct=40,
+            mid_memory_threshold_pct=30,
+            mid_unallocated_pct=20,
+            mid_static_cpu_reserved_pct=10,
+            mid_static_memory_reserved_pct=5,
+            degrade_minutes=5.0,
+            update_interval_seconds=60.0,
+            resource_diff_ratio=0.3,
+        ),
+        ColocationStrategy(
+            enable=False,
+            cpu_reclaim_threshold_pct=70,
+            memory_reclaim_threshold_pct=80,
+            cpu_policy=CalculatePolicy.MAX_USAGE_REQUEST,
+            memory_policy=CalculatePolicy.REQUEST,
+            batch_cpu_threshold_pct=50,
+            batch_memory_threshold_pct=0,
+            mid_mode=MidMode.STATIC,
+            mid_cpu_threshold_pct=40,
+            mid_memory_threshold_pct=30,
+            mid_unallocated_pct=20,
+            mid_static_cpu_reserved_pct=10,
+            mid_static_memory_reserved_pct=5,
+            memory_collect_policy=MemoryCollectPolicy.WITH_PAGE_CACHE,
+            aggregate_seconds=120.0,
+            aggregate_durations_seconds=(60.0, 300.0),
+            report_seconds=45.0,
+            degrade_seconds=300.0,
+            update_interval_seconds=60.0,
+            resource_diff_ratio=0.3,
+        ),
+    ),
+    "a window and an interval shorter than koordlet takes": (
+        ColocationFields(aggregate_seconds=1.0, report_seconds=1.0),
+        ColocationStrategy(aggregate_seconds=60.0, report_seconds=30.0),
+    ),
+    "NodeMetric's policy": (
+        CollectPolicy(240.0, 90.0, windows(600), MemoryCollectPolicy.WITH_HOT_PAGE_CACHE),
+        ColocationStrategy(
+            aggregate_seconds=240.0,
+            report_seconds=90.0,
+            aggregate_durations_seconds=(600.0,),
+            memory_collect_policy=MemoryCollectPolicy.WITH_HOT_PAGE_CACHE,
+        ),
+    ),
+    "no windows": (ColocationFields(aggregate_policy=AggregatePolicy([])), ColocationStrategy()),
+}
+
+
+@pytest.mark.parametrize(("layer", "expected"), OVERLAYS.values(), ids=OVERLAYS.keys())
+def test_what_a_layer_sets_replaces(layer: ColocationFields | CollectPolicy, expected: ColocationStrategy) -> None:
+    """Every field, in the model's units; 0 is a value, silence is not."""
+    assert sloconfig.colocation_overlaid(ColocationStrategy(), layer) == expected
+
+
+def test_the_live_window_never_outgrows_the_aggregate_one() -> None:
+    """Else the strategy would be refused as a whole."""
+    base = ColocationStrategy(live_window_seconds=200.0)
+    found = sloconfig.colocation_overlaid(base, ColocationFields(aggregate_seconds=100.0))
+    assert (found.aggregate_seconds, found.live_window_seconds) == (100.0, 100.0)
+
+
+def test_a_suppress_layer() -> None:
+    """An empty policy is silence."""
+    base = SuppressStrategy(threshold_pct=80, policy="cpuset")
+    assert sloconfig.suppress_overlaid(base, SuppressFields(policy=SuppressPolicy.UNSET)) == base
+    found = sloconfig.suppress_overlaid(base, SuppressFields(False, 0, 0, SuppressPolicy.CFS_QUOTA))
+    assert found == SuppressStrategy(False, 0, 0, "cfsQuota")
+
+
+def test_a_normalization_layer() -> None:
+    """CPU models are added one by one, each replaced as a whole."""
+    base = NormalizationStrategy(True, 1.1, {"X": RatioModel(1.5, 1.2), "Y": RatioModel(2.0)})
+    found = sloconfig.normalization_overlaid(
+        base, NormalizationFields(ratio_model={"X": ModelRatios(turbo_enabled_ratio=3.0)})
+    )
+    assert found == NormalizationStrategy(True, 1.1, {"X": RatioModel(turbo=3.0), "Y": RatioModel(2.0)})
