@@ -92,9 +92,6 @@ class Layout(msgspec.Struct, frozen=True):
         return f"{self._prefix}-{name}{_SLICE}"
 
 
-KubepodsLayout = Layout
-
-
 class PodDirectory(msgspec.Struct, frozen=True):
     """A pod's cgroup that exists, and its containers' by runtime id; paths as in `Layout`."""
 

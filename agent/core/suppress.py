@@ -177,6 +177,10 @@ def fixed(held: FixedKnob, current: int | Missing, now: float) -> Decision:
         unit = Unit.WEIGHT if knob.file == "cpu.weight" else Unit.SHARES
         reason = Reason.WEIGHT_HELD
         term = Term("kernel's minimum", held.value, "online pods outweigh best effort as far as the kernel allows")
+        if current < held.value:
+            # 0 is a v2 cgroup with cpu.idle set; the kernel refuses any weight for it.
+            idle = Term("idle", current, "weaker than any weight")
+            return Decision(knob.subject, knob.file, current, unit, Reason.FOREIGN_WRITER_TIGHTER, (idle,), "", now)
     if current != held.value:
         reason = Reason.FOREIGN_WRITER_LOOSENED
     return Decision(knob.subject, knob.file, held.value, unit, reason, (term,), "", now)

@@ -6,13 +6,13 @@ Losing it costs a day of lending by prediction and nothing else, so a bad file n
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 import msgspec
 import structlog
 
 from agent.core.prediction import Checkpoint
+from agent.durable import replace_file
 
 log = structlog.get_logger()
 
@@ -33,7 +33,8 @@ class CheckpointFile:
             log.error("prediction checkpoint not written", path=str(self._path), error=f"over {_LARGEST_BYTES} bytes")
             return False
         try:
-            self._replace(content)
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            replace_file(self._path, content)
         except OSError as error:
             log.error("prediction checkpoint not written", path=str(self._path), error=error.strerror)
             return False
@@ -67,17 +68,3 @@ class CheckpointFile:
             self._path.replace(aside)
             return str(aside)
         return ""
-
-    def _replace(self, content: bytes) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = self._path.with_name(f"{self._path.name}.new")
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

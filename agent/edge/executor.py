@@ -18,6 +18,7 @@ import structlog
 from agent.core.knobs import text_of, value_of
 from agent.core.observation import Absence, Knob, KnobReading, Missing
 from agent.core.plan import Write, looser
+from agent.durable import replace_file
 from agent.ports import KnobReadings, WriteOutcome
 from model.fault import ConfigurationFault, KernelFault
 
@@ -92,17 +93,7 @@ class Originals:
 
     def _save(self, values: dict[Knob, int]) -> None:
         state = _State(originals=[_Original(knob, value) for knob, value in values.items()])
-        fresh = self._path.with_suffix(".new")
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(state)))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace_file(self._path, msgspec.json.format(msgspec.json.encode(state)))
 
 
 class KnobExecutor:
@@ -153,8 +144,11 @@ class KnobExecutor:
             return held
 
     def restore(self) -> int:
-        """Put every original back and forget them; returns how many knobs changed. Raises KernelFault."""
-        restored = 0
+        """Put every original back and forget them; returns how many knobs changed.
+
+        Raises KernelFault, forgetting nothing, where the kernel refused one; the others are put back all the same.
+        """
+        restored, fault = 0, None
         with self._lock:
             for knob, value in self._originals.all().items():
                 held = self.read(knob)
@@ -163,9 +157,11 @@ class KnobExecutor:
                     continue
                 error = self._write(knob, value, held) if held != value else ""
                 log.info("restored", path=str(self.path(knob)), was=held, now=value, error=error)
-                restored += held != value
+                restored += held != value and not error
                 if error:
-                    raise KernelFault(str(self.path(knob)), f"{value} was refused: {error}", "restore it by hand")
+                    fault = KernelFault(str(self.path(knob)), f"{value} was refused: {error}", "mend it, restore again")
+            if fault:
+                raise fault
             self._originals.clear()
         return restored
 

@@ -48,6 +48,7 @@ class Publisher:
         self._fresh = asyncio.Event()
         self._started: float | None = None
         self._published: Published | None = None
+        self._annotations_due = False
         self._condition = ("", "", "")
         self._since = 0.0
         self._condition_at = -math.inf
@@ -125,18 +126,22 @@ class Publisher:
         path = path_of("v1/nodes", name=self._name, subresource="status")
         await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
         if "capacity" in status:
-            self._published = Published(offer, now)
+            self._published, self._annotations_due = Published(offer, now), True
             for decision in offer:
                 log.info("node status published", text=sentence(decision))
         if "conditions" in status:
             self._condition, self._condition_at = ready, now
 
     async def _publish_annotations(self, result: TickResult, node: Node) -> None:
+        """As often as the amounts they belong to."""
+        if not self._annotations_due:
+            return
         wanted = _annotations(result.lending)
         changed = {key: text for key, text in wanted.items() if node.annotations.get(key) != text}
         if changed:
             body = {"metadata": {"annotations": changed}}
             await self._client.patch(path_of("v1/nodes", name=self._name), body, PatchKind.MERGE)
+        self._annotations_due = False
 
     def _offer(self, result: TickResult, standing: Mapping[str, int]) -> tuple[Decision, ...]:
         pods, usage = result.observation.pods, result.usage
@@ -186,7 +191,7 @@ class Publisher:
         }
 
 
-def _annotations(lent: Lending) -> dict[str, str]:
+def _annotations(lent: Lending) -> dict[str, str | None]:
     return koordinator.lending_annotations(lent.origin.amounts if lent.origin else None, lent.normalization_ratio)
 
 

@@ -225,12 +225,15 @@ def _annotation(node: Node, name: str) -> tuple[str, str]:
     return node.annotations.get(name, "").strip(), f"Node {node.name}: annotation {name}"
 
 
-def lending_annotations(origin: Mapping[str, int] | None, ratio: float | None) -> dict[str, str]:
-    """What a Node carries beside the lent amounts: those before third parties' share, and the CPU's ratio."""
-    told = {}
-    if origin is not None:
-        amounts = {name: str(origin[name]) for name in sorted(origin)}
-        told[ANNOTATION_ORIGIN] = msgspec.json.encode({"resources": amounts}).decode()
+def lending_annotations(origin: Mapping[str, int] | None, ratio: float | None) -> dict[str, str | None]:
+    """What a Node carries beside the lent amounts: those before third parties' share, and the CPU's ratio.
+
+    None removes: without third parties no origin stands. An unknown ratio leaves the one that stands.
+    """
+    amounts = {name: str(origin[name]) for name in sorted(origin)} if origin is not None else None
+    told: dict[str, str | None] = {
+        ANNOTATION_ORIGIN: msgspec.json.encode({"resources": amounts}).decode() if amounts is not None else None
+    }
     if ratio is not None:
         told[ANNOTATION_NORMALIZATION] = f"{ratio:.2f}"
     return told

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kube.dialects.document import checked, parsed
+from kube.dialects.koordinator import ANNOTATION_RESERVATION
 from kube.objects import Metadata
 from model.fault import ConfigurationFault
 from model.node import Node
@@ -39,7 +40,6 @@ ANNOTATION_POOLS = _NODE + "cpu-shared-pools"
 ANNOTATION_BEST_EFFORT_POOLS = _NODE + "be-cpu-shared-pools"
 ANNOTATION_POD_CPUS = _NODE + "pod-cpu-allocs"
 ANNOTATION_KUBELET = "kubelet.koordinator.sh/cpu-manager-policy"
-ANNOTATION_RESERVATION = _NODE + "reservation"
 ANNOTATION_SYSTEM_QOS = _NODE + "system-qos-resource"
 _COPIED = (ANNOTATION_RESERVATION, ANNOTATION_SYSTEM_QOS)
 _OURS = (CPU, MEMORY, BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY)

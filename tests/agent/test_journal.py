@@ -238,7 +238,7 @@ def test_a_decision_that_does_not_add_up_is_refused(build: Any) -> None:
     """Terms that were tampered with are no record at all."""
     head, line = written(build.result(lending=build.lending(700)))
     assert f'"{BATCH_CPU}","value":700'.encode() in line
-    with pytest.raises(ConfigurationFault, match="j line 2: .*terms sum to 700, value is 701"):
+    with pytest.raises(ConfigurationFault, match=r"j line 2: .*terms sum to 700, value is 701"):
         list(read([head, line.replace(b'"value":700,"unit"', b'"value":701,"unit"')], "j"))
 
 

@@ -71,7 +71,7 @@ def test_loopback(address: str, expected: tuple[str, int]) -> None:
 @pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "127.0.0.1:65536", "127.0.0.1", ":", ""])
 def test_not_loopback(address: str) -> None:
     """One line with flag and address."""
-    with pytest.raises(ConfigurationFault, match="^--x "):
+    with pytest.raises(ConfigurationFault, match=r"^--x "):
         require_loopback("--x", address)
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.core.observation import Absence, Missing
 from agent.core.knobs import PERIOD_US, UNLIMITED
+from agent.core.observation import Absence, Missing
 from agent.core.suppress import NodeSize, Standing, fixed, quota_ceiling
 from model.decision import Decision
 from model.reason import Reason

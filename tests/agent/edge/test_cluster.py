@@ -376,6 +376,23 @@ def test_one_broken_document_does_not_hold_up_another(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_a_standing_fault_is_told_once(tmp_path: Path) -> None:
+    """However often other objects change meanwhile, as a Node does with each of the kubelet's heartbeats."""
+
+    async def scene(rig: Rig) -> None:
+        await rig.known()
+        with capture_logs() as logs:
+            rig.api.put(SLO, "n", {"spec": {"resourceUsedThresholdWithBE": {"cpuSuppressThresholdPercent": 500}}})
+            await rig.until(lambda facts: facts.problem)
+            key = "node.koordinator.sh/beat"
+            for beat in ("1", "2", "3"):
+                rig.api.put(NODES, "n", annotated(beat=beat))
+                await rig.until(lambda facts, b=beat: facts.node and facts.node.annotations.get(key) == b)
+        assert [entry["log_level"] for entry in logs].count("error") == 1
+
+    play(tmp_path, scene)
+
+
 def test_what_is_asked_for(tmp_path: Path) -> None:
     """Of the whole cluster only what speaks of this node."""
 

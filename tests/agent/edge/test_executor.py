@@ -109,10 +109,10 @@ def test_no_write_without_a_durable_original(root: Path) -> None:
     state = root / "state"
     state.mkdir()
     one = KnobExecutor(root, Originals(state / "agent.json"))
-    (state / "agent.new").mkdir()
+    (state / "agent.json.new").mkdir()
     for _ in range(2):
         assert one.apply((write(5000, -1),), 0)[0].error and held(root) == "-1"
-    (state / "agent.new").rmdir()
+    (state / "agent.json.new").rmdir()
     assert one.apply((write(5000, -1),), 0)[0].error == "" and held(root) == "5000"
     assert one.restore() == 1 and held(root) == "-1"
 
@@ -120,7 +120,7 @@ def test_no_write_without_a_durable_original(root: Path) -> None:
 def test_a_refused_cut_is_counted(root: Path) -> None:
     """The brake could not cut: that must show."""
     one = executor(root)
-    (root / "agent.new").mkdir()
+    (root / "agent.json.new").mkdir()
     assert one.lower(QUOTA, 5000) is None and one.failed_cuts == 1 and held(root) == "-1"
 
 

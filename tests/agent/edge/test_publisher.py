@@ -113,7 +113,7 @@ def offer(cpu: int) -> dict[str, str]:
 def test_node_status_is_a_patch_of_our_keys(server: ScriptedServer, build: Any) -> None:
     """Capacity and allocatable together, our condition, nothing else."""
     sent = publish(server, [(result(build, 0), 1)])
-    method, path, body = next(request for request in sent if request[1] == STATUS)
+    method, _, body = next(request for request in sent if request[1] == STATUS)
     assert method == "PATCH" and set(body) == {"status"}
     assert set(body["status"]) == {"capacity", "allocatable", "conditions"}
     assert amounts(sent) == [offer(700)]
@@ -260,6 +260,9 @@ def test_annotations_only_when_they_differ(server: ScriptedServer, build: Any) -
     same = msgspec.structs.replace(there, annotations=told)
     third = publish(server, [(result(build, 0, lending=lent, facts=build.facts(node=same)), 1)])
     assert bodies(third, NODE) == []
+    server.requests.clear()
+    fourth = publish(server, [(result(build, 0, facts=build.facts(node=same)), 1)], only=NODE)
+    assert bodies(fourth, NODE) == [{"metadata": {"annotations": {origin: None}}}], "the last third party has gone"
 
 
 def rich(build: Any) -> TickResult:

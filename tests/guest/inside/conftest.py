@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cgroup_fixtures.live import LiveTree
+from tests.guest.inside.live_node import LiveNode
 
 CONTAINER = "c1" * 32
 
@@ -35,3 +37,11 @@ def pods() -> Iterator[Pods]:
     made = Pods()
     yield made
     made.tree.remove()
+
+
+@pytest.fixture
+def node(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LiveNode]:
+    """One at a time: the agent looks for the only kubepods there is. A parameter is where that lies."""
+    made = LiveNode(tmp_path, getattr(request, "param", "/kubepods"))
+    yield made
+    made.close()

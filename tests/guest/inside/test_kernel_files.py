@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from agent.core import parse
 from agent.core.recording import cgroup_files
+from tests.guest.inside.live_node import HOLD, MIB, SLEEP, SPIN, eventually
 
 FILES = cgroup_files(2)[""]
-MIB = 1 << 20
-SPIN = "while True: pass"
-SLEEP = "import time; time.sleep(600)"
-HOLD = f"held = bytearray(b'x' * {32 * MIB})\n{SLEEP}"
 WRITE = f"""
 import mmap, os
 disk = os.open("/dev/vda", os.O_WRONLY | os.O_DIRECT)
 os.pwrite(disk, mmap.mmap(-1, {MIB}), 0)
 {SLEEP}"""
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not condition():
-        time.sleep(0.02)
-    return condition()
 
 
 @pytest.mark.parametrize("depth", ["kubepods", "class", "pod", "container"])

@@ -158,8 +158,8 @@ def test_a_broken_annotation_is_named(name: str, text: str, told: str) -> None:
 
 
 def test_lending_annotations() -> None:
-    """Two decimals, plain integers, keys in order; what is not known is not written."""
-    assert koordinator.lending_annotations(None, None) == {}
+    """Two decimals, plain integers, keys in order; without third parties the origin goes, an unknown ratio stays."""
+    assert koordinator.lending_annotations(None, None) == {ANNOTATION + "originExtendedAllocatable": None}
     told = koordinator.lending_annotations({"kubernetes.io/batch-memory": 5, "kubernetes.io/batch-cpu": 1500}, 1.2)
     assert told == {
         ANNOTATION
