@@ -11,7 +11,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-ROOMS = ("model", "kube", "wire", "proto", "agent", "scheduler", "local", "cli", "bench", "cgroup_fixtures", "deploy", "examples", "tests")
+ROOMS = (
+    "model",
+    "kube",
+    "wire",
+    "proto",
+    "agent",
+    "scheduler",
+    "local",
+    "cli",
+    "bench",
+    "cgroup_fixtures",
+    "deploy",
+    "examples",
+    "tests",
+)
 FILES = ("README.md", "LICENSE", "Makefile", "pyproject.toml", ".ci/run")
 FORBIDDEN_NAMES = {"util", "utils", "common", "helper", "helpers", "manager", "misc", "types"}
 

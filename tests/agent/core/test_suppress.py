@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.core.knobs import PERIOD_US, UNLIMITED
+from agent.core.knobs import PERIOD_US, UNLIMITED, Knobs
+from agent.core.layout import Layout
 from agent.core.observation import Absence, Missing
 from agent.core.suppress import NodeSize, Standing, fixed, quota_ceiling
 from model.decision import Decision
@@ -139,6 +140,16 @@ def test_weight(build: Any, current: Any, reason: Reason) -> None:
     """Shares stay at the kernel's minimum whoever raised them."""
     found = fixed(build.knobs.fixed[1], current, 1.0)
     assert found.reason is reason and found.value == (0 if current is UNREADABLE else 2)
+
+
+@pytest.mark.parametrize(
+    ("current", "value", "reason"),
+    [(1, 1, Reason.WEIGHT_HELD), (100, 1, Reason.FOREIGN_WRITER_LOOSENED), (0, 0, Reason.FOREIGN_WRITER_TIGHTER)],
+)
+def test_weight_of_v2(current: int, value: int, reason: Reason) -> None:
+    """0 is what cpu.idle shows: it holds best effort lower than any weight, and the kernel takes none meanwhile."""
+    found = fixed(Knobs.of(Layout(version=2)).fixed[0], current, 1.0)
+    assert (found.value, found.reason) == (value, reason)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def write(node: LiveNode, value: int) -> str:
 
 
 def test_what_is_written_the_kernel_holds_and_restore_undoes(node: LiveNode) -> None:
-    """cpu.max as quota and period, cpu.weight as a number; another executor on the same state file can undo it."""
+    """cpu.max as quota and period, cpu.weight as a number; an executor that wrote neither itself can undo both."""
     weight = node.knobs.fixed[0].knob
     assert (node.executor.read(node.knobs.quota), node.executor.read(weight)) == (-1, 100)
     assert write(node, 50_000) == "" and node.knob("cpu.max") == "50000 100000\n"
