@@ -13,7 +13,7 @@ import structlog
 
 from agent.core.layout import CgroupDriver
 from agent.wiring import VERSION, AgentOptions, restore, run
-from model.fault import Fault
+from model.fault import ConfigurationFault, Fault
 
 
 def main(argv: Sequence[str]) -> int:
@@ -52,33 +52,43 @@ def _parser() -> argparse.ArgumentParser:
         choices=list(CgroupDriver),
         help="who names the cgroups (default: told from the kubepods directory)",
     )
-    add("--cgroup-root", type=Path, default=Path("/sys/fs/cgroup"), help="where the controllers are mounted")
-    add("--proc", type=Path, default=Path("/proc"), help="the host's /proc")
-    add("--sys", type=Path, default=Path("/sys"), help="the host's /sys")
+    add(
+        "--cgroup-root",
+        type=Path,
+        default=Path("/sys/fs/cgroup"),
+        help="where the controllers are mounted (default: %(default)s)",
+    )
+    add("--proc", type=Path, default=Path("/proc"), help="the host's procfs (default: %(default)s)")
+    add("--sys", type=Path, default=Path("/sys"), help="the host's sysfs (default: %(default)s)")
     add(
         "--cpu-manager-state",
         type=Path,
         default=Path("/var/lib/kubelet/cpu_manager_state"),
-        help="the kubelet's CPU manager state",
+        help="the kubelet's CPU manager state (default: %(default)s)",
     )
-    add("--state-file", type=Path, default=Path("/var/lib/sublet/agent.json"), help="originals of changed limits")
+    add(
+        "--state-file",
+        type=Path,
+        default=Path("/var/lib/sublet/agent.json"),
+        help="originals of changed limits (default: %(default)s)",
+    )
     add("--prediction-file", type=Path, help="learned peaks (default: prediction.json beside the state file)")
     add(
         "--socket",
         type=Path,
         default=Path("/run/sublet/agent.sock"),
-        help="unix socket for diagnostics and checkpoints",
+        help="unix socket for diagnostics and checkpoints (default: %(default)s)",
     )
-    add("--grpc-listen", default="127.0.0.1:10317", help="diagnostics; loopback only")
-    add("--http-listen", default="127.0.0.1:10316", help="/metrics, /healthz, /readyz")
-    add("--scheduler", help="HOST:PORT of the scheduler's link")
+    add("--grpc-listen", default="127.0.0.1:10317", help="diagnostics; loopback only (default: %(default)s)")
+    add("--http-listen", default="127.0.0.1:10316", help="/metrics, /healthz, /readyz (default: %(default)s)")
+    add("--scheduler", help="HOST:PORT of the scheduler's link (default: none, eviction costs are neutral)")
     add("--scheduler-ca", type=Path, help="certificate authority of the scheduler")
     add("--token-file", type=Path, help="token that identifies this agent to the scheduler")
     add("--ready-file", type=Path, help="written with the addresses in use once ready")
-    add("--settings", type=Path, help="settings file, YAML or JSON")
+    add("--settings", type=Path, help="settings file, YAML or JSON; docs/settings.md lists fields and defaults")
     add("--journal", type=Path, help="write each tick to this file, for sublet replay; an older one becomes FILE.1")
-    add("--journal-max-mib", type=int, default=256, help="the journal starts anew beyond this size")
-    add("--log-format", choices=("json", "console"), default="json")
+    add("--journal-max-mib", type=int, default=256, help="the journal starts anew beyond this (default: %(default)s)")
+    add("--log-format", choices=("json", "console"), default="json", help="of standard error (default: %(default)s)")
     add("--restore", action="store_true", help="put the original limits back and exit")
     return parser
 
@@ -88,6 +98,8 @@ def _options(arguments: argparse.Namespace) -> AgentOptions:
         _parser().error("--node-name is missing and NODE_NAME is not set")
     if arguments.scheduler and not (arguments.scheduler_ca and arguments.token_file):
         _parser().error("--scheduler needs --scheduler-ca and --token-file")
+    if arguments.journal_max_mib < 1:
+        raise ConfigurationFault(f"--journal-max-mib {arguments.journal_max_mib}", "is below 1", "give a size in MiB")
     chosen = {name: getattr(arguments, name) for name in AgentOptions.__struct_fields__}
     return AgentOptions(**dict(chosen, node_name=arguments.node_name or ""))
 

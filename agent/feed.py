@@ -1,4 +1,4 @@
-"""Decisions as news: only what changed, to whoever listens, with a bounded past."""
+"""Decisions as news: only what changed, to whoever listens, with a bounded past; few of them are worth a log line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ import structlog
 from agent.ports import TickResult
 from model.decision import Decision
 from model.explain import sentence
+from model.reason import Reason
 
 log = structlog.get_logger()
 
 _PAST = 512
 _LISTENER_QUEUE = 256
 _NEWS_RATIO = 0.05
+_ZONE = "/zone/"
+_HELD = (Reason.BELOW_DEADBAND, Reason.WINDOW_FILLING, Reason.BRAKE)
+"""Why a ceiling stays as it is; the brake's own cuts are logged all the same."""
+_MOVES = {Reason.QUOTA_RAISED, Reason.QUOTA_LOWERED}
+_LOG_REST_SECONDS = 60.0
+"""For so long a value that only moves on is not logged again."""
 
 
 def news(last: Mapping[tuple[str, str], Decision], decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
@@ -25,9 +32,23 @@ def news(last: Mapping[tuple[str, str], Decision], decisions: tuple[Decision, ..
 
 
 def _is_news(before: Decision | None, now: Decision) -> bool:
-    if before is None or before.reason is not now.reason:
-        return True
+    return before is None or before.reason is not now.reason or _has_moved(before, now)
+
+
+def _has_moved(before: Decision, now: Decision) -> bool:
     return abs(now.value - before.value) > abs(before.value) * _NEWS_RATIO
+
+
+def log_worthy(logged: Decision | None, now: Decision, elapsed_seconds: float) -> bool:
+    """Whether a decision deserves a line, so long after the one `logged` last: noise must not fill a disk.
+
+    Zones repeat the node; a ceiling that follows the load up and down has no new reason.
+    """
+    if _ZONE in now.subject or now.reason in _HELD:
+        return False
+    if logged is None or not (logged.reason is now.reason or {logged.reason, now.reason} <= _MOVES):
+        return True
+    return elapsed_seconds >= _LOG_REST_SECONDS and _has_moved(logged, now)
 
 
 class DecisionFeed:
@@ -35,23 +56,38 @@ class DecisionFeed:
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], Decision] = {}
+        self._logged: dict[tuple[str, str], tuple[Decision, float]] = {}
         self._past: deque[Decision] = deque(maxlen=_PAST)
         self._errors: tuple[str, ...] = ()
         self._listeners: set[asyncio.Queue[Decision]] = set()
 
     def take(self, result: TickResult) -> None:
-        fresh = (*result.cuts, *news(self._last, result.own_decisions))
-        for decision in fresh:
-            self._last[(decision.subject, decision.name)] = decision
-            self._past.append(decision)
-            log.info("decision", text=sentence(decision))
-            for listener in self._listeners:
-                _offer(listener, decision)
+        at = result.observation.monotonic_seconds
+        for cut in result.cuts:
+            self._tell(cut)
+            self._log(cut, at)
+        for decision in news(self._last, result.own_decisions):
+            self._tell(decision)
+        # Not only news: what moved while it was not to be logged may rest at its new value since.
+        for decision in result.own_decisions:
+            logged, logged_at = self._logged.get((decision.subject, decision.name), (None, 0.0))
+            if log_worthy(logged, decision, at - logged_at):
+                self._log(decision, at)
         errors = tuple(outcome.error for outcome in result.outcomes if outcome.error)
         if errors != self._errors:
             for error in errors:
                 log.error("limit not applied", error=error)
         self._errors = errors
+
+    def _tell(self, decision: Decision) -> None:
+        self._last[(decision.subject, decision.name)] = decision
+        self._past.append(decision)
+        for listener in self._listeners:
+            _offer(listener, decision)
+
+    def _log(self, decision: Decision, at: float) -> None:
+        self._logged[(decision.subject, decision.name)] = (decision, at)
+        log.info("decision", text=sentence(decision))
 
     def past(self, count: int) -> tuple[Decision, ...]:
         return tuple(self._past)[-count:] if count else ()

@@ -33,6 +33,8 @@ class Counters(msgspec.Struct, frozen=True):
     """Counts that no tick carries, as the edges and the loop keep them."""
 
     failed_ticks: Callable[[], int]
+    task_restarts: Callable[[], Iterable[tuple[str, int]]]
+    sink_failures: Callable[[], Iterable[tuple[str, int]]]
     brake_cuts: Callable[[], int]
     brake_unreadable: Callable[[], int]
     failed_cuts: Callable[[], int]
@@ -65,6 +67,8 @@ ROWS = (
     Row("sublet_agent_ticks_total", "Ticks since the start."),
     Row("sublet_agent_late_ticks_total", "Ticks that began half a period late."),
     Row("sublet_agent_failed_ticks_total", "Ticks that ended in an error of ours."),
+    Row("sublet_agent_task_restarts_total", "Errors of ours that ended a task the agent can do without.", ("task",)),
+    Row("sublet_agent_sink_failures_total", "Ticks that a sink did not take because of an error of ours.", ("sink",)),
     Row("sublet_agent_brake_cuts_total", "Cuts of best effort between ticks."),
     Row("sublet_agent_brake_unreadable_total", "Brake readings that failed."),
     Row("sublet_agent_brake_failed_cuts_total", "Cuts the kernel refused."),
@@ -89,6 +93,10 @@ def _counted(status: AgentStatus, counters: Counters) -> _Series:
     yield "ticks_total", Sample(status.ticks)
     yield "late_ticks_total", Sample(status.late_ticks)
     yield "failed_ticks_total", Sample(counters.failed_ticks())
+    for task, restarts in counters.task_restarts():
+        yield "task_restarts_total", Sample(restarts, (task,))
+    for sink, failures in counters.sink_failures():
+        yield "sink_failures_total", Sample(failures, (sink,))
     yield "brake_cuts_total", Sample(counters.brake_cuts())
     yield "brake_unreadable_total", Sample(counters.brake_unreadable())
     yield "brake_failed_cuts_total", Sample(counters.failed_cuts())

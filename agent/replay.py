@@ -10,10 +10,11 @@ from agent.core.brake import BrakePlan, Cut
 from agent.core.knobs import Knobs
 from agent.core.observation import Knob, Observation
 from agent.core.plan import Write
+from agent.core.prediction import PredictionState
 from agent.journal import Head, RecordedTick, read
 from agent.ports import ClusterFacts, KnobReadings, TickResult, WriteOutcome
 from agent.settings import AgentSettings
-from agent.tick import Tick
+from agent.tick import Tick, TickState
 from model.decision import Decision
 
 
@@ -72,19 +73,28 @@ def replay(lines: Iterable[bytes], where: str, other: AgentSettings | None = Non
     """Every recorded tick again, in order; with `other`, as though those settings had been in force.
 
     No document of the cluster overrides `other`; host applications stay as they were measured. The control files
-    answer what they held then, so ceilings show what would have been decided from there.
+    answer what they held then, so ceilings show what would have been decided from there. With other half-lives the
+    peaks are learned from the journal alone.
     Raises ConfigurationFault where the journal cannot be read.
     """
-    recording, tick = Recording(), None
+    recording, tick, learned = Recording(), None, PredictionState()
     for line in read(lines, where):
         if isinstance(line, Head):
             knobs = Knobs.of(line.layout)
             tick = Tick(knobs, other or line.settings, recording, recording, recording, recording, (recording,))
-            tick.state = line.state
+            tick.state = line.state if other is None else _state_under(line, other, learned)
             continue
         recording.tick = line if other is None else _under(line, other)
         assert tick is not None
-        yield Replayed(line.decisions, tick.run())
+        result = tick.run()
+        learned = tick.state.prediction
+        yield Replayed(line.decisions, result)
+
+
+def _state_under(head: Head, other: AgentSettings, learned: PredictionState) -> TickState:
+    if other.prediction.half_lives == head.settings.prediction.half_lives:
+        return head.state
+    return msgspec.structs.replace(head.state, prediction=learned)
 
 
 def _under(line: RecordedTick, other: AgentSettings) -> RecordedTick:

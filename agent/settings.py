@@ -70,11 +70,14 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_settings(path: Path | None) -> AgentSettings:
-    """Defaults where `path` is None. Raises ConfigurationFault naming the file, the field and what it must be."""
+    """Defaults where `path` is None or the file says nothing.
+
+    Raises ConfigurationFault naming the file, the field and what it must be.
+    """
     if path is None:
         return AgentSettings()
     try:
-        return msgspec.yaml.decode(path.read_bytes(), type=AgentSettings)
+        return msgspec.yaml.decode(path.read_bytes(), type=AgentSettings | None) or AgentSettings()
     except OSError as error:
         raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}", "check --settings") from error
     except (msgspec.MsgspecError, LookupError, ValueError, RecursionError) as error:

@@ -10,7 +10,7 @@ from agent.core.limits import Memory, decide_limits
 from agent.core.live import live_metric
 from agent.core.plan import plan
 from agent.core.prediction import PredictionState
-from agent.core.publish import degraded, report
+from agent.core.publish import degraded, enforceable, report
 from agent.core.reclaimable import lending
 from agent.core.usage import UsageState, measure, windows_of
 from agent.ports import Brake, Cluster, Executor, Observer, Sink, TickResult
@@ -75,6 +75,7 @@ class Tick:
         outcomes = self._executor.apply(writes, seen.brake_cuts)
         self._brake.arm(limits.brake)
         # 7 report and 8 journal
+        lent = enforceable(lent, limits.decisions[self._knobs.quota], facts.settings.suppress)
         failed = next((outcome.error for outcome in outcomes if outcome.error), "")
         why = degraded(lent.reclaimable, facts.problem or failed)
         told = report(usage, lent.final, seen.listed or (), seen.pressure, why)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import structlog
@@ -18,7 +16,7 @@ import structlog
 from agent.core.files import FILES
 from agent.core.knobs import Knobs
 from agent.core.layout import CgroupDriver, Layout
-from agent.core.prediction import checkpoint, restored
+from agent.core.prediction import Checkpoint, checkpoint, restored
 from agent.edge.brake import MECHANISM, BrakeThread
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.checkpoints import CheckpointFile
@@ -37,12 +35,15 @@ from agent.edge.publisher import Publisher
 from agent.edge.topology import TopologyReader, kubelet_cpus
 from agent.edge.zones import ZonePublisher
 from agent.feed import DecisionFeed
+from agent.guard import GuardedSink, GuardedTask
 from agent.journal import Head
+from agent.loop import TickLoop
 from agent.metrics import Counters, Sample, collect
 from agent.observer import NodeObserver, Senses
 from agent.ports import Sink
 from agent.settings import AgentSettings, PodOrigin, load_settings
 from agent.status import AgentStatus
+from agent.tasks import PredictionSaver, clear_ready_file, run_until, write_ready_file
 from agent.tick import Tick, TickState
 from kube.client import KubeClient
 from kube.events import EventRecorder
@@ -52,9 +53,6 @@ from model.report import AgentHello, CheckpointSaved, PreemptionNotice
 log = structlog.get_logger()
 
 VERSION = "0.2.0"
-_LATE_RATIO = 0.5
-_EARLIEST_SECONDS = 0.1
-"""However often something wakes the tick, it rests this long."""
 _TOPOLOGY_SECONDS = 60.0
 _USER_AGENT = f"sublet-agent/{VERSION}"
 
@@ -97,9 +95,9 @@ def restore(options: AgentOptions) -> int:
 
 async def run(options: AgentOptions) -> None:
     """Run until SIGTERM or SIGINT. Best-effort ceilings and weights stay in force afterwards."""
+    if options.ready_file is not None:
+        clear_ready_file(options.ready_file)
     settings = load_settings(options.settings)
-    if options.ready_file is not None and not options.ready_file.parent.is_dir():
-        raise ConfigurationFault(f"--ready-file {options.ready_file}", "its folder does not exist", "make it first")
     layout = find_layout(options.cgroup_root, options.kubepods, options.cgroup_driver)
     log.info("cgroups found", version=layout.version, driver=layout.driver.value, kubepods=layout.root)
     async with contextlib.AsyncExitStack() as stack:
@@ -166,22 +164,19 @@ class _Agent:
         self._layout = layout
         self._senses = senses
         self._kubelet = kubelet
-        self._wake = asyncio.Event()
-        self._failed_ticks = 0
-        loop = asyncio.get_running_loop()
         self._executor = KnobExecutor(options.cgroup_root, originals)
         self._brake = BrakeThread(
             options.cgroup_root,
             layout,
             settings.brake_interval_seconds,
             self._executor.lower,
-            lambda: _wake_from_thread(loop, self._wake),
+            lambda: self._tick_loop.wake(),
         )
         self._events = EventRecorder(client, "sublet-agent", options.node_name)
         self._cluster = ClusterEdge(
             client, options.node_name, settings, self._events, layout.root, lambda: senses.cpu_info, kubelet
         )
-        self._publisher = Publisher(client, options.node_name, settings)
+        self._publisher = Publisher(client, options.node_name, settings, self._cluster.condition)
         self._zones = ZonePublisher(
             client,
             options.node_name,
@@ -195,14 +190,22 @@ class _Agent:
         self._status = AgentStatus(settings.tick_seconds)
         self._feed = DecisionFeed()
         self._servers = DiagnosticsServers(self._sources(), options.grpc_listen, options.socket)
-        sinks: list[Sink] = [self._feed, self._publisher, self._zones]
-        sinks += [self._link] if self._link is not None else []
         self._checkpoints = CheckpointFile(options.prediction_file or options.state_file.with_name("prediction.json"))
         self._journal = self._make_journal()
-        sinks += [self._journal] if self._journal is not None else []
-        # Last, so that a tick counts as done only when every other sink has taken it.
-        sinks.append(self._status)
-        self._tick = self._make_tick(tuple(sinks))
+        self._guarded_sinks = self._make_guarded_sinks()
+        # The status comes last, so that a tick counts as done only when every other sink has taken it.
+        self._tick = self._make_tick((self._publisher, *self._guarded_sinks, self._status))
+        self._tick_loop = TickLoop(
+            self._tick.run,
+            settings.tick_seconds,
+            self._status,
+            senses.discovery.fileno,
+            kubelet.wake if kubelet is not None else lambda: None,
+        )
+        self._saver = PredictionSaver(
+            self._learned, self._checkpoints.save, settings.prediction.checkpoint_interval_seconds
+        )
+        self._guarded_tasks: tuple[GuardedTask, ...] = ()
 
     async def serve(self, stack: contextlib.AsyncExitStack) -> None:
         """Start everything, tick until told to stop, stop everything."""
@@ -212,25 +215,15 @@ class _Agent:
         if self._journal is not None:
             self._journal.begin()
             stack.callback(self._journal.close)
-        self._options.socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_folder_of(self._options.socket)
         grpc_address = await self._servers.start()
         stack.push_async_callback(self._servers.stop)
         self._brake.start()
         stack.callback(self._brake.stop)
-        tasks = [
-            self._cluster.run,
-            self._events.run,
-            self._publisher.run,
-            self._zones.run,
-            self._network.run,
-            self._pod_networks.run,
-            self._senses.follow_topology,
-            self._tick_for_ever,
-            self._checkpoint_for_ever,
-            lambda: self._tell_ready(grpc_address, http.address),
-        ]
-        tasks += [edge.run for edge in (self._link, self._kubelet) if edge is not None]
-        await _until(_stop_on_signals(), tasks, self._before_the_end)
+        self._guarded_tasks = self._make_guarded_tasks({"grpc": grpc_address, "http": http.address})
+        # Without one of these three the agent is of no use: it ends, its limits stay, and it is started again.
+        tasks = [self._cluster.run, self._tick_loop.run, self._publisher.run]
+        await run_until(_stop_on_signals(), [*tasks, *(task.run for task in self._guarded_tasks)], self._before_the_end)
         log.info("stopped; best-effort ceilings and weights stay in force")
 
     def _is_alive(self) -> bool:
@@ -238,74 +231,41 @@ class _Agent:
 
     async def _before_the_end(self) -> None:
         await self._events.flush(1.0)
-        await self._save_prediction()
+        await self._saver.save()
 
-    async def _tick_for_ever(self) -> None:
-        """One tick a period, one early when the brake or a new cgroup asks; an error of ours never stops the loop."""
-        period = self._settings.tick_seconds
-        due = time.monotonic()
-        while True:
-            began = time.monotonic()
-            if began > due + period * _LATE_RATIO:
-                self._status.late_ticks += 1
-                due = began
-            try:
-                self._tick.run()
-                if self._status.ticks == 1:
-                    # What was made so far stays for good: no collection needs to look at it again.
-                    gc.collect()
-                    gc.freeze()
-            except Exception:
-                self._failed_ticks += 1
-                log.exception("tick failed; limits stay as they are")
-            if time.monotonic() >= due:
-                due += period
-            self._wake.clear()
-            await asyncio.sleep(_EARLIEST_SECONDS)
-            with self._woken_by_cgroups(), contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(due - time.monotonic(), 0)):
-                    await self._wake.wait()
-
-    @contextlib.contextmanager
-    def _woken_by_cgroups(self) -> Any:
-        """While waiting, a pod or container that comes or goes starts a tick, and tells the kubelet's list."""
-        descriptor = self._senses.discovery.fileno()
-        if descriptor is None:
-            yield
-            return
-        loop = asyncio.get_running_loop()
-
-        def changed() -> None:
-            loop.remove_reader(descriptor)
-            self._wake.set()
-            if self._kubelet is not None:
-                self._kubelet.wake()
-
-        loop.add_reader(descriptor, changed)
-        try:
-            yield
-        finally:
-            loop.remove_reader(descriptor)
-
-    async def _checkpoint_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.prediction.checkpoint_interval_seconds)
-            await self._save_prediction()
-
-    async def _save_prediction(self) -> None:
-        saved = checkpoint(self._tick.state.prediction, self._settings.prediction)
-        await asyncio.to_thread(self._checkpoints.save, saved)
-
-    async def _tell_ready(self, grpc_address: str, http_address: str) -> None:
+    async def _tell_ready(self, addresses: Mapping[str, str]) -> None:
         """Write the ready file once the agent measures and has read the API server."""
         while not self._status.ready:
             await asyncio.sleep(0.05)
-        addresses = {"grpc": grpc_address, "http": http_address, "socket": str(self._options.socket)}
-        log.info("ready", node=self._options.node_name, **addresses)
         if self._options.ready_file is not None:
-            fresh = self._options.ready_file.with_suffix(".new")
-            fresh.write_bytes(msgspec.json.encode(addresses))
-            fresh.replace(self._options.ready_file)
+            write_ready_file(self._options.ready_file, addresses)
+        log.info("ready", node=self._options.node_name, **addresses)
+
+    def _make_guarded_sinks(self) -> tuple[GuardedSink, ...]:
+        sinks: dict[str, Sink | None] = {
+            "feed": self._feed,
+            "zones": self._zones,
+            "link": self._link,
+            "journal": self._journal,
+        }
+        return tuple(GuardedSink(name, sink) for name, sink in sinks.items() if sink is not None)
+
+    def _make_guarded_tasks(self, listening: Mapping[str, str]) -> tuple[GuardedTask, ...]:
+        addresses = {**listening, "socket": str(self._options.socket)}
+        tasks = {
+            "events": self._events.run,
+            "zones": self._zones.run,
+            "network": self._network.run,
+            "pod_networks": self._pod_networks.run,
+            "topology": self._senses.follow_topology,
+            "prediction": self._saver.run,
+            "ready_file": lambda: self._tell_ready(addresses),
+        }
+        if self._link is not None:
+            tasks["link"] = self._link.run
+        if self._kubelet is not None:
+            tasks["kubelet"] = self._kubelet.run
+        return tuple(GuardedTask(name, task) for name, task in tasks.items())
 
     def _make_tick(self, sinks: tuple[Sink, ...]) -> Tick:
         senses = Senses(
@@ -319,14 +279,16 @@ class _Agent:
         settings = self._settings
         tick = Tick(Knobs.of(self._layout), settings, self._cluster, observer, self._executor, self._brake, sinks)
         if (saved := self._checkpoints.load()) is not None:
-            models = restored(saved, saved.models.keys(), time.time(), settings.prediction)
-            tick.state = TickState(prediction=models)
+            tick.state = TickState(prediction=restored(saved, time.time(), settings.prediction))
         return tick
 
     def _make_journal(self) -> Journal | None:
         if self._options.journal is None:
             return None
         return Journal(self._options.journal, self._options.journal_max_mib << 20, self._head)
+
+    def _learned(self) -> Checkpoint:
+        return checkpoint(self._tick.state.prediction, self._settings.prediction)
 
     def _head(self) -> Head:
         return Head(self._layout, self._settings, self._tick.state)
@@ -360,7 +322,9 @@ class _Agent:
     def _collect(self) -> Mapping[str, list[Sample]]:
         link = self._link
         counters = Counters(
-            failed_ticks=lambda: self._failed_ticks,
+            failed_ticks=lambda: self._tick_loop.failed_ticks,
+            task_restarts=lambda: [(task.name, task.failures) for task in self._guarded_tasks],
+            sink_failures=lambda: [(sink.name, sink.failures) for sink in self._guarded_sinks],
             brake_cuts=lambda: self._brake.total,
             brake_unreadable=lambda: self._brake.unreadable,
             failed_cuts=lambda: self._executor.failed_cuts,
@@ -383,9 +347,13 @@ class _Agent:
         self._servers.checkpoints.notify(notice)
 
 
-def _wake_from_thread(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(event.set)
+def _make_folder_of(socket: Path) -> None:
+    try:
+        socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ConfigurationFault(
+            f"--socket {socket}", f"its folder cannot be made: {error.strerror}", "give another"
+        ) from error
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -394,25 +362,3 @@ def _stop_on_signals() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     return stopping
-
-
-async def _until(
-    stopping: asyncio.Event,
-    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]],
-    before_the_end: Callable[[], Coroutine[Any, Any, None]],
-) -> None:
-    """Run all tasks until `stopping` is set; an error in one ends them all and is raised."""
-    running: set[asyncio.Task[Any]] = {asyncio.create_task(task()) for task in tasks}
-    running.add(asyncio.create_task(stopping.wait()))
-    try:
-        # The ready task ends by itself; every other end is a stop or an error.
-        while not stopping.is_set():
-            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-                running.discard(task)
-        await before_the_end()
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)

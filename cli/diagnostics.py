@@ -42,6 +42,7 @@ class NodeAnswer(msgspec.Struct, frozen=True):
     best_effort_limit_millis: int | None = None
     best_effort_request_millis: int = 0
     host_applications: dict[str, Usage] = {}
+    ready_message: str = ""
 
 
 class LimitAnswer(msgspec.Struct, frozen=True):
@@ -100,6 +101,7 @@ class AgentDiagnostics:
             ),
             best_effort_request_millis=status.best_effort_request_millis,
             host_applications={item.name: usage_from_wire(item.usage) for item in status.host_applications},
+            ready_message=status.ready_message,
         )
 
     def limits(self, knob: str = "") -> tuple[LimitAnswer, ...]:

@@ -110,6 +110,7 @@ def node_text(answer: NodeAnswer, now: float, *, everything: bool = False) -> st
     held = "no known limit" if limit is None else f"{format_millis(limit)} at most"
     state = [
         f"node {answer.node}  {answer.ready_reason or 'not judged yet'}  observed {age}",
+        *([f"  {answer.ready_message}"] if answer.ready_message else []),
         *(_usage_row(name, usage) for name, usage in rows),
         f"  best-effort CPU: {held} now, its pods asked for {asked}",
         f"  agent {answer.agent_version}: {answer.ticks} ticks, {answer.late_ticks} late; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,6 +19,8 @@ from model.fault import ConfigurationFault
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 _STDIN = Path("-")
+_LARGEST_BYTES = 256 << 20
+"""Of one file: a device or an endless pipe must not fill the memory."""
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -90,7 +93,7 @@ def read(files: Iterable[Path]) -> Manifests:
     for file in _expanded(files):
         where = "standard input" if file == _STDIN else str(file)
         try:
-            for number, document in enumerate(_documents(_content(file), where), 1):
+            for number, document in enumerate(_documents(_content(file, where), where), 1):
                 if document is not None:
                     found.add(document, f"{where} document {number}")
         except RecursionError as error:
@@ -116,11 +119,15 @@ def _expanded(files: Iterable[Path]) -> Iterator[Path]:
         yield from inside
 
 
-def _content(file: Path) -> bytes:
+def _content(file: Path, where: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if file == _STDIN else file.read_bytes()
+        with nullcontext(sys.stdin.buffer) if file == _STDIN else file.open("rb") as stream:
+            content = stream.read(_LARGEST_BYTES + 1)
     except OSError as error:
-        raise ConfigurationFault(str(file), f"cannot be read: {error.strerror}", "check -f") from error
+        raise ConfigurationFault(where, f"cannot be read: {error.strerror}", "check -f") from error
+    if len(content) > _LARGEST_BYTES:
+        raise ConfigurationFault(where, f"is larger than {_LARGEST_BYTES >> 20} MiB", "give fewer nodes at a time")
+    return content
 
 
 def _documents(content: bytes, where: str) -> list[object]:

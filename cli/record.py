@@ -12,11 +12,13 @@ import typer
 import yaml
 
 from agent.core import recording
+from agent.core.layout import detect
 from agent.core.recording import Scenario, ScenarioContainer, ScenarioPod
 from agent.record import NodeFiles, Pace, Places, record, started
 from kube import objects
 from kube.dialects import upstream
 from model.fault import ConfigurationFault
+from model.pod import PodPhase
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
 
 # Annotations of other domains are not kept: kubectl's own, for one, holds the whole manifest with its environment.
@@ -27,13 +29,14 @@ _METADATA = ("name", "namespace", "uid", "labels", "creationTimestamp")
 _CONTAINERS = ("containers", "initContainers")
 _IDS = ("containerStatuses", "initContainerStatuses")
 _SPEC = ("nodeName", "priority", "overhead")
+_ENDED = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 
 def record_node(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the scenario goes; new or empty.")],
     frames: Annotated[int, typer.Option(min=1, max=100, help="How many frames.")] = 8,
     interval: Annotated[float, typer.Option(min=0.01, max=3600.0, help="Seconds from frame to frame.")] = 1.0,
-    kubepods: Annotated[str, typer.Option(help="The pods' cgroup below each mount.")] = "/kubepods",
+    kubepods: Annotated[str, typer.Option(help="The pods' cgroup below each mount; looked for where left out.")] = "",
     cgroup_root: Annotated[Path, typer.Option(help="Where cgroups are mounted.")] = Path("/sys/fs/cgroup"),
     proc: Annotated[Path, typer.Option(help="The node's proc.")] = Path("/proc"),
     sys_root: Annotated[Path, typer.Option("--sys", help="The node's sys.")] = Path("/sys"),
@@ -52,6 +55,7 @@ def record_node(
     known = [_decoded(pod, pods) for pod in kept]
     runtime = recording.runtime_of((), [s.container_id for pod in known for s in pod.status.container_statuses or []])
     scenario_pods = tuple(_scenario_pod(pod) for pod in known)
+    kubepods = kubepods or found_kubepods(cgroup_root)
     node = NodeFiles(Places(cgroup_root, proc, sys_root, kubepods))
     scenario = _with_pods(started(node, kubepods, node_name or socket.gethostname(), about), scenario_pods, runtime)
     if kept:
@@ -63,7 +67,8 @@ def record_node(
 def kept_pods(file: Path, node_name: str) -> list[dict[str, Any]]:
     """The pods in `file`, those of `node_name` where it is given, with only what a recording may hold.
 
-    Raises ConfigurationFault naming the file where it cannot be read.
+    A pod that has ended is left out: it has no cgroup any more. Raises ConfigurationFault naming the file where it
+    cannot be read.
     """
     try:
         text = file.read_text()
@@ -74,7 +79,16 @@ def kept_pods(file: Path, node_name: str) -> list[dict[str, Any]]:
         raise ConfigurationFault(str(file), error.strerror or str(error)) from error
     except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
         raise _no_pods(file, error) from error
-    return [pod for pod in pods if not node_name or pod["spec"].get("nodeName") == node_name]
+    live = [pod for pod in pods if pod["status"].get("phase") not in _ENDED]
+    return [pod for pod in live if not node_name or pod["spec"].get("nodeName") == node_name]
+
+
+def found_kubepods(cgroup_root: Path) -> str:
+    """The pods' cgroup below each mount, as the agent finds it. Raises KernelFault where there is none, or several."""
+    version = 2 if (cgroup_root / "cgroup.controllers").exists() else 1
+    tree = cgroup_root if version == 2 else cgroup_root / "cpuacct"
+    folders = (path for pattern in ("*", "*/*") for path in tree.glob(pattern) if path.is_dir())
+    return detect(str(tree), version, [f"/{path.relative_to(tree)}" for path in folders]).root
 
 
 def _no_pods(file: Path | None, error: Exception) -> ConfigurationFault:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 def up(
     directory: Annotated[
-        Path, typer.Option("--dir", help="Where keys, logs and endpoints.json go; one cluster a directory.")
+        Path, typer.Option("--dir", help="Where keys, logs and endpoints.json go; logs and learned peaks stay.")
     ] = Path("~/.sublet"),
     node_name: Annotated[str, typer.Option(help="The node's name; this machine's host name where left out.")] = "",
     agent_settings: Annotated[Path | None, typer.Option(metavar="FILE", help="The agent's settings.")] = None,
@@ -23,7 +25,7 @@ def up(
         Path | None, typer.Option(metavar="FILE", help="Where the agent writes each tick, for `sublet replay`.")
     ] = None,
 ) -> int:
-    """Start API server, node, scheduler and agent on this machine; Ctrl-C stops all and leaves nothing behind."""
+    """Start API server, node, scheduler and agent here; Ctrl-C stops all and leaves no process and no cgroup."""
     return asyncio.run(_up(directory, node_name, agent_settings, agent_journal))
 
 
@@ -37,30 +39,37 @@ async def _up(directory: Path, node_name: str, settings: Path | None, journal: P
     assert task is not None
     ending = Ending(task)
     ending.listen()
+    cluster = Cluster(directory, node_name, agent_settings=settings, agent_journal=journal, tell=typer.echo)
     began = time.monotonic()
     try:
-        async with Cluster(
-            directory, node_name, agent_settings=settings, agent_journal=journal, tell=typer.echo
-        ) as cluster:
-            typer.echo(ready_text(cluster.endpoints, time.monotonic() - began))
+        async with cluster:
+            typer.echo(ready_text(cluster.endpoints, time.monotonic() - began, called(sys.argv[0])))
             await cluster.wait()
     except asyncio.CancelledError:
         if ending.signal is None:
             raise
-    typer.echo("stopped; nothing of it is left")
+    typer.echo(f"stopped; logs and learned peaks stay in {cluster.directory}")
     return 0
 
 
-def ready_text(endpoints: Endpoints, took_seconds: float) -> str:
-    """What a person needs to know once everything runs."""
+def called(program: str) -> str:
+    """How to call this command again, from what `sys.argv[0]` says: by its path where its name alone finds another."""
+    name = Path(program).name
+    if name == "__main__.py":
+        return f"{sys.executable} -m cli"
+    return name if name == program or shutil.which(name) == program else program
+
+
+def ready_text(endpoints: Endpoints, took_seconds: float, command: str) -> str:
+    """What a person needs to know once everything runs; `command` is how they call this program."""
     return f"""\
 ready after {took_seconds:.1f} s: node {endpoints.node}, API server {endpoints.api}
 
   export KUBECONFIG={endpoints.kubeconfig}
   kubectl get nodes,pods -A -o wide
   kubectl apply -f examples/quickstart/
-  sublet explain node{_dir(endpoints)}
-  sublet explain limit{_dir(endpoints)}
+  {command} explain node{_dir(endpoints)}
+  {command} explain limit{_dir(endpoints)}
 
 logs in {endpoints.directory}/logs, addresses in {endpoints.directory}/endpoints.json; Ctrl-C stops everything"""
 

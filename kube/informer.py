@@ -2,7 +2,8 @@
 
 A broken watch resumes at the last resourceVersion; 410 Gone or an ERROR event lists again and reports the
 differences, deletions included. An object that cannot be decoded is reported once and left out, so that one
-malformed object never costs the whole list.
+malformed object never costs the whole list. 404 says that a resource is not defined, but only where it may be so:
+core resources always exist, and a 404 for one comes from something that stands in for the API server.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _LONGEST_DELAY_SECONDS = 10.0
 _WATCH_SECONDS = 300
 _HEALTHY_WATCH_SECONDS = 5.0
 _PAGE = 500
+_CORE = "/api/"
 
 
 class ChangeKind(StrEnum):
@@ -139,14 +141,15 @@ class Informer(Generic[T]):
             self._resource_version = ""
             return ""
         except KubernetesFault as fault:
-            if fault.status in (404, 410):
+            if fault.status == 410:
                 self._resource_version = ""
-            if fault.status == 404:
+            if fault.status == 404 and not self._path.startswith(_CORE):
                 self._nothing_there()
             return str(fault)
 
     def _nothing_there(self) -> None:
         """The server does not know the resource: the collection is empty, and that is known."""
+        self._resource_version = ""
         for key in list(self.items):
             self._forget(key)
         self._heard = time.monotonic()

@@ -58,6 +58,7 @@ class Toleration(msgspec.Struct, frozen=True):
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     containers: list[Container] = []
     init_containers: list[Container] | None = None
+    resources: Resources | None = None
     overhead: Quantities | None = None
     node_name: str = ""
     node_selector: dict[str, str] | None = None

@@ -48,7 +48,7 @@ class RunDirectory:
     """A directory only its owner may enter, held by one live process at a time.
 
     Opening takes the lock and raises ConfigurationFault when another process holds it, or when the
-    directory cannot be used. Leaving gives the lock back and keeps only the logs.
+    directory cannot be used. Leaving gives the lock back and keeps the logs and what the agent learned.
     """
 
     def __init__(self, path: Path) -> None:
@@ -176,7 +176,6 @@ _OURS = frozenset(
         "endpoints.new",
         "agent.sock",
         "agent.state",
-        "agent.journal",
     ]
 )
 

@@ -8,6 +8,8 @@ from model.decision import Decision, Unit
 from model.quantity import format_bytes, format_millis
 from model.reason import words
 
+_UNLIMITED_US = -1
+
 
 def amount(value: int, unit: Unit) -> str:
     """A value with its unit, as a person reads it: `1500m`, `2Gi`, `~14.68Gi`, `95000us`."""
@@ -17,14 +19,13 @@ def amount(value: int, unit: Unit) -> str:
         exact = format_bytes(value)
         return exact if exact[-1:].isalpha() or abs(value) < 1 << 20 else f"~{value / (1 << 30):.2f}Gi"
     if unit is Unit.MICROSECONDS:
-        return "unlimited" if value == -1 else f"{value}us"
+        return "unlimited" if value == _UNLIMITED_US else f"{value}us"
     return f"{value} {unit.value}"
 
 
 def sentence(decision: Decision) -> str:
     """One line: `cpu.shares of cgroup/x = 2 shares: <why> [capacity 5 - margin 3]`; terms of 0 are left out."""
-    unlimited = decision.unit is Unit.MICROSECONDS and decision.value == -1
-    shown = () if unlimited else tuple(term for term in decision.terms if term.value)
+    shown = () if _unlimited(decision) else tuple(term for term in decision.terms if term.value)
     terms = " ".join(f"{_sign(term.value)} {term.name} {abs(term.value)}" for term in shown)
     text = f"{decision.name} of {decision.subject} = {amount(decision.value, decision.unit)}: {words(decision.reason)}"
     text += f" [{terms.removeprefix('+ ')}]" if terms else ""
@@ -32,7 +33,7 @@ def sentence(decision: Decision) -> str:
 
 
 def lines(decision: Decision) -> list[str]:
-    """A small table: the head line, one line a term, the sum."""
+    """A small table: the head line, one line a term, the sum. No limit is no sum of anything."""
     head = f"{decision.subject}  {decision.name}" + (f"  (policy {decision.policy})" if decision.policy else "")
     width = max((len(term.name) for term in decision.terms), default=0)
     width = max(width, len("= value"))
@@ -41,8 +42,14 @@ def lines(decision: Decision) -> list[str]:
         for term in decision.terms
     ]
     total = f"  = {'value':<{width}} {decision.value:>16}   {amount(decision.value, decision.unit)}"
+    if _unlimited(decision):
+        rows, total = [], "  = unlimited"
     why = f"  {decision.reason.value}: {words(decision.reason)}" + (f"; {decision.detail}" if decision.detail else "")
     return [head, *rows, total, why]
+
+
+def _unlimited(decision: Decision) -> bool:
+    return decision.unit is Unit.MICROSECONDS and decision.value == _UNLIMITED_US
 
 
 def _sign(value: int) -> str:

@@ -13,12 +13,12 @@ from model.resources import ResourceVector
 class NodeColocation(msgspec.Struct, frozen=True):
     """`reserved` is kept free of pods (cpu, memory; a count of reserved CPUs has replaced `cpu` already).
 
-    `third_party` is the sum of batch resources that other schedulers have given away (priority koord-batch only).
-    `normalization_ratio` is what the Node carries, None without one. `raw_allocatable` is what was allocatable before
-    amplification, None on a node that is not amplified.
+    `third_party` is the sum of batch resources that other schedulers have given away (priority koord-batch only), None
+    where the Node does not speak of them. `normalization_ratio` is what the Node carries, None without one.
+    `raw_allocatable` is what was allocatable before amplification, None on a node that is not amplified.
     """
 
     reserved: ResourceVector = ResourceVector()
-    third_party: ResourceVector = ResourceVector()
+    third_party: ResourceVector | None = None
     normalization_ratio: float | None = None
     raw_allocatable: ResourceVector | None = None

@@ -11,13 +11,17 @@ from model.report import Usage
 
 
 class PodMetric(msgspec.Struct, frozen=True):
-    """One pod's usage; `band` and `qos` are NONE where the document leaves them empty."""
+    """One pod's usage; `band` and `qos` are NONE where the document leaves them empty.
+
+    `missing` names the resources that were not measured; their usage stands at 0.
+    """
 
     namespace: str
     name: str
     usage: Usage
     band: PriorityBand = PriorityBand.NONE
     qos: QoSClass = QoSClass.NONE
+    missing: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -26,7 +30,7 @@ class PodMetric(msgspec.Struct, frozen=True):
 
 
 class HostApplicationMetric(msgspec.Struct, frozen=True):
-    """Usage of a program of the host that is measured apart."""
+    """Usage of a program of the host that is measured apart; 0 for what was not measured."""
 
     name: str
     usage: Usage
@@ -53,7 +57,7 @@ class NodeMetric(msgspec.Struct, frozen=True):
     """`updated_seconds` is Unix time, None where the document never was written.
 
     `system` is the node's use outside all listed pods and measured host applications. A usage that lacks CPU or memory
-    is None.
+    is None, but for those of pods and host applications.
     """
 
     updated_seconds: float | None = None

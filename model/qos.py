@@ -18,6 +18,11 @@ class QoSClass(StrEnum):
     SYSTEM = "SYSTEM"
     NONE = ""
 
+    @classmethod
+    def of(cls, text: str | None) -> QoSClass:
+        """The class of that name, NONE for any other text."""
+        return next((member for member in cls if member.value == text), cls.NONE)
+
 
 class KubernetesQoS(StrEnum):
     """Kubernetes' own class; it decides which cgroup a pod lives under."""
@@ -36,6 +41,11 @@ class PriorityBand(StrEnum):
     FREE = "koord-free"
     NONE = ""
 
+    @classmethod
+    def of(cls, text: str | None) -> PriorityBand:
+        """The band of that name, NONE for any other text."""
+        return next((member for member in cls if member.value == text), cls.NONE)
+
 
 _BANDS = (
     (9000, 9999, PriorityBand.PROD),
@@ -52,15 +62,13 @@ _BY_KUBERNETES = {
 
 def qos_class(label: str | None, kubernetes: KubernetesQoS) -> QoSClass:
     """The class with default: the label where it is known, else by Kubernetes QoS."""
-    known = {member.value for member in QoSClass}
-    return QoSClass(label) if label and label in known else _BY_KUBERNETES[kubernetes]
+    return QoSClass.of(label) or _BY_KUBERNETES[kubernetes]
 
 
 def priority_band(label: str | None, priority: int | None, qos: QoSClass) -> PriorityBand:
     """The band with default: label, then the number, then BE → batch and all others → prod."""
-    for member in PriorityBand:
-        if label and member.value == label:
-            return member
+    if named := PriorityBand.of(label):
+        return named
     for low, high, band in _BANDS:
         if priority is not None and low <= priority <= high:
             return band

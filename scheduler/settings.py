@@ -51,11 +51,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(path: Path | None) -> Settings:
-    """Read a settings file; None gives the defaults. Raises ConfigurationFault naming the file and the field."""
+    """Read a settings file; None, or one that says nothing, gives the defaults.
+
+    Raises ConfigurationFault naming the file and the field.
+    """
     if path is None:
         return Settings()
     try:
-        return msgspec.yaml.decode(path.read_bytes(), type=Settings)
+        return msgspec.yaml.decode(path.read_bytes(), type=Settings | None) or Settings()
     except OSError as error:
         raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}", "give --settings FILE") from error
     except (msgspec.MsgspecError, LookupError, ValueError, RecursionError) as error:

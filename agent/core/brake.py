@@ -10,6 +10,7 @@ import msgspec
 
 from agent.core.knobs import PERIOD_US
 from agent.core.observation import Knob
+from agent.core.suppress import FLOOR_NOTE
 from model.decision import Decision, Term, TermSum, Unit
 from model.reason import Reason
 
@@ -83,7 +84,7 @@ def decision(cut: Cut) -> Decision:
     for term in cut.plan.base_terms:
         terms.add(term.name, term.value, term.note)
     terms.add("online used", -cut.online_us, "last 200 ms, seen by the brake")
-    terms.at_least("floor", cut.plan.floor_us)
+    terms.at_least("floor", cut.plan.floor_us, FLOOR_NOTE)
     terms.become("somebody wrote a lower value first", cut.value_us)
     return Decision(
         cut.plan.knob.subject,

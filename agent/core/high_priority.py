@@ -35,10 +35,14 @@ _NOTES = {
 
 
 class Holder(msgspec.Struct, frozen=True, gc=False):
-    """One pod above batch. `requests` is None for a metric whose pod is not live, `usage` where nothing is measured."""
+    """One pod above batch. `requests` is None for a metric whose pod is not live.
+
+    `usage` is None where nothing is measured; `missing` names resources that were not, where others were.
+    """
 
     requests: ResourceVector | None
     usage: Usage | None
+    missing: tuple[str, ...] = ()
     exclusive_cpu: bool = False
     zones: tuple[int, ...] = ()
 
@@ -72,8 +76,8 @@ def holders(pods: Iterable[Pod], metric: NodeMetric) -> list[Holder]:
             continue
         own = measured.pop(pod.key, None)
         if pod.band not in _BELOW:
-            usage = own.usage if own else None
-            found.append(Holder(pod.requests, usage, pod.qos is QoSClass.LSE, pod.numa_zones))
+            usage, missing = (own.usage, own.missing) if own else (None, ())
+            found.append(Holder(pod.requests, usage, missing, pod.qos is QoSClass.LSE, pod.numa_zones))
     found.extend(Holder(None, own.usage) for own in measured.values() if own.band not in _BELOW)
     return found
 
@@ -84,7 +88,7 @@ def claims(resource: Lendable, held: Iterable[Holder]) -> list[Claim]:
 
 
 def _claim(resource: Lendable, holder: Holder) -> Claim:
-    """An LSE pod's CPU is exclusive: what it leaves idle is not lent."""
+    """An LSE pod's CPU is exclusive: what it leaves idle is not lent. Of a dangling metric counts what is there."""
     used = 0 if holder.usage is None else resource.of(holder.usage)
     if holder.requests is None:
         return Claim(_DANGLING, used, ())
@@ -92,7 +96,7 @@ def _claim(resource: Lendable, holder: Holder) -> Claim:
     measured = _MEASURED[resource.policy]
     if resource.policy is CalculatePolicy.REQUEST:
         return Claim(measured, requested, holder.zones)
-    if holder.usage is None:
+    if holder.usage is None or resource.native in holder.missing:
         return Claim(_NOT_MEASURED, requested, holder.zones)
     if resource.policy is CalculatePolicy.MAX_USAGE_REQUEST:
         return Claim(measured, max(used, requested), holder.zones)

@@ -24,11 +24,12 @@ _BRAKE_DEADBAND_US_PER_MILLI = 5
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What one tick must know of the one before: the quota's standing, the node's size, the brake's plan."""
+    """What one tick must know of the one before: the quota's standing, the node's size, the brake's plan, its time."""
 
     quota: KnobStanding = KnobStanding()
     size: NodeSize | None = None
     brake: BrakePlan | None = None
+    monotonic_seconds: float = 0.0
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -57,7 +58,8 @@ def decide_limits(
     disarms the brake: it goes on with the last size and plan it knew.
     """
     remembered, stand = standing(seen.knobs[knobs.quota], memory.quota)
-    stand = msgspec.structs.replace(stand, braked=_braked(seen), unsettled=unsettled)
+    elapsed = seen.monotonic_seconds - memory.monotonic_seconds
+    stand = msgspec.structs.replace(stand, braked=_braked(seen), unsettled=unsettled, elapsed_seconds=elapsed)
     size = _size(seen, memory.size)
     ceiling = quota_ceiling(knobs.quota, size, usage, strategy, stand, seen.at_seconds)
     decisions = {knobs.quota: ceiling.decision}
@@ -66,7 +68,7 @@ def decide_limits(
     brake = _brake_plan(knobs.quota, ceiling, size, memory.brake) if strategy.enable else None
     quota = seen.knobs[knobs.quota].kernel
     held = best_effort_limit_millis(seen.best_effort_cpus, quota if isinstance(quota, int) else None, PERIOD_US)
-    return Memory(remembered, size, brake), Limits(decisions, brake, held)
+    return Memory(remembered, size, brake, seen.monotonic_seconds), Limits(decisions, brake, held)
 
 
 def _brake_plan(knob: Knob, ceiling: Ceiling, size: NodeSize | None, last: BrakePlan | None) -> BrakePlan | None:

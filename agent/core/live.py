@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import StrEnum
-from typing import TypeVar
 
 from agent.core.prediction import Prediction
 from agent.core.usage import Averages, NodeUsage, Statistics
@@ -13,8 +11,6 @@ from model.pod import Pod
 from model.qos import PriorityBand, QoSClass
 from model.report import Usage
 from model.strategy import HostApplication
-
-E = TypeVar("E", bound=StrEnum)
 
 
 def live_metric(
@@ -54,12 +50,9 @@ def reported_metric(
         updated_seconds=usage.at_seconds,
         node=usage.node.aggregate,
         system=system,
-        pods=tuple(sorted(_pods(usage.pods, pods, lambda a: a.aggregate), key=lambda pod: (pod.namespace, pod.name))),
+        pods=tuple(_pods(usage.pods, pods, lambda averages: averages.aggregate)),
         host_applications=tuple(
-            sorted(
-                _applications(usage.host_applications, host_applications, lambda averages: averages.aggregate),
-                key=lambda application: application.name,
-            )
+            _applications(usage.host_applications, host_applications, lambda averages: averages.aggregate)
         ),
         prod_reclaimable=foreseen.prod_reclaimable if foreseen else None,
         prod_peak=foreseen.prod_peak if foreseen else None,
@@ -84,13 +77,8 @@ def _applications(
 ) -> Iterator[HostApplicationMetric]:
     for application in host_applications:
         if (averages := measured.get(application.name)) is not None:
-            band, qos = _known(PriorityBand, application.priority), _known(QoSClass, application.qos)
+            band, qos = PriorityBand.of(application.priority), QoSClass.of(application.qos)
             yield HostApplicationMetric(application.name, figure(averages), band, qos)
-
-
-def _known(kind: type[E], text: str) -> E:
-    """The member of that text, NONE for any other."""
-    return kind(text) if text in [member.value for member in kind] else kind("")
 
 
 def _numa(nodes: Mapping[int, Usage], system: Usage) -> Iterator[NumaUsage]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from model.strategy import NormalizationStrategy, RatioModel
 from model.topology import CpuBasics
 
@@ -18,24 +20,33 @@ _FALSE = ("0", "f", "F", "FALSE", "false", "False")
 """What Go's strconv.ParseBool reads."""
 
 
+class Ratio(msgspec.Struct, frozen=True):
+    """`used` multiplies batch-cpu, `written` belongs in the Node's annotation; None does nothing."""
+
+    used: float | None = None
+    written: float | None = None
+
+
 def normalization_ratio(
     strategy: NormalizationStrategy, labels: Mapping[str, str], cpu: CpuBasics | None, annotated: float | None
-) -> float | None:
-    """The ratio with two decimals, 1.0 where normalization is off, None where it cannot be told.
+) -> Ratio:
+    """The ratio with two decimals, 1.0 where normalization is off, none where it cannot be told.
 
     The node's label beats the strategy. Without any strategy somebody else may keep the ratio in the Node's
-    annotation (`annotated`), which then counts. A label that is neither true nor false tells nothing.
+    annotation (`annotated`), which then counts and is left to them. A label that is neither true nor false tells
+    nothing.
     """
     label = labels.get(ENABLED_LABEL)
     if label in _FALSE:
-        return 1.0
+        return Ratio(1.0, 1.0)
     if label is not None and label not in _TRUE:
-        return None
+        return Ratio()
     if strategy == NormalizationStrategy():
-        return _valid(annotated)
+        return Ratio(used=_valid(annotated))
     if label is None and not strategy.enable:
-        return 1.0
-    return _valid(_of_model(strategy, cpu))
+        return Ratio(1.0, 1.0)
+    ratio = _valid(_of_model(strategy, cpu))
+    return Ratio(ratio, ratio)
 
 
 def _of_model(strategy: NormalizationStrategy, cpu: CpuBasics | None) -> float | None:

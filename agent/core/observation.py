@@ -126,7 +126,7 @@ class Knob(msgspec.Struct, frozen=True, order=True):
 
 
 class KnobReading(msgspec.Struct, frozen=True):
-    """What the kernel holds now, and what we wrote last (None before our first write since the start)."""
+    """What the kernel holds now, and what we wrote last (None where neither we nor an agent before us wrote it)."""
 
     kernel: int | Missing
     ours: int | None = None

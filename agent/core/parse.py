@@ -75,7 +75,10 @@ def v1_throttling(text: bytes) -> CpuThrottling:
 
 
 def v1_memory(text: bytes) -> Memory:
-    """memory.stat with its descendants: Koordinator's usage without page cache, and the cache (reference §3.2)."""
+    """memory.stat with its descendants: usage without page cache, and the cache.
+
+    Source: Koordinator pkg/koordlet/util/system/cgroup.go.
+    """
     return _memory(_match(_V1_MEMORY, text, text.find(b"total_inactive_anon ")), text)
 
 

@@ -14,7 +14,7 @@ Source: Koordinator pkg/koordlet/prediction; differences in docs/adr/0006-predic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -63,6 +63,11 @@ class PredictionPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 98
     safety_margin_pct: Annotated[int, Meta(ge=0, le=100, description="Added to a peak.")] = 10
 
+    @property
+    def half_lives(self) -> tuple[float, float]:
+        """Of CPU and memory. Weights made with others cannot be compared with new ones."""
+        return self.cpu_half_life_seconds, self.memory_half_life_seconds
+
 
 NODE_KEY = "__node__"
 SYSTEM_KEY = "__node-sys__"
@@ -74,7 +79,6 @@ def band_key(band: PriorityBand) -> str:
 
 
 _PRODUCTION = (PriorityBand.PROD, PriorityBand.NONE)
-_NODE_KEYS = frozenset({NODE_KEY, SYSTEM_KEY, *map(band_key, PriorityBand)})
 
 
 class PeakSample(msgspec.Struct, frozen=True):
@@ -132,23 +136,11 @@ def checkpoint(state: PredictionState, policy: PredictionPolicy) -> Checkpoint:
     return Checkpoint(policy.cpu_half_life_seconds, policy.memory_half_life_seconds, state.models)
 
 
-def restored(saved: Checkpoint, pod_uids: Collection[str], now: float, policy: PredictionPolicy) -> PredictionState:
-    """The models of the node and of pods that are still here, unless they are too old.
-
-    Weights of other half-lives cannot be compared with new ones: then everything is learned anew.
-    """
-    if (saved.cpu_half_life_seconds, saved.memory_half_life_seconds) != (
-        policy.cpu_half_life_seconds,
-        policy.memory_half_life_seconds,
-    ):
+def restored(saved: Checkpoint, now: float, policy: PredictionPolicy) -> PredictionState:
+    """The models that are not too old; with other half-lives everything is learned anew."""
+    if (saved.cpu_half_life_seconds, saved.memory_half_life_seconds) != policy.half_lives:
         return PredictionState()
-    return PredictionState(
-        {
-            key: model
-            for key, model in saved.models.items()
-            if (key in pod_uids or key in _NODE_KEYS) and _fresh(model, now, policy)
-        }
-    )
+    return PredictionState({key: model for key, model in saved.models.items() if _fresh(model, now, policy)})
 
 
 def peak_samples(pods: Iterable[Pod], measured: Mapping[str, Usage], node: Usage | None) -> tuple[PeakSample, ...]:

@@ -1,7 +1,7 @@
 """What is published when: batch resources of the node, NodeMetric, the report to the scheduler.
 
-Shrinking is told at once, growth with hysteresis, and unchanged facts at a slow heartbeat (DESIGN: report and publish
-rules; Koordinator: resourceDiffThreshold, updateTimeThresholdSeconds).
+Shrinking is told at once, growth with hysteresis, and unchanged facts at a slow heartbeat (as Koordinator's
+resourceDiffThreshold and updateTimeThresholdSeconds).
 """
 
 from __future__ import annotations
@@ -10,17 +10,25 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from agent.core.reclaimable import Lending
+from agent.core.prepare import PREPARED
+from agent.core.reclaimable import Lending, ZoneLending
 from agent.core.usage import NodeUsage
-from model.decision import Decision, TermSum
+from model.decision import Decision, Term, TermSum, Unit
 from model.pod import Pod, PodPhase
 from model.reason import Reason, words
 from model.report import BestEffortPodUsage, NodeReport, Pressure
-from model.strategy import ColocationStrategy
+from model.resources import BATCH_CPU, ResourceVector
+from model.strategy import ColocationStrategy, SuppressStrategy
 
-_GROWTH_REST_SECONDS = 10.0
-_BLIND_SECONDS = 15.0
+BLIND_SECONDS = 15.0
+"""For so long what is published stands without facts: a restart is over by then."""
 _BLIND = (Reason.NODE_METRICS_MISSING, Reason.PODS_UNKNOWN, Reason.SETTINGS_UNREAD)
+_FOR_A_DOCUMENT = {
+    Reason.LENDING_DISABLED.value: Reason.CONFIGURATION_INVALID,
+    Reason.SETTINGS_UNREAD.value: Reason.SETTINGS_UNREAD,
+}
+"""Why nothing is lent, where a document is what must be mended for that."""
+_GROWTH_REST_SECONDS = 10.0
 _REASSERT_SECONDS = 5.0
 """Time for our own patch to come back with the Node object."""
 _REPORT_HEARTBEAT_SECONDS = 10.0
@@ -39,9 +47,52 @@ class Published(msgspec.Struct, frozen=True):
         return {decision.name: decision.value for decision in self.decisions}
 
 
+def enforceable(lent: Lending, ceiling: Decision, strategy: SuppressStrategy) -> Lending:
+    """Without a quota that can be read, no CPU is lent: nothing would hold it back. Memory has no need of a ceiling.
+
+    That is so from the first tick on: running pods keep what they request (`offered`), so that a single failed read
+    costs only new pods a moment's rest, whereas a tick's patience lends what nobody can take back.
+    """
+    if lent.degraded or not strategy.enable or ceiling.reason is not Reason.KNOB_UNREADABLE:
+        return lent
+
+    def without_cpu(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+        reason, detail = Reason.CEILING_NOT_POSSIBLE, ceiling.detail
+        return tuple(_zero(d, reason, detail) if d.unit is Unit.MILLI_CPU else d for d in decisions)
+
+    return msgspec.structs.replace(
+        lent,
+        reclaimable=without_cpu(lent.reclaimable),
+        prepared=without_cpu(lent.prepared),
+        zones=tuple(
+            msgspec.structs.replace(zone, decisions=without_cpu(zone.decisions), prepared=without_cpu(zone.prepared))
+            for zone in lent.zones
+        ),
+        origin=lent.origin and ResourceVector({**lent.origin.amounts, BATCH_CPU: 0}),
+    )
+
+
+def withheld(lent: Lending, reason: Reason) -> Lending:
+    """Nothing of it any more, for that reason."""
+    return Lending(
+        reclaimable=tuple(_zero(decision, reason) for decision in lent.reclaimable),
+        normalization_ratio=lent.normalization_ratio,
+        degraded=reason,
+    )
+
+
+def _zero(decision: Decision, reason: Reason, detail: str = "") -> Decision:
+    return msgspec.structs.replace(decision, value=0, terms=(), reason=reason, detail=detail)
+
+
+def may_raise(usage: NodeUsage | None) -> bool:
+    """Whether enough was seen to offer more than what stands; not by a just started agent."""
+    return usage is not None and usage.live_window_full
+
+
 def offered(
     lent: Lending,
-    listed: Iterable[Pod],
+    listed: Iterable[Pod] | None,
     seen: Collection[str],
     standing: Mapping[str, int],
     *,
@@ -51,41 +102,69 @@ def offered(
 
     A kubelet that restarts admits its running pods again; with less than they request it would fail them
     (docs/adr/0004). A pod that is merely bound here is not admitted yet, and must not make its own room: `seen` are
-    uids of pods that have a cgroup. Without `may_grow` (a just started agent) nothing exceeds what is `standing`.
-    A resource that is not in the answer is to be removed from the node, as Koordinator does when it may not lend.
+    uids of pods that have a cgroup. But what is `standing` does not shrink under it: a gang that was just placed must
+    not be refused one by one. While nobody knows the pods (`listed` is None) what is `standing` is what they may
+    request. A resource that is not in the answer is to be removed from the node, as Koordinator does when it may not
+    lend.
     """
-    admitted = [pod for pod in listed if not pod.terminal and (pod.phase is PodPhase.RUNNING or pod.uid in seen)]
+    bound = [pod for pod in listed or () if not pod.terminal]
+    admitted = [pod for pod in bound if pod.phase is PodPhase.RUNNING or pod.uid in seen]
     found = []
     for ready in lent.final:
-        terms = TermSum().add("reclaimable", ready.value, "may be lent now")
-        if not may_grow:
-            terms.at_most("held: a new agent raises nothing yet", standing.get(ready.name, 0))
+        terms = _held_back(ready, standing, may_grow=may_grow)
+        if listed is None:
+            terms.at_least("held: the running pods are not known", standing.get(ready.name, 0), "they may request it")
         requested = sum(pod.requests[ready.name] for pod in admitted)
         terms.at_least("already requested by running pods", requested, "kubelet must be able to admit them again")
+        placed = min(sum(pod.requests[ready.name] for pod in bound), standing.get(ready.name, 0))
+        terms.at_least("held for pods just placed", placed, "no more than what stands")
         if terms.value or lent.prepared:
-            found.append(msgspec.structs.replace(ready, value=terms.value, terms=terms.terms, policy="published"))
+            found.append(_published(ready, terms))
     return tuple(found)
+
+
+def offered_in_zone(zone: ZoneLending, standing: Mapping[str, int], *, may_grow: bool) -> tuple[Decision, ...]:
+    """What belongs into the rows of one zone; no kubelet admits by them, so that running pods hold nothing up."""
+    ready = zone.prepared or zone.decisions
+    return tuple(_published(one, _held_back(one, standing, may_grow=may_grow)) for one in ready)
+
+
+def _held_back(ready: Decision, standing: Mapping[str, int], *, may_grow: bool) -> TermSum:
+    """Without `may_grow` nothing exceeds what is `standing`."""
+    terms = TermSum()
+    known = ready.terms if ready.policy == PREPARED else ()
+    for term in known or (Term("reclaimable", ready.value, "may be lent now"),):
+        terms.add(term.name, term.value, term.note)
+    return terms if may_grow else terms.at_most("held: too early to raise", standing.get(ready.name, 0))
+
+
+def _published(ready: Decision, terms: TermSum) -> Decision:
+    return msgspec.structs.replace(ready, value=terms.value, terms=terms.terms, policy="published")
 
 
 def settled(decisions: Iterable[Decision], age_seconds: float) -> bool:
     """A just started agent that has not measured yet keeps what is published; one that stays blind withdraws it."""
     blind = any(d.reason in _BLIND for d in decisions)
-    return not blind or age_seconds > _BLIND_SECONDS
+    return not blind or age_seconds > BLIND_SECONDS
 
 
 def due(
     before: Mapping[str, int], after: Mapping[str, int], elapsed_seconds: float, strategy: ColocationStrategy
 ) -> bool:
-    """Whether amounts must be published again, `elapsed_seconds` after `before` was."""
-    if set(before) != set(after):
+    """Whether amounts must be published again, `elapsed_seconds` after `before` was.
+
+    A resource that goes is told at once; one that appears is growth from nothing.
+    """
+    if before.keys() - after.keys():
         return True
-    changes = [(before[name], amount) for name, amount in after.items()]
-    if elapsed_seconds >= strategy.update_interval_seconds:
-        return any(old != new for old, new in changes)
+    changes = [(before.get(name, 0), amount) for name, amount in after.items()]
     if any(old - new > old * strategy.resource_diff_ratio for old, new in changes):
         return True
+    appears = bool(after.keys() - before.keys())
+    if elapsed_seconds >= strategy.update_interval_seconds:
+        return appears or any(old != new for old, new in changes)
     rested = elapsed_seconds >= _GROWTH_REST_SECONDS
-    return rested and any(new - old > old * strategy.resource_diff_ratio for old, new in changes)
+    return rested and (appears or any(new - old > old * strategy.resource_diff_ratio for old, new in changes))
 
 
 def due_for_node(
@@ -163,7 +242,8 @@ def degraded(reclaimable: Iterable[Decision], problem: str) -> str:
 def condition(degraded_reason: str, problem: str, errors: Collection[str]) -> tuple[str, str, str]:
     """(status, reason, message) of the node's ColocationReady.
 
-    An invalid document (`problem`) or a refused limit (one of `errors`) leaves lending at work; anything else does not.
+    An invalid document (`problem`) or a refused limit (one of `errors`) leaves lending at work; anything else does not,
+    and where a document is to blame for that, it is what the message names.
     """
     if not degraded_reason:
         return "True", "LendingActive", "idle CPU and memory of online services are lent to batch pods"
@@ -171,4 +251,6 @@ def condition(degraded_reason: str, problem: str, errors: Collection[str]) -> tu
         return "True", "ConfigurationInvalid", f"{degraded_reason}; the last good settings stay in force"
     if degraded_reason in errors:
         return "True", "LimitNotApplied", degraded_reason
+    if problem and degraded_reason in _FOR_A_DOCUMENT:
+        return "False", _FOR_A_DOCUMENT[degraded_reason].value, problem
     return "False", degraded_reason, words(Reason(degraded_reason))

@@ -10,8 +10,8 @@ import msgspec
 from agent.core.batch import batch, batch_in_zones
 from agent.core.high_priority import claims, holders, kept
 from agent.core.mid import MidFacts, mid
-from agent.core.normalization import normalization_ratio
-from agent.core.prepare import origin, prepared
+from agent.core.normalization import Ratio, normalization_ratio
+from agent.core.prepare import origin, prepared, prepared_in_zone
 from agent.core.room import Lendable, lendables, node_room, system_use
 from model.decision import Decision
 from model.node import Node
@@ -62,7 +62,9 @@ class Lending(msgspec.Struct, frozen=True):
     """`reclaimable` is batch-cpu, batch-memory, mid-cpu, mid-memory, in this order, always all four.
 
     `prepared` is what is written to the Node in the same order, empty when its keys are to be removed. `origin` is
-    batch before other schedulers' allocations, None without any. `degraded` is why nothing is lent, None when lending.
+    batch before other schedulers' allocations, None where the Node does not speak of them. `normalization_ratio`
+    belongs in the Node's annotation, None leaves what stands there. `degraded` is why nothing is lent, None when
+    lending.
     """
 
     reclaimable: tuple[Decision, ...]
@@ -105,12 +107,12 @@ def lending(
     return Lending(
         reclaimable=decisions,
         zones=tuple(
-            ZoneLending(zone.id, zone.name, own, prepared(own, ratio, ResourceVector()))
+            ZoneLending(zone.id, zone.name, own, prepared_in_zone(own, ratio.used))
             for zone, own in zip(facts.zones, zones, strict=True)
         ),
-        prepared=prepared(decisions, ratio, third_party),
-        origin=origin(decisions, ratio, third_party),
-        normalization_ratio=ratio,
+        prepared=prepared(decisions, ratio.used, third_party or ResourceVector()),
+        origin=origin(decisions, ratio.used, third_party),
+        normalization_ratio=ratio.written,
     )
 
 
@@ -132,12 +134,12 @@ def _known(facts: Facts, strategy: ColocationStrategy) -> _Known | Reason:
     return _Known(node, pods, metric, metric.node, metric.system, metric.updated_seconds)
 
 
-def _ratio(facts: Facts, normalization: NormalizationStrategy) -> float | None:
+def _ratio(facts: Facts, normalization: NormalizationStrategy) -> Ratio:
     labels = facts.node.labels if facts.node else {}
     return normalization_ratio(normalization, labels, facts.cpu, facts.colocation.normalization_ratio)
 
 
-def _withheld(facts: Facts, resources: tuple[Lendable, ...], ratio: float | None, reason: Reason) -> Lending:
+def _withheld(facts: Facts, resources: tuple[Lendable, ...], ratio: Ratio, reason: Reason) -> Lending:
     subject = f"node/{facts.node.name}" if facts.node else "node"
 
     def zero(subject: str, name: str, resource: Lendable) -> Decision:
@@ -156,7 +158,7 @@ def _withheld(facts: Facts, resources: tuple[Lendable, ...], ratio: float | None
             )
             for zone in facts.zones
         ),
-        normalization_ratio=ratio,
+        normalization_ratio=ratio.written,
         degraded=reason,
     )
 

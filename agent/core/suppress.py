@@ -25,8 +25,11 @@ POLICY = "adaptive"
 _US_PER_MILLI = PERIOD_US // 1000
 _FLOOR_US = 2000
 """Koordinator's beMinQuota: 0.02 CPU; the kernel's own minimum is 1,000."""
+FLOOR_NOTE = "best effort keeps this much, whatever the load"
 _DEADBAND_RATIO = 0.01
 _STEP_RATIO = 0.1
+_STEP_SECONDS = 1.0
+"""Koordinator decides once a second: a decision that comes early takes its share of a step, a late one no more."""
 
 
 class Ceiling(msgspec.Struct, frozen=True):
@@ -46,7 +49,8 @@ class Standing(msgspec.Struct, frozen=True):
 
     `current` is the value to start from (what we wrote last where somebody loosened it), `ours` that we wrote it,
     `foreign_cap` a tighter value of somebody else that is never exceeded, `braked` that the brake cut within the
-    cooldown, `unsettled` that the settings in force may be looser than those of a document we could not read.
+    cooldown, `unsettled` that the settings in force may be looser than those of a document we could not read,
+    `elapsed_seconds` the time since the decision before.
     """
 
     current: int | Missing
@@ -55,6 +59,7 @@ class Standing(msgspec.Struct, frozen=True):
     ours: bool = False
     braked: bool = False
     unsettled: bool = False
+    elapsed_seconds: float = 0.0
 
 
 class NodeSize(msgspec.Struct, frozen=True):
@@ -91,7 +96,7 @@ def quota_ceiling(
     full_us = size.capacity_millis * _US_PER_MILLI
     floor_us = max(_FLOOR_US, full_us * (strategy.min_pct or 0) // 100)
     base = _base(size, usage.system.last, strategy, full_us)
-    wanted = _allowance(base, usage.online.last, "newest second").at_least("floor", floor_us)
+    wanted = _allowance(base, usage.online.last, "newest second").at_least("floor", floor_us, FLOOR_NOTE)
     cap = standing.foreign_cap
     if cap is not None and current >= cap and wanted.value > cap:
         terms, reason = wanted.at_most("foreign writer is tighter", cap), Reason.FOREIGN_WRITER_TIGHTER
@@ -100,7 +105,9 @@ def quota_ceiling(
     else:
         calm_base = _base(size, _larger(usage.system.last, usage.system.live), strategy, full_us)
         calm = _allowance(calm_base, _larger(usage.online.last, usage.online.live), "larger of newest second and 10 s")
-        terms, reason = _raise(calm.at_least("floor", floor_us), current, full_us, _why_not_yet(usage, standing))
+        step_us = round(full_us * _STEP_RATIO * min(standing.elapsed_seconds / _STEP_SECONDS, 1.0))
+        not_yet = _why_not_yet(usage, standing)
+        terms, reason = _raise(calm.at_least("floor", floor_us, FLOOR_NOTE), current, full_us, step_us, not_yet)
     if cap is not None:
         terms.at_most("foreign writer is tighter", cap)
     reason = Reason.FOREIGN_WRITER_LOOSENED if standing.loosened else reason
@@ -119,14 +126,14 @@ def _lower(wanted: TermSum, current: int, full_us: int, floor_us: int) -> tuple[
     return wanted, Reason.QUOTA_LOWERED
 
 
-def _raise(calm: TermSum, current: int, full_us: int, not_yet: Reason | None) -> tuple[TermSum, Reason]:
+def _raise(calm: TermSum, current: int, full_us: int, step_us: int, not_yet: Reason | None) -> tuple[TermSum, Reason]:
     """Rise by steps, and only as far as the calmer view of the load allows."""
-    if calm.value - current < int(full_us * _DEADBAND_RATIO):
+    if min(calm.value - current, step_us) < int(full_us * _DEADBAND_RATIO):
         return calm.become("held: change below 1 % of the node", current), Reason.BELOW_DEADBAND
     if not_yet is not None:
         return calm.become("held: too early to raise", current), not_yet
-    step = current + int(full_us * _STEP_RATIO)
-    return calm.at_most("growth limited to a step", step, "a tenth of the node a tick"), Reason.QUOTA_RAISED
+    limited = calm.at_most("growth limited to a step", current + step_us, "a tenth of the node a second")
+    return limited, Reason.QUOTA_RAISED
 
 
 def _why_not_yet(usage: NodeUsage, standing: Standing) -> Reason | None:

@@ -70,7 +70,8 @@ class NodeUsage(msgspec.Struct, frozen=True):
     what it uses outside the listed pods and the host applications (Koordinator's system usage). `pods` (by uid),
     `containers` (by uid and name), `host_applications` (by name) and `numa` (by id) lack what was not measured.
     Containers keep no aggregate window: theirs is the live average. `throttled_ratio` is throttled periods of all
-    periods, by uid. `live_seconds` is how much of the live window, `live_span_seconds` long, is filled.
+    periods, by uid. `live_seconds` is how much of the live window, `live_span_seconds` long, is filled. `held` tells
+    that the newest pass gave a root no rate, so that its figures are those of a pass before.
     """
 
     at_seconds: float
@@ -87,11 +88,12 @@ class NodeUsage(msgspec.Struct, frozen=True):
     containers: Mapping[str, Mapping[str, Averages]] = {}
     host_applications: Mapping[str, Averages] = {}
     numa: Mapping[int, Averages] = {}
+    held: bool = False
 
     @property
     def live_window_full(self) -> bool:
-        """Enough was seen to give more than before; the newest tick need not be exact."""
-        return self.live_seconds >= self.live_span_seconds * _FULL_RATIO
+        """Enough was seen, up to now, to give more than before; the newest tick need not be exact."""
+        return not self.held and self.live_seconds >= self.live_span_seconds * _FULL_RATIO
 
 
 def windows_of(strategy: ColocationStrategy, tick_seconds: float = 1.0) -> Windows:
@@ -107,10 +109,12 @@ def windows_of(strategy: ColocationStrategy, tick_seconds: float = 1.0) -> Windo
 
 _NODE, _KUBEPODS, _BEST_EFFORT, _BURSTABLE = "node", "kubepods", "besteffort", "burstable"
 _SYSTEM, _UNLISTED, _ONLINE = "system", "unlisted", "online"
+_NEEDED = (_NODE, _SYSTEM, _UNLISTED, _ONLINE, _BEST_EFFORT)
 
 
 def measure(state: UsageState, seen: Observation, windows: Windows) -> tuple[UsageState, NodeUsage | None]:
-    """Rates and averages after one more pass; None until node and pod roots were read twice.
+    """Rates and averages after one more pass; None until node and pod roots were read twice, and when one of them had
+    no rate for ten passes: until then its last figures stand.
 
     A pass too soon after the last one changes nothing: its time is covered by the next. A monotonic clock that runs
     backwards is another boot's: everything starts anew.
@@ -218,10 +222,8 @@ def _sampled(series: Series, before: Track | None, after: Track | None, windows:
 
 
 def _summary(state: UsageState, seen: Observation, windows: Windows) -> NodeUsage | None:
-    if any(isinstance(part, Missing) for part in (seen.node_sample, seen.kubepods, seen.best_effort)):
-        return None
     roots = _measured(state.roots)
-    if not {_NODE, _SYSTEM, _UNLISTED, _ONLINE, _BEST_EFFORT} <= roots.keys():
+    if not roots.keys() >= set(_NEEDED):
         return None
     return NodeUsage(
         at_seconds=seen.at_seconds,
@@ -239,6 +241,7 @@ def _summary(state: UsageState, seen: Observation, windows: Windows) -> NodeUsag
         containers={uid: _measured(tracks) for uid, tracks in state.containers.items()},
         host_applications=_measured(state.host_applications),
         numa=_measured(state.numa),
+        held=any(state.roots[name].silent_passes for name in _NEEDED),
     )
 
 

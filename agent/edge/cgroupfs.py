@@ -28,6 +28,8 @@ log = structlog.get_logger()
 _CLOSED = -1
 _NO_SUCH = (errno.ENOENT, errno.ENOTDIR)
 _SLOW_PASSES = 10
+_LOOKS = 3
+"""For so many rounds, half a minute at one pass a second, an absent file of a new cgroup may still come."""
 _SLOW_PARTS = (Part.CPU_PRESSURE, Part.MEMORY_PRESSURE, Part.IO_PRESSURE, Part.OOM, Part.FAILURES, Part.DISK)
 _SPARE_DESCRIPTORS = 512
 _MOST_DESCRIPTORS = 1 << 20
@@ -49,11 +51,14 @@ class _File:
 
 
 class _Row:
-    """One cgroup. `gone` holds until the next pass looks again; its slow files are read in pass `turn` of a round."""
+    """One cgroup. `gone` holds until the next pass looks again; its slow files are read in pass `turn` of a round.
+
+    `looks` counts the rounds in which absent files are still looked for.
+    """
 
     __slots__ = (
         *("cgroup", "role", "turn", "gone", "files", "cpu", "memory", "level", "throttling", "slow"),
-        *("level_then", "pressure", "events", "disk"),
+        *("level_then", "looks", "pressure", "events", "disk"),
     )
 
     def __init__(self, cgroup: str, role: Role, turn: int, kinds: Sequence[FileKind]) -> None:
@@ -69,6 +74,7 @@ class _Row:
         self.throttling = self.files.get(Part.THROTTLING)
         self.slow = tuple(self.files.get(part) for part in _SLOW_PARTS)
         self.level_then = 0
+        self.looks = _LOOKS
         self.pressure: CgroupPressure | None = None
         self.events: MemoryEvents | None = None
         self.disk: DiskBytes | None = None
@@ -147,10 +153,11 @@ class CgroupReader:
 
     def read(self) -> dict[str, CgroupSample | Missing]:
         """One pass: a sample or an absence for every placed cgroup."""
-        if self._regroup_due:
-            self._regroup()
         turn = self._pass % len(self._turns)
         self._pass += 1
+        self._look_again(self._turns[turn])
+        if self._regroup_due:
+            self._regroup()
         fresh = [row for row in self._fresh if self._rows.get(row.cgroup) is row]
         self._fresh = []
         for row in fresh:
@@ -177,6 +184,19 @@ class CgroupReader:
         self._turns[turn].append(row)
         self._fresh.append(row)
         self._regroup_due = True
+
+    def _look_again(self, rows: Iterable[_Row]) -> None:
+        """v1 makes the hierarchies of a cgroup one after the other, so a young one's absent files may be there now."""
+        for row in rows:
+            if row.looks:
+                row.looks -= 1
+                self._presume(row)
+
+    def _presume(self, row: _Row) -> None:
+        """Count every file of the row as there until it was asked for."""
+        for file in row.files.values():
+            self._regroup_due |= file.absent
+            file.absent = False
 
     def _regroup(self) -> None:
         """Sort the files into the lists that a pass walks along; a file that does not exist is in none."""
@@ -264,11 +284,11 @@ class CgroupReader:
         self._fresh.append(row)
 
     def _drop(self, row: _Row) -> None:
+        row.looks = _LOOKS
+        self._presume(row)
         for file in row.files.values():
             self._close(file)
             file.value = None
-            self._regroup_due |= file.absent
-            file.absent = False
 
     def _close(self, file: _File) -> None:
         if file.descriptor != _CLOSED:

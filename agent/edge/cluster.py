@@ -94,6 +94,7 @@ class ClusterEdge:
         self._events = events
         self._defaults = NodeSettings(settings.colocation, settings.suppress, settings.normalization)
         self._node: Node | None = None
+        self._last_node: Node | None = None
         self._documents: Documents | None = None
         self._settings = self._defaults
         self._problem = ""
@@ -151,6 +152,12 @@ class ClusterEdge:
     def node_ref(self) -> ObjectRef:
         return ObjectRef(kind="Node", name=self._name, uid=self._node.uid if self._node else "")
 
+    def condition(self, kind: str) -> objects.Condition | None:
+        """The Node's own condition of that type, as it stands."""
+        node = _only(self._nodes)
+        conditions = node.status.conditions or () if node else ()
+        return next((condition for condition in conditions if condition.type == kind), None)
+
     def _unread(self) -> str:
         """Which document was never looked up; empty once all were."""
         waits = (
@@ -167,7 +174,7 @@ class ClusterEdge:
             self._node = None
             return
         try:
-            self._node = upstream.node(change.object)
+            self._node = self._last_node = upstream.node(change.object)
         except ConfigurationFault as fault:
             log.error("node unreadable; the last good state stays", error=str(fault))
 
@@ -175,21 +182,25 @@ class ClusterEdge:
         self._dirty = True
 
     def _resolve(self) -> None:
-        """Settings from every document as it is now; one that is wrong keeps what it said before."""
+        """Settings from every document as it is now; one that is wrong keeps what it said before.
+
+        So does a Node that was deleted: without its labels a looser entry could match a machine that works on.
+        """
         self._dirty = False
-        sources = Sources(self._node, _only(self._config), _only(self._slos), _only(self._metrics))
+        node = self._last_node
+        sources = Sources(node, _only(self._config), _only(self._slos), _only(self._metrics))
         self._documents, faults = nodesettings.read(sources, self._documents)
         problem = "; ".join(str(fault) for fault in faults)
         if problem != self._problem:
             for fault in faults:
-                log.error("document refused; what it said before stays in force", error=str(fault))
+                log.error("document refused or gone; the last good settings stay, or nothing is lent", error=str(fault))
                 self._events.record(self.node_ref, "ConfigurationInvalid", str(fault), warning=True)
         self._problem = problem
         settings = nodesettings.node_settings(self._documents, self._defaults, self._kubepods)
         if settings != self._settings:
             log.info("settings in force", settings=str(settings))
             self._settings = settings
-        self._zones = zones(self._cpu, _reserved(self._node)) if self._cpu else ()
+        self._zones = zones(self._cpu, _reserved(node)) if self._cpu else ()
 
 
 def _reserved(node: Node | None) -> ResourceVector:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from agent.core.observation import CgroupSample, Knob, Missing
+from agent.core.publish import condition
 from agent.core.usage import Averages, best_effort_request_millis
 from agent.feed import DecisionFeed
 from agent.ports import TickResult
@@ -22,12 +23,14 @@ from model.decision import Decision
 from model.fault import ConfigurationFault, PeerFault
 from model.pod import Pod
 from model.report import CheckpointSaved, PreemptionNotice, Usage
-from model.resources import CPU, MEMORY
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
 from wire import codec
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, decision_pb2, link_pb2
 
 _SETTLE_TRIES = 20
 _SETTLE_SECONDS = 0.05
+# A pod asks under the names of its band.
+_CPU_NAMES, _MEMORY_NAMES = (CPU, BATCH_CPU, MID_CPU), (MEMORY, BATCH_MEMORY, MID_MEMORY)
 _OPTIONS = (("grpc.max_receive_message_length", 1 << 20), ("grpc.so_reuseport", 0))
 
 
@@ -58,11 +61,14 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
     async def GetNode(self, request: agent_pb2.GetNodeRequest, context: Any) -> agent_pb2.NodeStatus:
         result = await self._newest(context)
         usage, node, status = result.usage, result.facts.node, self._from.status
+        errors = [outcome.error for outcome in result.outcomes]
+        _, reason, message = condition(result.degraded_reason, result.facts.problem, errors)
         answer = agent_pb2.NodeStatus(
             node=self._from.node,
             agent_version=self._from.version,
             observed_at_seconds=result.observation.at_seconds,
-            ready_reason=result.degraded_reason or "LendingActive",
+            ready_reason=reason,
+            ready_message=message,
             link_connected=self._from.link_connected(),
             ticks=status.ticks,
             late_ticks=status.late_ticks,
@@ -87,7 +93,8 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
 
     async def ListPods(self, request: agent_pb2.ListPodsRequest, context: Any) -> agent_pb2.ListPodsResponse:
         result = await self._newest(context)
-        chosen = [pod for pod in result.facts.pods or () if pod.best_effort or not request.best_effort_only]
+        live = (pod for pod in result.facts.pods or () if not pod.terminal)
+        chosen = [pod for pod in live if pod.best_effort or not request.best_effort_only]
         return agent_pb2.ListPodsResponse(pods=[_pod(pod, result) for pod in chosen])
 
     async def ExplainReclaimable(
@@ -261,6 +268,10 @@ def _named(averages: Mapping[str, Averages]) -> list[agent_pb2.NamedUsage]:
     return [agent_pb2.NamedUsage(name=name, usage=codec.usage_to_wire(found.last)) for name, found in averages.items()]
 
 
+def _requested(pod: Pod, names: Iterable[str]) -> int:
+    return sum(pod.requests[name] for name in names)
+
+
 def _pod(pod: Pod, result: TickResult) -> agent_pb2.PodUsage:
     usage, seen = result.usage, result.observation
     averages = usage.pods.get(pod.uid) if usage else None
@@ -272,7 +283,7 @@ def _pod(pod: Pod, result: TickResult) -> agent_pb2.PodUsage:
         priority=pod.band.value,
         best_effort=pod.best_effort,
         usage=codec.usage_to_wire(averages.last if averages else Usage()),
-        requests=codec.usage_to_wire(Usage(pod.requests[CPU], pod.requests[MEMORY])),
+        requests=codec.usage_to_wire(Usage(_requested(pod, _CPU_NAMES), _requested(pod, _MEMORY_NAMES))),
         measured=averages is not None,
     )
     if usage is not None and averages is not None:

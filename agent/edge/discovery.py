@@ -29,6 +29,7 @@ _UNWATCHED_ROUND = 5
 _IN_CREATE, _IN_DELETE, _IN_ONLYDIR = 0x100, 0x200, 0x0100_0000
 _IN_Q_OVERFLOW, _IN_IGNORED, _IN_ISDIR = 0x4000, 0x8000, 0x4000_0000
 _EVENT = struct.Struct("iIII")
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV)
 _QUEUE_BYTES = 64 * 1024
 _MOST_READS = 64
 
@@ -94,7 +95,9 @@ class Discovery:
         self._listings: dict[str, frozenset[str]] = {}
         self._watched: dict[int, str] = {}
         self._changed = False
+        self._unlisted: set[str] = set()
         self._unwatchable_said = False
+        self._unlisted_said = False
         self._pass = 0
         self._pods: Mapping[str, PodDirectory] = {}
 
@@ -113,8 +116,10 @@ class Discovery:
 
     def pods(self) -> Mapping[str, PodDirectory]:
         """By cgroup uid; the very same mapping as long as nothing changed."""
-        for path in dict.fromkeys((*self._marked(), *self._in_turn())):
+        again, self._unlisted = self._unlisted, set()
+        for path in dict.fromkeys((*sorted(again), *self._marked(), *self._in_turn())):
             self._look(path)
+        self._unlisted_said = bool(self._unlisted)
         self._pass += 1
         if self._changed:
             self._changed = False
@@ -150,7 +155,11 @@ class Discovery:
     def _look(self, path: str) -> None:
         """List one directory, and those of interest in it that were not listed yet."""
         self._watch(path)
-        names = _children(self._tree + path)
+        try:
+            names = _children(self._tree + path)
+        except OSError as error:
+            self._look_later(path, error)
+            return
         if names is None:
             self._forget(path)
             return
@@ -165,6 +174,14 @@ class Discovery:
             child = f"{path}/{name}"
             if child not in self._listings and (child in self._classes or self._layout.pod_uid_of(name)):
                 self._look(child)
+
+    def _look_later(self, path: str, error: OSError) -> None:
+        """Whatever keeps us from listing a directory, what is known of it stays until the next pass can tell."""
+        self._unlisted.add(path)
+        if not self._unlisted_said:
+            self._unlisted_said = True
+            effect = "its pods stay as they were known; it is listed again in each pass"
+            log.warning("directory cannot be listed", path=path, error=error.strerror, effect=effect)
 
     def _forget(self, path: str) -> None:
         for name in self._listings.pop(path, ()):
@@ -209,14 +226,24 @@ def _directories(tree: Path) -> Iterator[str]:
     """A few levels only: a kubelet's own cgroup root is not deep."""
     level: Iterable[str] = ("",)
     for _ in range(_DEEPEST_ROOT):
-        level = [f"{path}/{name}" for path in level for name in _children(f"{tree}{path}") or ()]
+        level = [f"{path}/{name}" for path in level for name in _listed(f"{tree}{path}")]
         yield from level
 
 
+def _listed(path: str) -> frozenset[str]:
+    """Names of the directories in `path`, none where it cannot be listed."""
+    try:
+        return _children(path) or frozenset()
+    except OSError:
+        return frozenset()
+
+
 def _children(path: str) -> frozenset[str] | None:
-    """Names of the directories in `path`; None where it is gone."""
+    """Names of the directories in `path`; None where it is gone. Raises OSError where that cannot be told."""
     try:
         with os.scandir(path) as entries:
             return frozenset(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise

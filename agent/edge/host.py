@@ -1,4 +1,4 @@
-"""Facts of the whole node: CPU time, memory and pressure, by cached descriptors below /proc; CPUs by psutil."""
+"""Facts of the whole node: CPU time, CPUs, memory and pressure, by cached descriptors below /proc."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
-
-import psutil
 
 from agent.core import parse
 from agent.core.files import Stalls, pressure
@@ -17,26 +15,32 @@ T = TypeVar("T")
 
 _NS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _BYTES = 4096
+_STAT_BYTES = 256 * 1024
+"""A line a CPU, of some 100 bytes: enough for two thousand."""
 
 
 class HostReader:
-    """`proc` holds stat, meminfo and pressure: /proc, or the host's as mounted into the agent's container."""
+    """`proc` holds stat, meminfo and pressure: /proc, or the host's as mounted into the agent's container.
 
-    def __init__(self, proc: Path) -> None:
+    CPUs come and go, so each sample counts them anew; `cpus` is told for a made /proc that does not list them.
+    """
+
+    def __init__(self, proc: Path, cpus: int = 0) -> None:
         self._proc = proc
+        self._cpus = cpus
         self._descriptors: dict[str, int] = {}
-        self._cpus = psutil.cpu_count(logical=True) or 1
 
     def sample(self) -> NodeSample | Missing:
         """CPU time of everything since boot, memory in use without and with page cache."""
-        busy = self._read("stat", parse.busy_ticks)
+        processors = self._read("stat", _processors, _STAT_BYTES)
         memory = self._read("meminfo", parse.meminfo)
-        if isinstance(busy, Missing):
-            return busy
+        if isinstance(processors, Missing):
+            return processors
         if isinstance(memory, Missing):
             return memory
+        busy, cpus = processors
         total, available, free = memory
-        return NodeSample(busy * _NS_PER_TICK, total - available, self._cpus, total - free)
+        return NodeSample(busy * _NS_PER_TICK, total - available, self._cpus or cpus, total - free)
 
     def pressure(self) -> CgroupPressure | None:
         """None where the kernel keeps no pressure stall information."""
@@ -50,13 +54,20 @@ class HostReader:
         found = self._read(f"pressure/{name}", parse.stalls)
         return None if isinstance(found, Missing) else found
 
-    def _read(self, name: str, parser: Callable[[bytes], T]) -> T | Missing:
+    def _read(self, name: str, parser: Callable[[bytes], T], size: int = _BYTES) -> T | Missing:
         try:
             descriptor = self._descriptors.get(name)
             if descriptor is None:
                 descriptor = os.open(self._proc / name, os.O_RDONLY | os.O_CLOEXEC)
                 self._descriptors[name] = descriptor
-            return parser(os.pread(descriptor, _BYTES, 0))
+            return parser(os.pread(descriptor, size, 0))
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and name in self._descriptors:
+                os.close(self._descriptors.pop(name))
             absence = Absence.GONE if isinstance(error, FileNotFoundError) else Absence.UNREADABLE
             return Missing(str(self._proc / name), absence, str(error))
+
+
+def _processors(stat: bytes) -> tuple[int, int]:
+    """Clock ticks all CPUs were busy, and how many are online: /proc/stat has a line for each, at least one."""
+    return parse.busy_ticks(stat), stat.count(b"\ncpu") or 1

@@ -20,7 +20,10 @@ log = structlog.get_logger()
 
 
 class Journal:
-    """A sink of the tick. A full disk costs the journal, never the tick; `head` describes the state as it is now."""
+    """A sink of the tick; `head` describes the state as it is now.
+
+    A full disk, or a name that is no text, costs the journal and never the tick.
+    """
 
     def __init__(self, path: Path, largest_bytes: int, head: Callable[[], Head]) -> None:
         self._path = path
@@ -40,7 +43,7 @@ class Journal:
         self._attempt(self._begin)
 
     def take(self, result: TickResult) -> None:
-        self._attempt(lambda: self._append(result) if self._whole else self._start_again())
+        self._attempt(lambda: self._append(result) if self._whole else self._start_again(result))
 
     def close(self) -> None:
         self._file.close()
@@ -49,9 +52,9 @@ class Journal:
         try:
             step()
             self._whole = True
-        except OSError as error:
+        except (OSError, ValueError) as error:
             if self._whole:
-                log.error("journal not written", path=str(self._path), error=error.strerror)
+                log.error("journal not written", path=str(self._path), error=getattr(error, "strerror", str(error)))
             self._whole = False
 
     def _begin(self) -> None:
@@ -64,8 +67,10 @@ class Journal:
             self._rotate()
             self._begin()
 
-    def _start_again(self) -> None:
+    def _start_again(self, result: TickResult) -> None:
         """A line that did not get out whole would hide what changed with it: go on from the state as it is now."""
+        # As long as ticks cannot be put into lines, heads would push out what the file holds.
+        self._lines.line(result)
         self._file.truncate(self._good_bytes)
         if self._good_bytes > self._largest:
             self._rotate()

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -25,12 +26,12 @@ log = structlog.get_logger()
 
 _POLL_SECONDS = 10.0
 _TIMEOUT_SECONDS = 3.0
-_REST_SECONDS = 0.2
-"""However often it is woken, the kubelet is not asked more than 5 times a second (Koordinator's pleg limit)."""
+_REST_SECONDS = 1.0
+"""However often it is woken, the kubelet is asked at most once a second: its whole list is much for both sides."""
 
 
 class _PodList(msgspec.Struct, frozen=True):
-    items: list[objects.Pod] | None = None
+    items: list[msgspec.Raw] | None = None
 
 
 class KubeletPods:
@@ -45,6 +46,7 @@ class KubeletPods:
         self._woken = asyncio.Event()
         self._read_at = -math.inf
         self._problems: tuple[str, ...] = ()
+        self._known: Mapping[bytes, Pod | str] = {}
         self.pods: tuple[Pod, ...] | None = None
         if source.insecure_skip_verify:
             log.warning("kubelet certificate is not verified", url=source.kubelet_url)
@@ -75,20 +77,27 @@ class KubeletPods:
             items = decode(payload, _PodList, "GET /pods").items
             if not items:
                 raise KubernetesFault("GET /pods", "the kubelet lists no pod, not even the agent's")
+            self._take(items)
         except KubernetesFault as fault:
             self._tell((str(fault),), "the last list stays")
             return
-        pods, problems = [], []
-        for item in items:
-            try:
-                pods.append(upstream.pod(item))
-            except ConfigurationFault as fault:
-                problems.append(str(fault))
-        self.pods, self._read_at = tuple(sorted(pods, key=lambda pod: pod.key)), self._monotonic()
-        self._tell(tuple(problems), "its usage counts as the system's")
+        self._read_at = self._monotonic()
+        problems = tuple(found for found in self._known.values() if isinstance(found, str))
+        self._tell(problems, "its usage counts as the system's")
 
     async def close(self) -> None:
         await self._client.close()
+
+    def _take(self, items: Iterable[msgspec.Raw]) -> None:
+        """Decode what is new. Between equal answers only the order differs, since the kubelet's is that of a map."""
+        found = {}
+        for item in items:
+            content = blake2b(item, digest_size=16).digest()
+            found[content] = self._known.get(content) or _pod(item)
+        if found.keys() != self._known.keys():
+            pods = (pod for pod in found.values() if isinstance(pod, Pod))
+            self.pods = tuple(sorted(pods, key=lambda pod: pod.key))
+        self._known = found
 
     def _tell(self, problems: tuple[str, ...], effect: str) -> None:
         for problem in problems:
@@ -107,6 +116,14 @@ def _client(source: PodSource, user_agent: str) -> KubeClient:
         return KubeClient(configuration, user_agent)
     except OSError as error:
         raise ConfigurationFault(f"pods.ca_file {source.ca_file}", str(error), "give the kubelet's CA") from error
+
+
+def _pod(item: msgspec.Raw) -> Pod | str:
+    """One entry of the list, or why it is not used. Raises KubernetesFault for what is no pod at all."""
+    try:
+        return upstream.pod(decode(bytes(item), objects.Pod, "GET /pods"))
+    except ConfigurationFault as fault:
+        return str(fault)
 
 
 def _read_token(file: Path, into: Configuration) -> None:

@@ -78,7 +78,8 @@ class LinkClient:
                 log.warning("link lost", scheduler=self._address, code=error.code().name, detail=error.details())
             except ConfigurationFault as fault:
                 log.error("link not possible", error=str(fault))
-            self.connected = False
+            finally:
+                self.connected = False
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
 

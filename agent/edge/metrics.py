@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -15,6 +19,8 @@ from agent.settings import require_loopback
 from model.fault import ConfigurationFault
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_MOST_CONNECTIONS = 16
+_REST_SECONDS = 0.1
 
 
 class TableCollector(Collector):
@@ -40,6 +46,40 @@ def _family(row: Row) -> CounterMetricFamily | GaugeMetricFamily:
     return kind(row.name, row.help, labels=row.labels)
 
 
+class _Server(ThreadingHTTPServer):
+    """A thread for each of few connections: one more cuts off the oldest, so that idle ones never keep a probe out."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self._open: dict[socket.socket, None] = {}
+        self._guard = threading.Lock()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError:
+            # Short of descriptors the listening socket stays readable: without a rest this is a busy loop.
+            time.sleep(_REST_SECONDS)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._guard:
+            if len(self._open) >= _MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._guard:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+
 class HttpEdge:
     """Answers GET only; `alive` and `ready` decide the probes."""
 
@@ -55,10 +95,9 @@ class HttpEdge:
         ProcessCollector(registry=registry)
         host, port = require_loopback("--http-listen", listen)
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler(registry, alive, ready))
+            self._server = _Server((host, port), _handler(registry, alive, ready))
         except OSError as error:
             raise ConfigurationFault(f"--http-listen {listen}", f"cannot be listened on: {error.strerror}") from error
-        self._server.daemon_threads = True
         self.address = f"{host}:{self._server.server_address[1]}"
 
     def start(self) -> None:

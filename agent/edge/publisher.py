@@ -7,57 +7,87 @@ keys are patched; nothing else of the node is touched.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import structlog
 
 from agent.core.live import reported_metric
 from agent.core.observation import Missing
-from agent.core.publish import Published, condition, due_for_node, offered, settled
+from agent.core.publish import (
+    BLIND_SECONDS,
+    Published,
+    condition,
+    due_for_node,
+    may_raise,
+    offered,
+    settled,
+    withheld,
+)
 from agent.core.reclaimable import Lending
 from agent.core.usage import statistics
 from agent.ports import TickResult
 from agent.settings import AgentSettings
+from kube import objects
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects import koordinator, nodemetric
 from model.decision import Decision
 from model.explain import sentence
 from model.fault import KubernetesFault
-from model.node import Node
+from model.reason import Reason, words
 
 log = structlog.get_logger()
 
 CONDITION = "ColocationReady"
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_NODE_DELAY_SECONDS = 2.0
-_LONGEST_METRIC_DELAY_SECONDS = 60.0
+_LONGEST_DELAY_SECONDS = 60.0
+_LONGEST_REST_SECONDS = 5.0
 _NODE_METRICS = "slo.koordinator.sh/v1alpha1/nodemetrics"
+
+Ready = tuple[str, str, str]
+"""Status, reason and message of the condition."""
+_NEVER_MEASURED: Ready = ("False", Reason.NODE_METRICS_MISSING.value, words(Reason.NODE_METRICS_MISSING))
 
 
 class Publisher:
-    """A sink of the tick; `run` writes node status and NodeMetric, apart so that neither waits for the other."""
+    """A sink of the tick; `run` writes node status and NodeMetric, apart so that neither waits for the other.
 
-    def __init__(self, client: KubeClient, node_name: str, settings: AgentSettings) -> None:
+    `standing_condition` gives the Node's condition of a type, which a predecessor may have left.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        node_name: str,
+        settings: AgentSettings,
+        standing_condition: Callable[[str], objects.Condition | None] = lambda kind: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._client = client
         self._name = node_name
         self._settings = settings
+        self._standing_condition = standing_condition
+        self._monotonic = monotonic
         self._newest: TickResult | None = None
+        self._taken = monotonic()
         self._fresh = asyncio.Event()
-        self._started: float | None = None
+        self._started = math.inf
         self._published: Published | None = None
         self._annotations_due = False
-        self._condition = ("", "", "")
-        self._since = 0.0
+        self._condition: Ready = ("", "", "")
+        self._since = ""
         self._condition_at = -math.inf
         self.failures = 0
 
     def take(self, result: TickResult) -> None:
-        self._newest = result
-        if self._started is None:
-            self._started = result.observation.monotonic_seconds
+        self._newest, self._taken = result, self._monotonic()
+        self._started = min(self._started, result.observation.monotonic_seconds)
         self._fresh.set()
 
     @property
@@ -74,15 +104,34 @@ class Publisher:
     async def _publish_node_for_ever(self) -> None:
         delay = _FIRST_DELAY_SECONDS
         while True:
-            await self._fresh.wait()
-            self._fresh.clear()
+            result = await self._next()
             try:
-                if self._newest is not None and self._newest.facts.node is not None:
-                    await self._publish_node(self._newest, self._newest.facts.node)
-                    await self._publish_annotations(self._newest, self._newest.facts.node)
+                if result is None:
+                    await self._patch_status({}, _NEVER_MEASURED, time.time())
+                else:
+                    await self._publish_node(result)
+                    await self._publish_annotations(result)
                 delay = _FIRST_DELAY_SECONDS
             except KubernetesFault as fault:
-                delay = await self._rest(fault, delay, _LONGEST_NODE_DELAY_SECONDS)
+                delay = await self._rest(fault, delay, self._longest_delay(fault, result))
+
+    async def _next(self) -> TickResult | None:
+        """The next tick. Without one for too long, the last that there was, withdrawn; None before the first."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BLIND_SECONDS):
+                await self._fresh.wait()
+        self._fresh.clear()
+        silent_seconds = self._monotonic() - self._taken
+        if self._newest is None or silent_seconds < BLIND_SECONDS:
+            return self._newest
+        return _withdrawn(self._newest, silent_seconds)
+
+    def _longest_delay(self, fault: KubernetesFault, result: TickResult | None) -> float:
+        """A Node that was deleted was told nothing, and need not be asked for twice a second."""
+        if fault.status != 404 or (result is not None and result.facts.node is not None):
+            return _LONGEST_NODE_DELAY_SECONDS
+        self._published, self._condition = None, ("", "", "")
+        return _LONGEST_DELAY_SECONDS
 
     async def _publish_metric_for_ever(self) -> None:
         delay = _FIRST_DELAY_SECONDS
@@ -94,9 +143,19 @@ class Publisher:
             try:
                 await self._publish_metric(result)
                 delay = _FIRST_DELAY_SECONDS
-                await asyncio.sleep(result.facts.settings.colocation.report_seconds)
+                await self._rest_until_report()
             except KubernetesFault as fault:
-                delay = await self._rest(fault, delay, _LONGEST_METRIC_DELAY_SECONDS)
+                delay = await self._rest(fault, delay, _LONGEST_DELAY_SECONDS)
+
+    async def _rest_until_report(self) -> None:
+        """The interval may be set anew meanwhile."""
+        loop = asyncio.get_running_loop()
+        written = loop.time()
+        while self._newest is not None:
+            left = written + self._newest.facts.settings.colocation.report_seconds - loop.time()
+            if left <= 0:
+                return
+            await asyncio.sleep(min(left, _LONGEST_REST_SECONDS))
 
     async def _rest(self, fault: KubernetesFault, delay: float, longest: float) -> float:
         self.failures += 1
@@ -104,37 +163,67 @@ class Publisher:
         await asyncio.sleep(delay)
         return min(delay * 2, longest)
 
-    async def _publish_node(self, result: TickResult, node: Node) -> None:
+    async def _publish_node(self, result: TickResult) -> None:
         now = result.observation.monotonic_seconds
-        age = now - self._started if self._started is not None else 0.0
-        if not settled(result.lending.reclaimable, age):
+        if not settled(result.lending.reclaimable, now - self._started):
             return
-        status: dict[str, Any] = {}
-        ours = [decision.name for decision in result.lending.reclaimable]
-        standing = {name: node.allocatable[name] for name in ours if name in node.allocatable}
-        offer = self._offer(result, standing)
-        amounts = {decision.name: decision.value for decision in offer}
-        if due_for_node(self._published, amounts, standing, result.facts.settings.colocation, now):
-            quantities = {name: str(amounts[name]) if name in amounts else None for name in ours}
-            status = {"capacity": quantities, "allocatable": quantities}
+        offer = self._offer_if_due(result, now)
         errors = [outcome.error for outcome in result.outcomes]
         ready = condition(result.degraded_reason, result.facts.problem, errors)
-        if ready != self._condition or now - self._condition_at >= self._settings.heartbeat_seconds:
-            status["conditions"] = [self._condition_object(ready, result)]
-        if not status:
+        is_told = ready == self._condition and now - self._condition_at < self._settings.heartbeat_seconds
+        if offer is None and is_told:
             return
+        status = {} if offer is None else _amounts(offer, result.lending)
+        await self._patch_status(status, None if is_told else ready, result.observation.at_seconds)
+        if offer is not None:
+            self._log_changes(offer)
+            self._published, self._annotations_due = Published(offer, now), True
+        if not is_told:
+            self._condition_at = now
+
+    def _offer_if_due(self, result: TickResult, now: float) -> tuple[Decision, ...] | None:
+        """None where the Node has it already, and where neither the Node nor what its pods need is known."""
+        node, listed = result.facts.node, result.facts.pods
+        if node is None and listed is None:
+            return None
+        standing = self._published.amounts if self._published else {}
+        if node is not None:
+            names = [decision.name for decision in result.lending.reclaimable]
+            standing = {name: node.allocatable[name] for name in names if name in node.allocatable}
+        pods = result.observation.pods
+        measured = {uid for uid, sample in pods.items() if not isinstance(sample, Missing)}
+        offer = offered(result.lending, listed, measured, standing, may_grow=may_raise(result.usage))
+        amounts = {decision.name: decision.value for decision in offer}
+        strategy = result.facts.settings.colocation
+        return offer if due_for_node(self._published, amounts, standing, strategy, now) else None
+
+    async def _patch_status(self, status: dict[str, Any], ready: Ready | None, at_seconds: float) -> None:
+        """`ready` is None where the condition needs no telling."""
+        since = self._transition(ready[0], at_seconds) if ready else self._since
+        if ready:
+            status["conditions"] = [_condition(ready, _stamp(at_seconds), since)]
         path = path_of("v1/nodes", name=self._name, subresource="status")
         await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
-        if "capacity" in status:
-            self._published, self._annotations_due = Published(offer, now), True
-            for decision in offer:
-                log.info("node status published", text=sentence(decision))
-        if "conditions" in status:
-            self._condition, self._condition_at = ready, now
+        self._condition, self._since = ready or self._condition, since
 
-    async def _publish_annotations(self, result: TickResult, node: Node) -> None:
+    def _transition(self, status: str, at_seconds: float) -> str:
+        """When the condition got this status; that an agent was restarted is no transition."""
+        if status == self._condition[0]:
+            return self._since
+        before = None if self._condition[0] else self._standing_condition(CONDITION)
+        same = before.last_transition_time if before and before.status == status else None
+        return same or _stamp(at_seconds)
+
+    def _log_changes(self, offer: tuple[Decision, ...]) -> None:
+        before = self._published.amounts if self._published else {}
+        for decision in offer:
+            if before.get(decision.name) != decision.value:
+                log.info("node status published", text=sentence(decision))
+
+    async def _publish_annotations(self, result: TickResult) -> None:
         """As often as the amounts they belong to."""
-        if not self._annotations_due:
+        node = result.facts.node
+        if not self._annotations_due or node is None:
             return
         wanted = _annotations(result.lending)
         changed = {key: text for key, text in wanted.items() if node.annotations.get(key) != text}
@@ -142,26 +231,6 @@ class Publisher:
             body = {"metadata": {"annotations": changed}}
             await self._client.patch(path_of("v1/nodes", name=self._name), body, PatchKind.MERGE)
         self._annotations_due = False
-
-    def _offer(self, result: TickResult, standing: Mapping[str, int]) -> tuple[Decision, ...]:
-        pods, usage = result.observation.pods, result.usage
-        measured = {uid for uid, sample in pods.items() if not isinstance(sample, Missing)}
-        may_grow = usage is None or usage.live_window_full
-        return offered(result.lending, result.facts.pods or (), measured, standing, may_grow=may_grow)
-
-    def _condition_object(self, ready: tuple[str, str, str], result: TickResult) -> dict[str, str]:
-        now = result.observation.at_seconds
-        status, reason, message = ready
-        if status != self._condition[0]:
-            self._since = now
-        return {
-            "type": CONDITION,
-            "status": status,
-            "reason": reason,
-            "message": message,
-            "lastHeartbeatTime": _stamp(now),
-            "lastTransitionTime": _stamp(self._since or now),
-        }
 
     async def _publish_metric(self, result: TickResult) -> None:
         path = path_of(_NODE_METRICS, name=self._name, subresource="status")
@@ -191,8 +260,46 @@ class Publisher:
         }
 
 
+def _withdrawn(last: TickResult, silent_seconds: float) -> TickResult:
+    """The last tick as it looks so much later: its pods are the newest that are known, its measurements are stale."""
+    seen, reason = last.observation, Reason.NODE_METRICS_STALE
+    later = msgspec.structs.replace(
+        seen,
+        at_seconds=seen.at_seconds + silent_seconds,
+        monotonic_seconds=seen.monotonic_seconds + silent_seconds,
+    )
+    return msgspec.structs.replace(
+        last,
+        observation=later,
+        usage=None,
+        lending=withheld(last.lending, reason),
+        outcomes=(),
+        degraded_reason=reason.value,
+    )
+
+
+def _amounts(offer: tuple[Decision, ...], lent: Lending) -> dict[str, Any]:
+    """Null removes what is no longer offered."""
+    amounts = {decision.name: str(decision.value) for decision in offer}
+    quantities = {decision.name: amounts.get(decision.name) for decision in lent.reclaimable}
+    return {"capacity": quantities, "allocatable": quantities}
+
+
+def _condition(ready: Ready, heartbeat: str, transition: str) -> dict[str, str]:
+    status, reason, message = ready
+    return {
+        "type": CONDITION,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastHeartbeatTime": heartbeat,
+        "lastTransitionTime": transition,
+    }
+
+
 def _annotations(lent: Lending) -> dict[str, str | None]:
-    return koordinator.lending_annotations(lent.origin.amounts if lent.origin else None, lent.normalization_ratio)
+    origin = None if lent.origin is None else lent.origin.amounts
+    return koordinator.lending_annotations(origin, lent.normalization_ratio)
 
 
 def _stamp(seconds: float) -> str:

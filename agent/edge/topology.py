@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ import structlog
 from agent.core import topology
 from agent.core.observation import Absence, Missing, NumaSample
 from agent.core.topology import CpuPlace, NumaMemory
+from model.fault import KernelFault
 from model.pod import Pod
 from model.topology import CpuBasics, CpuInfo, KubeletCpus, NumaNode, Processor, parse_cpus
 
@@ -20,6 +22,7 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 _NS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_SHORTAGE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _BYTES_A_CPU = 256
 _BYTES_AT_LEAST = 4096
 
@@ -27,7 +30,8 @@ _BYTES_AT_LEAST = 4096
 class TopologyReader:
     """`sys` and `proc` are /sys and /proc, or the host's as mounted into the agent's container.
 
-    What a machine does not show has a plain value: one socket, one NUMA node, every CPU a core of its own.
+    What a machine does not show has a plain value: one socket, one NUMA node, every CPU a core of its own. A shortage
+    of descriptors or memory is not such an absence: then the last value stays.
     """
 
     def __init__(self, sys: Path, proc: Path) -> None:
@@ -36,9 +40,20 @@ class TopologyReader:
         self._l3_mask = sys / "fs/resctrl/info/L3/cbm_mask"
         self._proc = proc
         self._descriptors: dict[Path, int] = {}
+        self._last: CpuInfo | None = None
 
     def read(self) -> CpuInfo:
-        """Everything anew, some milliseconds: for start and a slow cadence. Never raises."""
+        """Everything anew, some milliseconds: for start and a slow cadence. Raises KernelFault for the first alone."""
+        try:
+            self._last = self._read()
+        except OSError as error:
+            if self._last is None:
+                fix = "free descriptors (ulimit -n) or memory"
+                raise KernelFault(str(self._cpus), f"cannot be read: {error.strerror}", fix) from error
+            log.warning("topology cannot be read", error=error.strerror, effect="the last one stays")
+        return self._last
+
+    def _read(self) -> CpuInfo:
         cpus = _parsed(self._cpus / "online", _cpu_list) or tuple(range(os.cpu_count() or 1))
         members = {node: self._members(node) for node in self._node_ids()} or {0: cpus}
         found = topology.processors(cpus, {cpu: place for cpu in cpus if (place := self._place(cpu))}, members)
@@ -120,9 +135,12 @@ def _cpu_list(text: bytes) -> tuple[int, ...]:
 
 
 def _content(path: Path) -> bytes | None:
+    """None where the machine has no such file or will not show it. Raises OSError for a shortage of ours."""
     try:
         return path.read_bytes()
-    except OSError:
+    except OSError as error:
+        if error.errno in _SHORTAGE:
+            raise
         return None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from agent.core.observation import Missing
-from agent.core.publish import due
+from agent.core.publish import due, may_raise, offered_in_zone, settled
 from agent.core.topology import share_pools
 from agent.ports import TickResult
 from kube.client import KubeClient, PatchKind, decode, path_of
@@ -51,6 +51,8 @@ class ZonePublisher:
         self._info = info
         self._kubelet = kubelet
         self._newest: TickResult | None = None
+        self._started = math.inf
+        self._standing: Mapping[int, ResourceVector] | None = None
         self._fresh = asyncio.Event()
         self._amounts: Mapping[str, int] = {}
         self._at = -math.inf
@@ -58,6 +60,7 @@ class ZonePublisher:
 
     def take(self, result: TickResult) -> None:
         self._newest = result
+        self._started = min(self._started, result.observation.monotonic_seconds)
         self._fresh.set()
 
     async def run(self) -> None:
@@ -81,16 +84,29 @@ class ZonePublisher:
 
     async def _publish_if_due(self) -> None:
         result, info = self._newest, self._info()
-        if result is None or result.usage is None or result.facts.node is None or info is None:
+        if result is None or result.facts.node is None or info is None:
             return
         now = result.observation.monotonic_seconds
-        lent = {zone.id: _amounts(zone.prepared) for zone in result.lending.zones}
+        if not settled(result.lending.reclaimable, now - self._started):
+            return
+        lent = await self._offer(result)
         amounts = {f"{zone}/{name}": vector[name] for zone, vector in lent.items() for name in vector}
         elapsed = now - self._at
         if elapsed < self._seconds and not due(self._amounts, amounts, elapsed, result.facts.settings.colocation):
             return
         await self._write(topology.document(result.facts.node, self._topology(result, result.facts.node, info), lent))
-        self._amounts, self._at = amounts, now
+        self._amounts, self._at, self._standing = amounts, now, lent
+
+    async def _offer(self, result: TickResult) -> dict[int, ResourceVector]:
+        """By zone. A reset writes zeroes, as Koordinator's does; the Node's keys go instead."""
+        grows = may_raise(result.usage)
+        if self._standing is None and not grows:
+            self._standing = _standing(await self._read())
+        standing = self._standing or {}
+        return {
+            zone.id: _amounts(offered_in_zone(zone, standing.get(zone.id, ResourceVector()).amounts, may_grow=grows))
+            for zone in result.lending.zones
+        }
 
     def _topology(self, result: TickResult, node: Node, info: CpuInfo) -> NodeTopology:
         """Raises ConfigurationFault naming the annotation or the pod whose CPUs cannot be read."""
@@ -98,22 +114,34 @@ class ZonePublisher:
         kubelet = self._kubelet(pods)
         known = None if isinstance(kubelet, Missing) else kubelet
         try:
-            pools = share_pools(info, pods, known, topology.unusable_cpus(node))
+            pools = share_pools(info, pods, known, topology.unusable_cpus(node, info.processors))
         except ValueError as error:
             raise ConfigurationFault(str(error), "is no CPU list", "mend the pod's resource-status") from error
         return NodeTopology(info, result.facts.zones, pools, known)
 
     async def _write(self, wanted: dict[str, Any]) -> None:
+        current = await self._read()
+        if current is None:
+            await self._client.create(path_of(_RESOURCE), wanted)
+        elif patch := topology.changes(current, wanted):
+            await self._client.patch(self._path, patch, PatchKind.MERGE)
+
+    async def _read(self) -> NodeResourceTopology | None:
+        """None where there is none yet."""
         try:
-            current = decode(await self._client.request("GET", self._path), NodeResourceTopology, self._path)
+            return decode(await self._client.request("GET", self._path), NodeResourceTopology, self._path)
         except KubernetesFault as fault:
             if fault.status != 404:
                 raise
-            await self._client.create(path_of(_RESOURCE), wanted)
-            return
-        patch = topology.changes(current, wanted)
-        if patch:
-            await self._client.patch(self._path, patch, PatchKind.MERGE)
+            return None
+
+
+def _standing(current: NodeResourceTopology | None) -> dict[int, ResourceVector]:
+    """What the zones say already; of an unreadable one nothing stands."""
+    try:
+        return {zone.id: zone.allocatable for zone in topology.zones(current)} if current else {}
+    except ConfigurationFault:
+        return {}
 
 
 def _amounts(decisions: Iterable[Decision]) -> ResourceVector:

@@ -6,6 +6,8 @@ Fields that are not known are skipped, as Koordinator does: a document may be ne
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,6 +34,31 @@ def parsed(text: str, where: str) -> dict[str, Any]:
     return checked(found, dict[str, Any], where)
 
 
+def document(text: str, kind: type[T], where: str) -> T:
+    """The JSON object in `text` as `kind`. Raises ConfigurationFault naming the field below `where`."""
+    return part(parsed(text, where), kind, where)
+
+
+def annotated(annotations: Mapping[str, str], key: str, kind: type[T], where: str) -> T | None:
+    """The JSON object in an annotation of the object `where`; None without one. Raises ConfigurationFault."""
+    text = annotations.get(key, "").strip()
+    return document(text, kind, f"{where}: annotation {key}") if text else None
+
+
+def part(raw: object, kind: type[T], where: str) -> T:
+    """A value of a JSON text as `kind`; fields are known in upper or lower case, as Go's encoding/json knows them.
+
+    Not for objects of the API server, which knows a field by its exact name. Raises ConfigurationFault.
+    """
+    described: Any = kind
+    return checked(_spelled(raw, _info(described)), kind, where)
+
+
+def value_of(raw: dict[str, Any], name: str) -> Any:
+    """What stands under a name in any case, the last one where it is given twice; None without it."""
+    return next((value for key, value in reversed(raw.items()) if key.casefold() == name.casefold()), None)
+
+
 def checked(raw: object, kind: type[T], where: str) -> T:
     """`raw` as `kind`. Raises ConfigurationFault naming the field below `where`."""
     try:
@@ -42,6 +69,35 @@ def checked(raw: object, kind: type[T], where: str) -> T:
         wanted = _choices(kind, path) if told.startswith("Invalid enum") else told.replace("Expected", "expected", 1)
         field, value = _located(raw, kind, path)
         raise ConfigurationFault(where + field, _shown(value, told.startswith("Expected")), wanted) from error
+
+
+@cache
+def _info(kind: Any) -> Any:
+    return inspect.type_info(kind)
+
+
+def _spelled(raw: object, info: Any) -> object:
+    """A copy in which the names of known fields are spelled as they are known."""
+    kinds = getattr(info, "types", (info,))
+    if isinstance(raw, list):
+        items = next((kind.item_type for kind in kinds if isinstance(kind, inspect.ListType)), None)
+        return [_spelled(item, items) for item in raw] if items else raw
+    if not isinstance(raw, dict):
+        return raw
+    for kind in kinds:
+        if isinstance(kind, inspect.DictType):
+            return {key: _spelled(value, kind.value_type) for key, value in raw.items()}
+        if isinstance(kind, inspect.StructType):
+            return _fields_spelled(raw, {field.encode_name.casefold(): field for field in kind.fields})
+    return raw
+
+
+def _fields_spelled(raw: dict[str, Any], known: Mapping[str, inspect.Field]) -> dict[str, Any]:
+    spelled = {}
+    for key, value in raw.items():
+        field = known.get(key.casefold())
+        spelled[field.encode_name if field else key] = _spelled(value, field.type) if field else value
+    return spelled
 
 
 def _custom(kind: type, raw: object) -> object:

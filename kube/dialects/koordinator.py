@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
-from kube.dialects.document import checked, parsed
+from kube.dialects.document import annotated
 from kube.dialects.duration import go_duration_seconds
 from kube.objects import Metadata, PodGroup
 from model.fault import ConfigurationFault
 from model.node import Node
-from model.nodecolocation import NodeColocation
 from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band, qos_class
-from model.resources import CPU, ResourceVector, parse_resources
+from model.resources import ResourceVector, parse_resources
 from model.topology import parse_cpus
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMembership, GangMode, GangSource, GangSpec
 
@@ -37,18 +34,17 @@ ANNOTATION_GANG_MODE = _GANG + "mode"
 ANNOTATION_GANG_WAIT = _GANG + "waiting-time"
 ANNOTATION_RESOURCE_STATUS = "scheduling.koordinator.sh/resource-status"
 _NODE = "node.koordinator.sh/"
-ANNOTATION_RESERVATION = _NODE + "reservation"
 ANNOTATION_THIRD_PARTY = _NODE + "thirdPartyAllocations"
 ANNOTATION_ORIGIN = _NODE + "originExtendedAllocatable"
 ANNOTATION_NORMALIZATION = _NODE + "cpu-normalization-ratio"
 ANNOTATION_RAW_ALLOCATABLE = _NODE + "raw-allocatable"
+_LARGEST_ZONE = 65_535
 
 
 def qos_of(labels: Mapping[str, str], kubernetes: KubernetesQoS) -> tuple[QoSClass, QoSClass]:
     """(the label as written or NONE, the class with default)."""
     written = labels.get(LABEL_QOS)
-    label = QoSClass(written) if written and written in [q.value for q in QoSClass] else QoSClass.NONE
-    return label, qos_class(written, kubernetes)
+    return QoSClass.of(written), qos_class(written, kubernetes)
 
 
 def band_of(labels: Mapping[str, str], priority: int | None, qos: QoSClass) -> PriorityBand:
@@ -127,7 +123,7 @@ class PinnedTo(msgspec.Struct, frozen=True):
 
 
 class _NumaNode(msgspec.Struct, frozen=True):
-    node: Annotated[int, Meta(ge=0, le=65_535)]
+    node: int
 
 
 class _ResourceStatus(msgspec.Struct, frozen=True):
@@ -136,29 +132,22 @@ class _ResourceStatus(msgspec.Struct, frozen=True):
 
 
 def pinned_to(annotations: Mapping[str, str]) -> PinnedTo:
-    """The pod's resource-status; an unreadable one pins to nothing, so that the pod counts on every NUMA node."""
-    text = annotations.get(ANNOTATION_RESOURCE_STATUS, "")
-    if not text:
-        return PinnedTo()
+    """The pod's resource-status; an unreadable part of it pins to nothing: no zones are every zone."""
     try:
-        status = checked(parsed(text, ANNOTATION_RESOURCE_STATUS), _ResourceStatus, ANNOTATION_RESOURCE_STATUS)
-        cpuset = status.cpuset or ""
-        parse_cpus(cpuset)
-    except (ConfigurationFault, ValueError):
+        status = annotated(annotations, ANNOTATION_RESOURCE_STATUS, _ResourceStatus, "Pod") or _ResourceStatus()
+    except ConfigurationFault:
         return PinnedTo()
-    return PinnedTo(cpuset, tuple(sorted({item.node for item in status.numa or ()})))
+    zones = {item.node for item in status.numa or () if 0 <= item.node <= _LARGEST_ZONE}
+    return PinnedTo(_cpu_list(status.cpuset or ""), tuple(sorted(zones)))
 
 
-class _ApplyPolicy(StrEnum):
-    DEFAULT = "Default"
-    RESERVED_CPUS_ONLY = "ReservedCPUsOnly"
-    UNSET = ""
-
-
-class _Reservation(msgspec.Struct, frozen=True, rename="camel"):
-    resources: dict[str, Any] | None = None
-    reserved_cpus: str | None = msgspec.field(name="reservedCPUs", default=None)
-    apply_policy: _ApplyPolicy | None = None
+def _cpu_list(text: str) -> str:
+    """The text, empty where it is not a Linux CPU list."""
+    try:
+        parse_cpus(text)
+    except ValueError:
+        return ""
+    return text
 
 
 class _Allocation(msgspec.Struct, frozen=True):
@@ -170,65 +159,49 @@ class _Allocations(msgspec.Struct, frozen=True):
     allocations: list[_Allocation] | None = None
 
 
-def node_colocation(node: Node) -> NodeColocation:
-    """The Node's own words. Raises ConfigurationFault naming Node, annotation, field and what to write."""
-    return NodeColocation(
-        reserved=_reserved(node),
-        third_party=_third_party(node),
-        normalization_ratio=_ratio(node),
-        raw_allocatable=_raw_allocatable(node),
-    )
+def third_party(node: Node) -> ResourceVector | None:
+    """What other schedulers gave away, None without the annotation; only koord-batch is lent twice without it.
 
-
-def _reserved(node: Node) -> ResourceVector:
-    """`reservedCPUs`, counted, replaces `resources.cpu`."""
-    text, where = _annotation(node, ANNOTATION_RESERVATION)
-    told = checked(parsed(text, where), _Reservation, where) if text else _Reservation()
-    amounts = parse_resources(told.resources or {}, f"{where}.resources")
-    if not told.reserved_cpus:
-        return amounts
-    try:
-        count = len(parse_cpus(told.reserved_cpus))
-    except ValueError as error:
-        raise ConfigurationFault(f"{where}.reservedCPUs", str(error)) from error
-    return ResourceVector({**amounts.amounts, CPU: count * 1000})
-
-
-def _third_party(node: Node) -> ResourceVector:
-    """Only koord-batch is lent twice without it."""
-    text, where = _annotation(node, ANNOTATION_THIRD_PARTY)
-    told = checked(parsed(text, where), _Allocations, where) if text else _Allocations()
+    Raises ConfigurationFault naming Node, annotation, field and what to write, as the two below do.
+    """
+    told = annotated(node.annotations, ANNOTATION_THIRD_PARTY, _Allocations, f"Node {node.name}")
+    if told is None:
+        return None
     total = ResourceVector()
     for index, allocation in enumerate(told.allocations or ()):
-        amounts = parse_resources(allocation.resources or {}, f"{where}.allocations[{index}].resources")
-        total = total + amounts if allocation.priority == PriorityBand.BATCH.value else total
+        where = f"{_where(node, ANNOTATION_THIRD_PARTY)}.allocations[{index}].resources"
+        amounts = parse_resources(allocation.resources or {}, where)
+        total = total + amounts if allocation.priority == PriorityBand.BATCH else total
     return total
 
 
-def _ratio(node: Node) -> float | None:
-    text, where = _annotation(node, ANNOTATION_NORMALIZATION)
+def normalization_ratio(node: Node) -> float | None:
+    """The ratio the Node carries, None without one."""
+    text = node.annotations.get(ANNOTATION_NORMALIZATION, "").strip()
     if not text:
         return None
     ratio = float(text) if re.fullmatch(r"[0-9](\.[0-9]{1,9})?", text) else 0.0
     if not 1 <= ratio <= 5:
+        where = _where(node, ANNOTATION_NORMALIZATION)
         raise ConfigurationFault(where, f"is {text[:60]!r}", "write a number from 1.00 to 5.00")
     return ratio
 
 
-def _raw_allocatable(node: Node) -> ResourceVector | None:
-    text, where = _annotation(node, ANNOTATION_RAW_ALLOCATABLE)
-    return parse_resources(parsed(text, where), where) if text else None
+def raw_allocatable(node: Node) -> ResourceVector | None:
+    """What was allocatable before amplification, None on a node that is not amplified."""
+    told = annotated(node.annotations, ANNOTATION_RAW_ALLOCATABLE, dict[str, Any], f"Node {node.name}")
+    return None if told is None else parse_resources(told, _where(node, ANNOTATION_RAW_ALLOCATABLE))
 
 
-def _annotation(node: Node, name: str) -> tuple[str, str]:
-    """(the text, empty where absent; what a fault calls it)."""
-    return node.annotations.get(name, "").strip(), f"Node {node.name}: annotation {name}"
+def _where(node: Node, name: str) -> str:
+    return f"Node {node.name}: annotation {name}"
 
 
 def lending_annotations(origin: Mapping[str, int] | None, ratio: float | None) -> dict[str, str | None]:
     """What a Node carries beside the lent amounts: those before third parties' share, and the CPU's ratio.
 
-    None removes: without third parties no origin stands. An unknown ratio leaves the one that stands.
+    None removes: an origin stands only as long as the Node speaks of third parties. Without a ratio to write the one
+    that stands is left.
     """
     amounts = {name: str(origin[name]) for name in sorted(origin)} if origin is not None else None
     told: dict[str, str | None] = {

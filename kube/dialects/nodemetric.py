@@ -11,28 +11,38 @@ from typing import Any, TypeVar
 from kube import objects
 from kube.dialects.document import GoDuration, checked
 from kube.dialects.duration import go_duration
-from kube.dialects.sloconfig import CollectPolicy
+from kube.dialects.sloconfig import CollectPolicy, ReportPolicy
 from model.nodemetric import AggregatedUsage, HostApplicationMetric, NodeMetric, NumaUsage, PodMetric
 from model.qos import PriorityBand, QoSClass
 from model.quantity import format_millis
 from model.report import Usage
-from model.resources import CPU, MEMORY, parse_resources
+from model.resources import CPU, MEMORY, ResourceVector, parse_resources
 
-E = TypeVar("E", PriorityBand, QoSClass)
+P = TypeVar("P", CollectPolicy, ReportPolicy)
+_NATIVE = (CPU, MEMORY)
 
 
 def collect_policy(source: objects.NodeMetric) -> CollectPolicy:
-    """What is to be measured. Raises ConfigurationFault naming object and field."""
+    """What is to be measured. Raises ConfigurationFault naming object and field, as the one below does."""
+    return _policy(source, CollectPolicy)
+
+
+def report_policy(source: objects.NodeMetric) -> ReportPolicy:
+    """How it is to be reported."""
+    return _policy(source, ReportPolicy)
+
+
+def _policy(source: objects.NodeMetric, kind: type[P]) -> P:
     where = f"NodeMetric {source.metadata.name}: spec"
     spec = checked({} if source.spec is None else source.spec, dict[str, Any], where)
     policy = spec.get("metricCollectPolicy")
-    return checked({} if policy is None else policy, CollectPolicy, f"{where}.metricCollectPolicy")
+    return checked({} if policy is None else policy, kind, f"{where}.metricCollectPolicy")
 
 
 def node_metric(source: objects.NodeMetric) -> NodeMetric:
     """The status. Raises ConfigurationFault naming object and field.
 
-    A pod or host application without CPU or memory is left out, as if it had not been measured.
+    A pod or host application counts with what is known of it; one without CPU and memory was not measured.
     """
     where = f"NodeMetric {source.metadata.name}: status"
     status = checked({} if source.status is None else source.status, objects.NodeMetricStatus, where)
@@ -53,30 +63,36 @@ def node_metric(source: objects.NodeMetric) -> NodeMetric:
 
 
 def _usage(source: objects.ResourceMap | None, where: str) -> Usage | None:
-    amounts = parse_resources((source.resources if source else None) or {}, f"{where}.resources")
-    return Usage(amounts[CPU], amounts[MEMORY]) if CPU in amounts and MEMORY in amounts else None
+    """None where CPU or memory is missing."""
+    amounts = _amounts(source, where)
+    return None if _missing(amounts) else Usage(amounts[CPU], amounts[MEMORY])
+
+
+def _amounts(source: objects.ResourceMap | None, where: str) -> ResourceVector:
+    return parse_resources((source.resources if source else None) or {}, f"{where}.resources")
+
+
+def _missing(amounts: ResourceVector) -> tuple[str, ...]:
+    return tuple(name for name in _NATIVE if name not in amounts)
 
 
 def _pods(rows: Iterable[objects.PodMetricInfo | None], where: str) -> Iterable[PodMetric]:
     for index, row in enumerate(rows):
-        usage = _usage(row.pod_usage, f"{where}[{index}].podUsage") if row else None
-        if row and usage:
-            band, qos = _known(PriorityBand, row.priority), _known(QoSClass, row.qos)
-            yield PodMetric(row.namespace, row.name, usage, band, qos)
+        amounts = _amounts(row.pod_usage if row else None, f"{where}[{index}].podUsage")
+        missing = _missing(amounts)
+        if row and missing != _NATIVE:
+            band, qos = PriorityBand.of(row.priority), QoSClass.of(row.qos)
+            yield PodMetric(row.namespace, row.name, Usage(amounts[CPU], amounts[MEMORY]), band, qos, missing)
 
 
 def _applications(
     rows: Iterable[objects.HostApplicationMetricInfo | None], where: str
 ) -> Iterable[HostApplicationMetric]:
     for index, row in enumerate(rows):
-        usage = _usage(row.usage, f"{where}[{index}].usage") if row else None
-        if row and usage:
-            yield HostApplicationMetric(row.name, usage, _known(PriorityBand, row.priority), _known(QoSClass, row.qos))
-
-
-def _known(kind: type[E], text: str) -> E:
-    """The member of that text, NONE for any other."""
-    return kind(text) if text in [member.value for member in kind] else kind.NONE
+        amounts = _amounts(row.usage if row else None, f"{where}[{index}].usage")
+        if row and _missing(amounts) != _NATIVE:
+            usage = Usage(amounts[CPU], amounts[MEMORY])
+            yield HostApplicationMetric(row.name, usage, PriorityBand.of(row.priority), QoSClass.of(row.qos))
 
 
 def _predicted(source: objects.PredictedMetric | None, where: str) -> Usage | None:

@@ -1,27 +1,30 @@
 """The settings of one node from every document that speaks of it, in Koordinator's order.
 
-Reading and merging are apart: each document is read by itself, so that a broken one keeps its last good content while
-all others, a switch to off among them, take effect. Merging cannot fail.
+Reading and merging are apart: each document, annotation and label is read by itself, so that a broken one keeps its
+last good content while all others, a switch to off among them, take effect. Merging cannot fail.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from kube import objects
 from kube.dialects import koordinator
-from kube.dialects.document import checked, parsed
-from kube.dialects.nodemetric import collect_policy
+from kube.dialects.document import annotated, checked
+from kube.dialects.nodemetric import collect_policy, report_policy
 from kube.dialects.nodeslo import HostApplicationFields, NodeSLOFields, SuppressFields, host_application, node_slo
+from kube.dialects.reservation import reservation
 from kube.dialects.sloconfig import (
     CollectPolicy,
     ColocationFields,
     Layers,
     NormalizationFields,
+    ReportPolicy,
     colocation_layers,
     colocation_overlaid,
     host_application_layers,
@@ -34,16 +37,20 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodesettings import NodeSettings
+from model.resources import ResourceVector
 from model.strategy import ColocationStrategy, HostApplication, NormalizationStrategy, SuppressStrategy
 
 ANNOTATION_STRATEGY = "node.koordinator.sh/colocation-strategy"
 _RATIO_LABELS = {
-    "node.koordinator.sh/cpu-reclaim-ratio": "cpuReclaimThresholdPercent",
-    "node.koordinator.sh/memory-reclaim-ratio": "memoryReclaimThresholdPercent",
-    "node.koordinator.sh/mid-static-cpu-reserved-ratio": "midStaticCPUReservedPercent",
-    "node.koordinator.sh/mid-static-memory-reserved-ratio": "midStaticMemoryReservedPercent",
+    "cpu_reclaim_ratio": ("node.koordinator.sh/cpu-reclaim-ratio", "cpuReclaimThresholdPercent"),
+    "memory_reclaim_ratio": ("node.koordinator.sh/memory-reclaim-ratio", "memoryReclaimThresholdPercent"),
+    "mid_static_cpu_ratio": ("node.koordinator.sh/mid-static-cpu-reserved-ratio", "midStaticCPUReservedPercent"),
+    "mid_static_memory_ratio": (
+        "node.koordinator.sh/mid-static-memory-reserved-ratio",
+        "midStaticMemoryReservedPercent",
+    ),
 }
-_RATIO = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")
+_RATIO = re.compile(r"\+?(?:[0-9]{1,9}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -56,19 +63,66 @@ class Sources(msgspec.Struct, frozen=True):
 
 
 class Documents(msgspec.Struct, frozen=True):
-    """What was read of them. `unread` are those that were never readable since the first look."""
+    """What was read of them. `unread` are those that were never readable since the first look.
 
+    `config_map` is namespace/name of the ConfigMap that is or was there, empty where none was ever seen;
+    `config_map_deleted` says that it was.
+    """
+
+    config_map: str = ""
+    config_map_deleted: bool = False
     colocation: Layers[ColocationFields] | None = None
     normalization: Layers[NormalizationFields] | None = None
     suppress: Layers[SuppressFields] | None = None
     host_applications: Layers[HostApplicationFields] | None = None
     slo: NodeSLOFields | None = None
     collect: CollectPolicy | None = None
+    report: ReportPolicy | None = None
     annotated: ColocationFields | None = None
-    ratios: ColocationFields | None = None
-    node: NodeColocation = NodeColocation()
+    cpu_reclaim_ratio: ColocationFields | None = None
+    memory_reclaim_ratio: ColocationFields | None = None
+    mid_static_cpu_ratio: ColocationFields | None = None
+    mid_static_memory_ratio: ColocationFields | None = None
+    reserved: ResourceVector = ResourceVector()
+    third_party: ResourceVector | None = None
+    normalization_ratio: float | None = None
+    raw_allocatable: ResourceVector | None = None
     labels: Mapping[str, str] = {}
     unread: frozenset[str] = frozenset()
+
+    @property
+    def node(self) -> NodeColocation:
+        """The Node's own words."""
+        return NodeColocation(self.reserved, self.third_party, self.normalization_ratio, self.raw_allocatable)
+
+    @property
+    def ratios(self) -> tuple[ColocationFields | None, ...]:
+        """What the Node's labels set."""
+        return tuple(getattr(self, name) for name in _RATIO_LABELS)
+
+
+def annotated_strategy(node: Node) -> ColocationFields | None:
+    """The Node's own overlay. Raises ConfigurationFault naming Node, annotation and field."""
+    return annotated(node.annotations, ANNOTATION_STRATEGY, ColocationFields, f"Node {node.name}")
+
+
+def ratio_label(name: str, node: Node) -> ColocationFields | None:
+    """One of the Node's ratios, cut to whole percents as Koordinator cuts it (0.29 is 28: int64 of a float product).
+
+    Raises ConfigurationFault naming Node and label; Koordinator ignores a bad one.
+    """
+    label, field = _RATIO_LABELS[name]
+    if label not in node.labels:
+        return None
+    where, text = f"Node {node.name}: label {label}", node.labels[label]
+    if not _RATIO.fullmatch(text):
+        raise ConfigurationFault(where, f"is {text!r}", "write a fraction such as 0.65")
+    return checked({field: int(float(text) * 100)}, ColocationFields, f"{where}, in percent as ")
+
+
+def _of_node(reader: Callable[[Node], Any]) -> Callable[[Sources], Any]:
+    """A reader of the Node; where there is none, it says what an empty one does."""
+    return lambda sources: reader(sources.node or Node(""))
 
 
 _READERS: Mapping[str, Callable[[Sources], Any]] = {
@@ -78,33 +132,58 @@ _READERS: Mapping[str, Callable[[Sources], Any]] = {
     "host_applications": lambda sources: host_application_layers(sources.config_map),
     "slo": lambda sources: node_slo(sources.slo) if sources.slo else None,
     "collect": lambda sources: collect_policy(sources.metric) if sources.metric else None,
-    "annotated": lambda sources: annotated_strategy(sources.node) if sources.node else None,
-    "ratios": lambda sources: ratio_labels(sources.node) if sources.node else None,
-    "node": lambda sources: koordinator.node_colocation(sources.node) if sources.node else NodeColocation(),
+    "report": lambda sources: report_policy(sources.metric) if sources.metric else None,
+    "annotated": _of_node(annotated_strategy),
+    **{name: _of_node(partial(ratio_label, name)) for name in _RATIO_LABELS},
+    "reserved": _of_node(lambda node: reservation(node).reserved),
+    "third_party": _of_node(koordinator.third_party),
+    "normalization_ratio": _of_node(koordinator.normalization_ratio),
+    "raw_allocatable": _of_node(koordinator.raw_allocatable),
 }
-_LIMIT_LENDING = frozenset({"colocation", "collect", "annotated", "ratios", "node"})
+_LIMIT_LENDING = frozenset(
+    {"colocation", "collect", "annotated", *_RATIO_LABELS, "reserved", "third_party", "raw_allocatable"}
+)
 """These may ask for less than the defaults lend; without the others the same or less is lent."""
+_NOT_KEPT = frozenset({"normalization_ratio"})
+"""It multiplies what is lent: unreadable, it multiplies nothing."""
 
 
 def read(sources: Sources, kept: Documents | None = None) -> tuple[Documents, tuple[ConfigurationFault, ...]]:
-    """Every document, and what is wrong with those of which the `kept` content stays.
+    """Every document, and what is wrong with those of which the `kept` content stays, or with one that was deleted.
 
     The first look is to be taken once all sources are known: what is broken then has no good content to keep.
     """
     found: dict[str, Any] = {}
-    faults = []
+    faults: dict[str, ConfigurationFault] = {}
     unread = set()
     for name, reader in _READERS.items():
         try:
             found[name] = reader(sources)
         except ConfigurationFault as fault:
-            faults.append(fault)
+            faults.setdefault(str(fault), fault)
             if kept is None or name in kept.unread:
                 unread.add(name)
-            else:
+            elif name not in _NOT_KEPT:
                 found[name] = getattr(kept, name)
-    labels = sources.node.labels if sources.node else {}
-    return Documents(**found, labels=labels, unread=frozenset(unread)), tuple(faults)
+    config_map = _name(sources.config_map) or (kept.config_map if kept else "")
+    deleted = bool(config_map) and sources.config_map is None
+    documents = Documents(
+        **found,
+        config_map=config_map,
+        config_map_deleted=deleted,
+        labels=sources.node.labels if sources.node else {},
+        unread=frozenset(unread),
+    )
+    return documents, (*faults.values(), *([_gone(config_map)] if deleted else []))
+
+
+def _name(config_map: objects.ConfigMap | None) -> str:
+    return f"{config_map.metadata.namespace}/{config_map.metadata.name}" if config_map else ""
+
+
+def _gone(config_map: str) -> ConfigurationFault:
+    told = "was deleted; nothing is lent until it is back or the agent is restarted"
+    return ConfigurationFault(f"ConfigMap {config_map}", told)
 
 
 def node_settings(documents: Documents, defaults: NodeSettings, kubepods: str = "/kubepods") -> NodeSettings:
@@ -112,7 +191,8 @@ def node_settings(documents: Documents, defaults: NodeSettings, kubepods: str = 
     lending the Node's annotation, its labels and NodeMetric's spec, for the rest the NodeSLO.
 
     `kubepods` is the pods' root below the controllers' mounts. Nothing is lent while a document that may limit lending
-    was never readable.
+    was never readable, or after the ConfigMap was deleted. A ConfigMap that is there holds in whole, as in Koordinator:
+    lending and normalization are off unless it says on.
     """
     return NodeSettings(
         colocation=_colocation(documents, defaults.colocation),
@@ -123,12 +203,13 @@ def node_settings(documents: Documents, defaults: NodeSettings, kubepods: str = 
 
 
 def _colocation(documents: Documents, strategy: ColocationStrategy) -> ColocationStrategy:
-    if documents.colocation:
+    if documents.config_map:
         strategy = msgspec.structs.replace(strategy, enable=False)
     layers = documents.colocation.of(documents.labels) if documents.colocation else ()
-    for layer in (*layers, documents.annotated, documents.ratios, documents.collect):
+    for layer in (*layers, documents.annotated, *documents.ratios, documents.collect, documents.report):
         strategy = colocation_overlaid(strategy, layer) if layer else strategy
-    return msgspec.structs.replace(strategy, enable=False) if documents.unread & _LIMIT_LENDING else strategy
+    unknown = documents.config_map_deleted or documents.unread & _LIMIT_LENDING
+    return msgspec.structs.replace(strategy, enable=False) if unknown else strategy
 
 
 def _suppress(documents: Documents, strategy: SuppressStrategy) -> SuppressStrategy:
@@ -140,8 +221,10 @@ def _suppress(documents: Documents, strategy: SuppressStrategy) -> SuppressStrat
 
 def _normalization(documents: Documents, strategy: NormalizationStrategy) -> NormalizationStrategy:
     """Ratio 1 is said aloud where a document has no default, so that a ratio left in the Node's annotation ends."""
-    if documents.normalization is None:
+    if not documents.config_map:
         return strategy
+    if documents.normalization is None:
+        return NormalizationStrategy(default_ratio=1.0)
     strategy = msgspec.structs.replace(strategy, enable=False, default_ratio=strategy.default_ratio or 1.0)
     for layer in documents.normalization.of(documents.labels):
         strategy = normalization_overlaid(strategy, layer)
@@ -155,26 +238,3 @@ def _host_applications(
     told = [*layers, documents.slo.host_applications if documents.slo else HostApplicationFields()]
     lists = [layer.applications for layer in told if layer.applications is not None]
     return tuple(host_application(spec, kubepods) for spec in lists[-1]) if lists else defaults
-
-
-def annotated_strategy(node: Node) -> ColocationFields | None:
-    """The Node's own overlay. Raises ConfigurationFault naming Node, annotation and field."""
-    text = node.annotations.get(ANNOTATION_STRATEGY, "")
-    where = f"Node {node.name}: annotation {ANNOTATION_STRATEGY}"
-    return checked(parsed(text, where), ColocationFields, where) if text else None
-
-
-def ratio_labels(node: Node) -> ColocationFields:
-    """The Node's ratios, cut to whole percents as Koordinator cuts them (0.29 is 28: int64 of a float product).
-
-    Raises ConfigurationFault naming Node and label; Koordinator ignores a bad one.
-    """
-    percents = {}
-    for label, name in _RATIO_LABELS.items():
-        if label in node.labels:
-            where, text = f"Node {node.name}: label {label}", node.labels[label]
-            if not _RATIO.fullmatch(text):
-                raise ConfigurationFault(where, f"is {text!r}", "write a fraction such as 0.65")
-            percents[name] = int(float(text) * 100)
-            checked({name: percents[name]}, ColocationFields, f"{where}, in percent as ")
-    return msgspec.convert(percents, ColocationFields)

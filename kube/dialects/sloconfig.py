@@ -1,8 +1,8 @@
 """Koordinator's ConfigMap `slo-controller-config`: cluster values, and per group of nodes what differs from them.
 
 Source: Koordinator apis/configuration/slo_controller_config.go, pkg/util/sloconfig/colocation_config.go,
-pkg/slo-controller/{config,nodeslo,noderesource/plugins/cpunormalization}. A document that is there replaces nothing by
-being silent, but for `enable`: lending and normalization are off unless the document says on, as Koordinator has it.
+pkg/slo-controller/{config,nodeslo,noderesource/plugins/cpunormalization}. How facts are reported is no reason to stop
+lending: a field that only says that is brought into range instead of refused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 from msgspec import Meta, field
 
-from kube.dialects.document import GoDuration, checked, parsed
+from kube.dialects.document import GoDuration, checked, parsed, part, value_of
 from kube.dialects.nodeslo import HostApplicationFields, SuppressFields
 from kube.dialects.selector import LabelSelector
 from kube.objects import ConfigMap
@@ -32,39 +32,41 @@ T = TypeVar("T")
 _Threshold = Annotated[int, Meta(ge=0, le=1000)]
 _Share = Annotated[int, Meta(ge=0, le=100)]
 _Cap = Annotated[int, Meta(ge=0, le=1_000_000)]
-_Seconds = Annotated[float, Meta(ge=1, le=3600)]
 _Ratio = Annotated[float, Meta(ge=1, le=5)]
 
-_SHORTEST_AGGREGATE_SECONDS = 60.0
-_SHORTEST_REPORT_SECONDS = 30.0
-"""Koordlet takes these where a document asks for less (pkg/koordlet/statesinformer/impl/states_nodemetric.go)."""
+_LONGEST_SECONDS = 3600.0
+_SHORTEST_SECONDS = {"aggregate_seconds": 60.0, "report_seconds": 30.0, "update_interval_seconds": 10.0}
+"""Koordlet's own for the first two (pkg/koordlet/statesinformer/impl/states_nodemetric.go)."""
+_SHORTEST_WINDOW_SECONDS = 10.0
+_MOST_WINDOWS = 6
 
 
 class AggregatePolicy(msgspec.Struct, frozen=True):
     """Windows of the percentiles."""
 
-    durations: Annotated[list[GoDuration], Meta(max_length=6)] | None = None
-
-    def __post_init__(self) -> None:
-        if any(not 10 <= seconds <= 3600 for seconds in self.durations or ()):
-            raise ValueError("expected durations from 10s to 1h")
+    durations: list[GoDuration] | None = None
 
 
 class CollectPolicy(msgspec.Struct, frozen=True):
-    """NodeMetric's spec.metricCollectPolicy."""
+    """Of NodeMetric's spec.metricCollectPolicy what lending depends on."""
 
-    aggregate_seconds: _Seconds | None = field(name="aggregateDurationSeconds", default=None)
-    report_seconds: _Seconds | None = field(name="reportIntervalSeconds", default=None)
-    aggregate_policy: AggregatePolicy | None = field(name="nodeAggregatePolicy", default=None)
+    aggregate_seconds: float | None = field(name="aggregateDurationSeconds", default=None)
     memory_collect_policy: MemoryCollectPolicy | None = field(name="nodeMemoryCollectPolicy", default=None)
+
+
+class ReportPolicy(msgspec.Struct, frozen=True):
+    """Of NodeMetric's spec.metricCollectPolicy what only reports depend on."""
+
+    report_seconds: float | None = field(name="reportIntervalSeconds", default=None)
+    aggregate_policy: AggregatePolicy | None = field(name="nodeAggregatePolicy", default=None)
 
 
 class ColocationFields(msgspec.Struct, frozen=True):
     """Fields of model.strategy.ColocationStrategy that a document sets; None where it is silent."""
 
     enable: bool | None = None
-    aggregate_seconds: _Seconds | None = field(name="metricAggregateDurationSeconds", default=None)
-    report_seconds: _Seconds | None = field(name="metricReportIntervalSeconds", default=None)
+    aggregate_seconds: float | None = field(name="metricAggregateDurationSeconds", default=None)
+    report_seconds: float | None = field(name="metricReportIntervalSeconds", default=None)
     aggregate_policy: AggregatePolicy | None = field(name="metricAggregatePolicy", default=None)
     memory_collect_policy: MemoryCollectPolicy | None = field(name="metricMemoryCollectPolicy", default=None)
     cpu_reclaim_threshold_pct: _Threshold | None = field(name="cpuReclaimThresholdPercent", default=None)
@@ -80,9 +82,7 @@ class ColocationFields(msgspec.Struct, frozen=True):
     mid_static_cpu_reserved_pct: _Share | None = field(name="midStaticCPUReservedPercent", default=None)
     mid_static_memory_reserved_pct: _Share | None = field(name="midStaticMemoryReservedPercent", default=None)
     degrade_minutes: Annotated[float, Meta(ge=1, le=1440)] | None = field(name="degradeTimeMinutes", default=None)
-    update_interval_seconds: Annotated[float, Meta(ge=10, le=3600)] | None = field(
-        name="updateTimeThresholdSeconds", default=None
-    )
+    update_interval_seconds: float | None = field(name="updateTimeThresholdSeconds", default=None)
     resource_diff_ratio: Annotated[float, Meta(gt=0, le=1)] | None = field(name="resourceDiffThreshold", default=None)
 
 
@@ -161,34 +161,43 @@ def _layers(source: ConfigMap | None, key: str, kind: type[T], *, nodes: str, cl
     entries = checked(_present(document, nodes, []), list[Any], f"{where}.{nodes}")
     values = _present(document, cluster, {}) if cluster else document
     return Layers(
-        checked(values, kind, f"{where}.{cluster}" if cluster else where),
+        part(values, kind, f"{where}.{cluster}" if cluster else where),
         tuple(_entry(entry, kind, f"{where}.{nodes}[{index}]") for index, entry in enumerate(entries)),
     )
 
 
-def _present(document: Mapping[str, Any], name: str, otherwise: object) -> object:
-    value = document.get(name)
+def _present(document: dict[str, Any], name: str, otherwise: object) -> object:
+    value = value_of(document, name)
     return otherwise if value is None else value
 
 
 def _entry(raw: object, kind: type[T], where: str) -> NodeEntry[T]:
-    return NodeEntry(checked(raw, _Selected, where).node_selector, checked(raw, kind, where))
+    return NodeEntry(part(raw, _Selected, where).node_selector, part(raw, kind, where))
 
 
-def colocation_overlaid(strategy: ColocationStrategy, layer: ColocationFields | CollectPolicy) -> ColocationStrategy:
+def colocation_overlaid(
+    strategy: ColocationStrategy, layer: ColocationFields | CollectPolicy | ReportPolicy
+) -> ColocationStrategy:
     """What the layer sets replaces what was; the live window never outgrows the aggregate one."""
     changes = _set(layer)
-    windows: AggregatePolicy | None = changes.pop("aggregate_policy", None)
-    if windows and windows.durations:
-        changes["aggregate_durations_seconds"] = tuple(float(seconds) for seconds in windows.durations)
+    changes |= {name: _within(low, changes[name]) for name, low in _SHORTEST_SECONDS.items() if name in changes}
+    if windows := _windows(changes.pop("aggregate_policy", None)):
+        changes["aggregate_durations_seconds"] = windows
     if "aggregate_seconds" in changes:
-        changes["aggregate_seconds"] = aggregate = max(changes["aggregate_seconds"], _SHORTEST_AGGREGATE_SECONDS)
-        changes["live_window_seconds"] = min(strategy.live_window_seconds, aggregate)
-    if "report_seconds" in changes:
-        changes["report_seconds"] = max(changes["report_seconds"], _SHORTEST_REPORT_SECONDS)
+        changes["live_window_seconds"] = min(strategy.live_window_seconds, changes["aggregate_seconds"])
     if "degrade_minutes" in changes:
         changes["degrade_seconds"] = 60.0 * changes.pop("degrade_minutes")
     return msgspec.structs.replace(strategy, **changes)
+
+
+def _within(shortest: float, seconds: float) -> float:
+    return max(shortest, min(seconds, _LONGEST_SECONDS))
+
+
+def _windows(policy: AggregatePolicy | None) -> tuple[float, ...]:
+    """Each once, in the order given; those beyond the most that are kept are left out."""
+    seconds = (policy.durations if policy else None) or ()
+    return tuple(dict.fromkeys(_within(_SHORTEST_WINDOW_SECONDS, float(each)) for each in seconds))[:_MOST_WINDOWS]
 
 
 def suppress_overlaid(strategy: SuppressStrategy, layer: SuppressFields) -> SuppressStrategy:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from kube.dialects.document import checked, parsed
-from kube.dialects.koordinator import ANNOTATION_RESERVATION
+from kube.dialects.document import annotated, checked, parsed
+from kube.dialects.reservation import ANNOTATION_RESERVATION, reservation, written_out
 from kube.objects import Metadata
 from model.fault import ConfigurationFault
 from model.node import Node
@@ -28,7 +28,7 @@ from model.resources import (
     ResourceVector,
     parse_resources,
 )
-from model.topology import CpuBasics, KubeletCpus, NodeTopology, SharePool, Zone, format_cpus, parse_cpus
+from model.topology import CpuBasics, KubeletCpus, NodeTopology, Processor, SharePool, Zone, format_cpus, parse_cpus
 
 API_VERSION = "topology.node.k8s.io/v1alpha1"
 KIND = "NodeResourceTopology"
@@ -45,8 +45,6 @@ _COPIED = (ANNOTATION_RESERVATION, ANNOTATION_SYSTEM_QOS)
 _OURS = (CPU, MEMORY, BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY)
 _ZONE_TYPE = "Node"
 _ZONE_NAME = re.compile(r"node-([0-9]{1,5})")
-
-T = TypeVar("T")
 
 
 class NodeResourceTopology(msgspec.Struct, frozen=True, rename="camel"):
@@ -77,17 +75,16 @@ class _Basics(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     vendor_id: str = msgspec.field(name="vendorID", default="")
 
 
-class _Reservation(msgspec.Struct, frozen=True):
-    reserved_cpus: str = msgspec.field(name="reservedCPUs", default="")
-
-
 class _SystemQoS(msgspec.Struct, frozen=True):
     cpuset: str = ""
     exclusive: bool | None = msgspec.field(name="cpusetExclusive", default=None)
 
 
 def document(node: Node, topology: NodeTopology, lent: Mapping[int, ResourceVector]) -> dict[str, Any]:
-    """The whole object, ready to be created. `lent` is zone id → batch (and mid) amounts."""
+    """The whole object, ready to be created. `lent` is zone id → batch (and mid) amounts.
+
+    Raises ConfigurationFault where the Node's reservation cannot be read.
+    """
     # Without blockOwnerDeletion, which would ask for rights on the node's finalizers.
     owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid, "controller": True}
     return {
@@ -111,6 +108,8 @@ def changes(current: NodeResourceTopology, wanted: Mapping[str, Any]) -> dict[st
     resourceVersion it was made from, so that a change in between answers 409 instead of being lost.
     """
     have, want = current.metadata.annotations or {}, wanted["metadata"]["annotations"]
+    if ANNOTATION_KUBELET in want:
+        want = {**want, ANNOTATION_KUBELET: _overlaid(have.get(ANNOTATION_KUBELET, ""), want[ANNOTATION_KUBELET])}
     annotations: dict[str, str | None] = {key: text for key, text in want.items() if have.get(key) != text}
     annotations |= {key: None for key in _COPIED if key in have and key not in want}
     merged = _merged(current.zones or [], wanted["zones"])
@@ -141,7 +140,7 @@ def zones(source: NodeResourceTopology) -> tuple[Zone, ...]:
 
 def cpu_basics(source: NodeResourceTopology) -> CpuBasics | None:
     """None where the annotation is missing. Raises ConfigurationFault naming the object and the annotation."""
-    read = _annotation(source.metadata.annotations or {}, ANNOTATION_BASICS, _Basics, f"{KIND} {source.metadata.name}")
+    read = annotated(source.metadata.annotations or {}, ANNOTATION_BASICS, _Basics, f"{KIND} {source.metadata.name}")
     if read is None:
         return None
     return CpuBasics(
@@ -149,20 +148,16 @@ def cpu_basics(source: NodeResourceTopology) -> CpuBasics | None:
     )
 
 
-def unusable_cpus(node: Node) -> tuple[int, ...]:
+def unusable_cpus(node: Node, processors: Iterable[Processor]) -> tuple[int, ...]:
     """CPUs the node's annotations reserve or keep exclusive to the system. Raises ConfigurationFault naming which."""
     where = f"Node {node.name}"
-    reserved = _annotation(node.annotations, ANNOTATION_RESERVATION, _Reservation, where) or _Reservation()
-    system = _annotation(node.annotations, ANNOTATION_SYSTEM_QOS, _SystemQoS, where) or _SystemQoS()
+    system = annotated(node.annotations, ANNOTATION_SYSTEM_QOS, _SystemQoS, where) or _SystemQoS()
     exclusive = "" if system.exclusive is False else system.cpuset
-    return tuple(
-        sorted(
-            {
-                *_cpus(reserved.reserved_cpus, f"{where}: annotation {ANNOTATION_RESERVATION}.reservedCPUs"),
-                *_cpus(exclusive, f"{where}: annotation {ANNOTATION_SYSTEM_QOS}.cpuset"),
-            }
-        )
-    )
+    try:
+        kept = parse_cpus(exclusive)
+    except ValueError as error:
+        raise ConfigurationFault(f"{where}: annotation {ANNOTATION_SYSTEM_QOS}.cpuset", str(error)) from error
+    return tuple(sorted({*reservation(node).chosen(processors), *kept}))
 
 
 def _annotations(node: Node, topology: NodeTopology) -> dict[str, str]:
@@ -172,13 +167,17 @@ def _annotations(node: Node, topology: NodeTopology) -> dict[str, str]:
         for p in sorted(topology.cpu.processors, key=lambda p: p.cpu)
     ]
     told = _Basics(basics.model, basics.hyper_threading, basics.turbo, basics.l3_mask, basics.vendor)
+    copied = {
+        ANNOTATION_RESERVATION: written_out(node, topology.cpu.processors),
+        ANNOTATION_SYSTEM_QOS: node.annotations.get(ANNOTATION_SYSTEM_QOS),
+    }
     return {
         ANNOTATION_BASICS: _json(told),
         ANNOTATION_CPU_TOPOLOGY: _json({"detail": detail}),
         ANNOTATION_POOLS: _json(_pools(topology.pools.online)),
         ANNOTATION_BEST_EFFORT_POOLS: _json(_pools(topology.pools.best_effort)),
         **(_kubelet(topology.kubelet) if topology.kubelet else {}),
-        **{key: node.annotations[key] for key in _COPIED if key in node.annotations},
+        **{key: text for key, text in copied.items() if text is not None},
     }
 
 
@@ -195,6 +194,16 @@ def _kubelet(kubelet: KubeletCpus) -> dict[str, str]:
         for pod in kubelet.pods
     ]
     return {ANNOTATION_KUBELET: _json({"policy": kubelet.policy}), ANNOTATION_POD_CPUS: _json(allocations)}
+
+
+def _overlaid(have: str, want: str) -> str:
+    """The wanted fields over those that stand: koordlet also tells the kubelet's options and reserved CPUs."""
+    try:
+        standing = parsed(have, "")
+    except ConfigurationFault:
+        return want
+    both = {**standing, **parsed(want, "")}
+    return have if both == standing else _json(both)
 
 
 def _pools(pools: Iterable[SharePool]) -> list[dict[str, Any]]:
@@ -222,18 +231,6 @@ def _merged(current: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> list
         rows = sorted([*zone["resources"], *foreign], key=lambda row: str(row["name"]))
         merged.append({**before, **zone, "resources": rows})
     return merged + [zone for zone in current if zone.get("type") != _ZONE_TYPE]
-
-
-def _annotation(annotations: Mapping[str, str], key: str, kind: type[T], where: str) -> T | None:
-    text, field = annotations.get(key), f"{where}: annotation {key}"
-    return checked(parsed(text, field), kind, field) if text else None
-
-
-def _cpus(text: str, where: str) -> tuple[int, ...]:
-    try:
-        return parse_cpus(text)
-    except ValueError as error:
-        raise ConfigurationFault(where, str(error)) from error
 
 
 def _json(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from kube import objects
 from kube.dialects import koordinator
@@ -22,14 +23,17 @@ def pod(source: objects.Pod) -> Pod:
     where = f"Pod {metadata.namespace}/{metadata.name}"
     labels = metadata.labels or {}
     containers = tuple(_container(item, where) for item in spec.containers)
-    kubernetes = _kubernetes_qos(source, containers)
+    init = tuple(_container(item, where) for item in spec.init_containers or ())
+    whole = _asked(spec.resources, "", f"{where}: spec.resources")
+    kubernetes = _kubernetes_qos(source.status, [whole] if whole != Container("") else [*containers, *init])
     label, qos = koordinator.qos_of(labels, kubernetes)
     pinned = koordinator.pinned_to(metadata.annotations or {})
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,
-        requests=_effective_request(spec, containers, where),
+        requests=_effective_request(spec, containers, init, whole)
+        + parse_resources(spec.overhead or {}, f"{where}: spec.overhead"),
         containers=containers,
         qos=qos,
         qos_label=label,
@@ -71,35 +75,49 @@ def node(source: objects.Node) -> Node:
 
 
 def _container(source: objects.Container, where: str) -> Container:
-    field = f"{where}: container {source.name}.resources"
-    resources = source.resources or objects.Resources()
+    return _asked(source.resources, source.name, f"{where}: container {source.name}.resources")
+
+
+def _asked(source: objects.Resources | None, name: str, field: str) -> Container:
+    """Of a container, or of the pod as a whole."""
+    resources = source or objects.Resources()
     return Container(
-        name=source.name,
+        name=name,
         requests=parse_resources(resources.requests or {}, f"{field}.requests"),
         limits=parse_resources(resources.limits or {}, f"{field}.limits"),
     )
 
 
-def _effective_request(spec: objects.PodSpec, containers: tuple[Container, ...], where: str) -> ResourceVector:
-    """max(Σ containers + Σ sidecars, max over init containers of it + preceding sidecars) + overhead."""
+def _effective_request(
+    spec: objects.PodSpec, containers: Sequence[Container], init: Sequence[Container], whole: Container
+) -> ResourceVector:
+    """max(Σ containers + Σ sidecars, max over init containers of it + preceding sidecars), without overhead.
+
+    What the pod asks for as a whole replaces that; its limit stands for a request that neither it nor a container
+    makes (https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/).
+    """
     total = sum((item.requests for item in containers), ResourceVector())
     sidecars, peak = ResourceVector(), ResourceVector()
-    for item in spec.init_containers or []:
-        request = _container(item, where).requests
+    for item, own in zip(spec.init_containers or (), init, strict=True):
         if item.restart_policy == "Always":
-            sidecars = sidecars + request
+            sidecars = sidecars + own.requests
             peak = peak.maximum(sidecars)
         else:
-            peak = peak.maximum(sidecars + request)
-    return (total + sidecars).maximum(peak) + parse_resources(spec.overhead or {}, f"{where}: spec.overhead")
+            peak = peak.maximum(sidecars + own.requests)
+    summed = (total + sidecars).maximum(peak)
+    limits = {name: whole.limits[name] for name in whole.limits if name not in summed}
+    return ResourceVector({**summed.amounts, **limits, **whole.requests.amounts})
 
 
-def _kubernetes_qos(source: objects.Pod, containers: tuple[Container, ...]) -> KubernetesQoS:
-    """status.qosClass is what the kubelet acts on; computed only before the server has filled it in."""
-    written = source.status.qos_class
+def _kubernetes_qos(status: objects.PodStatus, asked: Sequence[Container]) -> KubernetesQoS:
+    """status.qosClass is what the kubelet acts on; computed only before the server has filled it in.
+
+    `asked` is the pod as a whole where that says anything, else every container.
+    """
+    written = status.qos_class
     if written in [member.value for member in KubernetesQoS]:
         return KubernetesQoS(written)
-    amounts = [(c.requests[name], c.limits[name]) for c in containers for name in (CPU, MEMORY)]
+    amounts = [(item.requests[name], item.limits[name]) for item in asked for name in (CPU, MEMORY)]
     if not any(request or limit for request, limit in amounts):
         return KubernetesQoS.BEST_EFFORT
     full = all(limit > 0 and request in (0, limit) for request, limit in amounts)

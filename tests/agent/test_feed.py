@@ -9,9 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent.core.brake import BrakePlan, Cut
+from agent.core.limits import Limits
 from agent.core.plan import Write
 from agent.core.reclaimable import Lending
-from agent.feed import DecisionFeed, news
+from agent.feed import DecisionFeed, log_worthy, news
 from agent.ports import TickResult, WriteOutcome
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
@@ -47,6 +48,70 @@ def test_news(before: Decision | None, now: Decision, expected: bool) -> None:
     """A new reason, or more than 5 % of the value."""
     last = {("node/n", "r"): before} if before else {}
     assert bool(news(last, (now,))) is expected
+
+
+def ceiling(value: int, reason: Reason) -> Decision:
+    return Decision("cgroup/be", "cpu.max", value, Unit.MICROSECONDS, reason, (Term("x", value),))
+
+
+ZONE = Decision("node/n/zone/node-0", "r", 5, Unit.MILLI_CPU, Reason.COMPUTED, (Term("x", 5),))
+RAISED, LOWERED = Reason.QUOTA_RAISED, Reason.QUOTA_LOWERED
+
+
+@pytest.mark.parametrize(
+    ("case", "logged", "now", "elapsed", "expected"),
+    [
+        ("a node's first", None, decided(5), 0, True),
+        ("a zone's", None, ZONE, 99, False),
+        ("held below the deadband", ceiling(100, RAISED), ceiling(200, Reason.BELOW_DEADBAND), 99, False),
+        ("held while the window fills", None, ceiling(-1, Reason.WINDOW_FILLING), 99, False),
+        ("held after a cut", ceiling(100, Reason.BRAKE), ceiling(100, Reason.BRAKE), 99, False),
+        ("to and fro", ceiling(100, RAISED), ceiling(95, LOWERED), 99, False),
+        ("lower, after a minute", ceiling(100, RAISED), ceiling(94, LOWERED), 60, True),
+        ("lower, within it", ceiling(100, RAISED), ceiling(50, LOWERED), 59, False),
+        ("more lent, after a minute", decided(100), decided(200), 60, True),
+        ("more lent, within it", decided(100), decided(200), 59, False),
+        ("raised after a cut", ceiling(100, Reason.BRAKE), ceiling(101, RAISED), 0, True),
+        ("somebody else writes", ceiling(100, RAISED), ceiling(100, Reason.FOREIGN_WRITER_LOOSENED), 0, True),
+        ("withheld", decided(0), decided(0, Reason.PODS_STALE), 0, True),
+    ],
+)
+def test_what_deserves_a_log_line(
+    case: str, logged: Decision | None, now: Decision, elapsed: float, expected: bool
+) -> None:
+    """What a person would act upon or miss; noise and repetition do not."""
+    assert log_worthy(logged, now, elapsed) is expected, case
+
+
+def test_a_restless_ceiling_is_a_line_a_minute(build: Any) -> None:
+    """The log stays small whatever the load does; whoever watches decisions sees all of it."""
+    feed = DecisionFeed()
+    values = [(100_000, RAISED), (50_000, LOWERED), (50_000, Reason.BELOW_DEADBAND)] * 40
+    with capture_logs() as logs:
+        for second, (value, reason) in enumerate(values):
+            limits = Limits({build.knobs.quota: ceiling(value, reason)}, None)
+            feed.take(result(build, decided(7), ZONE, observation=build.seen(second), limits=limits))
+    # At 0 s; at 61 s the first fall after a minute: the raise at 60 s is back where the first line was.
+    assert [entry["text"].split(" of ")[0] for entry in logs] == ["r", "cpu.max", "cpu.max"]
+    assert len(feed.past(512)) == 2 + 120 and ZONE in feed.past(512)
+
+
+def test_a_value_that_moved_and_rests_is_logged_at_last(build: Any) -> None:
+    """The newest line of a log must not be wrong for hours."""
+    feed = DecisionFeed()
+    with capture_logs() as logs:
+        for second in range(70):
+            feed.take(result(build, decided(100 if second < 30 else 300), observation=build.seen(second)))
+    assert [entry["text"].split(":")[0] for entry in logs] == ["r of node/n = 100m", "r of node/n = 300m"]
+
+
+def test_every_cut_is_logged(build: Any) -> None:
+    """However small: an online service surged."""
+    feed = DecisionFeed()
+    with capture_logs() as logs:
+        for _ in range(2):
+            feed.take(result(build, brake_cuts=(cut(build, 900),)))
+    assert len(logs) == 2
 
 
 def test_history_listeners_and_cuts(build: Any) -> None:

@@ -32,6 +32,8 @@ from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY
 
 COUNTERS = Counters(
     failed_ticks=lambda: 2,
+    task_restarts=lambda: (("zones", 3), ("link", 0)),
+    sink_failures=lambda: (("journal", 1),),
     brake_cuts=lambda: 3,
     brake_unreadable=lambda: 4,
     failed_cuts=lambda: 5,
@@ -117,6 +119,8 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "ticks_total": {(): 1},
     "late_ticks_total": {(): 0},
     "failed_ticks_total": {(): 2},
+    "task_restarts_total": {("zones",): 3, ("link",): 0},
+    "sink_failures_total": {("journal",): 1},
     "brake_cuts_total": {(): 3},
     "brake_unreadable_total": {(): 4},
     "brake_failed_cuts_total": {(): 5},
@@ -153,6 +157,7 @@ def test_before_the_first_tick() -> None:
     assert found == {
         *("ticks_total", "late_ticks_total", "failed_ticks_total", "publish_failures_total", "link_connected"),
         *("brake_cuts_total", "brake_unreadable_total", "brake_failed_cuts_total", "published", "network_bytes_total"),
+        *("task_restarts_total", "sink_failures_total"),
     }
 
 

@@ -38,7 +38,12 @@ class Recorded(Scenario):
     ) -> None:
         super().__init__(name, root / "node", build, settings)
         self.path = root / "journal"
-        self.journal = Journal(self.path, largest, lambda: Head(self.layout, self.settings, self.tick.state))
+        self.largest = largest
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """A new file, as after a restart that lost nothing; the one before is FILE.1."""
+        self.journal = Journal(self.path, self.largest, lambda: Head(self.layout, self.settings, self.tick.state))
         self.sinks = (self.journal,)
         self.journal.begin()
 
@@ -165,6 +170,28 @@ def test_with_other_settings(tmp_path: Path, build: Any) -> None:
     for tick in found:
         assert tick.recorded and all(d.value == sum(t.value for t in d.terms) for d in tick.result.decisions)
     assert [tick.recorded for tick in found] == [result.decisions for result in results]
+
+
+def test_with_other_half_lives_peaks_are_learned_anew(tmp_path: Path, build: Any) -> None:
+    """Weights made with 12 h say nothing beside those made with 48 h; what the journal itself taught stays."""
+    policy = msgspec.structs.replace(LEARNING.prediction, cold_start_seconds=15)
+    node = Recorded(tmp_path, build, AgentSettings(prediction=policy))
+    for _ in range(30):
+        node.linger(1, web=400)
+    node.begin_again()
+    for _ in range(20):
+        node.linger(1, web=400)
+    newest = node.path.read_bytes().splitlines(keepends=True)
+    slower = AgentSettings(prediction=msgspec.structs.replace(policy, cpu_half_life_seconds=172_800.0))
+
+    def leaves_room(lines: list[bytes], other: AgentSettings) -> list[bool]:
+        found = [tick.result.prediction for tick in replay(lines, "journal", other)]
+        return [one is not None and one.prod_reclaimable.cpu_millis > 0 for one in found]
+
+    # Trained at once, the models count when they are more than 15 s old.
+    assert leaves_room(newest, node.settings) == [True] * 20
+    assert leaves_room(newest, slower) == [False] * 16 + [True] * 4
+    assert leaves_room(node.lines(), slower)[30:] == [True] * 20
 
 
 def test_an_empty_journal(tmp_path: Path, build: Any) -> None:

@@ -19,6 +19,13 @@ def test_defaults_and_overrides(tmp_path: Path) -> None:
     assert load_settings(None) == AgentSettings()
 
 
+@pytest.mark.parametrize("text", ["", "# nothing yet\n"])
+def test_an_empty_file_is_the_defaults(text: str, tmp_path: Path) -> None:
+    """Somebody keeps one for later."""
+    (tmp_path / "s.yaml").write_text(text)
+    assert load_settings(tmp_path / "s.yaml") == AgentSettings()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -26,6 +33,7 @@ def test_defaults_and_overrides(tmp_path: Path) -> None:
         ("tick_seconds: fast\n", "Expected `float`, got `str` - at `$.tick_seconds`"),
         ("tick_seconds: 0.01\n", "Expected `float` >= 0.5 - at `$.tick_seconds`"),
         ("a: [\n", "s.yaml"),
+        ("- tick_seconds\n", "Expected `object | null`, got `array`"),
         ("colocation: {cpu_reclaim_treshold_pct: 20}\n", "unknown field `cpu_reclaim_treshold_pct`"),
         ("suppress: {threshold_pct: 500}\n", "Expected `int` <= 100 - at `$.suppress.threshold_pct`"),
         ("colocation: {aggregate_seconds: 0}\n", "Expected `float` >= 10.0 - at `$.colocation.aggregate_seconds`"),

@@ -117,8 +117,18 @@ def test_an_unreadable_root_file_holds_the_ceiling(surge: Scenario, name: str, t
     if "quota" in name:
         assert result.limits.decisions[surge.knob].reason is Reason.KNOB_UNREADABLE
     else:
-        assert surge.quota == held and result.usage is None
-        assert {d.value for d in result.lending.reclaimable} == {0} and result.degraded_reason == "NodeMetricsMissing"
+        assert surge.quota == held and result.usage is not None and result.degraded_reason == ""
+
+
+def test_a_root_file_that_stays_unreadable_ends_lending(surge: Scenario) -> None:
+    """Ten passes live on the last figures; after that nothing is lent, and the ceiling stays where it was."""
+    surge.play()
+    surge.play()
+    held = surge.quota
+    surge.file("memory/kubepods/besteffort/memory.stat").write_text("total_active_anon 5\n")
+    reasons = [surge.linger(1, web=400).degraded_reason for _ in range(11)]
+    assert reasons == [""] * 10 + ["NodeMetricsMissing"] and surge.quota == held
+    assert {d.value for d in surge.results[-1].lending.reclaimable} == {0}
 
 
 def test_an_unreadable_pod_counts_with_its_request(surge: Scenario) -> None:

@@ -1,4 +1,4 @@
-"""The tree is as DESIGN draws it: who may import what, and which top-level names exist."""
+"""The rooms stay apart: who may import what, and which top-level names exist."""
 
 from __future__ import annotations
 

@@ -113,6 +113,7 @@ def collected() -> Mapping[str, list[Sample]]:
     status.take(everything())
     sources: dict[str, Any] = dict.fromkeys(Counters.__struct_fields__, lambda: 1)
     sources["interfaces"] = lambda: (InterfaceTraffic("eth0", 1, 1),)
+    sources["task_restarts"] = sources["sink_failures"] = lambda: (("zones", 1),)
     sources["published"] = lambda: (("batch-cpu", 1),)
     return collect(status, Counters(**sources))
 

@@ -54,7 +54,8 @@ class FakeAgent(agent_pb2_grpc.AgentDiagnosticsServicer):
             observed_at_seconds=1.0,
             capacity=link_pb2.Usage(cpu_millis=2000, memory_bytes=4 * 2**30),
             usage=link_pb2.Usage(cpu_millis=900, memory_bytes=2**30),
-            ready_reason="Ready",
+            ready_reason="ConfigurationInvalid",
+            ready_message="ConfigMap a/b: many is no number; the last good settings stay in force",
             link_connected=True,
             ticks=12,
             brake_mechanism="counters",
@@ -108,6 +109,14 @@ def test_node_shows_usage_and_each_offer_with_its_terms(address: str, capsys: py
     out = capsys.readouterr().out
     for expected in ("node n1", "12 ticks", "link to the scheduler up", "+ capacity", "- margin", "= value", "770m"):
         assert expected in out
+
+
+def test_the_heading_is_short(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The condition's code; what it is about has a line of its own."""
+    assert main(["explain", "node", "--agent", address]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("node n1  ConfigurationInvalid  observed ")
+    assert second == "  ConfigMap a/b: many is no number; the last good settings stay in force"
 
 
 def test_node_of_another_name_is_refused(address: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,10 +10,12 @@ import msgspec
 import pytest
 
 from agent.core.recording import ScenarioContainer, ScenarioPod
-from cgroup_fixtures.scenarios import Playback, open_scenario
+from cgroup_fixtures.scenarios import open_scenario
 from cli.main import main
+from cli.record import found_kubepods
 from kube import objects
 from kube.dialects import upstream
+from model.fault import KernelFault
 from model.qos import KubernetesQoS, QoSClass
 
 SECRET = "s3cret"
@@ -70,7 +72,7 @@ def node(tmp_path: Path) -> list[str]:
     open_scenario("v2_systemd_containerd", tmp_path).lay(0, root)
     return [
         *("--cgroup-root", str(root / "sys/fs/cgroup"), "--proc", str(root / "proc"), "--sys", str(root / "sys")),
-        *("--kubepods", "/kubepods.slice", "--interval", "0.01"),
+        *("--interval", "0.01"),
     ]
 
 
@@ -84,17 +86,41 @@ def test_a_recording_loads(node: list[str], tmp_path: Path, capsys: pytest.Captu
     out = str(tmp_path / "out")
     assert main(["record", out, "--frames", "2", "--node-name", "n1", "--about", "a test", *node]) == 0
     assert capsys.readouterr().out == f"2 frames of n1 in {out}\n"
-    scenario = Playback(Path(out)).scenario
+    scenario = open_scenario(out, tmp_path).scenario
     assert len(scenario.frames_seconds) == 2 and scenario.about == "a test"
     assert (scenario.node.name, scenario.layout.runtime, scenario.pods) == ("n1", "containerd", ())
 
 
+@pytest.mark.parametrize(
+    ("scenario", "root"),
+    [
+        ("v1_systemd_docker", "/kubepods.slice"),
+        ("v1_cgroupfs_docker", "/kubepods"),
+        ("v2_nested_root", "/kubelet.slice/kubelet-kubepods.slice"),
+        ("v2_cgroupfs_crio", "/kubepods"),
+    ],
+)
+def test_the_pods_cgroup_is_found(scenario: str, root: str, tmp_path: Path) -> None:
+    """As the agent finds it, one level down or two."""
+    open_scenario(scenario, tmp_path).lay(0, tmp_path / "node")
+    assert found_kubepods(tmp_path / "node/sys/fs/cgroup") == root
+
+
+def test_of_several_one_must_be_named(tmp_path: Path) -> None:
+    """A guess would record the wrong pods."""
+    for name in ("kubepods", "kubelet/kubepods"):
+        (tmp_path / "cpuacct" / name).mkdir(parents=True)
+    with pytest.raises(KernelFault, match="several kubepods cgroups: /kubelet/kubepods, /kubepods"):
+        found_kubepods(tmp_path)
+
+
 @pytest.mark.parametrize("form", ["list", "one", "documents"])
 def test_pods_are_kept_without_their_secrets(form: str, node: list[str], tmp_path: Path) -> None:
-    """As kubectl prints them in JSON, or as YAML documents; of this node alone. What the agent reads of a pod stays."""
+    """As kubectl prints them in JSON, or as YAML documents; of this node alone, and not ended. What the agent reads of a pod stays."""
     other = POD | {"spec": POD["spec"] | {"nodeName": "n2"}}
+    ended = [POD | {"status": POD["status"] | {"phase": phase}} for phase in ("Succeeded", "Failed")]
     text = {
-        "list": json.dumps({"kind": "List", "items": [POD, other]}),
+        "list": json.dumps({"kind": "List", "items": [POD, other, *ended]}),
         "one": json.dumps(POD),
         "documents": f"---\nkind: Node\nmetadata: {{name: n1}}\n---\n# JSON is YAML\n{json.dumps(POD)}\n---\n",
     }[form]
@@ -112,7 +138,7 @@ def test_pods_are_kept_without_their_secrets(form: str, node: list[str], tmp_pat
     }
     before, after = (upstream.pod(msgspec.convert(item, objects.Pod, strict=False)) for item in (POD, found[0]))
     assert after == before
-    scenario = Playback(out).scenario
+    scenario = open_scenario(str(out), tmp_path).scenario
     # 1 CPU, the sidecar's 90 m and 10 m of overhead; a static pod's cgroup has the name of its configuration's hash.
     assert scenario.pods == (
         ScenarioPod(
@@ -135,7 +161,8 @@ def test_pods_are_kept_without_their_secrets(form: str, node: list[str], tmp_pat
         ("no frames", ["{tmp}/out", "--frames", "0"], "--frames"),
         ("no time between them", ["{tmp}/out", "--interval", "0"], "--interval"),
         ("a folder with something in it", ["{tmp}"], "{tmp}: is not an empty directory (give a new one)"),
-        ("no cgroups there", ["{tmp}/out", "--cgroup-root", "{tmp}/none"], "none/cpu/kubepods: does not exist"),
+        ("no cgroups there", ["{tmp}/out", "--cgroup-root", "{tmp}/none"], "none/cpuacct: holds no kubepods cgroup"),
+        ("no cgroup of that name", ["{tmp}/out", "--kubepods", "/elsewhere"], "/elsewhere: does not exist"),
         ("no pods file", ["{tmp}/out", "--pods", "{tmp}/none"], "{tmp}/none: No such file or directory"),
         ("pods that are text", ["{tmp}/out", "--pods", "{tmp}/text"], "{tmp}/text: holds no pods"),
         ("pods that are no YAML", ["{tmp}/out", "--pods", "{tmp}/broken"], "{tmp}/broken: holds no pods"),

@@ -154,6 +154,10 @@ def test_the_json_has_the_documented_shape(run: Run) -> None:
     ("case", "objects", "expected"),
     [
         ("a pod that is not measured keeps its request", [node(), pod(), metric(pods={})], [3000, 450]),
+        # 5000 - 3000, 550 - 200: as a whole it asks for more than its container
+        ("a pod that asks as a whole", [node(), pod(resources={"requests": {"cpu": "3", "memory": 200}}), metric(pods={})], [2000, 350]),
+        # 5000 - 1500, 550 - 100: its memory is not measured
+        ("a pod of which only CPU is measured", [node(), pod(), metric(pods={"web": {"resources": {"cpu": "1500m"}}})], [3500, 450]),
         ("pods of another node keep nothing here", [node(), pod(on="n2"), metric(pods={})], [5000, 550]),
         ("a pod on no node keeps nothing", [node(), pod(on=""), metric(pods={})], [5000, 550]),
         ("batch pods keep nothing", [node(), pod(qos="BE", priority=5000), metric(pods={})], [5000, 550]),
@@ -184,6 +188,7 @@ def test_batch_by_case(case: str, objects: list[Object], expected: list[int], ru
         ("no node use in it", [node(), metric(nodeMetric={"systemUsage": usage(1, 1)})], "NodeMetricsMissing"),
         ("one from 15 min and a second ago", [node(), metric(updateTime="2026-01-02T02:49:29Z")], "NodeMetricsStale"),
         ("older than the ConfigMap's one minute", [node(), metric(updateTime="2026-01-02T03:03:29Z"), settings(degradeTimeMinutes=1)], "NodeMetricsStale"),
+        ("a ConfigMap that does not speak of lending", [node(), metric(), settings() | {"data": {}}], "LendingDisabled"),
         ("the ConfigMap says off", [node(), metric(), settings(enable=False)], "LendingDisabled"),
         ("the Node's annotation says off", [node(annotations={"node.koordinator.sh/colocation-strategy": '{"enable":false}'}), metric()], "LendingDisabled"),
     ],
@@ -235,6 +240,13 @@ def test_prepared_holds_what_is_written(run: Run) -> None:
     found = run(node(annotations=annotations), pod(), metric(prodReclaimableMetric={"resource": usage("700m", 90)}))
     assert found["prepared"] == {CPU: 4250, MEMORY: 400, MID_CPU: 700, MID_MEMORY: 90}
     assert values(found) == [3500, 470, 700, 90]
+
+
+def test_with_a_config_map_the_nodes_own_ratio_does_not_count(run: Run) -> None:
+    """It may be what is left of a key that was deleted: Koordinator writes 1.00 then."""
+    ratio = {"node.koordinator.sh/cpu-normalization-ratio": "1.50"}
+    assert run(node(annotations=ratio), pod(), metric())["prepared"][CPU] == 5250
+    assert run(node(annotations=ratio), pod(), metric(), settings())["prepared"][CPU] == 3500
 
 
 def test_a_pod_without_namespace_is_in_default(run: Run) -> None:

@@ -58,14 +58,14 @@ def configure(cluster: RunningCluster, **document: Any) -> None:
 
 
 def test_capacity_and_allocatable_are_one(lending: RunningCluster) -> None:
-    """S24: integers, both together, within what the node has (S30)."""
+    """Integers, both together, within what the node has."""
     status = node(lending)["status"]
     assert {name: status["capacity"][name] for name in ALL} == {name: status["allocatable"][name] for name in ALL}
     assert 0 <= quantity.parse_units(status["allocatable"][BATCH[0]]) <= 1000 * int(status["capacity"]["cpu"])
 
 
 def test_node_metric_and_topology(lending: RunningCluster) -> None:
-    """S31: live usage with statistics once half a window was seen; zones carry what they may lend."""
+    """Live usage with statistics once half a window was seen; zones carry what they may lend."""
 
     def metric() -> Any:
         return json.loads(lending.kubectl("get", "nodemetrics", "-o", "json"))["items"][0]["status"]

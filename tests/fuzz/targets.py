@@ -132,7 +132,7 @@ def _checkpoint(data: bytes) -> object:
     policy = PredictionPolicy()
     now = max((model.updated_seconds for model in saved.models.values()), default=0.0)
     pods = tuple(Pod("default", key, key) for key in saved.models)
-    state = restored(saved, {pod.uid for pod in pods}, now, policy)
+    state = restored(saved, now, policy)
     state = train(state, [PeakSample(key, 1000, 1 << 30) for key in state.models], now + 60, policy)
     allocatable = ResourceVector({CPU: 8000, MEMORY: 32 << 30})
     return _foreseen(state, PredictionFacts("n", allocatable, pods, now + 60), policy)

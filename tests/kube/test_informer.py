@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 from kube.informer import Change, ChangeKind, Informer
@@ -25,7 +26,7 @@ def event(kind: str, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def play(
-    server: Any, answers: list[Any], enough: int, requests: int = 0, **options: Any
+    server: Any, answers: list[Any], enough: int, requests: int = 0, resource: str = "v1/pods", **options: Any
 ) -> tuple[list[str], Informer[Pod]]:
     """Run an informer until `enough` changes and `requests` came; returns the changes as text."""
 
@@ -39,7 +40,7 @@ def play(
                 f"{change.kind.value} {change.object.metadata.name} {change.object.metadata.resource_version}"
             )
 
-        informer = Informer(client, "v1/pods", Pod, on_change=note, **options)
+        informer = Informer(client, resource, Pod, on_change=note, **options)
         running = asyncio.create_task(informer.run())
         async with asyncio.timeout(20):
             while len(changes) < enough or len(server.requests) < requests:
@@ -120,11 +121,33 @@ def test_change_kinds_are_the_watch_types() -> None:
     assert [kind.value for kind in ChangeKind] == ["ADDED", "MODIFIED", "DELETED"]
 
 
-def test_an_unknown_resource_is_an_empty_collection(server: Any, says_: Any, streams_: Any) -> None:
+GROUPS = "scheduling.sigs.k8s.io/v1alpha1/podgroups"
+
+
+def test_an_undefined_resource_is_an_empty_collection(server: Any, says_: Any, streams_: Any) -> None:
     """No such definition is an answer: whoever waits for the first list goes on; once it exists it is read."""
-    answers = [says_({"message": "no such resource"}, 404), says_(page(5, pod("a", 1))), streams_(hold=True)]
-    changes, informer = play(server, answers, 1)
-    assert changes == ["ADDED a 1"] and informer.synced.is_set() and informer.silent_seconds < 20
+    undefined = says_({"message": "no such resource"}, 404)
+    changes, informer = play(server, [undefined], 0, requests=2, resource=GROUPS)
+    assert informer.synced.is_set() and informer.silent_seconds < 20
+    answers = [undefined, says_(page(5, pod("a", 1))), undefined, says_(page(7, pod("b", 6))), streams_(hold=True)]
+    changes, informer = play(server, answers, 3, resource=GROUPS)
+    assert changes == ["ADDED a 1", "DELETED a 1", "ADDED b 6"]
+
+
+def test_a_core_resource_is_never_undefined(server: Any, says_: Any, streams_: Any) -> None:
+    """404 from what stands before the API server is a failure: nothing is known before it, nothing forgotten after."""
+    strange = says_({"message": "404 page not found"}, 404)
+    _, informer = play(server, [strange], 0, requests=2)
+    assert not informer.synced.is_set() and informer.silent_seconds == math.inf
+    answers = [
+        strange,
+        says_(page(5, pod("a", 1))),
+        strange,
+        streams_(event("ADDED", pod("b", 6))),
+        streams_(hold=True),
+    ]
+    changes, informer = play(server, answers, 2)
+    assert changes == ["ADDED a 1", "ADDED b 6"] and set(informer.items) == {"ns/a", "ns/b"}
 
 
 def test_a_server_that_ends_every_watch_is_not_hammered(server: Any, says_: Any, streams_: Any) -> None:

@@ -57,6 +57,13 @@ def test_words() -> None:
     assert text([record, record]).count("= value") == 2
 
 
+def test_no_limit_is_no_sum() -> None:
+    """The kernel's -1 is a word for it, not an amount that terms make."""
+    record = decided((Term("unlimited", -1),), -1, name="cpu.cfs_quota_us", unit=Unit.MICROSECONDS)
+    assert lines(record)[1:-1] == ["  = unlimited"]
+    assert "[" not in sentence(record)
+
+
 def test_every_reason_has_words() -> None:
     """A code without words would reach a person as an exception."""
     for code in Reason:

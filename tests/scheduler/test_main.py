@@ -32,6 +32,21 @@ def test_defaults() -> None:
     assert (options.kubeconfig, style.value) == (None, "json")
 
 
+def test_help_says_defaults_and_where_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A page people have, not a source file."""
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "docs/settings.md" in told and "(default: 0.0.0.0:10318)" in told and "(default: json)" in told
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n"])
+def test_an_empty_settings_file_is_the_defaults(text: str, tmp_path: Path) -> None:
+    """Somebody keeps one for later."""
+    (tmp_path / "settings").write_text(text)
+    assert settings.load(tmp_path / "settings") == settings.Settings()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [("backoff: {first_seconds: 2}\n", ""), ('{"workloads_per_cycle": 9}', ""), ("nonsense: 1\n", "nonsense")],

@@ -13,7 +13,7 @@ class GetNodeRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class NodeStatus(_message.Message):
-    __slots__ = ("node", "agent_version", "observed_at_seconds", "usage", "system", "online", "best_effort", "capacity", "ready_reason", "link_connected", "ticks", "late_ticks", "brake_cuts", "brake_mechanism", "best_effort_limit_millis", "best_effort_request_millis", "host_applications", "unlisted_pods", "cgroups", "pressure")
+    __slots__ = ("node", "agent_version", "observed_at_seconds", "usage", "system", "online", "best_effort", "capacity", "ready_reason", "link_connected", "ticks", "late_ticks", "brake_cuts", "brake_mechanism", "best_effort_limit_millis", "best_effort_request_millis", "host_applications", "unlisted_pods", "cgroups", "pressure", "ready_message")
     NODE_FIELD_NUMBER: _ClassVar[int]
     AGENT_VERSION_FIELD_NUMBER: _ClassVar[int]
     OBSERVED_AT_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -34,6 +34,7 @@ class NodeStatus(_message.Message):
     UNLISTED_PODS_FIELD_NUMBER: _ClassVar[int]
     CGROUPS_FIELD_NUMBER: _ClassVar[int]
     PRESSURE_FIELD_NUMBER: _ClassVar[int]
+    READY_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     node: str
     agent_version: str
     observed_at_seconds: float
@@ -54,7 +55,8 @@ class NodeStatus(_message.Message):
     unlisted_pods: int
     cgroups: str
     pressure: _link_pb2.Pressure
-    def __init__(self, node: _Optional[str] = ..., agent_version: _Optional[str] = ..., observed_at_seconds: _Optional[float] = ..., usage: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., system: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., online: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., best_effort: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., capacity: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., ready_reason: _Optional[str] = ..., link_connected: _Optional[bool] = ..., ticks: _Optional[int] = ..., late_ticks: _Optional[int] = ..., brake_cuts: _Optional[int] = ..., brake_mechanism: _Optional[str] = ..., best_effort_limit_millis: _Optional[int] = ..., best_effort_request_millis: _Optional[int] = ..., host_applications: _Optional[_Iterable[_Union[NamedUsage, _Mapping]]] = ..., unlisted_pods: _Optional[int] = ..., cgroups: _Optional[str] = ..., pressure: _Optional[_Union[_link_pb2.Pressure, _Mapping]] = ...) -> None: ...
+    ready_message: str
+    def __init__(self, node: _Optional[str] = ..., agent_version: _Optional[str] = ..., observed_at_seconds: _Optional[float] = ..., usage: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., system: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., online: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., best_effort: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., capacity: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., ready_reason: _Optional[str] = ..., link_connected: _Optional[bool] = ..., ticks: _Optional[int] = ..., late_ticks: _Optional[int] = ..., brake_cuts: _Optional[int] = ..., brake_mechanism: _Optional[str] = ..., best_effort_limit_millis: _Optional[int] = ..., best_effort_request_millis: _Optional[int] = ..., host_applications: _Optional[_Iterable[_Union[NamedUsage, _Mapping]]] = ..., unlisted_pods: _Optional[int] = ..., cgroups: _Optional[str] = ..., pressure: _Optional[_Union[_link_pb2.Pressure, _Mapping]] = ..., ready_message: _Optional[str] = ...) -> None: ...
 
 class NamedUsage(_message.Message):
     __slots__ = ("name", "usage")

@@ -79,7 +79,8 @@ class AgentDiagnosticsServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListPods(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Pods that have ended are not listed.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')

@@ -65,7 +65,7 @@ FORMULA: dict[str, tuple[dict[str, Any], Room, int, dict[str, int]]] = {
             "cap batchCPUThresholdPercent": -500,
         },
     ),
-    "S30: a margin below zero lends no more than there is": (
+    "a margin below zero lends no more than there is": (
         {"cpu_reclaim_threshold_pct": 190},
         room(),
         400,

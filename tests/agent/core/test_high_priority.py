@@ -85,6 +85,28 @@ def test_what_is_kept_of_cpu(case: tuple[list[Pod], list[PodMetric], int, int]) 
     assert [sum(keep(pods, metrics, policy).values()) for policy in (USAGE, LARGER)] == expected
 
 
+PARTIAL: dict[str, tuple[list[Pod], tuple[str, ...], int, int]] = {
+    # pods, what was not measured of a usage of 400 and 4000, CPU and memory kept (requests 1000 and 10000)
+    "all measured": ([pod()], (), 400, 4000),
+    "without memory": ([pod()], ("memory",), 400, 10_000),
+    "without CPU": ([pod()], ("cpu",), 1000, 4000),
+    "dangling, without memory": ([], ("memory",), 400, 0),
+    "dangling, without CPU": ([], ("cpu",), 0, 4000),
+}
+
+
+@pytest.mark.parametrize(("pods", "missing", "cpu", "memory"), PARTIAL.values(), ids=PARTIAL.keys())
+@pytest.mark.parametrize("policy", [USAGE, LARGER])
+def test_half_a_metric(
+    policy: CalculatePolicy, pods: list[Pod], missing: tuple[str, ...], cpu: int, memory: int
+) -> None:
+    """What is there counts; for the rest a listed pod's request stands in. Under the larger of both it counts anyway."""
+    usage = Usage(0 if CPU in missing else 400, 0 if MEMORY in missing else 4000)
+    metrics = [PodMetric("d", "web", usage, PriorityBand.PROD, missing=missing)]
+    expected = [cpu, memory] if policy is USAGE or not pods else [1000, 10_000]
+    assert [sum(keep(pods, metrics, policy, resource).values()) for resource in (False, True)] == expected
+
+
 def test_each_situation_has_its_term() -> None:
     """A person can tell measured use, stand-in requests and dangling metrics apart."""
     pods = [pod("a"), pod("b"), pod("lse", 2000, **LSE), pod("new", 50)]

@@ -62,6 +62,17 @@ def test_no_raise_within_five_seconds_of_a_cut(build: Any) -> None:
         assert limits.decisions[build.knobs.quota].reason is reason
 
 
+def test_the_ceiling_rises_by_a_tenth_of_the_node_a_second(build: Any) -> None:
+    """However often something wakes the tick: 2 CPUs are 200,000 us, so at most 20,000 a second."""
+    quota, memory, found = 20_000, Memory(monotonic_seconds=9.0), []
+    for at in (10.0, 10.125, 10.25, 10.5, 10.75, 11.0, 12.0):
+        seen = build.seen(at, knobs=build.readings(KnobReading(quota, quota)))
+        memory, limits = decided(build, seen, build.usage(), memory)
+        quota = limits.decisions[build.knobs.quota].value
+        found.append(quota)
+    assert found == [40_000, 42_500, 45_000, 50_000, 55_000, 60_000, 80_000]
+
+
 def test_unsettled_settings_raise_nothing(build: Any) -> None:
     """The NodeSLO that could not be read may ask for less than the default."""
     seen = build.seen(10, knobs=build.readings(KnobReading(60_000, 60_000)))

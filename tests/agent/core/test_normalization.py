@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.normalization import ENABLED_LABEL, normalization_ratio
+from agent.core.normalization import ENABLED_LABEL, Ratio, normalization_ratio
 from model.strategy import NormalizationStrategy, RatioModel
 from model.topology import CpuBasics
 
@@ -22,7 +22,7 @@ X = CpuBasics("X")
 def test_the_model_by_what_is_switched_on(hyper_threading: bool, turbo: bool, ratio: float) -> None:
     """Two decimals, as it is written to the Node."""
     cpu = CpuBasics("X", hyper_threading=hyper_threading, turbo=turbo)
-    assert normalization_ratio(ON, {}, cpu, None) == ratio
+    assert normalization_ratio(ON, {}, cpu, None) == Ratio(ratio, ratio)
 
 
 SWITCH: dict[str, tuple[NormalizationStrategy, str | None, float | None, float | None]] = {
@@ -50,7 +50,14 @@ def test_what_switches_it(
 ) -> None:
     """The label beats the strategy, the strategy beats the annotation."""
     labels = {} if label is None else {ENABLED_LABEL: label}
-    assert normalization_ratio(strategy, labels, X, annotated) == ratio
+    assert normalization_ratio(strategy, labels, X, annotated).used == ratio
+
+
+@pytest.mark.parametrize(("label", "written"), [(None, None), ("true", None), ("false", 1.0), ("yes", None)])
+def test_a_ratio_that_somebody_else_keeps_is_left_to_them(label: str | None, written: float | None) -> None:
+    """Also where it is written otherwise than this agent would write it; off is said aloud."""
+    labels = {} if label is None else {ENABLED_LABEL: label}
+    assert normalization_ratio(UNSET, labels, X, 1.5).written == written
 
 
 @pytest.mark.parametrize(
@@ -74,4 +81,4 @@ def test_a_ratio_that_cannot_be_told_multiplies_nothing(
 ) -> None:
     """Out of 1.0 to 5.0, a model without an entry or default, or unknown CPUs."""
     strategy = NormalizationStrategy(enable=True, default_ratio=default, models={"X": model})
-    assert normalization_ratio(strategy, {}, cpu, 2.0) == ratio
+    assert normalization_ratio(strategy, {}, cpu, 2.0) == Ratio(ratio, ratio)

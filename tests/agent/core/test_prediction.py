@@ -314,25 +314,26 @@ def test_models_expire(age: float, kept: bool) -> None:
     """In training and at a restart alike; an expired model that comes back starts anew."""
     state = PredictionState({"uid": model(100, updated=NOW)})
     assert ("uid" in train(state, [], NOW + age, POLICY).models) is kept
-    assert ("uid" in restored(checkpoint(state, POLICY), {"uid"}, NOW + age, POLICY).models) is kept
+    assert ("uid" in restored(checkpoint(state, POLICY), NOW + age, POLICY).models) is kept
     again = train(state, [PeakSample("uid", 100, 0)], NOW + age, POLICY).models["uid"]
     assert again.since_seconds == (LEARNED if kept else NOW + age)
 
 
-def test_a_restart_keeps_the_node_and_the_pods_that_are_still_here() -> None:
-    """Other uids are gone; the models come back to the last bit."""
-    models = {key: model(100) for key in ("uid-web", "uid-gone", NODE_KEY, SYSTEM_KEY, PROD, NONE)}
+def test_a_restart_keeps_what_is_not_too_old() -> None:
+    """The models come back to the last bit."""
+    models = {key: model(100) for key in ("uid-web", NODE_KEY, SYSTEM_KEY, PROD, NONE)}
+    models["uid-gone"] = model(100, updated=NOW - 1801)
     saved = checkpoint(PredictionState(models), POLICY)
     again = msgspec.json.decode(msgspec.json.encode(saved), type=Checkpoint)
-    found = restored(again, {"uid-web", "uid-new"}, NOW, POLICY)
+    found = restored(again, NOW, POLICY)
     assert found.models == {key: one for key, one in models.items() if key != "uid-gone"}
 
 
 def test_other_half_lives_start_anew() -> None:
     """Weights made with 12 h would drown those made with 48 h for weeks."""
     saved = checkpoint(PredictionState({PROD: model(100)}), POLICY)
-    assert restored(saved, (), NOW, PredictionPolicy(cpu_half_life_seconds=172_800.0)).models == {}
-    assert restored(saved, (), NOW, PredictionPolicy(memory_half_life_seconds=43_200.0)).models == {}
+    assert restored(saved, NOW, PredictionPolicy(cpu_half_life_seconds=172_800.0)).models == {}
+    assert restored(saved, NOW, PredictionPolicy(memory_half_life_seconds=43_200.0)).models == {}
 
 
 IMPLAUSIBLE: dict[str, dict[str, Any]] = {

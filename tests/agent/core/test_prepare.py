@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.core.prepare import origin, prepared
+from agent.core.prepare import origin, prepared, prepared_in_zone
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
@@ -64,8 +64,21 @@ def test_third_parties_are_taken_off_after_normalization() -> None:
 
 
 def test_without_third_parties_there_is_no_origin() -> None:
-    """Nobody needs the amount before a subtraction that does not happen."""
-    assert origin(ALL, 2.0, NOTHING) is None
+    """A Node that does not speak of them; one that says they took nothing is told what they could take."""
+    assert origin(ALL, 2.0, None) is None
+    assert origin(ALL, 2.0, NOTHING) == ResourceVector({BATCH_CPU: 2000, BATCH_MEMORY: 1000})
+
+
+@pytest.mark.parametrize(
+    ("value", "ratio", "expected"),
+    # 26666 x 1.13 = 30132.58; 1003 x 1.25 = 1253.75
+    [(26_666, 1.13, 30_132), (1003, 1.25, 1253), (1000, 2.0, 2000), (1000, 1.0, 1000), (1000, None, 1000)],
+)
+def test_a_zone_is_cut_to_whole_units(value: int, ratio: float | None, expected: int) -> None:
+    """Where Koordinator's row holds thousandths, one that was rounded up would hold more."""
+    (cpu, memory) = prepared_in_zone((decision(BATCH_CPU, value), decision(BATCH_MEMORY, value)), ratio)
+    assert (cpu.value, memory.value, cpu.policy) == (expected, value, "prepared")
+    assert sum(term.value for term in cpu.terms) == expected
 
 
 def test_a_prepared_decision_keeps_whose_it_is() -> None:

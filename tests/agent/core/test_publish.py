@@ -7,22 +7,29 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.core.prepare import prepared
 from agent.core.publish import (
     Published,
     condition,
     degraded,
+    due,
     due_for_link,
     due_for_node,
+    enforceable,
+    may_raise,
     offered,
+    offered_in_zone,
     report,
     settled,
+    withheld,
 )
+from agent.core.reclaimable import ZoneLending
 from model.decision import Decision, Term, Unit
 from model.pod import PodPhase
 from model.reason import Reason
 from model.report import BestEffortPodUsage, NodeReport, Pressure, Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
-from model.strategy import ColocationStrategy
+from model.strategy import ColocationStrategy, SuppressStrategy
 
 STRATEGY = ColocationStrategy()
 
@@ -91,6 +98,97 @@ def test_withheld_resources_leave_the_node(
     assert amounts(found) == expected and {decision.reason for decision in found} <= {reason}
 
 
+UNKNOWN_PODS: dict[str, tuple[Reason, dict[str, int]]] = {
+    # why nothing may be lent, what stands on the node and stays
+    "blind": (Reason.PODS_UNKNOWN, {BATCH_CPU: 900, MID_CPU: 7}),
+    "switched off": (Reason.LENDING_DISABLED, {BATCH_CPU: 900}),
+    "nothing stands": (Reason.PODS_UNKNOWN, {}),
+}
+
+
+@pytest.mark.parametrize(("reason", "standing"), UNKNOWN_PODS.values(), ids=UNKNOWN_PODS.keys())
+@pytest.mark.parametrize("may_grow", [True, False])
+def test_what_stands_is_kept_while_pods_are_unknown(
+    build: Any, terms: Any, reason: Reason, standing: dict[str, int], may_grow: bool
+) -> None:
+    """They may request all of it, and a kubelet must be able to admit them again; known, they count as they are."""
+    found = offered(build.lending(reason=reason), None, (), standing, may_grow=may_grow)
+    assert amounts(found) == standing
+    assert all(terms(one)["held: the running pods are not known"] == one.value for one in found)
+    assert offered(build.lending(reason=reason), (), (), standing, may_grow=may_grow) == ()
+
+
+def test_zones_do_not_grow_early_either(build: Any) -> None:
+    """As the node's amounts; no floor of running pods, and zeroes for a reset."""
+    lent, zero = build.lending(500, 9).prepared[:2], build.lending(reason=Reason.PODS_UNKNOWN).reclaimable[:2]
+    zone = ZoneLending(0, "node-0", lent, lent)
+    standing = {BATCH_CPU: 300, BATCH_MEMORY: 20}
+    assert amounts(offered_in_zone(zone, standing, may_grow=False)) == {BATCH_CPU: 300, BATCH_MEMORY: 9}
+    assert amounts(offered_in_zone(zone, standing, may_grow=True)) == {BATCH_CPU: 500, BATCH_MEMORY: 9}
+    reset = ZoneLending(0, "node-0", zero)
+    assert amounts(offered_in_zone(reset, standing, may_grow=False)) == {BATCH_CPU: 0, BATCH_MEMORY: 0}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "held", "expected"), [(10.0, False, True), (8.0, False, False), (10.0, True, False)]
+)
+def test_more_is_offered_only_by_a_full_window_up_to_now(
+    build: Any, seconds: float, held: bool, expected: bool
+) -> None:
+    """Not by a young agent, not by figures of a pass before, not by none at all."""
+    assert may_raise(build.usage(live_seconds=seconds, held=held)) is expected
+    assert not may_raise(None)
+
+
+def ceiling(reason: Reason) -> Decision:
+    return Decision("cgroup/x", "cpu.max", 5, Unit.MICROSECONDS, reason, (Term("held", 5),), detail="/x: no such file")
+
+
+def test_without_a_ceiling_no_cpu_is_lent(build: Any) -> None:
+    """Of the node, its zones and what third parties may take; memory stays, and the explanation names the file."""
+    batch = build.lending(500, 9).prepared[:2]
+    lent = msgspec.structs.replace(
+        build.lending(500, 9, mid=(200, 7)),
+        zones=(ZoneLending(0, "node-0", batch, batch),),
+        origin=ResourceVector({BATCH_CPU: 900, BATCH_MEMORY: 9}),
+    )
+    found = enforceable(lent, ceiling(Reason.KNOB_UNREADABLE), SuppressStrategy())
+    (zone,) = found.zones
+    assert amounts(found.reclaimable) == amounts(found.final) == all_four(0, 9, 0, 7)
+    assert amounts(zone.decisions) == amounts(zone.prepared) == {BATCH_CPU: 0, BATCH_MEMORY: 9}
+    assert found.origin == ResourceVector({BATCH_CPU: 0, BATCH_MEMORY: 9})
+    assert {(one.reason, one.detail) for one in found.final if one.unit is Unit.MILLI_CPU} == {
+        (Reason.CEILING_NOT_POSSIBLE, "/x: no such file")
+    }
+    assert degraded(found.reclaimable, "") == "CeilingNotPossible"
+    pods = (build.batch("a", batch_cpu=300),)
+    assert amounts(offered(found, pods, (), {}, may_grow=True)) == all_four(300, 9, 0, 7)
+
+
+@pytest.mark.parametrize(
+    ("reason", "enable"), [(Reason.QUOTA_LOWERED, True), (Reason.KNOB_UNREADABLE, False)], ids=["held", "not wanted"]
+)
+def test_a_ceiling_that_holds_or_is_not_wanted_withholds_nothing(build: Any, reason: Reason, enable: bool) -> None:
+    """Who switches suppression off lends without it."""
+    lent = build.lending(500, 9)
+    assert enforceable(lent, ceiling(reason), SuppressStrategy(enable=enable)) == lent
+
+
+def test_another_reason_to_lend_nothing_goes_first(build: Any) -> None:
+    """The condition says what to mend first."""
+    lent = build.lending(reason=Reason.LENDING_DISABLED)
+    assert enforceable(lent, ceiling(Reason.KNOB_UNREADABLE), SuppressStrategy()) == lent
+
+
+def test_withheld(build: Any) -> None:
+    """All four are zero for the reason, and their keys are to go; the CPU's ratio is still true."""
+    lent = msgspec.structs.replace(build.lending(500, 9), normalization_ratio=1.2)
+    found = withheld(lent, Reason.NODE_METRICS_STALE)
+    assert amounts(found.final) == all_four() and found.degraded is Reason.NODE_METRICS_STALE
+    assert {decision.reason for decision in found.final} == {Reason.NODE_METRICS_STALE}
+    assert (found.prepared, found.normalization_ratio) == ((), 1.2)
+
+
 def test_a_pod_that_is_merely_bound_makes_no_room_for_itself(build: Any) -> None:
     """Anybody can create a pod with spec.nodeName; it counts once it runs or the kubelet gave it a cgroup."""
     pod = build.batch("huge", batch_cpu=64_000, phase=PodPhase.PENDING)
@@ -98,12 +196,30 @@ def test_a_pod_that_is_merely_bound_makes_no_room_for_itself(build: Any) -> None
     assert amounts(offered(build.lending(500), (pod,), {pod.uid}, {}, may_grow=True))[BATCH_CPU] == 64_000
 
 
+def test_what_stands_is_kept_for_pods_just_placed(build: Any, terms: Any) -> None:
+    """A new online pod takes the room a gang was placed in: its members, bound already, must not be refused."""
+    gang = [build.batch(f"m{n}", batch_cpu=75, phase=PodPhase.PENDING) for n in range(3)]
+    found = offered(build.lending(0), gang, (), {BATCH_CPU: 300}, may_grow=True)
+    assert amounts(found)[BATCH_CPU] == 225 and terms(found[0])["held for pods just placed"] == 225
+    assert amounts(offered(build.lending(0), gang, (), {BATCH_CPU: 100}, may_grow=True))[BATCH_CPU] == 100
+    assert amounts(offered(build.lending(0), gang, (), {}, may_grow=True))[BATCH_CPU] == 0
+
+
+def test_what_was_done_to_the_amount_before_is_among_its_terms(build: Any, terms: Any) -> None:
+    """1000 lent, half as much again by CPU normalization, 50 given away: 1450, every step of it."""
+    lent = build.lending(1000)
+    ready = prepared(lent.reclaimable, 1.5, ResourceVector({BATCH_CPU: 50}))
+    found = offered(msgspec.structs.replace(lent, prepared=ready), (), (), {}, may_grow=True)
+    assert terms(found[0]) == {"reclaimable": 1000, "CPU normalization": 500, "third-party allocations": -50}
+    assert found[0].value == 1450
+
+
 def test_a_new_agent_does_not_grow_what_stands(build: Any, terms: Any) -> None:
     """Shrinking is at once; growth over its predecessor's number waits for a full live window."""
     pods = (build.batch("a", batch_cpu=100),)
     found = offered(build.lending(500, 9), pods, (), {BATCH_CPU: 300, BATCH_MEMORY: 20}, may_grow=False)
     assert amounts(found) == all_four(300, 9)
-    assert terms(found[0])["held: a new agent raises nothing yet"] == -200
+    assert terms(found[0])["held: too early to raise"] == -200
     assert amounts(offered(build.lending(500, 9), pods, (), {}, may_grow=False)) == all_four(100, 0)
 
 
@@ -147,15 +263,22 @@ def test_a_strategy_s_own_thresholds() -> None:
 SETS: dict[str, tuple[set[str], set[str]]] = {
     "withdrawn": ({BATCH_CPU, BATCH_MEMORY}, set()),
     "one of two is withdrawn": ({BATCH_CPU, BATCH_MEMORY}, {BATCH_CPU}),
-    "lent again": (set(), {BATCH_CPU}),
+    "one goes while another comes": ({BATCH_MEMORY}, {BATCH_CPU}),
 }
 
 
 @pytest.mark.parametrize(("before", "now"), SETS.values(), ids=SETS.keys())
-def test_other_resources_are_due_at_once(before: set[str], now: set[str]) -> None:
-    """A resource that appears or goes waits for nothing."""
+def test_what_goes_is_due_at_once(before: set[str], now: set[str]) -> None:
+    """A resource that is no longer offered waits for nothing."""
     last = Published(tuple(d for d in lent(0) if d.name in before), 1000.0)
     assert due_for_node(last, dict.fromkeys(now, 0), dict.fromkeys(before, 0), STRATEGY, 1000.1)
+
+
+@pytest.mark.parametrize("amount", [0, 5])
+@pytest.mark.parametrize(("since", "expected"), [(0.1, False), (9.9, False), (10.0, True), (300.0, True)])
+def test_what_comes_back_is_growth(amount: int, since: float, expected: bool) -> None:
+    """One failed read withdraws at once; what is lent again after it has a rest, as all growth, even with nothing in it."""
+    assert due({}, {BATCH_CPU: amount}, since, STRATEGY) is expected
 
 
 @pytest.mark.parametrize(
@@ -244,9 +367,20 @@ def test_degraded() -> None:
         ("NodeSLO n: x", "NodeSLO n: x", [], ("True", "ConfigurationInvalid")),
         ("/cpu: Invalid argument", "", ["", "/cpu: Invalid argument"], ("True", "LimitNotApplied")),
         ("PodsStale", "NodeSLO n: x", [], ("False", "PodsStale")),
+        ("CeilingNotPossible", "", [""], ("False", "CeilingNotPossible")),
+        ("LendingDisabled", "", [], ("False", "LendingDisabled")),
+        ("SettingsUnread", "", [], ("False", "SettingsUnread")),
     ],
 )
 def test_condition(why: str, problem: str, errors: list[str], expected: tuple[str, str]) -> None:
     """Only what stops lending makes the node's ColocationReady False."""
     status, reason, message = condition(why, problem, errors)
     assert (status, reason) == expected and message
+
+
+@pytest.mark.parametrize(
+    ("why", "expected"), [("LendingDisabled", "ConfigurationInvalid"), ("SettingsUnread", "SettingsUnread")]
+)
+def test_a_document_that_withholds_lending_is_named(why: str, expected: str) -> None:
+    """Broken since the start, or not to be read: the message says which to mend."""
+    assert condition(why, "ConfigMap a/b: x", []) == ("False", expected, "ConfigMap a/b: x")

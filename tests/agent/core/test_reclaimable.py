@@ -105,8 +105,17 @@ def test_the_nodes_annotations_count() -> None:
     assert values(lent)[BATCH_CPU] == 500
     assert lent.prepared[0].value == 950
     assert lent.origin is not None and lent.origin[BATCH_CPU] == 1000
-    assert lent.normalization_ratio == 2.0
+    assert lent.normalization_ratio is None, "it is somebody else's, and stays as they wrote it"
     assert [d.value for d in lent.final] == [950, values(lent)[BATCH_MEMORY], 0, 0]
+
+
+def test_third_parties_that_took_nothing_have_an_origin() -> None:
+    """They read what they may take; it goes with the annotation, and when nothing is lent."""
+    zero = facts(colocation=NodeColocation(third_party=ResourceVector()))
+    lent = lending(zero, STRATEGY)
+    assert lent.origin is not None and lent.origin[BATCH_CPU] == lent.prepared[0].value == 700
+    assert lending(facts(), STRATEGY).origin is None
+    assert lending(zero, ColocationStrategy(enable=False)).origin is None
 
 
 def test_host_applications_above_batch_count() -> None:
@@ -138,6 +147,13 @@ def test_zones() -> None:
         assert zone.decisions[0].subject == f"node/n/zone/{zone.name}"
         assert zone.decisions[1].value == 4 * GIB - int(4 * GIB * 0.35) - GIB // 4 - GIB // 2
         assert (zone.decisions[0].value, zone.prepared[0].value) == (350, 420)
+
+
+def test_a_zone_never_has_more_than_its_share_times_the_ratio() -> None:
+    """350 x 1.33 = 465.5 of the zone are 465; 700 x 1.33 = 931 of the node."""
+    zones = (Zone(0, "node-0", vector(1000, GIB)), Zone(1, "node-1", vector(1000, GIB)))
+    lent = lending(facts(zones=zones, colocation=NodeColocation(normalization_ratio=1.33)), STRATEGY)
+    assert [zone.prepared[0].value for zone in lent.zones] == [465, 465] and lent.prepared[0].value == 931
 
 
 WITHHELD: dict[str, tuple[dict[str, Any], Reason]] = {
@@ -279,7 +295,8 @@ def test_lending_stays_within_the_node(situation: tuple[Facts, ColocationStrateg
     margin = int(capacity[CPU] * ((100 - strategy.cpu_reclaim_threshold_pct) / 100))
     assert lent.reclaimable[0].value <= max(capacity[CPU] - margin - high, 0)
     for computed, written in zip(lent.reclaimable[:2], lent.prepared[:2], strict=True):
-        assert written.value == max(computed.value - state.colocation.third_party[computed.name], 0)
+        third = state.colocation.third_party or ResourceVector()
+        assert written.value == max(computed.value - third[computed.name], 0)
 
 
 @unhurried

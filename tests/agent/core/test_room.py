@@ -100,7 +100,7 @@ def test_a_share_is_cut_as_koordinator_cuts_it(amount: int, pct: int, expected: 
     ],
 )
 def test_caps_are_terms_of_the_difference_they_make(value: int, pct: int | None, terms: dict[str, int]) -> None:
-    """S30: never below zero, never above the whole, whatever the percentage says."""
+    """Never below zero, never above the whole, whatever the percentage says."""
     found = TermSum().add("start", value)
     cap(found, Room("node/n", 1000, "", 0, 0, 0), "batch", pct)
     assert {term.name: term.value for term in found.terms} == {"start": value, **terms}

@@ -22,8 +22,8 @@ UNREADABLE = Missing("/cpu.cfs_quota_us", Absence.UNREADABLE, "garbage")
 
 
 def ceiling(build: Any, current: Any, *, strategy: SuppressStrategy = STRATEGY, **more: Any) -> Decision:
-    known = ("foreign_cap", "loosened", "ours", "braked", "unsettled")
-    standing = Standing(current, **{key: more.pop(key) for key in known if key in more})
+    known = ("foreign_cap", "loosened", "ours", "braked", "unsettled", "elapsed_seconds")
+    standing = Standing(current, **{"elapsed_seconds": 1.0, **{key: more.pop(key) for key in known if key in more}})
     size = more.pop("size") if "size" in more else NodeSize(2000)
     usage = more["usage"] if "usage" in more else build.usage(**more)
     return quota_ceiling(build.knobs.quota, size, usage, strategy, standing, 100.0).decision
@@ -36,6 +36,16 @@ CASES: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
     "less than 1 % lower is not worth a write": (141_900, {}, 141_900, Reason.BELOW_DEADBAND),
     "exactly 1 % lower is": (142_000, {}, 140_000, Reason.QUOTA_LOWERED),
     "raising goes by a tenth of the node": (100_000, {}, 120_000, Reason.QUOTA_RAISED),
+    "a decision half a second later takes half a step": (
+        100_000,
+        {"elapsed_seconds": 0.5},
+        110_000,
+        Reason.QUOTA_RAISED,
+    ),
+    "a late decision takes one step": (20_000, {"elapsed_seconds": 3.0}, 40_000, Reason.QUOTA_RAISED),
+    "at the same moment nothing is raised": (100_000, {"elapsed_seconds": 0.0}, 100_000, Reason.BELOW_DEADBAND),
+    "another clock raises nothing": (100_000, {"elapsed_seconds": -50.0}, 100_000, Reason.BELOW_DEADBAND),
+    "lowering takes no time": (190_000, {"elapsed_seconds": 0.0}, 140_000, Reason.QUOTA_LOWERED),
     "the last step ends at the formula": (130_000, {}, 140_000, Reason.QUOTA_RAISED),
     "less than 1 % higher is not worth a write": (138_100, {}, 138_100, Reason.BELOW_DEADBAND),
     "after a brake cut nothing is raised": (100_000, {"braked": True}, 100_000, Reason.BRAKE),

@@ -204,12 +204,30 @@ def test_a_cpu_taken_away_may_have_worked(build: Any) -> None:
 
 
 @pytest.mark.parametrize("part", ["node_sample", "kubepods", "best_effort"])
-def test_unreadable_root_is_no_usage(build: Any, part: str) -> None:
-    """Without node, pods or best effort nothing is claimed; the next good pass goes on."""
-    state, usage = run([at(build, 0), at(build, 1, node=1, kubepods=1), build.seen(2, **{part: GARBAGE})])
-    assert usage is None
-    _, usage = measure(state, at(build, 3, node=3, kubepods=3), WINDOWS)
-    assert usage is not None
+def test_an_unreadable_root_holds_what_was_known(build: Any, part: str) -> None:
+    """Its last figures stand, nothing may grow by them, and after ten passes nothing is claimed."""
+    passes = steady(build, 23)
+    blind = [msgspec.structs.replace(seen, **{part: GARBAGE}) for seen in passes[13:]]
+    before = measured(passes[:13])
+    assert before.live_window_full
+    for count in range(1, 11):
+        usage = measured([*passes[:13], *blind[:count]])
+        assert usage.held and not usage.live_window_full
+        assert (usage.system, usage.online) == (before.system, before.online)
+    assert run([*passes[:13], *blind])[1] is None
+
+
+def test_a_root_that_is_read_again_counts_once_all_agree(build: Any) -> None:
+    """Differences need one more pass, in which all was read: until then figures are held."""
+    passes = steady(build, 5)
+    passes[3] = msgspec.structs.replace(passes[3], kubepods=GARBAGE)
+    assert [measured(passes[: n + 1]).held for n in (2, 3, 4, 5)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize("part", ["node_sample", "kubepods", "best_effort"])
+def test_a_root_that_was_never_read_is_no_usage(build: Any, part: str) -> None:
+    """Without node, pods or best effort nothing is claimed."""
+    assert run([msgspec.structs.replace(seen, **{part: GARBAGE}) for seen in steady(build, 3)])[1] is None
 
 
 def test_differences_wait_for_parts_of_the_same_interval(build: Any) -> None:

@@ -300,14 +300,30 @@ def test_a_failing_file_is_opened_again(v1: Tree) -> None:
 
 
 def test_what_a_kernel_lacks_is_none_and_not_asked_for_again(v1: Tree) -> None:
-    """No unified mount, no blkio, no cpuset: one attempt a cgroup."""
+    """No unified mount, no blkio, no cpuset: a few attempts a cgroup."""
     v1.make(POD, {name: text for name, text in V1_TEXTS.items() if name.split("/")[0] in ("cpu", "cpuacct", "memory")})
     reader = v1.reader(slow_passes=1)
     reader.place({POD: Role.ROOT})
     whole = CgroupSample(5, 7, 48, CpuThrottling(4, 1, 9), None, MemoryEvents(0, 6, 0, 2), None)
-    assert reader.read()[POD] == whole and reader.cpus(POD) is None
+    for _ in range(4):
+        assert reader.read()[POD] == whole and reader.cpus(POD) is None
     v1.make(POD)
     assert reader.read()[POD] == whole
+    reader.close()
+
+
+def test_a_hierarchy_made_a_little_later_is_found(v1: Tree) -> None:
+    """A pass between the making of cpuacct and memory and that of cpu and blkio costs one round, not the pod's life."""
+    late = {name: text for name, text in V1_TEXTS.items() if name.split("/")[0] in ("cpu", "blkio")}
+    v1.make(POD, {name: text for name, text in V1_TEXTS.items() if name not in late})
+    reader = v1.reader(slow_passes=10)
+    reader.place({POD: Role.BEST_EFFORT_POD})
+    first = reader.read()[POD]
+    assert isinstance(first, CgroupSample) and first.throttling is None and first.disk is None
+    v1.make(POD, late)
+    for _ in range(10):
+        reader.read()
+    assert reader.read()[POD] == WHOLE[1]
     reader.close()
 
 

@@ -194,6 +194,7 @@ def applications(facts: ClusterFacts) -> object:
     return [application.cgroup for application in facts.settings.host_applications]
 
 
+ON = {"enable": True}
 CONFIG, SLO, METRIC, NODES = "configmaps", "nodeslos", "nodemetrics", "nodes"
 MAP = "slo-controller-config"
 # collection, name, good, better, broken, what a fault says, what is looked at, its values: default, good, better
@@ -208,9 +209,13 @@ DOCUMENTS: dict[str, tuple[str, str, Any, Any, Any, str, Callable[[ClusterFacts]
     ),
     "ConfigMap text": (
         *(CONFIG, MAP),
-        config(resource_threshold_config={"clusterStrategy": {"enable": True, "cpuSuppressThresholdPercent": 50}}),
-        config(resource_threshold_config={"clusterStrategy": {"enable": True, "cpuSuppressThresholdPercent": 40}}),
-        config(resource_threshold_config="{"),
+        config(
+            colocation_config=ON, resource_threshold_config={"clusterStrategy": {"cpuSuppressThresholdPercent": 50}}
+        ),
+        config(
+            colocation_config=ON, resource_threshold_config={"clusterStrategy": {"cpuSuppressThresholdPercent": 40}}
+        ),
+        config(colocation_config=ON, resource_threshold_config="{"),
         "resource-threshold-config: cannot be read",
         *(ceiling, (90, 50, 40)),
     ),
@@ -234,8 +239,8 @@ DOCUMENTS: dict[str, tuple[str, str, Any, Any, Any, str, Callable[[ClusterFacts]
         *(METRIC, "n"),
         {"spec": {"metricCollectPolicy": {"reportIntervalSeconds": 50}}},
         {"spec": {"metricCollectPolicy": {"reportIntervalSeconds": 40}}},
-        {"spec": {"metricCollectPolicy": {"reportIntervalSeconds": -1}}},
-        "NodeMetric n: spec.metricCollectPolicy.reportIntervalSeconds: is -1",
+        {"spec": {"metricCollectPolicy": {"reportIntervalSeconds": "-1"}}},
+        "NodeMetric n: spec.metricCollectPolicy.reportIntervalSeconds: is '-1'",
         *(lambda facts: facts.settings.colocation.report_seconds, (60, 50, 40)),
     ),
     "Node annotation colocation-strategy": (
@@ -304,7 +309,31 @@ def test_a_document_that_breaks_and_is_mended(
         else:
             rig.api.delete(collection, name)
         facts = await rig.until(lambda facts: look(facts) == default)
-        assert facts.settings == NodeSettings(OWN.colocation, OWN.suppress) and len(rig.api.events) == 1
+        if collection != CONFIG:
+            assert facts.settings == NodeSettings(OWN.colocation, OWN.suppress) and len(rig.api.events) == 1
+
+    play(tmp_path, scene)
+
+
+def test_a_deleted_config_map_lends_nothing_until_it_is_back(tmp_path: Path) -> None:
+    """Nobody can tell what it would have said; it is told once, by name, also as an Event."""
+    told = (
+        f"ConfigMap koordinator-system/{MAP}: was deleted; nothing is lent until it is back or the agent is restarted"
+    )
+
+    async def scene(rig: Rig) -> None:
+        await rig.known()
+        rig.api.put(CONFIG, MAP, config(colocation_config=ON))
+        await rig.until(lambda facts: facts.settings.normalization.default_ratio)
+        assert rig.edge.facts().settings.colocation.enable
+        rig.api.delete(CONFIG, MAP)
+        facts = await rig.until(lambda facts: facts.problem)
+        assert facts.problem == told and not facts.settings.colocation.enable
+        await rig.until(lambda _: rig.api.events)
+        assert [event["message"] for event in rig.api.events] == [told]
+        rig.api.put(CONFIG, MAP, config(colocation_config=ON))
+        facts = await rig.until(lambda facts: not facts.problem)
+        assert facts.settings.colocation.enable
 
     play(tmp_path, scene)
 
@@ -461,7 +490,7 @@ def test_pods_of_another_source(tmp_path: Path, build: Any) -> None:
 
 
 def test_a_node_that_is_deleted_or_unreadable(tmp_path: Path) -> None:
-    """Unreadable keeps the last good state; deleted it is gone, and so is what its annotations said."""
+    """Unreadable keeps the last good state; deleted it is gone, but what its annotations said holds on."""
 
     async def scene(rig: Rig) -> None:
         rig.api.put(NODES, "n", annotated(reservation='{"reservedCPUs": "0-1"}'))
@@ -475,9 +504,51 @@ def test_a_node_that_is_deleted_or_unreadable(tmp_path: Path) -> None:
         assert "Node n: status.capacity" in logs[0]["error"] and rig.edge.facts().node == facts.node
         rig.api.delete(NODES, "n")
         facts = await rig.until(lambda facts: facts.node is None)
-        assert reserved(facts) == 0 and rig.edge.node_ref.uid == ""
+        assert reserved(facts) == 2000 and rig.edge.node_ref.uid == ""
+        rig.api.put(NODES, "n", NODE)
+        await rig.until(lambda facts: facts.node and reserved(facts) == 0)
 
     play(tmp_path, scene)
+
+
+def test_a_deleted_node_loosens_nothing(tmp_path: Path) -> None:
+    """Its labels chose a tighter ceiling than the cluster's and reserved CPUs of the zones: both stay as they are."""
+    pool = {"name": "a", "nodeSelector": {"matchLabels": {"pool": "a"}}, "cpuSuppressThresholdPercent": 40}
+    cluster = {"enable": False, "cpuSuppressThresholdPercent": 65}
+    strategy = {"clusterStrategy": cluster, "nodeStrategies": [{**pool, "enable": True}]}
+
+    def prepare(api: Collections) -> None:
+        api.put(CONFIG, MAP, config(colocation_config={"enable": True}, resource_threshold_config=strategy))
+        api.put(NODES, "n", labelled(enable_numa_reservation="true"))
+
+    async def scene(rig: Rig) -> None:
+        before = await rig.until(lambda facts: facts.node and ceiling(facts) == 40)
+        rig.api.delete(NODES, "n")
+        await rig.until(lambda facts: facts.node is None)
+        rig.api.put(CONFIG, MAP, config(colocation_config={"enable": False}, resource_threshold_config=strategy))
+        facts = await rig.until(lambda facts: not facts.settings.colocation.enable)
+        assert (facts.settings.suppress.enable, ceiling(facts)) == (True, 40)
+        assert facts.zones == before.zones and facts.zones[0].allocatable[CPU] == 1500
+
+    play(tmp_path, scene, prepare, topology=lambda: CPUS)
+
+
+def test_the_node_s_own_condition(tmp_path: Path) -> None:
+    """As it stands, whoever wrote it."""
+    node = copy.deepcopy(NODE)
+    node["status"]["conditions"] = [
+        {"type": "Ready", "status": "False"},
+        {"type": "ColocationReady", "status": "True", "lastTransitionTime": "2026-11-21T00:00:00Z"},
+    ]
+
+    async def scene(rig: Rig) -> None:
+        assert rig.edge.condition("ColocationReady") is None
+        await rig.known()
+        found = rig.edge.condition("ColocationReady")
+        assert found is not None and (found.status, found.last_transition_time) == ("True", "2026-11-21T00:00:00Z")
+        assert rig.edge.condition("Other") is None
+
+    play(tmp_path, scene, lambda api: api.put(NODES, "n", node))
 
 
 def test_zones_follow_the_machine_and_the_node(tmp_path: Path) -> None:

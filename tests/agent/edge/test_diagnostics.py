@@ -16,16 +16,18 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from agent.core.limits import Memory, decide_limits
 from agent.core.live import live_metric
 from agent.core.observation import Absence, CgroupSample, DiskBytes, KnobReading, MemoryEvents, Missing, NetworkBytes
+from agent.core.plan import Write
 from agent.core.prediction import Prediction
 from agent.core.reclaimable import lending
 from agent.edge.diagnostics import DiagnosticsServers, Sources
 from agent.feed import DecisionFeed
-from agent.ports import TickResult
+from agent.ports import TickResult, WriteOutcome
 from agent.settings import AgentSettings
 from agent.status import AgentStatus
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault
 from model.nodesettings import NodeSettings
+from model.pod import PodPhase
 from model.reason import Reason
 from model.report import CheckpointSaved, PreemptionNotice, Pressure, Usage
 from model.strategy import SuppressStrategy
@@ -63,7 +65,8 @@ class Rig:
     def tick(self, **parts: Any) -> TickResult:
         """web is measured in every way, job is not; `parts` are of the observation."""
         build = self.build
-        web, job = build.pod(cpu=1200, memory=9), build.batch("job", batch_cpu=300)
+        web, job = build.pod(cpu=1200, memory=9), build.batch("job", batch_cpu=300, batch_memory=1 << 20)
+        done = build.batch("done", batch_cpu=50, phase=PodPhase.SUCCEEDED)
         usage = build.usage(
             {web.uid: build.averages(400, 7, live=410, aggregate=420)},
             containers={web.uid: {"app": build.averages(390, 6)}},
@@ -81,7 +84,7 @@ class Rig:
             "best_effort_cpus": 2,
         }
         seen = build.seen(10, **{**fields, **parts})
-        facts = build.facts(web, job, settings=NodeSettings(suppress=SuppressStrategy(threshold_pct=90)))
+        facts = build.facts(web, job, done, settings=NodeSettings(suppress=SuppressStrategy(threshold_pct=90)))
         metric = live_metric(usage, facts.pods, (), None)
         lent = lending(facts.for_lending(metric, 100.0), facts.settings.colocation)
         _, limits = decide_limits(Memory(), build.knobs, seen, usage, facts.settings.suppress)
@@ -146,6 +149,7 @@ def test_the_node(rig: Rig) -> None:
         assert [part.cpu_millis for part in parts] == [700, 100, 400, 200, 2000]
         assert (node.capacity.memory_bytes, node.usage.memory_bytes) == (8 << 30, 1 << 30)
         assert (node.ready_reason, node.link_connected, node.brake_mechanism) == ("LendingActive", True, "polling")
+        assert "are lent to batch pods" in node.ready_message
         assert (node.ticks, node.late_ticks, node.brake_cuts) == (1, 0, 3)
         # The smaller of two CPUs and 150,000 us a period; job asks for 300m.
         assert (node.best_effort_limit_millis, node.best_effort_request_millis) == (1500, 300)
@@ -171,7 +175,7 @@ def test_what_is_not_known_of_the_node_is_absent(rig: Rig) -> None:
 
     async def scene(agent: Any, _: Any, __: Any) -> None:
         node = await agent.GetNode(agent_pb2.GetNodeRequest())
-        assert node.ready_reason == "PodsUnknown"
+        assert (node.ready_reason, node.ready_message) == ("PodsUnknown", "the pods of the node are not known")
         unset = ("usage", "system", "online", "best_effort", "capacity", "pressure", "best_effort_limit_millis")
         assert [field for field in unset if node.HasField(field)] == []
         assert len((await agent.ListPods(agent_pb2.ListPodsRequest())).pods) == 0
@@ -179,8 +183,32 @@ def test_what_is_not_known_of_the_node_is_absent(rig: Rig) -> None:
     play(rig, scene)
 
 
+@pytest.mark.parametrize(
+    ("degraded", "problem", "error", "expected"),
+    [
+        ("ConfigMap a/b: x", "ConfigMap a/b: x", "", ("ConfigurationInvalid", "x; the last good settings")),
+        ("/q: Invalid argument", "", "/q: Invalid argument", ("LimitNotApplied", "/q: Invalid argument")),
+    ],
+)
+def test_the_reason_is_a_code(rig: Rig, degraded: str, problem: str, error: str, expected: tuple[str, str]) -> None:
+    """A script compares it; what is wrong stands in the message."""
+    rig.tick()
+    newest = rig.status.newest
+    assert newest is not None
+    knob = rig.build.knobs.quota
+    outcomes = (WriteOutcome(Write(knob, 1, 2, newest.limits.decisions[knob]), error),)
+    facts = rig.build.facts(problem=problem)
+    rig.status.take(msgspec.structs.replace(newest, facts=facts, outcomes=outcomes, degraded_reason=degraded))
+
+    async def scene(agent: Any, _: Any, __: Any) -> None:
+        node = await agent.GetNode(agent_pb2.GetNodeRequest())
+        assert node.ready_reason == expected[0] and expected[1] in node.ready_message
+
+    play(rig, scene)
+
+
 def test_pods(rig: Rig) -> None:
-    """Newest rate, both averages, containers, throttling, traffic, disk and OOM kills of a measured pod."""
+    """Newest rate, both averages, containers, throttling, traffic, disk and OOM kills of a measured pod; none that has ended."""
     rig.tick()
 
     async def scene(agent: Any, _: Any, __: Any) -> None:
@@ -194,6 +222,7 @@ def test_pods(rig: Rig) -> None:
         assert (web.throttled_ratio, web.received_bytes, web.sent_bytes) == (0.25, 30, 40)
         assert (web.read_bytes, web.written_bytes, web.oom_kills) == (10, 20, 3)
         assert (job.name, job.measured, job.best_effort, job.qos) == ("job", False, True, "BE")
+        assert usage_of(job.requests) == (300, 1 << 20)
         unset = ("live", "aggregate", "received_bytes", "sent_bytes", "read_bytes", "written_bytes", "oom_kills")
         assert [field for field in unset if job.HasField(field)] == [] and len(job.containers) == 0
         only = (await agent.ListPods(agent_pb2.ListPodsRequest(best_effort_only=True))).pods

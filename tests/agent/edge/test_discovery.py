@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import select
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -209,6 +210,25 @@ def test_a_lost_event_is_repaired_by_the_slow_rescan(plain: Node) -> None:
     plain.pod("a")
     assert later(seen, 30) == {"a": []}
     seen.close()
+
+
+def test_a_shortage_of_descriptors_forgets_no_pod(
+    plain: Node,
+    watch: Inotify | None,
+    starved: Callable[[], AbstractContextManager[None]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What cannot be listed stays as it was known, which is said once; the first pass that can list sees the change."""
+    plain.roots()
+    pod = plain.pod("a")
+    plain.container(pod, "c1")
+    seen = Discovery(plain.mount, plain.layout, watch)
+    assert later(seen) == {"a": ["c1"]}
+    plain.container(pod, "c2")
+    with starved():
+        assert later(seen, 31) == {"a": ["c1"]}
+    assert ids(seen.pods()) == {"a": ["c1", "c2"]}
+    assert capsys.readouterr().out.count("directory cannot be listed") == 1
 
 
 def test_find_layout(node: Node) -> None:

@@ -52,7 +52,7 @@ def test_the_original_is_on_disk_before_the_first_write(root: Path) -> None:
     one = executor(root)
     one.apply((write(5000, -1), write(4000, 5000)), 0)
     state = msgspec.json.decode((root / "agent.json").read_bytes())
-    assert [entry["value"] for entry in state["originals"]] == [-1]
+    assert state["version"] == 2 and [entry["text"] for entry in state["originals"]] == ["-1"]
     assert (root / "agent.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -127,7 +127,12 @@ def test_a_refused_cut_is_counted(root: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('{"version": 9, "originals": []}', "version 9 is not 1"),
+        ('{"version": 9, "originals": []}', "version 9 is none of (1, 2)"),
+        (
+            '{"originals": [{"knob": {"cgroup": "/a", "controller": "", "file": "cpu.max"}, "text": "5; rm"}]}',
+            "is not a",
+        ),
+        ('{"originals": [{"knob": {"cgroup": "/a", "controller": "cpu", "file": "cpu.shares"}}]}', "is not a"),
         (
             '{"originals": [{"knob": {"cgroup": "/../../etc", "controller": "cpu", "file": "x"}, "value": 1}]}',
             "'/../../etc' is no",
@@ -184,6 +189,60 @@ def test_restoring_skips_what_is_gone(root: Path) -> None:
     """A cgroup that was removed has no limits to restore; the others are put back."""
     one = executor(root)
     gone = Knob("/kubepods/besteffort", "cpu", "cpu.shares")
-    one._originals.remember(gone, 1024)
+    one._originals.remember(gone, "1024")
     one.apply((write(5000, -1),), 0)
     assert one.restore() == 1 and held(root) == "-1" and not (root / "agent.json").exists()
+
+
+@pytest.mark.parametrize("text", ["50000 50000", "1000 1000000", "max 50000", "max 100000"])
+def test_an_original_comes_back_with_its_period(v2_root: Path, text: str) -> None:
+    """A quota counted per 100 ms would be another text, and of 1000 in a second one the kernel refuses."""
+    file = v2_root / "kubepods.slice/kubepods-besteffort.slice/cpu.max"
+    file.write_text(f"{text}\n")
+    one = executor(v2_root)
+    one.apply((msgspec.structs.replace(write(5000, -1), knob=V2_QUOTA),), 0)
+    assert file.read_text() == "5000 100000"
+    assert one.restore() == 1 and file.read_text() == text
+
+
+def test_a_state_file_of_the_first_version_is_read(v2_root: Path) -> None:
+    """It has the number alone, and is written anew as the second with the next original."""
+    state = v2_root / "agent.json"
+    entry = {"knob": msgspec.to_builtins(V2_QUOTA), "value": 40_000}
+    state.write_bytes(msgspec.json.encode({"version": 1, "originals": [entry]}))
+    originals = Originals(state)
+    assert originals.all() == {V2_QUOTA: "40000 100000"}
+    originals.remember(QUOTA, "-1")
+    originals.close()
+    assert msgspec.json.decode(state.read_bytes())["version"] == 2
+    again = Originals(state)
+    assert again.all() == {V2_QUOTA: "40000 100000", QUOTA: "-1"}
+    again.close()
+
+
+@pytest.mark.parametrize(("text", "ours"), [("5000", 5000), ("-1", None)])
+def test_what_an_agent_before_left_is_ours(root: Path, text: str, ours: int | None) -> None:
+    """So that it can be lifted; a knob that holds its original again was given back, and is somebody else's."""
+    before = Originals(root / "agent.json")
+    before.remember(QUOTA, "-1")
+    before.close()
+    file = root / "cpu/kubepods/besteffort" / QUOTA.file
+    file.unlink()
+    one = executor(root)
+    assert one.readings((QUOTA,)).readings[QUOTA].ours is None
+    file.write_text(f"{text}\n")
+    assert one.readings((QUOTA,)).readings[QUOTA] == KnobReading(int(text), ours)
+    file.write_text("7000\n")
+    assert one.readings((QUOTA,)).readings[QUOTA] == KnobReading(7000, ours)
+
+
+@pytest.mark.parametrize("broken", ["state", "state/agent.lock"])
+def test_a_disk_that_cannot_be_written_is_one_line(root: Path, broken: str) -> None:
+    """The folder, or the lock in it, cannot be made: the flag is named."""
+    path = root / broken
+    if path.suffix:
+        path.mkdir(parents=True)
+    else:
+        path.write_text("no folder")
+    with pytest.raises(ConfigurationFault, match=r"agent\.json: cannot be kept: .*check --state-file"):
+        Originals(root / "state/agent.json")

@@ -13,8 +13,8 @@ from agent.edge.host import HostReader
 
 PSI = "some avg10=2.50 avg60=0.00 avg300=0.00 total=7\nfull avg10=1.25 avg60=0.00 avg300=0.00 total=0\n"
 MEMINFO = "MemTotal:       1000 kB\nMemFree:        100 kB\nMemAvailable:   400 kB\n"
-# 38 ticks of 10 ms; 1000 - 400 and 1000 - 100 kB
-SAMPLE = NodeSample(380_000_000, 600 * 1024, os.cpu_count() or 1, 900 * 1024)
+# 38 ticks of 10 ms; 1000 - 400 and 1000 - 100 kB; one cpuN line
+SAMPLE = NodeSample(380_000_000, 600 * 1024, 1, 900 * 1024)
 
 
 @pytest.fixture
@@ -72,6 +72,35 @@ def test_absence_is_a_value_and_ends(proc: Path) -> None:
     found = reader.sample()
     assert isinstance(found, Missing) and found.absence is Absence.GONE and found.path == str(proc / "meminfo")
     (proc / "meminfo").write_text(MEMINFO)
+    assert reader.sample() == SAMPLE
+    reader.close()
+
+
+@pytest.mark.parametrize(("lines", "cpus"), [(0, 1), (2, 2), (600, 600)])
+def test_cpus_are_counted_in_each_sample(proc: Path, lines: int, cpus: int) -> None:
+    """CPUs come and go while the agent runs; 600 lines are longer than a page. Without any line there is still one."""
+    reader = HostReader(proc)
+    assert reader.sample() == SAMPLE
+    each = "".join(f"cpu{number} 1000000 0 1000000 1000000000 0 0 0 0 0 0\n" for number in range(lines))
+    (proc / "stat").write_text(f"cpu  10 1 20 1000 500 3 4 99 0 0\n{each}intr 5\n")
+    found = reader.sample()
+    assert isinstance(found, NodeSample) and found.cpus == cpus
+    told = HostReader(proc, cpus=7)
+    sized = told.sample()
+    assert isinstance(sized, NodeSample) and sized.cpus == 7
+    for made in (reader, told):
+        made.close()
+
+
+def test_a_broken_descriptor_is_opened_again(proc: Path) -> None:
+    """Reading fails once, as after a remount: the next sample has a descriptor that works."""
+    reader = HostReader(proc)
+    assert reader.sample() == SAMPLE
+    folder = os.open(proc, os.O_RDONLY)
+    os.dup2(folder, reader._descriptors["stat"])
+    os.close(folder)
+    found = reader.sample()
+    assert isinstance(found, Missing) and found.absence is Absence.UNREADABLE
     assert reader.sample() == SAMPLE
     reader.close()
 

@@ -112,6 +112,18 @@ def test_a_half_written_line_is_taken_back(rig: Rig) -> None:
     assert rig.times() == [0, 4] and [type(line) for line in rig.lines()] == [Head, RecordedTick, Head, RecordedTick]
 
 
+def test_a_name_that_is_no_text_costs_the_journal_only(rig: Rig) -> None:
+    """A cgroup directory may have any bytes: one error line, no heads that push out what was recorded, then on it goes."""
+    rig.journal.begin()
+    rig.take(0)
+    with capture_logs() as logs:
+        for at in (1, 2, 3):
+            rig.journal.take(rig.build.result(at, observation=rig.build.seen(at, strangers=("/kubepods/pod\udcff",))))
+    assert len(logs) == 1 and "utf-8" in logs[0]["error"] and rig.heads == 1
+    rig.take(4, 5)
+    assert rig.times() == [0, 5] and rig.heads == 2
+
+
 class HalfFull:
     """A file on a disk that takes five bytes of what it is given."""
 

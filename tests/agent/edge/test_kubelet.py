@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import ssl
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,25 @@ def test_one_unreadable_pod_does_not_hide_the_others(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_an_equal_answer_changes_nothing(tmp_path: Path) -> None:
+    """Whatever its order: the very same tuple, and a pod that did not change is not decoded again beside one that did."""
+
+    async def scene(server: Kubelet, edge: KubeletPods, clock: Clock) -> None:
+        server.answer = (200, listing(pod("a"), pod("b"), pod("bad", "much")))
+        with capture_logs() as logs:
+            await edge.poll()
+            before = edge.pods
+            server.answer = (200, listing(pod("bad", "much"), pod("b"), pod("a")))
+            clock.now += 5
+            await edge.poll()
+        assert before is not None and edge.pods is before and edge.age_seconds == 0 and len(logs) == 1
+        server.answer = (200, listing(pod("a"), pod("b", "2")))
+        await edge.poll()
+        assert edge.pods is not None and edge.pods[0] is before[0] and edge.pods[1] != before[1]
+
+    play(tmp_path, scene)
+
+
 def test_silence_and_a_missing_token_are_bad_answers(tmp_path: Path) -> None:
     """Nobody listens; the token file is gone, and no request goes out without it."""
 
@@ -213,15 +233,17 @@ def test_no_verification_only_when_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_it_asks_at_once_and_when_woken(tmp_path: Path) -> None:
-    """Without waiting for the ten seconds to pass, and not again before they have."""
+    """Without waiting for the ten seconds to pass, but a second after the last; not again before they have."""
 
     async def scene(server: Kubelet, edge: KubeletPods, clock: Clock) -> None:
         task = asyncio.create_task(edge.run())
         async with asyncio.timeout(5):
             await server.asked.wait()
+            first = time.monotonic()
             server.asked.clear()
             edge.wake()
             await server.asked.wait()
+            assert time.monotonic() - first >= 0.9
             server.asked.clear()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(server.asked.wait(), 0.6)

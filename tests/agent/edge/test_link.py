@@ -105,12 +105,13 @@ def test_hello_report_costs_and_notice(rig: Rig, build: Any) -> None:
         async with asyncio.timeout(20):
             while not rig.notices or link.acknowledged < 3:
                 await asyncio.sleep(0.01)
+        assert link.connected
         running.cancel()
         await rig.server.stop(0)
         got = rig.scheduler.received
         assert [m.WhichOneof("body") for m in got] == ["hello", "report", "checkpoint"]
         assert [m.sequence for m in got] == [1, 2, 3] and rig.scheduler.tokens == ["Bearer secret"]
-        assert link.connected and link.costs["u"].members_above_minimum == 1
+        assert link.costs["u"].members_above_minimum == 1
         assert rig.notices[0].reason == "why"
 
     asyncio.run(scene())

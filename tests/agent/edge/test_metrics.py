@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -66,6 +70,32 @@ def test_probes(edge: HttpEdge) -> None:
     Health.alive, Health.ready = False, True
     assert get(edge, "/healthz") == (503, "ticks have stopped\n") and get(edge, "/readyz")[0] == 200
     assert get(edge, "/")[0] == 404
+
+
+def connect(edge: HttpEdge) -> socket.socket:
+    host, _, port = edge.address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=5)
+
+
+def test_idle_connections_are_few_and_keep_no_probe_out(edge: HttpEdge) -> None:
+    """Each holds a thread and a descriptor: the seventeenth cuts off the first, long before that is cut for silence."""
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(connect(edge)) for _ in range(16)]
+        assert get(edge, "/healthz") == (200, "ok\n")
+        assert idle[0].recv(1) == b""
+        idle[15].sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert idle[15].recv(15) == b"HTTP/1.0 200 OK"
+
+
+def test_without_descriptors_the_server_rests(starved: Callable[[], AbstractContextManager[None]]) -> None:
+    """A connection that cannot be accepted stays waiting, and asking again at once would take a whole CPU."""
+    edge = HttpEdge("127.0.0.1:0", read, lambda: True, lambda: True)
+    with connect(edge), starved():
+        began = time.monotonic()
+        with pytest.raises(OSError, match="Too many open files"):
+            edge._server.get_request()
+        assert time.monotonic() - began >= 0.1
+    edge._server.server_close()
 
 
 def test_an_address_in_use_is_one_line(edge: HttpEdge) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from agent.core.usage import UsageState
 from agent.edge.publisher import Publisher
 from agent.ports import TickResult
 from agent.settings import AgentSettings
+from kube import objects
 from model.node import Node
 from model.nodesettings import NodeSettings
 from model.pod import PodPhase
@@ -24,6 +25,7 @@ from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import ColocationStrategy, HostApplication
+from tests.agent.playing import Scenario
 from tests.kube.conftest import ScriptedServer, says
 
 STATUS = "/api/v1/nodes/n/status"
@@ -66,19 +68,44 @@ def result(
     return made
 
 
-Step = tuple[TickResult, int]
+Step = tuple[TickResult | None, int]
 
 
-def publish(server: ScriptedServer, steps: list[Step], *answers: Any, only: str = STATUS, **settings: Any) -> list[Any]:
-    """Feed results, each until that many requests to `only` came in; returns every (method, path, body)."""
+class Clock:
+    """Monotonic seconds, as far as a test has let them pass."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def publish(
+    server: ScriptedServer,
+    steps: Sequence[Step],
+    *answers: Any,
+    only: str = STATUS,
+    standing: objects.Condition | None = None,
+    **settings: Any,
+) -> list[Any]:
+    """Feed results, each until that many requests to `only` came in; returns every (method, path, body).
+
+    None stands for 16 s in which no tick came to an end.
+    """
 
     async def scene() -> None:
-        client = await server.start()
+        client, clock = await server.start(), Clock()
         server.answers = list(answers) or [says({})]
-        publisher = Publisher(client, "n", AgentSettings(**settings))
+        conditions = {standing.type: standing} if standing else {}
+        publisher = Publisher(client, "n", AgentSettings(**settings), conditions.get, clock)
         running = asyncio.create_task(publisher.run())
         for given, expected in steps:
-            publisher.take(given)
+            if given is None:
+                clock.now += 16
+                publisher._fresh.set()
+            else:
+                publisher.take(given)
             await eventually(lambda n=expected: sum(r[1] == only for r in server.requests) >= n)  # type: ignore[misc]
             await eventually(lambda: not publisher._fresh.is_set())
         await asyncio.sleep(0.05)
@@ -193,10 +220,102 @@ def test_a_new_agent_does_not_grow_what_stands(server: ScriptedServer, build: An
     assert amounts(sent) == [offer(300), offer(700)]
 
 
-def test_without_a_node_object_nothing_is_written(server: ScriptedServer, build: Any) -> None:
-    """It was deleted, or was not read yet: only the NodeMetric goes out."""
-    sent = publish(server, [(result(build, 0, facts=build.facts(node=None)), 1)], only=METRIC)
-    assert {path for _, path, _ in sent} == {METRIC}
+def test_what_stands_is_kept_while_pods_are_unknown(server: ScriptedServer, build: Any) -> None:
+    """Blind for more than 15 s with the pods of its predecessor on the node: no key goes, and the condition is False."""
+    facts = build.facts(node=standing(build, cpu=900, memory=9), pods=None)
+    steps = [(result(build, at, reason=Reason.PODS_UNKNOWN, facts=facts), n) for at, n in ((0, 0), (16, 1))]
+    sent = publish(server, steps)
+    assert amounts(sent) == [GONE | {BATCH_CPU: "900", BATCH_MEMORY: "9"}]
+    assert conditions(sent) == [("False", "PodsUnknown")]
+
+
+def test_no_tick_for_too_long_withdraws(server: ScriptedServer, build: Any) -> None:
+    """Ticks that fail for ever: down to what running pods request and False, stamped with the time it is now."""
+    good = result(build, 0, facts=build.facts(build.batch("a", batch_cpu=300)))
+    sent = publish(server, [(good, 1), (None, 2), (result(build, 30), 3)])
+    assert amounts(sent)[:2] == [offer(700), GONE | {BATCH_CPU: "300"}]
+    assert conditions(sent) == [("True", "LendingActive"), ("False", "NodeMetricsStale"), ("True", "LendingActive")]
+    told = bodies(sent, STATUS)[1]["status"]["conditions"][0]
+    # The tick was at 1000 s, 16:40, and is 16 s old.
+    assert told["lastHeartbeatTime"] == told["lastTransitionTime"] == "1970-01-01T00:16:56Z"
+
+
+def test_no_tick_at_all_is_told(server: ScriptedServer) -> None:
+    """An agent whose ticks fail from the start knows no amounts; what a predecessor said of lending is not left True."""
+    sent = publish(server, [(None, 1)])
+    assert amounts(sent) == [] and conditions(sent) == [("False", "NodeMetricsMissing")]
+
+
+def unseen(build: Any, at: float, pods: Any = None) -> TickResult:
+    """The Node object is not known."""
+    return result(build, at, reason=Reason.SETTINGS_UNREAD, facts=build.facts(node=None, pods=pods))
+
+
+def test_without_its_node_object_the_condition_is_told(server: ScriptedServer, build: Any) -> None:
+    """Not to be read, as without the right to: after 15 s False; amounts only as far as running pods are known."""
+    sent = publish(server, [(unseen(build, 0), 0), (unseen(build, 15), 0), (unseen(build, 16), 1)])
+    assert amounts(sent) == [] and conditions(sent) == [("False", "SettingsUnread")]
+    server.requests.clear()
+    pods = (build.batch("a", batch_cpu=300),)
+    sent = publish(server, [(unseen(build, 0, pods), 0), (unseen(build, 16, pods), 1), (unseen(build, 17, pods), 1)])
+    assert amounts(sent) == [GONE | {BATCH_CPU: "300"}] and conditions(sent) == [("False", "SettingsUnread")]
+    assert bodies(sent, NODE) == []
+
+
+def test_a_node_that_was_deleted_is_told_all_when_it_is_back(server: ScriptedServer, build: Any) -> None:
+    """404 is no news of lending: amounts and condition go out with the first tick that sees the new Node."""
+
+    async def answer(request: Any) -> Any:
+        is_gone = [path for _, path, _, _ in server.requests].count(STATUS) == 2
+        return await (says({"message": "no such node"}, 404) if is_gone else says({}))(request)
+
+    steps = [(result(build, 0), 1), (unseen(build, 16), 2), (result(build, 17), 3)]
+    sent = publish(server, steps, answer)
+    assert amounts(sent) == [offer(700), offer(700)]
+    assert conditions(sent) == [("True", "LendingActive"), ("False", "SettingsUnread"), ("True", "LendingActive")]
+
+
+LEFT: dict[str, tuple[str, str | None, str]] = {
+    # what a predecessor's condition says, since when, and what ours says
+    "the same": ("True", "1970-01-01T00:00:07Z", "1970-01-01T00:00:07Z"),
+    "another status": ("False", "1970-01-01T00:00:07Z", "1970-01-01T00:16:40Z"),
+    "no time": ("True", None, "1970-01-01T00:16:40Z"),
+}
+
+
+@pytest.mark.parametrize(("status", "since", "expected"), LEFT.values(), ids=LEFT.keys())
+def test_a_restart_is_no_transition(
+    server: ScriptedServer, build: Any, status: str, since: str | None, expected: str
+) -> None:
+    """Only another status than the predecessor's is one; later ones are this agent's own."""
+    left = objects.Condition(type="ColocationReady", status=status, last_transition_time=since)
+    steps = [(result(build, 0), 1), (result(build, 1, reason=Reason.LENDING_DISABLED), 2), (result(build, 2), 3)]
+    sent = publish(server, steps, standing=left)
+    told = [body["status"]["conditions"][0]["lastTransitionTime"] for body in bodies(sent, STATUS)]
+    assert told == [expected, "1970-01-01T00:16:41Z", "1970-01-01T00:16:42Z"]
+
+
+def test_a_document_that_withholds_lending_is_named(server: ScriptedServer, build: Any) -> None:
+    """Broken since the start: not "switched off", but what to mend."""
+    facts = build.facts(problem="ConfigMap a/b: x")
+    off = result(build, 0, reason=Reason.LENDING_DISABLED, facts=facts)
+    sent = publish(server, [(off, 1)])
+    assert conditions(sent) == [("False", "ConfigurationInvalid")]
+    assert bodies(sent, STATUS)[0]["status"]["conditions"][0]["message"] == "ConfigMap a/b: x"
+
+
+def test_without_a_quota_file_no_cpu_is_lent(server: ScriptedServer, build: Any, tmp_path: Path) -> None:
+    """The whole tick: best effort has no cpu controller, so batch-cpu is 0 from this tick on, and the node says why."""
+    node = Scenario("v1_surge", tmp_path / "node", build)
+    good = [node.linger(1, web=400) for _ in range(12)][-1]
+    node.file("cpu/kubepods/besteffort/cpu.cfs_quota_us").unlink()
+    lost = node.linger(1, web=400)
+    sent = publish(server, [(good, 1), (lost, 2)])
+    before, after = amounts(sent)
+    running = sum(pod.requests[BATCH_CPU] for pod in lost.facts.pods or ())
+    assert (int(before[BATCH_CPU]), int(after[BATCH_CPU])) == (good.lending.final[0].value, running)
+    assert after[BATCH_MEMORY] == str(lost.lending.final[1].value) and int(after[BATCH_MEMORY]) > 0
+    assert conditions(sent) == [("True", "LendingActive"), ("False", "CeilingNotPossible")]
 
 
 def test_an_invalid_document_shows_in_the_condition(server: ScriptedServer, build: Any) -> None:
@@ -263,6 +382,15 @@ def test_annotations_only_when_they_differ(server: ScriptedServer, build: Any) -
     server.requests.clear()
     fourth = publish(server, [(result(build, 0, facts=build.facts(node=same)), 1)], only=NODE)
     assert bodies(fourth, NODE) == [{"metadata": {"annotations": {origin: None}}}], "the last third party has gone"
+
+
+def test_nothing_left_to_third_parties_is_told_too(server: ScriptedServer, build: Any) -> None:
+    """Zero is an amount: without it they would go by what was there before."""
+    nothing = ResourceVector({BATCH_CPU: 0, BATCH_MEMORY: 0})
+    lent = msgspec.structs.replace(build.lending(0, 0), origin=nothing)
+    sent = publish(server, [(result(build, 0, lending=lent), 1)], only=NODE)
+    told = bodies(sent, NODE)[0]["metadata"]["annotations"]["node.koordinator.sh/originExtendedAllocatable"]
+    assert json.loads(told) == {"resources": {BATCH_CPU: "0", BATCH_MEMORY: "0"}}
 
 
 def rich(build: Any) -> TickResult:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from agent.core.observation import Missing, NumaSample
 from agent.edge.topology import TopologyReader, kubelet_cpus
+from model.fault import KernelFault
 from model.topology import CpuBasics, KubeletCpus, NumaNode, Processor
 
 MEMINFO = "{0}MemTotal: 1000 kB\n{0}MemFree: 300 kB\n{0}Active(file): 100 kB\n{0}Inactive(file): 50 kB\n{0}SReclaimable: 25 kB\n"
@@ -82,6 +85,20 @@ def test_a_machine_that_shows_nothing(tmp_path: Path) -> None:
     assert info.processors == tuple(Processor(cpu, cpu, 0, 0) for cpu in range(count))
     assert info.numa == (NumaNode(0, tuple(range(count)), 0),) and info.basics == CpuBasics()
     assert reader(tmp_path).numa(info) == ()
+
+
+def test_a_shortage_of_descriptors_keeps_the_last(
+    machine: Path, starved: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Two sockets do not become one because no file can be opened; without a last one it is one clear line."""
+    measured = reader(machine)
+    info = measured.read()
+    with starved():
+        assert measured.read() is info
+        with pytest.raises(KernelFault, match="cannot be read: Too many open files"):
+            reader(machine).read()
+    (machine / "sys/devices/system/cpu/online").write_text("0-2\n")
+    assert len(measured.read().processors) == 3
 
 
 def test_unknown_and_garbage_numbers(machine: Path) -> None:

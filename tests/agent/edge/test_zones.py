@@ -19,6 +19,7 @@ from agent.edge import zones
 from agent.edge.zones import ZonePublisher
 from agent.ports import TickResult
 from model.pod import Pod
+from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.topology import CpuBasics, CpuInfo, KubeletCpus, NumaNode, PodCpus, Processor, Zone
 from tests.kube.conftest import ScriptedServer, says
@@ -85,11 +86,23 @@ class Fresh(asyncio.Event):
 class Rig:
     """A publisher at work; `give` hands it a tick and waits until it is done with it, or rests after a failure."""
 
-    def __init__(self, build: Any, api: Api, publisher: ZonePublisher) -> None:
+    def __init__(self, build: Any, api: Api, make: Callable[[], ZonePublisher]) -> None:
         self.build = build
         self.api = api
-        self.publisher = publisher
-        self.fresh = publisher._fresh = Fresh()
+        self._make = make
+        self._running: asyncio.Task[None] | None = None
+        self.restart()
+
+    def restart(self) -> None:
+        """A new agent on what the last one left."""
+        self.stop()
+        self.publisher = self._make()
+        self.fresh = self.publisher._fresh = Fresh()
+        self._running = asyncio.create_task(self.publisher.run())
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
 
     def result(self, at: float, lent: int, **parts: Any) -> TickResult:
         decisions = tuple(self.build.lending(lent, 5).reclaimable[:2])
@@ -127,13 +140,11 @@ def play(
         server, api = ScriptedServer(folder), Api()
         client = await server.start()
         server.answers = [api]
-        publisher = ZonePublisher(client, "n", seconds, info, kubelet)
-        rig = Rig(build, api, publisher)
-        running = asyncio.create_task(publisher.run())
+        rig = Rig(build, api, lambda: ZonePublisher(client, "n", seconds, info, kubelet))
         try:
             await scene(rig)
         finally:
-            running.cancel()
+            rig.stop()
             await client.close()
             await server.stop()
 
@@ -155,6 +166,31 @@ def test_made_when_missing(tmp_path: Path, build: Any) -> None:
         assert (allocation["name"], allocation["cpuset"]) == ("p", "1")
 
     play(tmp_path, build, scene, kubelet=lambda pods: kubelet)
+
+
+def test_cpus_reserved_by_amount_are_no_ones(tmp_path: Path, build: Any) -> None:
+    """The lowest core leaves both pools, and the copy of the annotation names it."""
+    reservation = "node.koordinator.sh/reservation"
+    node = msgspec.structs.replace(build.node(), annotations={reservation: '{"resources": {"cpu": "500m"}}'})
+
+    async def scene(rig: Rig) -> None:
+        await rig.give(0, facts=build.facts(node=node, zones=ZONES))
+        for pools in ("cpu-shared-pools", "be-cpu-shared-pools"):
+            assert rig.api.annotation(f"node.koordinator.sh/{pools}") == [{"socket": 0, "node": 0, "cpuset": "1"}]
+        assert rig.api.annotation(reservation) == {"resources": {"cpu": "500m"}, "reservedCPUs": "0"}
+
+    play(tmp_path, build, scene)
+
+
+def test_a_reset_writes_zeroes(tmp_path: Path, build: Any) -> None:
+    """At once, and the rows stay, as after a reset by Koordinator."""
+
+    async def scene(rig: Rig) -> None:
+        await rig.give(0)
+        await rig.give(1, **withheld(build, Reason.LENDING_DISABLED))
+        assert rig.api.lent() == {BATCH_CPU: "0", BATCH_MEMORY: "0"}
+
+    play(tmp_path, build, scene)
 
 
 def test_patched_only_where_it_differs(tmp_path: Path, build: Any) -> None:
@@ -195,16 +231,76 @@ def test_what_others_wrote_stays_and_what_they_took_comes_back(tmp_path: Path, b
     play(tmp_path, build, scene)
 
 
-@pytest.mark.parametrize("missing", ["usage", "node", "machine"])
+@pytest.mark.parametrize("missing", ["node", "machine"])
 def test_nothing_is_written_of_what_is_not_known(tmp_path: Path, build: Any, missing: str) -> None:
-    """Not measured yet, no Node object, or CPUs that were not read."""
+    """No Node object, or CPUs that were not read."""
 
     async def scene(rig: Rig) -> None:
-        parts: dict[str, dict[str, Any]] = {"usage": {"usage": None}, "node": {"facts": build.facts(node=None)}}
-        await rig.give(0, **parts.get(missing, {}))
+        await rig.give(0, **({"facts": build.facts(node=None)} if missing == "node" else {}))
         assert rig.api.asked == []
 
     play(tmp_path, build, scene, info=lambda: None if missing == "machine" else INFO)
+
+
+def withheld(build: Any, reason: Reason) -> dict[str, Any]:
+    """A tick in which nothing may be lent."""
+    lending = build.lending(reason=reason)
+    zone = ZoneLending(0, "node-0", lending.reclaimable[:2])
+    return {"lending": msgspec.structs.replace(lending, zones=(zone,)), "usage": None}
+
+
+@pytest.mark.parametrize("reason", [Reason.NODE_METRICS_MISSING, Reason.SETTINGS_UNREAD, Reason.PODS_UNKNOWN])
+def test_a_blind_start_changes_nothing_and_a_lasting_blindness_withdraws(
+    tmp_path: Path, build: Any, reason: Reason
+) -> None:
+    """As the node's own amounts: still not measured or not read after 15 s is zero."""
+
+    async def scene(rig: Rig) -> None:
+        await rig.give(0)
+        rig.restart()
+        for at in (100, 115):
+            await rig.give(at, **withheld(build, reason))
+        assert rig.api.lent()[BATCH_CPU] == "700"
+        await rig.give(116, **withheld(build, reason))
+        assert rig.api.lent() == {BATCH_CPU: "0", BATCH_MEMORY: "0"}
+
+    play(tmp_path, build, scene)
+
+
+def test_a_new_agent_does_not_grow_what_stands(tmp_path: Path, build: Any) -> None:
+    """A quiet second after a restart is no reason to lend more in a zone than its predecessor did; a full window is."""
+    young = build.usage(live_seconds=1.0)
+
+    async def scene(rig: Rig) -> None:
+        await rig.give(0, 300)
+        rig.restart()
+        await rig.give(100, 900, usage=young)
+        assert rig.api.lent() == {BATCH_CPU: "300", BATCH_MEMORY: "5"}
+        await rig.give(101, 200, usage=young)
+        assert rig.api.lent()[BATCH_CPU] == "200"
+        await rig.give(161, 900, usage=young)
+        assert rig.api.lent()[BATCH_CPU] == "200"
+        await rig.give(171, 900)
+        assert rig.api.lent()[BATCH_CPU] == "900"
+
+    play(tmp_path, build, scene)
+
+
+@pytest.mark.parametrize("stands", ["nothing", "unreadable"])
+def test_a_new_agent_starts_from_nothing(tmp_path: Path, build: Any, stands: str) -> None:
+    """Where no zone says what may be lent, or none that can be read, zero is written until the window is full."""
+
+    async def scene(rig: Rig) -> None:
+        if stands == "unreadable":
+            rows = [{"name": BATCH_CPU, "allocatable": "much"}]
+            zone = {"name": "node-0", "type": "Node", "resources": rows}
+            rig.api.document = {"metadata": {"name": "n"}, "zones": [zone]}
+        await rig.give(0, 900, usage=build.usage(live_seconds=1.0))
+        assert rig.api.lent() == {BATCH_CPU: "0", BATCH_MEMORY: "0"}
+        await rig.give(10, 900)
+        assert rig.api.lent() == {BATCH_CPU: "900", BATCH_MEMORY: "5"}
+
+    play(tmp_path, build, scene)
 
 
 def test_without_the_definition_it_rests_long(tmp_path: Path, build: Any) -> None:

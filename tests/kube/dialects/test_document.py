@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from kube.dialects.document import GoDuration, checked, parsed
+from kube.dialects.document import GoDuration, annotated, checked, document, parsed, value_of
 from model.fault import ConfigurationFault
 
 
@@ -35,6 +35,44 @@ def test_a_document() -> None:
     """Unknown fields are skipped, null is absent, durations become seconds."""
     text = '{"rows": [{"share": 7, "colour": null, "window": "1m30s", "newer": {"a": 1}}], "other": []}'
     assert checked(parsed(text, "X"), Document, "X") == Document([Row(7, None, GoDuration(90))])
+
+
+IN_ANY_CASE: dict[str, tuple[str, Document]] = {
+    "as they are": ('{"rows": [{"share": 7}], "name": "x"}', Document([Row(7)], "x")),
+    "other letters": ('{"ROWS": [{"Share": 7}], "Name": "X"}', Document([Row(7)], "X")),
+    "the last one counts, as in Go": ('{"name": "a", "NAME": "b"}', Document(name="b")),
+    "whatever comes last": ('{"NAME": "b", "name": "a"}', Document(name="a")),
+    "keys of a map are no names": (
+        '{"rows": [{"names": {"SHARE": {"SHARE": 1}}}]}',
+        Document([Row(names={"SHARE": Row(1)})]),
+    ),
+    "unknown ones": ('{"Newer": {"Rows": 1}}', Document()),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), IN_ANY_CASE.values(), ids=IN_ANY_CASE.keys())
+def test_names_in_any_case(text: str, expected: Document) -> None:
+    """What a Go program reads is read alike, at any depth."""
+    assert document(text, Document, "X") == expected
+    assert annotated({"k": text}, "k", Document, "X") == expected
+
+
+def test_a_fault_below_a_name_in_another_case() -> None:
+    """Named as it is known."""
+    with pytest.raises(ConfigurationFault, match=r"^X: annotation k\.rows\[0\]\.share: is 150"):
+        annotated({"k": '{"Rows": [{"SHARE": 150}]}'}, "k", Document, "X")
+
+
+@pytest.mark.parametrize("annotations", [{}, {"k": ""}, {"k": " \n"}])
+def test_no_annotation(annotations: dict[str, str]) -> None:
+    """An empty one says nothing."""
+    assert annotated(annotations, "k", Document, "X") is None
+
+
+def test_the_value_under_a_name_in_any_case() -> None:
+    """The last one; None without it."""
+    assert value_of({"A": 1, "b": 2, "a": 3}, "a") == 3
+    assert value_of({"b": 2}, "a") is None
 
 
 FAULTS: dict[str, tuple[Any, str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ from kube.dialects import koordinator
 from kube.objects import Metadata, PodGroup, PodGroupSpec
 from model.fault import ConfigurationFault
 from model.node import Node
-from model.nodecolocation import NodeColocation
 from model.resources import ResourceVector
 from model.workload import GangMode, GangSource, GangSpec
 
@@ -86,26 +86,6 @@ def node(**annotations: str) -> Node:
     return Node("n", annotations={ANNOTATION + name.replace("_", "-"): text for name, text in annotations.items()})
 
 
-RESERVED: dict[str, tuple[str, dict[str, int]]] = {
-    "resources": ('{"resources": {"cpu": "1500m", "memory": "2Gi"}}', {"cpu": 1500, "memory": 2 << 30}),
-    # 0, 1, 2, 3 and 8: five CPUs, though 2 is listed twice
-    "a CPU list replaces the amount of cpu": (
-        '{"resources": {"cpu": "1", "memory": "1Gi"}, "reservedCPUs": "0-3,2,8", "applyPolicy": "ReservedCPUsOnly"}',
-        {"cpu": 5000, "memory": 1 << 30},
-    ),
-    "a CPU list alone": ('{"reservedCPUs": "1-2"}', {"cpu": 2000}),
-    "an empty CPU list is none": ('{"resources": {"cpu": 2}, "reservedCPUs": ""}', {"cpu": 2000}),
-    "fields of a newer version": ('{"resources": null, "colour": []}', {}),
-    "nothing": ("", {}),
-}
-
-
-@pytest.mark.parametrize(("text", "expected"), RESERVED.values(), ids=RESERVED.keys())
-def test_reservation(text: str, expected: dict[str, int]) -> None:
-    """Amounts in base units; the count of reserved CPUs wins over the amount."""
-    assert koordinator.node_colocation(node(reservation=text)).reserved == ResourceVector(expected)
-
-
 def test_third_party_allocations() -> None:
     """Only koord-batch counts, summed by resource."""
     text = """{"allocations": [
@@ -113,29 +93,31 @@ def test_third_party_allocations() -> None:
         {"name": "other", "priority": "koord-batch",
          "resources": {"kubernetes.io/batch-cpu": 500, "kubernetes.io/batch-memory": "1Gi"}},
         {"name": "mid", "priority": "koord-mid", "resources": {"kubernetes.io/mid-cpu": "1k"}}]}"""
-    found = koordinator.node_colocation(node(thirdPartyAllocations=text)).third_party
+    found = koordinator.third_party(node(thirdPartyAllocations=text))
     assert found == ResourceVector({"kubernetes.io/batch-cpu": 2500, "kubernetes.io/batch-memory": 1 << 30})
+
+
+@pytest.mark.parametrize("text", ["{}", '{"allocations": []}', '{"allocations": null}'])
+def test_third_parties_that_took_nothing(text: str) -> None:
+    """Zero of everything, which is not the same as a Node that does not speak of them."""
+    assert koordinator.third_party(node(thirdPartyAllocations=text)) == ResourceVector()
+    assert koordinator.third_party(Node("n")) is None
 
 
 def test_ratio_and_raw_allocatable() -> None:
     """Both are None on a node that does not carry them."""
-    found = koordinator.node_colocation(node(cpu_normalization_ratio="1.20", raw_allocatable='{"cpu": "7500m"}'))
-    assert (found.normalization_ratio, found.raw_allocatable) == (1.2, ResourceVector({"cpu": 7500}))
-    assert koordinator.node_colocation(Node("n")) == NodeColocation()
+    found = node(cpu_normalization_ratio="1.20", raw_allocatable='{"cpu": "7500m"}')
+    assert koordinator.normalization_ratio(found) == 1.2
+    assert koordinator.raw_allocatable(found) == ResourceVector({"cpu": 7500})
+    assert koordinator.normalization_ratio(Node("n")) is None and koordinator.raw_allocatable(Node("n")) is None
 
 
+READERS: dict[str, Callable[[Node], object]] = {
+    "thirdPartyAllocations": koordinator.third_party,
+    "cpu_normalization_ratio": koordinator.normalization_ratio,
+    "raw_allocatable": koordinator.raw_allocatable,
+}
 BROKEN_ANNOTATIONS: dict[str, tuple[str, str, str]] = {
-    "no JSON": ("reservation", "{", ": cannot be read: Input data was truncated (write a JSON object)"),
-    "no object": ("reservation", "[]", ": is a list (expected `object`, got `array`)"),
-    "a wrong quantity": ("reservation", '{"resources": {"cpu": "2x"}}', ".resources.cpu: '2x' is not a quantity"),
-    "a negative amount": ("reservation", '{"resources": {"cpu": "-1"}}', ".resources.cpu: '-1' is negative"),
-    "a wrong CPU list": ("reservation", '{"reservedCPUs": "3-1"}', ".reservedCPUs: '3-1' is not a CPU list"),
-    "a number for a CPU list": ("reservation", '{"reservedCPUs": 4}', ".reservedCPUs: is 4 (expected `str | null`"),
-    "an unknown policy": (
-        "reservation",
-        '{"applyPolicy": "Maybe"}',
-        ".applyPolicy: is 'Maybe' (write one of Default, ReservedCPUsOnly)",
-    ),
     "no list": ("thirdPartyAllocations", '{"allocations": 1}', ".allocations: is 1"),
     "a third party's quantity": (
         "thirdPartyAllocations",
@@ -153,17 +135,19 @@ BROKEN_ANNOTATIONS: dict[str, tuple[str, str, str]] = {
 def test_a_broken_annotation_is_named(name: str, text: str, told: str) -> None:
     """Node, annotation, field, what stands there and what to write."""
     with pytest.raises(ConfigurationFault) as raised:
-        koordinator.node_colocation(node(**{name: text}))
+        READERS[name](node(**{name: text}))
     assert f"Node n: annotation {ANNOTATION}{name.replace('_', '-')}{told}" in str(raised.value)
+
+
+ORIGIN = ANNOTATION + "originExtendedAllocatable"
 
 
 def test_lending_annotations() -> None:
     """Two decimals, plain integers, keys in order; without third parties the origin goes, an unknown ratio stays."""
-    assert koordinator.lending_annotations(None, None) == {ANNOTATION + "originExtendedAllocatable": None}
+    assert koordinator.lending_annotations(None, None) == {ORIGIN: None}
     told = koordinator.lending_annotations({"kubernetes.io/batch-memory": 5, "kubernetes.io/batch-cpu": 1500}, 1.2)
     assert told == {
-        ANNOTATION
-        + "originExtendedAllocatable": '{"resources":{"kubernetes.io/batch-cpu":"1500","kubernetes.io/batch-memory":"5"}}',
+        ORIGIN: '{"resources":{"kubernetes.io/batch-cpu":"1500","kubernetes.io/batch-memory":"5"}}',
         ANNOTATION + "cpu-normalization-ratio": "1.20",
     }
 
@@ -176,12 +160,15 @@ PINNED: dict[str, tuple[str, koordinator.PinnedTo]] = {
         koordinator.PinnedTo("", (0, 1)),
     ),
     "no JSON": ("{", koordinator.PinnedTo()),
-    "a wrong list": ('{"cpuset": "a", "numaNodeResources": [{"node": 0}]}', koordinator.PinnedTo()),
-    "a negative zone": ('{"cpuset": "0", "numaNodeResources": [{"node": -1}]}', koordinator.PinnedTo()),
+    "a wrong list": ('{"cpuset": "a", "numaNodeResources": [{"node": 0}]}', koordinator.PinnedTo("", (0,))),
+    "a negative zone": ('{"cpuset": "0", "numaNodeResources": [{"node": -1}]}', koordinator.PinnedTo("0")),
+    "a zone no machine has": ('{"numaNodeResources": [{"node": 65536}, {"node": 2}]}', koordinator.PinnedTo("", (2,))),
+    "a zone that is no number": ('{"cpuset": "0", "numaNodeResources": [{"node": "1"}]}', koordinator.PinnedTo()),
+    "fields in capitals": ('{"CPUSet": "0-1", "NUMANodeResources": [{"Node": 1}]}', koordinator.PinnedTo("0-1", (1,))),
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), PINNED.values(), ids=PINNED.keys())
 def test_what_the_scheduler_pinned_a_pod_to(text: str, expected: koordinator.PinnedTo) -> None:
-    """An unreadable status pins to nothing."""
+    """An unreadable part of a status pins to nothing; an unreadable cpuset keeps the zones."""
     assert koordinator.pinned_to({"scheduling.koordinator.sh/resource-status": text}) == expected

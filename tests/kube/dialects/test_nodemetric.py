@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 
 from kube import objects
 from kube.dialects.document import GoDuration
-from kube.dialects.nodemetric import collect_policy, node_metric, status
-from kube.dialects.sloconfig import AggregatePolicy, CollectPolicy
+from kube.dialects.nodemetric import collect_policy, node_metric, report_policy, status
+from kube.dialects.sloconfig import AggregatePolicy, CollectPolicy, ReportPolicy
 from local.apiserver import schema
 from local.apiserver.patch import merge_patch
 from model.fault import ConfigurationFault
@@ -82,7 +83,7 @@ READ = NodeMetric(
 
 
 def test_reading() -> None:
-    """The whole status, in base units and Unix seconds; an unknown band or class is none (S31)."""
+    """The whole status, in base units and Unix seconds; an unknown band or class is none."""
     assert node_metric(metric(WRITTEN)) == READ
 
 
@@ -106,7 +107,7 @@ ABSENT: dict[str, tuple[str, Any, str, object]] = {
     "no resources": ("prodReclaimableMetric.resource", {"resources": None}, "prod_reclaimable", None),
     "no prediction": ("prodPeakMetric", None, "prod_peak", None),
     "no pods": ("podsMetric", None, "pods", ()),
-    "a pod without memory is not measured": ("podsMetric.0.podUsage.resources", {"cpu": "1"}, "pods", READ.pods[1:]),
+    "a pod without either is not measured": ("podsMetric.0.podUsage.resources", {"gpu": "1"}, "pods", READ.pods[1:]),
     "a null pod": ("podsMetric.1", None, "pods", READ.pods[:1]),
     "an application without usage": ("hostApplicationMetric.0", {"name": "nginx"}, "host_applications", ()),
     "a statistic without CPU": (
@@ -123,6 +124,22 @@ ABSENT: dict[str, tuple[str, Any, str, object]] = {
 def test_what_is_missing_is_absent(path: str, value: Any, field: str, expected: object) -> None:
     """Never zero: a usage of nothing would lend more than one that is unknown."""
     assert getattr(node_metric(metric(changed(path, value))), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("resources", "usage", "missing"),
+    [({"cpu": "2"}, Usage(2000, 0), ("memory",)), ({"memory": "7"}, Usage(0, 7), ("cpu",))],
+)
+def test_what_is_known_of_a_pod_or_application_counts(
+    resources: dict[str, str], usage: Usage, missing: tuple[str, ...]
+) -> None:
+    """One resource without the other: what is missing is named, since it is not zero."""
+    (pod, _) = node_metric(metric(changed("podsMetric.0.podUsage.resources", resources))).pods
+    assert (pod.usage, pod.missing) == (usage, missing)
+    (application,) = node_metric(
+        metric(changed("hostApplicationMetric.0.usage", {"resources": resources}))
+    ).host_applications
+    assert application.usage == usage
 
 
 def test_a_status_that_never_was_written() -> None:
@@ -241,33 +258,35 @@ POLICY = {
 
 def test_collect_policy() -> None:
     """As Koordinator's controller renders it; what is absent is silent."""
-    found = collect_policy(metric(spec={"metricCollectPolicy": POLICY}))
-    assert msgspec.structs.astuple(found) == (
-        300.0,
-        60.0,
-        AggregatePolicy([GoDuration(300), GoDuration(600)]),
-        "usageWithoutPageCache",
-    )
+    source = metric(spec={"metricCollectPolicy": POLICY})
+    assert msgspec.structs.astuple(collect_policy(source)) == (300.0, "usageWithoutPageCache")
+    assert report_policy(source) == ReportPolicy(60.0, AggregatePolicy([GoDuration(300), GoDuration(600)]))
     for spec in (None, {}, {"metricCollectPolicy": None}, {"metricCollectPolicy": {"later": 1}}):
         assert collect_policy(metric(spec=spec)) == CollectPolicy()
+        assert report_policy(metric(spec=spec)) == ReportPolicy()
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("reader", "spec", "told"),
     [
-        ([], ": is a list"),
-        ({"metricCollectPolicy": 1}, ".metricCollectPolicy: is 1"),
-        ({"metricCollectPolicy": {"reportIntervalSeconds": 0}}, ".metricCollectPolicy.reportIntervalSeconds: is 0"),
+        (collect_policy, [], ": is a list"),
+        (report_policy, {"metricCollectPolicy": 1}, ".metricCollectPolicy: is 1"),
         (
+            report_policy,
+            {"metricCollectPolicy": {"reportIntervalSeconds": "0"}},
+            ".metricCollectPolicy.reportIntervalSeconds: is '0'",
+        ),
+        (
+            collect_policy,
             {"metricCollectPolicy": {"nodeMemoryCollectPolicy": "all"}},
             ".metricCollectPolicy.nodeMemoryCollectPolicy: is 'all' (write one of usageWithoutPageCache,",
         ),
     ],
 )
-def test_a_broken_policy_names_the_field(spec: Any, told: str) -> None:
+def test_a_broken_policy_names_the_field(reader: Callable[[objects.NodeMetric], object], spec: Any, told: str) -> None:
     """Object, field, value and fix."""
     with pytest.raises(ConfigurationFault) as raised:
-        collect_policy(metric(spec=spec))
+        reader(metric(spec=spec))
     assert str(raised.value).startswith(f"NodeMetric n: spec{told}")
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.dialects.nodesettings import Documents, Sources, annotated_strategy, node_settings, ratio_labels, read
+from kube.dialects.nodesettings import Documents, Sources, annotated_strategy, node_settings, ratio_label, read
 from kube.objects import ConfigMap, Metadata, NodeMetric, NodeSLO
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
-from model.resources import ResourceVector
+from model.resources import BATCH_CPU, ResourceVector
 from model.strategy import HostApplication, NormalizationStrategy, RatioModel, SuppressStrategy
 
 NODE = "node.koordinator.sh/"
@@ -52,7 +52,7 @@ def test_without_documents_the_defaults_hold() -> None:
         suppress=SuppressStrategy(threshold_pct=50), host_applications=(HostApplication("a", "/a"),)
     )
     assert settings(Sources(), defaults) == defaults
-    assert settings(Sources(node(), ConfigMap(), slo(), metric()), defaults) == defaults
+    assert settings(Sources(node(), None, slo(), metric()), defaults) == defaults
 
 
 def cluster(percent: int, **more: Any) -> ConfigMap:
@@ -94,7 +94,12 @@ ENABLE: dict[str, tuple[Sources, bool]] = {
     "no document": (Sources(node()), True),
     "a document that does not say": (Sources(node(), config_map(colocation_config={})), False),
     "a document that says on": (Sources(node(), config_map(colocation_config={"enable": True})), True),
-    "other keys only": (Sources(node(), config_map(resource_threshold_config={})), True),
+    "other keys only": (Sources(node(), config_map(resource_threshold_config={})), False),
+    "an empty ConfigMap": (Sources(node(), ConfigMap()), False),
+    "the annotation says on, of other keys only": (
+        Sources(node(colocation_strategy={"enable": True}), config_map(resource_threshold_config={})),
+        True,
+    ),
     "the node's pool is off": (
         Sources(
             node({"pool": "a"}),
@@ -117,7 +122,7 @@ ENABLE: dict[str, tuple[Sources, bool]] = {
 
 @pytest.mark.parametrize(("sources", "expected"), ENABLE.values(), ids=ENABLE.keys())
 def test_lending_is_off_unless_the_document_says_on(sources: Sources, expected: bool) -> None:
-    """As Koordinator's defaults are; only the absence of the document leaves it to the agent."""
+    """As Koordinator's defaults are; only the absence of the whole ConfigMap leaves it to the agent."""
     assert settings(sources).colocation.enable is expected
 
 
@@ -195,21 +200,29 @@ def test_host_applications(sources: Sources, expected: list[str]) -> None:
     assert [application.name for application in found.host_applications] == expected
 
 
-NORMALIZATION: dict[str, tuple[Any, NormalizationStrategy]] = {
-    "no document": (None, NormalizationStrategy(True, None, {"Y": RatioModel(1.1)})),
+NORMALIZATION: dict[str, tuple[ConfigMap | None, NormalizationStrategy]] = {
+    "no ConfigMap": (None, NormalizationStrategy(True, None, {"Y": RatioModel(1.1)})),
     # 1.0 is said aloud, so that what another controller left in the Node's annotation does not count any more
-    "off unless it says on": ({}, NormalizationStrategy(False, 1.0, {"Y": RatioModel(1.1)})),
+    "off unless it says on": (
+        config_map(cpu_normalization_config={}),
+        NormalizationStrategy(False, 1.0, {"Y": RatioModel(1.1)}),
+    ),
+    "a ConfigMap that does not speak of it": (
+        config_map(colocation_config={"enable": True}),
+        NormalizationStrategy(False, 1.0, {}),
+    ),
     "a model more": (
-        {"enable": True, "defaultRatio": 1.3, "ratioModel": {"X": {"baseRatio": 2}}},
+        config_map(
+            cpu_normalization_config={"enable": True, "defaultRatio": 1.3, "ratioModel": {"X": {"baseRatio": 2}}}
+        ),
         NormalizationStrategy(True, 1.3, {"Y": RatioModel(1.1), "X": RatioModel(2.0)}),
     ),
 }
 
 
-@pytest.mark.parametrize(("document", "expected"), NORMALIZATION.values(), ids=NORMALIZATION.keys())
-def test_normalization(document: Any, expected: NormalizationStrategy) -> None:
-    """The document over the agent's own table."""
-    source = None if document is None else config_map(cpu_normalization_config=document)
+@pytest.mark.parametrize(("source", "expected"), NORMALIZATION.values(), ids=NORMALIZATION.keys())
+def test_normalization(source: ConfigMap | None, expected: NormalizationStrategy) -> None:
+    """The document over the agent's own table; without its key it is off, whatever the agent's own table says."""
     defaults = NodeSettings(normalization=NormalizationStrategy(True, None, {"Y": RatioModel(1.1)}))
     assert settings(Sources(config_map=source), defaults).normalization == expected
 
@@ -235,11 +248,99 @@ def test_a_broken_document_keeps_its_last_good_content() -> None:
     assert found.suppress.threshold_pct == 65
 
 
-def test_a_document_that_is_gone_says_nothing_any_more() -> None:
-    """Kept is what was broken, not what was deleted."""
-    before, _ = read(Sources(node(), cluster(20)))
-    documents, _ = read(Sources(node()), before)
-    assert node_settings(documents, NodeSettings()) == NodeSettings()
+# annotations and labels that cannot be read
+EACH_BY_ITSELF: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "reservation": ({NODE + "reservation": "{"}, {}),
+    "third parties": ({NODE + "thirdPartyAllocations": "{"}, {}),
+    "raw allocatable": ({NODE + "raw-allocatable": "{"}, {}),
+    "strategy": ({NODE + "colocation-strategy": "{"}, {}),
+    "CPU ratio": ({}, {NODE + "cpu-reclaim-ratio": "x"}),
+    "memory ratio": ({}, {NODE + "memory-reclaim-ratio": "x"}),
+    "static CPU ratio": ({}, {NODE + "mid-static-cpu-reserved-ratio": "x"}),
+    "static memory ratio": ({}, {NODE + "mid-static-memory-reserved-ratio": "x"}),
+}
+
+
+def words(number: int) -> tuple[dict[str, str], dict[str, str]]:
+    """Annotations and labels that all say `number` in their own way."""
+    allocations = {"allocations": [{"priority": "koord-batch", "resources": {BATCH_CPU: number}}]}
+    annotations = {
+        "reservation": text({"resources": {"cpu": f"{number}m"}}),
+        "thirdPartyAllocations": text(allocations),
+        "raw-allocatable": text({"cpu": f"{number}m"}),
+        "colocation-strategy": text({"batchCPUThresholdPercent": number}),
+    }
+    labels = ("cpu-reclaim", "memory-reclaim", "mid-static-cpu-reserved", "mid-static-memory-reserved")
+    return (
+        {NODE + name: value for name, value in annotations.items()},
+        {NODE + f"{name}-ratio": f"{number}e-2" for name in labels},
+    )
+
+
+def heard(documents: Documents) -> dict[str, int | None]:
+    """What each of them says."""
+    strategy = node_settings(documents, NodeSettings()).colocation
+    third, raw = documents.node.third_party, documents.node.raw_allocatable
+    return {
+        "reservation": documents.node.reserved["cpu"],
+        "third parties": third[BATCH_CPU] if third else None,
+        "raw allocatable": raw["cpu"] if raw else None,
+        "strategy": strategy.batch_cpu_threshold_pct,
+        "CPU ratio": strategy.cpu_reclaim_threshold_pct,
+        "memory ratio": strategy.memory_reclaim_threshold_pct,
+        "static CPU ratio": strategy.mid_static_cpu_reserved_pct,
+        "static memory ratio": strategy.mid_static_memory_reserved_pct,
+    }
+
+
+@pytest.mark.parametrize("which", EACH_BY_ITSELF)
+def test_one_broken_annotation_or_label_holds_up_no_other(which: str) -> None:
+    """It keeps what it said itself; all others of the same Node are followed."""
+    annotations, labels = words(10)
+    good, faults = read(Sources(Node("n", labels=labels, annotations=annotations)))
+    assert faults == () and set(heard(good).values()) == {10}
+    annotations, labels = words(20)
+    bad_annotation, bad_label = EACH_BY_ITSELF[which]
+    broken = Node("n", labels={**labels, **bad_label}, annotations={**annotations, **bad_annotation})
+    documents, faults = read(Sources(broken), good)
+    assert len(faults) == 1
+    assert heard(documents) == {name: 10 if name == which else 20 for name in heard(good)}
+
+
+@pytest.mark.parametrize("ratio", ["0.90", "5.01", "fast"])
+def test_an_unreadable_normalization_ratio_multiplies_nothing(ratio: str) -> None:
+    """Nor does the one before; and it is no reason to lend nothing. It is told all the same."""
+    good, _ = read(Sources(node(cpu_normalization_ratio="1.50")))
+    assert good.node.normalization_ratio == 1.5
+    for kept in (None, good):
+        documents, (fault,) = read(Sources(node(cpu_normalization_ratio=ratio)), kept)
+        assert fault.where == "Node n: annotation node.koordinator.sh/cpu-normalization-ratio"
+        assert documents.node.normalization_ratio is None
+        assert node_settings(documents, NodeSettings()).colocation.enable
+
+
+def test_a_config_map_that_is_deleted_lends_nothing_any_more() -> None:
+    """Kept is what was broken, not what was deleted; but losing the settings must not lend more than they did.
+
+    Whatever the Node says; normalization ends, suppression and host applications fall back to the agent's own.
+    """
+    normalization = {"enable": True, "defaultRatio": 1.5}
+    before, _ = read(Sources(node(), config_map(colocation_config={}, cpu_normalization_config=normalization)))
+    own = NodeSettings(normalization=NormalizationStrategy(True, 1.2), suppress=SuppressStrategy(threshold_pct=50))
+    gone = Sources(node(colocation_strategy={"enable": True}))
+    for _look in range(2):
+        before, faults = read(gone, before)
+        assert [str(fault) for fault in faults] == [
+            "ConfigMap koordinator-system/slo-controller-config: was deleted; "
+            "nothing is lent until it is back or the agent is restarted"
+        ]
+        found = node_settings(before, own)
+        assert not found.colocation.enable
+        assert (found.normalization, found.suppress) == (NormalizationStrategy(default_ratio=1.0), own.suppress)
+    back, faults = read(Sources(node(), cluster(20)), before)
+    assert faults == () and node_settings(back, own).colocation.cpu_reclaim_threshold_pct == 20
+    restarted, faults = read(gone)
+    assert faults == () and node_settings(restarted, own).colocation.enable
 
 
 UNREAD: dict[str, tuple[Sources, bool]] = {
@@ -247,9 +348,21 @@ UNREAD: dict[str, tuple[Sources, bool]] = {
     "annotation": (Sources(node(colocation_strategy="{")), False),
     "label": (Sources(node({NODE + "memory-reclaim-ratio": "-1"})), False),
     "reservation": (Sources(node(reservation="{")), False),
-    "metric policy": (Sources(node(), metric=metric(nodeMemoryCollectPolicy="?")), False),
+    "third parties": (Sources(node(thirdPartyAllocations="{")), False),
+    "raw allocatable": (Sources(node(raw_allocatable="{")), False),
+    "the metric's window": (Sources(node(), metric=metric(aggregateDurationSeconds="?")), False),
+    "the metric's memory": (Sources(node(), metric=metric(nodeMemoryCollectPolicy="?")), False),
+    "a metric policy that is no object, told once": (
+        Sources(node(), metric=NodeMetric(Metadata(name="n"), {"metricCollectPolicy": 1})),
+        False,
+    ),
+    "how often it is reported": (Sources(node(), metric=metric(reportIntervalSeconds="?")), True),
+    "what is reported": (Sources(node(), metric=metric(nodeAggregatePolicy=1)), True),
     "NodeSLO": (Sources(node(), slo=slo(resourceUsedThresholdWithBE=1)), True),
-    "host applications": (Sources(node(), config_map(host_application_config="{")), True),
+    "host applications": (
+        Sources(node(), config_map(colocation_config={"enable": True}, host_application_config="{")),
+        True,
+    ),
 }
 
 
@@ -263,7 +376,7 @@ def test_nothing_is_lent_while_a_limit_was_never_readable(sources: Sources, lend
         lends,
         lends,
     ]
-    mended, _ = read(Sources(node()), again)
+    mended, _ = read(Sources(node(), cluster(20) if sources.config_map else None), again)
     assert mended.unread == frozenset() and node_settings(mended, NodeSettings()).colocation.enable
     broken_later, _ = read(sources, mended)
     assert node_settings(broken_later, NodeSettings()).colocation.enable
@@ -285,6 +398,7 @@ RATIOS: dict[str, tuple[str, int]] = {
     # 0.29 x 100 is 28.999999999999996 in a double, and int64 cuts
     "cut as a double is": ("0.29", 28),
     "with an exponent": ("65e-2", 65),
+    "with a sign": ("+0.7", 70),
     "zero": ("0", 0),
 }
 
@@ -292,28 +406,31 @@ RATIOS: dict[str, tuple[str, int]] = {
 @pytest.mark.parametrize(("label", "percent"), RATIOS.values(), ids=RATIOS.keys())
 def test_ratio_labels(label: str, percent: int) -> None:
     """int64(ratio x 100), for each of the labels."""
-    fields = ratio_labels(node({NODE + "cpu-reclaim-ratio": label, NODE + "memory-reclaim-ratio": label}))
-    assert (fields.cpu_reclaim_threshold_pct, fields.memory_reclaim_threshold_pct) == (percent, percent)
+    found = settings(Sources(node({NODE + "cpu-reclaim-ratio": label, NODE + "memory-reclaim-ratio": label})))
+    strategy = found.colocation
+    assert (strategy.cpu_reclaim_threshold_pct, strategy.memory_reclaim_threshold_pct) == (percent, percent)
 
 
 def test_static_mid_ratios() -> None:
     """They are shares of the node."""
     names = ("mid-static-cpu-reserved-ratio", "mid-static-memory-reserved-ratio")
-    fields = ratio_labels(node(dict(zip([NODE + name for name in names], ("0.1", "0.2"), strict=True))))
-    assert (fields.mid_static_cpu_reserved_pct, fields.mid_static_memory_reserved_pct) == (10, 20)
+    found = settings(Sources(node(dict(zip([NODE + name for name in names], ("0.1", "0.2"), strict=True))))).colocation
+    assert (found.mid_static_cpu_reserved_pct, found.mid_static_memory_reserved_pct) == (10, 20)
 
 
-@pytest.mark.parametrize("ratio", ["", "half", "-0.5", "NaN", "inf", "1e99", "0x1", "1_0", " 0.5", "11", "٠.٥"])
+@pytest.mark.parametrize(
+    "ratio", ["", "half", "-0.5", "++1", "+", "NaN", "inf", "1e99", "0x1", "1_0", " 0.5", "11", "٠.٥"]
+)
 def test_a_wrong_ratio_is_named(ratio: str) -> None:
     """Koordinator ignores it in silence; here the last good one stays and somebody is told."""
     with pytest.raises(ConfigurationFault, match=r"^Node n: label node\.koordinator\.sh/cpu-reclaim-ratio"):
-        ratio_labels(node({NODE + "cpu-reclaim-ratio": ratio}))
+        ratio_label("cpu_reclaim_ratio", node({NODE + "cpu-reclaim-ratio": ratio}))
 
 
 def test_a_share_above_the_node_is_named() -> None:
     """Label, percent and range."""
     with pytest.raises(ConfigurationFault) as raised:
-        ratio_labels(node({NODE + "mid-static-cpu-reserved-ratio": "1.5"}))
+        ratio_label("mid_static_cpu_ratio", node({NODE + "mid-static-cpu-reserved-ratio": "1.5"}))
     assert "label node.koordinator.sh/mid-static-cpu-reserved-ratio" in str(raised.value)
     assert "is 150 (expected `int` <= 100)" in str(raised.value)
 

@@ -11,7 +11,14 @@ import pytest
 from kube.dialects import sloconfig
 from kube.dialects.document import GoDuration
 from kube.dialects.nodeslo import SuppressFields, SuppressPolicy
-from kube.dialects.sloconfig import AggregatePolicy, CollectPolicy, ColocationFields, ModelRatios, NormalizationFields
+from kube.dialects.sloconfig import (
+    AggregatePolicy,
+    CollectPolicy,
+    ColocationFields,
+    ModelRatios,
+    NormalizationFields,
+    ReportPolicy,
+)
 from kube.objects import ConfigMap, Metadata
 from model.fault import ConfigurationFault
 from model.strategy import (
@@ -37,6 +44,10 @@ def config_map(**documents: Any) -> ConfigMap:
         for key, value in documents.items()
     }
     return ConfigMap(Metadata(name="slo-controller-config", namespace="koordinator-system"), texts)
+
+
+def windows(*seconds: float) -> AggregatePolicy:
+    return AggregatePolicy([GoDuration(s) for s in seconds])
 
 
 # The defaults of the Koordinator chart, and the example of its API documentation.
@@ -122,6 +133,30 @@ def test_the_first_matching_entry_counts() -> None:
     assert layers.of({})[1].cpu_reclaim_threshold_pct == 3
 
 
+def test_names_in_any_case() -> None:
+    """As Go reads them: of the cluster, of the entries, and of what selects them; labels are not names of fields."""
+    colocation = {
+        "Enable": True,
+        "CPUReclaimThresholdPercent": 30,
+        "METRICAGGREGATEPOLICY": {"Durations": ["5m"]},
+        "NodeConfigs": [
+            {"NodeSelector": {"MatchLabels": {"Pool": "a"}}, "cpureclaimthresholdpercent": 40},
+        ],
+    }
+    layers = sloconfig.colocation_layers(config_map(colocation_config=colocation))
+    assert layers is not None
+    assert layers.of({"pool": "a"}) == (ColocationFields(True, None, None, windows(300), None, 30),)
+    assert layers.of({"Pool": "a"})[1].cpu_reclaim_threshold_pct == 40
+    threshold = {"ClusterStrategy": {"CPUSuppressThresholdPercent": 7}, "nodestrategies": [entry("a", Enable=True)]}
+    found = sloconfig.suppress_layers(config_map(resource_threshold_config=threshold))
+    assert found is not None and found.of({"pool": "a"}) == (SuppressFields(threshold_pct=7), SuppressFields(True))
+    ratios = {"RatioModel": {"X": {"BaseRatio": 2}}}
+    normalization = sloconfig.normalization_layers(config_map(cpu_normalization_config=ratios))
+    assert normalization is not None and normalization.cluster.ratio_model == {"X": ModelRatios(2.0)}
+    host = sloconfig.host_application_layers(config_map(host_application_config={"Applications": [{"Name": "a"}]}))
+    assert host is not None and [one.name for one in host.cluster.applications or ()] == ["a"]
+
+
 def test_thresholds() -> None:
     """clusterStrategy and nodeStrategies; sections of evictions are skipped."""
     document = {
@@ -186,20 +221,15 @@ BROKEN: dict[str, tuple[str, Any, str]] = {
     "no difference": broken(
         COLOCATION, {"resourceDiffThreshold": 0}, ".resourceDiffThreshold: is 0 (expected `float` > 0.0)"
     ),
-    "a long window": broken(
+    "a window in words": broken(
         COLOCATION,
-        {"metricAggregateDurationSeconds": 7200},
-        ".metricAggregateDurationSeconds: is 7200 (expected `float`",
+        {"metricAggregateDurationSeconds": "5m"},
+        ".metricAggregateDurationSeconds: is '5m' (expected `float",
     ),
     "a wrong duration": broken(
         COLOCATION,
         {"metricAggregatePolicy": {"durations": ["5m", "10"]}},
         ".metricAggregatePolicy.durations[1]: is '10' (expected a duration",
-    ),
-    "a duration of a day": broken(
-        COLOCATION,
-        {"metricAggregatePolicy": {"durations": ["24h"]}},
-        ".metricAggregatePolicy: is not valid (expected durations from 10s to 1h)",
     ),
     "entries that are no list": broken(COLOCATION, {"nodeConfigs": {}}, ".nodeConfigs: is an object (expected `array`"),
     "an entry that is no object": broken(COLOCATION, {"nodeConfigs": [3]}, ".nodeConfigs[0]: is 3 (expected `object`"),
@@ -258,11 +288,7 @@ def test_a_broken_document_names_the_field(key: str, document: Any, told: str) -
     assert [READERS[other](source) for other in READERS if other != key] == [None] * 3
 
 
-def windows(*seconds: float) -> AggregatePolicy:
-    return AggregatePolicy([GoDuration(s) for s in seconds])
-
-
-OVERLAYS: dict[str, tuple[ColocationFields | CollectPolicy, ColocationStrategy]] = {
+OVERLAYS: dict[str, tuple[ColocationFields | CollectPolicy | ReportPolicy, ColocationStrategy]] = {
     "silent": (ColocationFields(), ColocationStrategy()),
     "everything": (
         ColocationFields(
@@ -310,26 +336,40 @@ OVERLAYS: dict[str, tuple[ColocationFields | CollectPolicy, ColocationStrategy]]
             resource_diff_ratio=0.3,
         ),
     ),
-    "a window and an interval shorter than koordlet takes": (
-        ColocationFields(aggregate_seconds=1.0, report_seconds=1.0),
-        ColocationStrategy(aggregate_seconds=60.0, report_seconds=30.0),
+    "shorter than koordlet takes": (
+        ColocationFields(aggregate_seconds=1.0, report_seconds=0.0, update_interval_seconds=-1.0),
+        ColocationStrategy(aggregate_seconds=60.0, report_seconds=30.0, update_interval_seconds=10.0),
     ),
-    "NodeMetric's policy": (
-        CollectPolicy(240.0, 90.0, windows(600), MemoryCollectPolicy.WITH_HOT_PAGE_CACHE),
-        ColocationStrategy(
-            aggregate_seconds=240.0,
-            report_seconds=90.0,
-            aggregate_durations_seconds=(600.0,),
-            memory_collect_policy=MemoryCollectPolicy.WITH_HOT_PAGE_CACHE,
-        ),
+    "longer than is kept": (
+        ColocationFields(aggregate_seconds=7200.0, report_seconds=7200.0, update_interval_seconds=7200.0),
+        ColocationStrategy(aggregate_seconds=3600.0, report_seconds=3600.0, update_interval_seconds=3600.0),
+    ),
+    # 5 s are 10 s; two and three hours are the same longest window, which is kept once
+    "windows out of range": (
+        ColocationFields(aggregate_policy=windows(5, 300, 7200, 10_800)),
+        ColocationStrategy(aggregate_durations_seconds=(10.0, 300.0, 3600.0)),
+    ),
+    "more windows than are kept": (
+        ColocationFields(aggregate_policy=windows(60, 120, 180, 240, 300, 360, 420)),
+        ColocationStrategy(aggregate_durations_seconds=(60.0, 120.0, 180.0, 240.0, 300.0, 360.0)),
+    ),
+    "what NodeMetric is to measure": (
+        CollectPolicy(7200.0, MemoryCollectPolicy.WITH_HOT_PAGE_CACHE),
+        ColocationStrategy(aggregate_seconds=3600.0, memory_collect_policy=MemoryCollectPolicy.WITH_HOT_PAGE_CACHE),
+    ),
+    "how NodeMetric is to be written": (
+        ReportPolicy(0.0, windows(600)),
+        ColocationStrategy(report_seconds=30.0, aggregate_durations_seconds=(600.0,)),
     ),
     "no windows": (ColocationFields(aggregate_policy=AggregatePolicy([])), ColocationStrategy()),
 }
 
 
 @pytest.mark.parametrize(("layer", "expected"), OVERLAYS.values(), ids=OVERLAYS.keys())
-def test_what_a_layer_sets_replaces(layer: ColocationFields | CollectPolicy, expected: ColocationStrategy) -> None:
-    """Every field, in the model's units; 0 is a value, silence is not."""
+def test_what_a_layer_sets_replaces(
+    layer: ColocationFields | CollectPolicy | ReportPolicy, expected: ColocationStrategy
+) -> None:
+    """Every field, in the model's units; 0 is a value, silence is not. What only reports say is brought into range."""
     assert sloconfig.colocation_overlaid(ColocationStrategy(), layer) == expected
 
 

@@ -30,6 +30,7 @@ GIB = 1 << 30
 NODE = Node("n", uid="u", annotations={"other": "x"})
 LENT = {0: ResourceVector({BATCH_CPU: 1500, BATCH_MEMORY: 3 * GIB})}
 RESERVATION = '{"reservedCPUs":"0"}'
+PODS = (PodCpus("p1", (0,), "ns", "web"),)
 
 
 def report(**parts: Any) -> NodeTopology:
@@ -42,7 +43,7 @@ def report(**parts: Any) -> NodeTopology:
         ),
         "zones": (Zone(0, "node-0", ResourceVector({CPU: 1500, MEMORY: 3 * GIB}), resources),),
         "pools": SharePools((SharePool(0, 0, (1,)),), (SharePool(0, 0, (0, 1)),)),
-        "kubelet": KubeletCpus("static", (PodCpus("p1", (0,), "ns", "web"),)),
+        "kubelet": KubeletCpus("static", PODS),
     }
     return NodeTopology(**{**fields, **parts})
 
@@ -134,6 +135,14 @@ def test_what_the_node_says_of_its_cpus_is_copied() -> None:
     assert not {topology.ANNOTATION_KUBELET, topology.ANNOTATION_POD_CPUS, "x"} & written.keys()
 
 
+def test_cpus_chosen_for_an_amount_are_told() -> None:
+    """Beside all that the Node says itself."""
+    text = '{"resources":{"cpu":"1"},"later":[1]}'
+    node = Node("n", annotations={topology.ANNOTATION_RESERVATION: text})
+    written = topology.document(node, report(), {})["metadata"]["annotations"][topology.ANNOTATION_RESERVATION]
+    assert json.loads(written) == {"resources": {"cpu": "1"}, "later": [1], "reservedCPUs": "0"}
+
+
 def test_what_was_written_is_read_back() -> None:
     """Zones and basics survive the way through the object."""
     read = stored(topology.document(NODE, report(), LENT))
@@ -216,6 +225,33 @@ def test_a_patch_holds_what_differs_and_the_version_it_was_made_from() -> None:
     }
 
 
+STATIC = '{"policy": "static", "options": {"full-pcpus-only": "true"}, "reservedCPUs": "0-1"}'
+KUBELET: dict[str, tuple[str | None, str, Any]] = {
+    # what stands, the policy now, what is written (None: nothing)
+    "the same, and more": (STATIC, "static", None),
+    "another policy": (
+        STATIC,
+        "none",
+        {"policy": "none", "options": {"full-pcpus-only": "true"}, "reservedCPUs": "0-1"},
+    ),
+    "nothing": (None, "static", {"policy": "static"}),
+    "no object": ("[]", "static", {"policy": "static"}),
+}
+
+
+@pytest.mark.parametrize(("standing", "policy", "written"), KUBELET.values(), ids=KUBELET.keys())
+def test_what_others_know_of_the_kubelet_stays(standing: str | None, policy: str, written: Any) -> None:
+    """Options and reserved CPUs are not in its state file: whoever wrote them knows better."""
+    body = topology.document(NODE, report(), LENT)
+    del body["metadata"]["annotations"][topology.ANNOTATION_KUBELET]
+    if standing is not None:
+        body["metadata"]["annotations"][topology.ANNOTATION_KUBELET] = standing
+    wanted = topology.document(NODE, report(kubelet=KubeletCpus(policy, PODS)), LENT)
+    found = topology.changes(stored(body), wanted).get("metadata", {}).get("annotations", {})
+    assert found.keys() == ({topology.ANNOTATION_KUBELET} if written else set())
+    assert written is None or json.loads(found[topology.ANNOTATION_KUBELET]) == written
+
+
 def test_a_copy_goes_with_its_original() -> None:
     """A reservation taken off the node leaves the document; a kubelet that cannot be read leaves what was written."""
     reserved = Node("n", annotations={topology.ANNOTATION_RESERVATION: RESERVATION})
@@ -248,7 +284,7 @@ def test_zones_keep_what_others_wrote() -> None:
 UNUSABLE: dict[str, tuple[dict[str, str], tuple[int, ...]]] = {
     "nothing said": ({}, ()),
     "reserved": ({topology.ANNOTATION_RESERVATION: '{"reservedCPUs":"0-1","resources":{"cpu":"8"}}'}, (0, 1)),
-    "an amount names no CPU": ({topology.ANNOTATION_RESERVATION: '{"resources":{"cpu":"2"}}'}, ()),
+    "an amount takes the lowest core": ({topology.ANNOTATION_RESERVATION: '{"resources":{"cpu":"2"}}'}, (0, 2)),
     "system QoS is exclusive by default": ({topology.ANNOTATION_SYSTEM_QOS: '{"cpuset":"3,2"}'}, (2, 3)),
     "system QoS shares": ({topology.ANNOTATION_SYSTEM_QOS: '{"cpuset":"2","cpusetExclusive":false}'}, ()),
     "both": (
@@ -261,7 +297,8 @@ UNUSABLE: dict[str, tuple[dict[str, str], tuple[int, ...]]] = {
 @pytest.mark.parametrize(("annotations", "cpus"), UNUSABLE.values(), ids=UNUSABLE.keys())
 def test_unusable_cpus(annotations: dict[str, str], cpus: tuple[int, ...]) -> None:
     """What no share pool may have."""
-    assert topology.unusable_cpus(Node("n", annotations=annotations)) == cpus
+    processors = tuple(Processor(cpu, core=cpu % 2, socket=0, node=0) for cpu in range(4))
+    assert topology.unusable_cpus(Node("n", annotations=annotations), processors) == cpus
 
 
 @pytest.mark.parametrize(
@@ -275,4 +312,4 @@ def test_unusable_cpus(annotations: dict[str, str], cpus: tuple[int, ...]) -> No
 def test_annotations_that_cannot_be_read(key: str, text: str, told: str) -> None:
     """The node, the annotation and what a list looks like."""
     with pytest.raises(ConfigurationFault, match=told):
-        topology.unusable_cpus(Node("n", annotations={key: text}))
+        topology.unusable_cpus(Node("n", annotations={key: text}), ())

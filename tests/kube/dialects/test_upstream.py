@@ -60,6 +60,24 @@ EFFECTIVE: dict[str, tuple[dict[str, Any], int]] = {
         },
         3000,
     ),
+    "what the pod asks for as a whole replaces that": (
+        {
+            "containers": [container(requests={"cpu": "1"})],
+            "initContainers": [container("i", requests={"cpu": "3"})],
+            "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "4"}},
+            "overhead": {"cpu": "250m"},
+        },
+        2250,
+    ),
+    "of the resource it names": (
+        {"containers": [container(requests={"cpu": "1"})], "resources": {"requests": {"memory": "1Gi"}}},
+        1000,
+    ),
+    "its limit stands in where nobody requests": ({"resources": {"limits": {"cpu": "4"}}}, 4000),
+    "a container's request comes before its limit": (
+        {"containers": [container(requests={"cpu": "1"})], "resources": {"limits": {"cpu": "4"}}},
+        1000,
+    ),
     "overhead comes on top": ({"containers": [container(requests={"cpu": "1"})], "overhead": {"cpu": "250m"}}, 1250),
 }
 
@@ -101,6 +119,41 @@ def test_kubernetes_qos_before_the_server_says(resources: dict[str, Any], expect
     assert upstream.pod(source).kubernetes_qos is expected
     told = pod({"containers": [{"name": "c", "resources": resources}]}, {"qosClass": "Guaranteed"})
     assert upstream.pod(told).kubernetes_qos is KubernetesQoS.GUARANTEED
+
+
+FULL = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}
+WHOLE_POD: dict[str, tuple[dict[str, Any], KubernetesQoS]] = {
+    "only an init container asks": (
+        {"initContainers": [container("i", requests={"cpu": "4"})]},
+        KubernetesQoS.BURSTABLE,
+    ),
+    "an init container without limits": (
+        {"containers": [{"name": "c", "resources": FULL}], "initContainers": [container("i")]},
+        KubernetesQoS.BURSTABLE,
+    ),
+    "every container is limited": (
+        {"containers": [{"name": "c", "resources": FULL}], "initContainers": [{"name": "i", "resources": FULL}]},
+        KubernetesQoS.GUARANTEED,
+    ),
+    "the pod as a whole asks": ({"resources": {"requests": {"cpu": "1"}}}, KubernetesQoS.BURSTABLE),
+    "the pod as a whole is limited": ({"resources": FULL}, KubernetesQoS.GUARANTEED),
+    "the pod as a whole decides": (
+        {"containers": [{"name": "c", "resources": FULL}], "resources": {"limits": {"cpu": "1"}}},
+        KubernetesQoS.BURSTABLE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), WHOLE_POD.values(), ids=WHOLE_POD.keys())
+def test_kubernetes_qos_of_the_whole_pod(spec: dict[str, Any], expected: KubernetesQoS) -> None:
+    """Init containers count as containers do; what the pod asks for as a whole comes before both."""
+    assert upstream.pod(pod(spec)).kubernetes_qos is expected
+
+
+def test_an_unreadable_amount_of_the_whole_pod_is_named() -> None:
+    """Pod and field."""
+    with pytest.raises(ConfigurationFault, match=r"Pod ns/p: spec\.resources\.requests\.cpu: 'x'"):
+        upstream.pod(pod({"resources": {"requests": {"cpu": "x"}}}))
 
 
 def test_an_unreadable_quantity_names_pod_container_and_resource() -> None:
@@ -181,7 +234,7 @@ def test_what_the_scheduler_pinned() -> None:
 
 
 # label, status.qosClass, spec.priority -> label as written, class, band
-S21_S22: dict[str, tuple[str | None, str, int | None, QoSClass, QoSClass, PriorityBand]] = {
+CLASSES: dict[str, tuple[str | None, str, int | None, QoSClass, QoSClass, PriorityBand]] = {
     "SYSTEM": ("SYSTEM", "Burstable", None, QoSClass.SYSTEM, QoSClass.SYSTEM, PriorityBand.PROD),
     "LSE": ("LSE", "Guaranteed", 9000, QoSClass.LSE, QoSClass.LSE, PriorityBand.PROD),
     "LSR": ("LSR", "Guaranteed", 9999, QoSClass.LSR, QoSClass.LSR, PriorityBand.PROD),
@@ -197,9 +250,9 @@ S21_S22: dict[str, tuple[str | None, str, int | None, QoSClass, QoSClass, Priori
 
 
 @pytest.mark.parametrize(
-    ("label", "kubernetes", "priority", "written", "qos", "band"), S21_S22.values(), ids=S21_S22.keys()
+    ("label", "kubernetes", "priority", "written", "qos", "band"), CLASSES.values(), ids=CLASSES.keys()
 )
-def test_classes_and_bands_s21_s22(
+def test_classes_and_bands(
     label: str | None,
     kubernetes: str,
     priority: int | None,

@@ -1,0 +1,52 @@
+"""The agent's command line: defaults a person can read, and one line for what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from agent.__main__ import main
+
+
+@pytest.fixture(autouse=True)
+def own_logs() -> Iterator[None]:
+    """What `main` sets up writes to this test's standard error, which later tests do not have."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.mark.parametrize(
+    ("option", "default"),
+    [
+        ("--cgroup-root", "/sys/fs/cgroup"),
+        ("--proc", "/proc"),
+        ("--sys", "/sys"),
+        ("--cpu-manager-state", "/var/lib/kubelet/cpu_manager_state"),
+        ("--state-file", "/var/lib/sublet/agent.json"),
+        ("--socket", "/run/sublet/agent.sock"),
+        ("--grpc-listen", "127.0.0.1:10317"),
+        ("--http-listen", "127.0.0.1:10316"),
+        ("--journal-max-mib", "256"),
+        ("--log-format", "json"),
+    ],
+)
+def test_help_says_defaults(option: str, default: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the option that has one."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    _, _, options = capsys.readouterr().out.partition("options:")
+    _, _, told = " ".join(options.split()).partition(f"{option} ")
+    assert f"(default: {default})" in told.partition(" --")[0]
+
+
+@pytest.mark.parametrize("size", ["0", "-1"])
+def test_a_journal_without_room_is_refused(size: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each tick would start it anew; nothing is begun."""
+    arguments = ["--node-name", "n", "--journal", str(tmp_path / "j"), "--journal-max-mib", size]
+    assert main([*arguments, "--cgroup-root", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err == f"error: --journal-max-mib {size}: is below 1 (give a size in MiB)\n"
+    assert not (tmp_path / "j").exists()

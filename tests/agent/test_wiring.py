@@ -1,0 +1,114 @@
+"""The whole agent on a made node, before an API server that knows nothing: what may fail, and what ends the start."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from agent.wiring import AgentOptions, run
+from model.fault import ConfigurationFault
+from tests.agent.playing import Scenario
+from tests.kube.conftest import ScriptedServer, says, streams
+
+
+async def answers(request: web.Request) -> web.StreamResponse:
+    """Every collection is empty and stays so; every write is accepted."""
+    listed = says({"metadata": {"resourceVersion": "1"}, "items": []})
+    return await (streams(hold=True) if request.query.get("watch") else listed)(request)
+
+
+def options(folder: Path, build: Any, **more: Any) -> AgentOptions:
+    node = Scenario("v1_surge", folder, build)
+    assert node.originals is not None
+    node.originals.close()
+    fields = {
+        "node_name": "n",
+        "state_file": folder / "own" / "agent.json",
+        "kubeconfig": folder / "kubeconfig",
+        "cgroup_root": node.cgroups,
+        "proc": folder / "proc",
+        "sys": folder / "sys",
+        "cpu_manager_state": folder / "none",
+        "socket": folder / "run" / "agent.sock",
+        "grpc_listen": "127.0.0.1:0",
+        "http_listen": "127.0.0.1:0",
+        "ready_file": folder / "ready.json",
+    }
+    return AgentOptions(**{**fields, **more})
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+@contextlib.asynccontextmanager
+async def running(folder: Path, chosen: AgentOptions) -> Any:
+    server = ScriptedServer(folder)
+    server.answers = [answers]
+    client = await server.start()
+    agent = asyncio.create_task(run(chosen))
+    try:
+        yield agent
+    finally:
+        agent.cancel()
+        await asyncio.gather(agent, return_exceptions=True)
+        await client.close()
+        await server.stop()
+
+
+def test_what_the_agent_can_do_without_ends_nothing(tmp_path: Path, build: Any) -> None:
+    """A ready file that cannot be written, a cgroup whose name is no text: ticks go on, and what was mended works."""
+    chosen = options(tmp_path, build, journal=tmp_path / "journal")
+    assert chosen.ready_file is not None
+    chosen.ready_file.write_text("of a killed agent")
+    in_the_way = tmp_path / "ready.new"
+    in_the_way.mkdir()
+    (chosen.cgroup_root / "cpuacct/kubepods/burstable" / os.fsdecode(b"pod\xff")).mkdir()
+
+    async def main() -> str:
+        with capture_logs() as logs:
+            async with running(tmp_path, chosen) as agent:
+                await eventually(lambda: agent.done() or any(entry.get("part") == "ready_file" for entry in logs))
+                assert not agent.done() and not chosen.ready_file.exists()
+                in_the_way.rmdir()
+                await eventually(lambda: agent.done() or chosen.ready_file.exists())
+                assert [entry["event"] for entry in logs].count("journal not written") == 1
+                address = json.loads(chosen.ready_file.read_text())["http"]
+                return await asyncio.to_thread(get, f"http://{address}/metrics")
+
+    found = asyncio.run(main())
+    assert 'sublet_agent_task_restarts_total{task="ready_file"} 0.0' not in found
+    assert 'sublet_agent_task_restarts_total{task="pod_networks"} 0.0' in found
+    assert 'sublet_agent_sink_failures_total{sink="journal"} 0.0' in found
+    assert "sublet_agent_failed_ticks_total 0.0" in found
+
+
+def get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return bytes(answer.read()).decode()
+
+
+def test_a_socket_without_a_folder_is_one_line(tmp_path: Path, build: Any) -> None:
+    """The flag, the path and the cause; nothing is left running."""
+    (tmp_path / "file").touch()
+    chosen = options(tmp_path, build, socket=tmp_path / "file" / "agent.sock")
+
+    async def main() -> None:
+        async with running(tmp_path, chosen) as agent:
+            await eventually(agent.done)
+            with pytest.raises(ConfigurationFault, match=r"--socket .*agent\.sock: its folder cannot be made: "):
+                await agent
+
+    asyncio.run(main())
