@@ -177,7 +177,7 @@ class AggregatedUsageInfo(msgspec.Struct, frozen=True):
 
 
 class NumaUsageInfo(msgspec.Struct, frozen=True, rename="camel"):
-    numa_node_id: int = msgspec.field(name="numaNodeID", default=0)
+    numa_node_id: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] = msgspec.field(name="numaNodeID", default=0)
     node_usage: ResourceMap | None = None
     system_usage: ResourceMap | None = None
 

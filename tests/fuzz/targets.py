@@ -27,7 +27,7 @@ from agent.settings import AgentSettings, load_settings
 from agent.tick import Tick
 from kube import objects
 from kube.client import decode
-from kube.dialects import duration, koordinator, nodemetric, nodesettings, upstream
+from kube.dialects import duration, koordinator, nodemetric, nodesettings, reservation, upstream
 from kube.dialects import topology as topologies
 from kube.dialects.sloconfig import colocation_overlaid
 from model import quantity
@@ -91,10 +91,13 @@ def _node_words(source: objects.Node) -> object:
     node = upstream.node(source)
     return (
         node,
-        koordinator.node_colocation(node),
+        nodesettings.read(nodesettings.Sources(node))[0].node,
+        koordinator.third_party(node),
+        koordinator.normalization_ratio(node),
+        koordinator.raw_allocatable(node),
+        reservation.reservation(node),
         nodesettings.annotated_strategy(node),
-        nodesettings.ratio_labels(node),
-        topologies.unusable_cpus(node),
+        topologies.unusable_cpus(node, ()),
     )
 
 

@@ -178,6 +178,11 @@ BROKEN: dict[str, tuple[str, Any, str]] = {
         5,
         ".nodeMetric.aggregatedNodeUsages[0].usage['p95']: is 5 (expected `object`",
     ),
+    "a NUMA node no machine has": (
+        "nodeMetric.numaUsages.0.numaNodeID",
+        1 << 63,
+        ".nodeMetric.numaUsages[0].numaNodeID: is 9223372036854775808 (expected `int` <=",
+    ),
     "a NUMA node's number": ("nodeMetric.numaUsages.0.numaNodeID", "1", ".nodeMetric.numaUsages[0].numaNodeID: is '1'"),
 }
 
