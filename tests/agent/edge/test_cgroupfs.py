@@ -422,3 +422,21 @@ def test_the_soft_limit_of_open_files_is_raised(tmp_path: Path) -> None:
         assert raised[1] == hard and (raised[0] == hard or raised[0] > low)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_what_says_nothing_new_is_the_same_object(v1: Tree) -> None:
+    """Unchanged text is not parsed again, and its sample is not made again; garbage in between is still seen."""
+    v1.make(POD)
+    reader = v1.reader(slow_passes=1)
+    reader.place({POD: Role.POD})
+    first = reader.read()[POD]
+    assert reader.read()[POD] is first
+    v1.write(POD, "cpuacct/cpuacct.usage", "6\n")
+    second = reader.read()[POD]
+    assert isinstance(second, CgroupSample) and isinstance(first, CgroupSample)
+    assert (second.cpu_ns, second.pressure) == (6, first.pressure)
+    v1.write(POD, "memory/memory.stat", "garbage")
+    assert isinstance(reader.read()[POD], Missing)
+    v1.write(POD, "memory/memory.stat", V1_TEXTS["memory/memory.stat"])
+    assert reader.read()[POD] == second
+    reader.close()

@@ -152,7 +152,11 @@ def test_a_class_that_kubelet_makes_again_gets_its_limits_again(node: LiveNode) 
     ours = node.executor.read(node.knobs.quota)
     node.rmdir(node.job.container, node.job.path, node.best_effort)
     lost = node.tick.run()
-    assert lost.usage is not None and lost.usage.held and lost.limits.decisions[node.knobs.quota].reason is Reason.KNOB_UNREADABLE
+    assert (
+        lost.usage is not None
+        and lost.usage.held
+        and lost.limits.decisions[node.knobs.quota].reason is Reason.KNOB_UNREADABLE
+    )
     assert eventually(lambda: node.brake.unreadable > 0)
     node.tree.make(node.job.container)
     assert node.knob("cpu.max") == "max 100000\n"
