@@ -252,12 +252,14 @@ class CgroupReader:
 
     def _recover(self, file: _File, error: OSError | ValueError) -> None:
         """Open what is not open yet; whatever fails even so becomes an absence."""
-        file.row.changed = True
         if file.row.gone or file.absent:
             return
+        file.row.changed = True
         if file.descriptor == _CLOSED:
             try:
-                file.value = file.kind.parse(self._first_read(file))
+                text = self._first_read(file)
+                file.value = file.kind.parse(text)
+                file.text = text
                 return
             except (OSError, ValueError) as failure:
                 error = failure
