@@ -110,7 +110,13 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_pct: Annotated[
         _Share | None, Meta(description="Best effort's floor, as a share of the node; none: 0.02 CPU.")
     ] = None
-    policy: Annotated[str, Meta(description="adaptive; cfsQuota and cpuset are answered by it too.")] = "adaptive"
+    policy: Annotated[
+        str,
+        Meta(
+            pattern="^(adaptive|cfsQuota|cpuset)$",
+            description="adaptive, cfsQuota or cpuset; the last two are answered by adaptive too.",
+        ),
+    ] = "adaptive"
 
 
 class HostApplication(msgspec.Struct, frozen=True):

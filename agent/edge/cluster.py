@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import msgspec
 import structlog
 
 from agent.core.topology import zones
@@ -198,9 +199,21 @@ class ClusterEdge:
         self._problem = problem
         settings = nodesettings.node_settings(self._documents, self._defaults, self._kubepods)
         if settings != self._settings:
-            log.info("settings in force", settings=str(settings))
+            log.info("settings in force", **_changes(self._settings, settings))
             self._settings = settings
         self._zones = zones(self._cpu, _reserved(node)) if self._cpu else ()
+
+
+def _changes(before: NodeSettings, after: NodeSettings) -> dict[str, Any]:
+    """Section → field → value, of what is not as it was."""
+    old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
+    return {
+        section: {name: value for name, value in fields.items() if value != old[section][name]}
+        if isinstance(fields, dict)
+        else fields
+        for section, fields in new.items()
+        if fields != old[section]
+    }
 
 
 def _reserved(node: Node | None) -> ResourceVector:

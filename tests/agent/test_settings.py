@@ -87,3 +87,11 @@ def test_a_missing_file(tmp_path: Path) -> None:
     """The path and the cause."""
     with pytest.raises(ConfigurationFault, match="No such file"):
         load_settings(tmp_path / "none.yaml")
+
+
+def test_a_policy_nobody_has_is_refused(tmp_path: Path) -> None:
+    """As a NodeSLO's is: a misspelt policy must not look like a chosen one."""
+    file = tmp_path / "s.yaml"
+    file.write_text("suppress: {policy: cfsQouta}\n")
+    with pytest.raises(ConfigurationFault, match=r"suppress\.policy"):
+        load_settings(file)
