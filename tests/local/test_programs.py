@@ -89,4 +89,10 @@ def test_every_program_has_its_own_identity(tmp_path: Path) -> None:
 def test_bootstrap_names_manifests_and_not_the_kustomization() -> None:
     """The API server applies Kubernetes objects only."""
     names = [path.name for path in bootstrap_files()]
-    assert names == ["nodemetrics.yaml", "noderesourcetopologies.yaml", "nodeslos.yaml", "podgroups.yaml", "priorityclasses.yaml"]
+    assert names == [
+        "nodemetrics.yaml",
+        "noderesourcetopologies.yaml",
+        "nodeslos.yaml",
+        "podgroups.yaml",
+        "priorityclasses.yaml",
+    ]
