@@ -39,7 +39,7 @@ def test_what_is_written_the_kernel_holds_and_restore_undoes(node: LiveNode) -> 
     assert (node.executor.read(node.knobs.quota), node.executor.read(weight)) == (-1, 100)
     assert write(node, 50_000) == "" and node.knob("cpu.max") == "50000 100000\n"
     assert node.executor.lower(weight, 1) == 100 and node.knob("cpu.weight") == "1\n"
-    assert node.originals.all() == {node.knobs.quota: -1, weight: 100}
+    assert node.originals.all() == {node.knobs.quota: "max 100000", weight: "100"}
     assert KnobExecutor(MOUNT, node.originals).restore() == 2
     assert (node.knob("cpu.max"), node.knob("cpu.weight")) == ("max 100000\n", "100\n")
 
@@ -152,11 +152,7 @@ def test_a_class_that_kubelet_makes_again_gets_its_limits_again(node: LiveNode) 
     ours = node.executor.read(node.knobs.quota)
     node.rmdir(node.job.container, node.job.path, node.best_effort)
     lost = node.tick.run()
-    assert (
-        lost.usage is not None
-        and lost.usage.held
-        and lost.limits.decisions[node.knobs.quota].reason is Reason.KNOB_UNREADABLE
-    )
+    assert lost.limits.decisions[node.knobs.quota].reason is Reason.KNOB_UNREADABLE
     assert eventually(lambda: node.brake.unreadable > 0)
     node.tree.make(node.job.container)
     assert node.knob("cpu.max") == "max 100000\n"
