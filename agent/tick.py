@@ -64,10 +64,11 @@ class Tick:
         metric = live_metric(usage, facts.pods or (), facts.settings.host_applications, foreseen)
         known = facts.for_lending(metric, seen.at_seconds)
         lent = lending(known, facts.settings.colocation, facts.settings.normalization)
-        # 4 decide limits
+        # 4 decide limits, and lend no CPU that cannot be limited
         remembered, limits = decide_limits(
             state.limits, self._knobs, seen, usage, facts.settings.suppress, unsettled=bool(facts.problem)
         )
+        lent = enforceable(lent, limits.decisions[self._knobs.quota], facts.settings.suppress)
         self.state = TickState(used, trained, remembered)
         # 5 plan writes
         writes = plan(limits.decisions, seen.knobs)
@@ -75,7 +76,6 @@ class Tick:
         outcomes = self._executor.apply(writes, seen.brake_cuts)
         self._brake.arm(limits.brake)
         # 7 report and 8 journal
-        lent = enforceable(lent, limits.decisions[self._knobs.quota], facts.settings.suppress)
         failed = next((outcome.error for outcome in outcomes if outcome.error), "")
         why = degraded(lent.reclaimable, facts.problem or failed)
         told = report(usage, lent.final, seen.listed or (), seen.pressure, why)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import msgspec
+
 from agent.core.prediction import Prediction
 from agent.core.usage import Averages, NodeUsage, Statistics
 from model.nodemetric import HostApplicationMetric, NodeMetric, NumaUsage, PodMetric
@@ -22,17 +24,7 @@ def live_metric(
     """The larger of live and aggregate average of everything; None before the node was measured."""
     if usage is None:
         return None
-    return NodeMetric(
-        updated_seconds=usage.at_seconds,
-        node=usage.node.cautious,
-        system=usage.unlisted_system.cautious,
-        pods=tuple(_pods(usage.pods, pods, lambda averages: averages.cautious)),
-        host_applications=tuple(
-            _applications(usage.host_applications, host_applications, lambda averages: averages.cautious)
-        ),
-        prod_reclaimable=foreseen.prod_reclaimable if foreseen else None,
-        prod_peak=foreseen.prod_peak if foreseen else None,
-    )
+    return _metric(usage, pods, host_applications, foreseen, lambda averages: averages.cautious)
 
 
 def reported_metric(
@@ -45,20 +37,31 @@ def reported_metric(
     """Averages over the aggregate window, as koordlet reports them; None before the node was measured."""
     if usage is None:
         return None
-    system = usage.unlisted_system.aggregate
-    return NodeMetric(
-        updated_seconds=usage.at_seconds,
-        node=usage.node.aggregate,
-        system=system,
-        pods=tuple(_pods(usage.pods, pods, lambda averages: averages.aggregate)),
-        host_applications=tuple(
-            _applications(usage.host_applications, host_applications, lambda averages: averages.aggregate)
-        ),
-        prod_reclaimable=foreseen.prod_reclaimable if foreseen else None,
-        prod_peak=foreseen.prod_peak if foreseen else None,
+    numa = {id_: averages.aggregate for id_, averages in usage.numa.items()}
+    return msgspec.structs.replace(
+        _metric(usage, pods, host_applications, foreseen, lambda averages: averages.aggregate),
         node_aggregates=statistics.node,
         system_aggregates=statistics.system,
-        numa=tuple(_numa({id_: averages.aggregate for id_, averages in usage.numa.items()}, system)),
+        numa=tuple(_numa(numa, usage.unlisted_system.aggregate)),
+    )
+
+
+def _metric(
+    usage: NodeUsage,
+    pods: Iterable[Pod],
+    host_applications: Iterable[HostApplication],
+    foreseen: Prediction | None,
+    figure: Callable[[Averages], Usage],
+) -> NodeMetric:
+    """What both say; `figure` picks which average."""
+    return NodeMetric(
+        updated_seconds=usage.at_seconds,
+        node=figure(usage.node),
+        system=figure(usage.unlisted_system),
+        pods=tuple(_pods(usage.pods, pods, figure)),
+        host_applications=tuple(_applications(usage.host_applications, host_applications, figure)),
+        prod_reclaimable=foreseen.prod_reclaimable if foreseen else None,
+        prod_peak=foreseen.prod_peak if foreseen else None,
     )
 
 

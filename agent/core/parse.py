@@ -139,15 +139,23 @@ def v1_disk(text: bytes) -> DiskBytes:
 
 
 def busy_ticks(text: bytes) -> int:
-    """Clock ticks all CPUs were busy: user + nice + system + irq + softirq of /proc/stat's first line.
+    """Clock ticks all CPUs were busy, of /proc/stat's first line."""
+    name, _, line = text.split(b"\n", 1)[0].partition(b" ")
+    if name != b"cpu":
+        raise ValueError(f"{_shown(text)} is not the cpu line of /proc/stat")
+    return busy_of_line(line)
+
+
+def busy_of_line(line: bytes) -> int:
+    """user + nice + system + irq + softirq of what follows the name in a cpu line of /proc/stat, in clock ticks.
 
     Idle, iowait and steal are not counted (Koordinator pkg/koordlet/util/stat.go).
     """
-    fields = text.split(b"\n", 1)[0].split()
-    if len(fields) < 8 or fields[0] != b"cpu":
-        raise ValueError(f"{_shown(text)} is not the cpu line of /proc/stat")
-    user, nice, system, _idle, _iowait, irq, softirq = (counter(field) for field in fields[1:8])
-    return _bounded(user + nice + system + irq + softirq, text)
+    numbers = [whole_number(field) for field in line.split()[:7]]
+    if len(numbers) < 7 or min(numbers) < 0:
+        raise ValueError(f"{_shown(line)} is not a cpu line of /proc/stat: too few numbers, or one below 0")
+    user, nice, system, _idle, _iowait, irq, softirq = numbers
+    return _bounded(user + nice + system + irq + softirq, line)
 
 
 def meminfo(text: bytes) -> tuple[int, int, int]:

@@ -11,7 +11,7 @@ from itertools import groupby
 
 import msgspec
 
-from agent.core.parse import counter, whole_number
+from agent.core.parse import busy_of_line
 from model.pod import Pod
 from model.qos import QoSClass
 from model.resources import CPU, MEMORY, ResourceVector
@@ -92,15 +92,8 @@ def numa_memory(meminfo: bytes) -> NumaMemory:
 
 
 def busy_ticks_by_cpu(stat: bytes) -> dict[int, int]:
-    """Clock ticks each CPU was busy, of /proc/stat's cpuN lines: user + nice + system + irq + softirq."""
-    ticks = {}
-    for cpu, rest in _CPU_LINE.findall(stat):
-        fields = rest.split()
-        if len(fields) < 7:
-            raise ValueError(f"cpu{cpu.decode()} has too few numbers in /proc/stat")
-        user, nice, system, _idle, _iowait, irq, softirq = (whole_number(field) for field in fields[:7])
-        ticks[int(cpu)] = counter(str(user + nice + system + irq + softirq).encode())
-    return ticks
+    """Clock ticks each CPU was busy, of /proc/stat's cpuN lines."""
+    return {int(cpu): busy_of_line(line) for cpu, line in _CPU_LINE.findall(stat)}
 
 
 def kubelet_cpus(state: bytes, pods: Iterable[Pod]) -> KubeletCpus:
