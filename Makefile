@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # The pure rooms: no file, no socket, no clock.
 UNIT    := tests/model tests/wire tests/agent/core tests/scheduler/core tests/kube/dialects
 MINUTES ?= 10
-.PHONY: help venv dev run unit test test-slow test-all check bench docs fuzz proto up clean
+.PHONY: help venv dev run unit test test-slow test-kernel test-all check bench docs fuzz proto up clean
 
 help:
 	@echo "make run       set up, then the demonstration: batch work beside a service (about two minutes, needs root)"
@@ -15,7 +15,8 @@ help:
 	@echo "make test      set up for development, then the tests"
 	@echo "make unit      only the pure tests, in seconds"
 	@echo "make test-slow only the slow tests: soaks, large fixtures, a guest kernel with cgroup v2"
-	@echo "make test-all  both"
+	@echo "make test-kernel only real cgroups: v1 on this machine, v2 in a guest (needs root)"
+	@echo "make test-all  all of them"
 	@echo "make check     lint, format, types, import contracts"
 	@echo "make proto     generate wire/v1 from proto/"
 	@echo "make bench     benchmarks (needs root and writable cgroups)"
@@ -56,6 +57,9 @@ test: dev
 
 test-slow: dev
 	$(BIN)/python -m pytest -m slow
+
+test-kernel: dev
+	$(BIN)/python -m pytest tests/agent/kernel tests/guest
 
 test-all: dev
 	$(BIN)/python -m pytest

@@ -8,25 +8,28 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from agent.core.layout import CgroupDriver
-from agent.wiring import VERSION, AgentOptions, restore, run
+from agent.version import VERSION
 from model.fault import ConfigurationFault, Fault
+
+if TYPE_CHECKING:
+    from agent.offline import OfflineOptions
+    from agent.wiring import AgentOptions
+
+_SHORTEST_SILENCE_SECONDS = 5.0
 
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0 after an ordered stop, 2 with one line on standard error for a fault somebody can mend."""
     arguments = _parser().parse_args(argv)
+    arguments.heartbeat = arguments.heartbeat or arguments.socket.with_name("agent.heartbeat")
     _log_as(arguments.log_format)
     try:
-        options = _options(arguments)
-        if arguments.restore:
-            count = restore(options)
-            print(f"{count} control file{'' if count == 1 else 's'} restored")
-        else:
-            asyncio.run(run(options))
+        _run(arguments)
     except Fault as fault:
         print(f"error: {fault}", file=sys.stderr)
         return 2
@@ -37,6 +40,20 @@ def main(argv: Sequence[str]) -> int:
         structlog.get_logger().exception("the agent ended by an error of its own; limits stay in force")
         return 1
     return 0
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    # Imported here: what needs no cluster starts without all that talks to one.
+    from agent import offline
+
+    if arguments.restore:
+        print(offline.restore_all(_offline(arguments)))
+    elif arguments.guard:
+        offline.guard(_offline(arguments))
+    else:
+        from agent.wiring import run
+
+        asyncio.run(run(_options(arguments)))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,19 +106,44 @@ def _parser() -> argparse.ArgumentParser:
     add("--journal", type=Path, help="write each tick to this file, for sublet replay; an older one becomes FILE.1")
     add("--journal-max-mib", type=int, default=256, help="the journal starts anew beyond this (default: %(default)s)")
     add("--log-format", choices=("json", "console"), default="json", help="of standard error (default: %(default)s)")
-    add("--restore", action="store_true", help="put the original limits back and exit")
+    add(
+        "--heartbeat",
+        type=Path,
+        help="touched by the agent each tick (default: agent.heartbeat beside the socket)",
+    )
+    also = parser.add_mutually_exclusive_group()
+    also.add_argument("--restore", action="store_true", help="put the original limits back and exit")
+    also.add_argument(
+        "--guard", action="store_true", help="be the agent's guard: hold best effort at a share while it is silent"
+    )
+    add("--guard-share", type=int, default=20, metavar="PCT", help="of all CPUs (default: %(default)s)")
+    add("--guard-silence", type=float, default=60.0, metavar="SECONDS", help="before it acts (default: %(default)s)")
     return parser
 
 
+def _offline(arguments: argparse.Namespace) -> OfflineOptions:
+    from agent.offline import OfflineOptions
+
+    if not 1 <= arguments.guard_share <= 100:
+        raise ConfigurationFault(f"--guard-share {arguments.guard_share}", "is no share", "give 1 to 100 percent")
+    if not arguments.guard_silence >= _SHORTEST_SILENCE_SECONDS:
+        fix = f"give {_SHORTEST_SILENCE_SECONDS:g} seconds or more; an agent that starts anew is silent for some"
+        raise ConfigurationFault(f"--guard-silence {arguments.guard_silence:g}", "is too short", fix)
+    named = {"guard_share_pct": arguments.guard_share, "guard_silence_seconds": arguments.guard_silence}
+    chosen = {name: getattr(arguments, name) for name in OfflineOptions.__struct_fields__ if name not in named}
+    return OfflineOptions(**chosen, **named)
+
+
 def _options(arguments: argparse.Namespace) -> AgentOptions:
-    if not arguments.node_name and not arguments.restore:
+    from agent.wiring import AgentOptions
+
+    if not arguments.node_name:
         _parser().error("--node-name is missing and NODE_NAME is not set")
     if arguments.scheduler and not (arguments.scheduler_ca and arguments.token_file):
         _parser().error("--scheduler needs --scheduler-ca and --token-file")
     if arguments.journal_max_mib < 1:
         raise ConfigurationFault(f"--journal-max-mib {arguments.journal_max_mib}", "is below 1", "give a size in MiB")
-    chosen = {name: getattr(arguments, name) for name in AgentOptions.__struct_fields__}
-    return AgentOptions(**dict(chosen, node_name=arguments.node_name or ""))
+    return AgentOptions(**{name: getattr(arguments, name) for name in AgentOptions.__struct_fields__})
 
 
 def _log_as(form: str) -> None:

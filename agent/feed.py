@@ -19,7 +19,7 @@ _PAST = 512
 _LISTENER_QUEUE = 256
 _NEWS_RATIO = 0.05
 _ZONE = "/zone/"
-_HELD = (Reason.BELOW_DEADBAND, Reason.WINDOW_FILLING, Reason.BRAKE)
+_HELD = (Reason.BELOW_DEADBAND, Reason.WINDOW_FILLING, Reason.BRAKE, Reason.WITHIN_THRESHOLD)
 """Why a ceiling stays as it is; the brake's own cuts are logged all the same."""
 _MOVES = {Reason.QUOTA_RAISED, Reason.QUOTA_LOWERED}
 _LOG_REST_SECONDS = 60.0
@@ -58,6 +58,7 @@ class DecisionFeed:
         self._last: dict[tuple[str, str], Decision] = {}
         self._logged: dict[tuple[str, str], tuple[Decision, float]] = {}
         self._past: deque[Decision] = deque(maxlen=_PAST)
+        self._victims: deque[Decision] = deque(maxlen=_PAST)
         self._errors: tuple[str, ...] = ()
         self._listeners: set[asyncio.Queue[Decision]] = set()
 
@@ -68,6 +69,7 @@ class DecisionFeed:
             self._log(cut, at)
         for decision in news(self._last, result.own_decisions):
             self._tell(decision)
+        self._victims.extend(order.decision for order in result.evictions.orders)
         # Not only news: what moved while it was not to be logged may rest at its new value since.
         for decision in result.own_decisions:
             logged, logged_at = self._logged.get((decision.subject, decision.name), (None, 0.0))
@@ -88,6 +90,11 @@ class DecisionFeed:
     def _log(self, decision: Decision, at: float) -> None:
         self._logged[(decision.subject, decision.name)] = (decision, at)
         log.info("decision", text=sentence(decision))
+
+    @property
+    def victims(self) -> tuple[Decision, ...]:
+        """About pods that were told to go or evicted, oldest first."""
+        return tuple(self._victims)
 
     def past(self, count: int) -> tuple[Decision, ...]:
         return tuple(self._past)[-count:] if count else ()

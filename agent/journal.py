@@ -27,7 +27,10 @@ from agent.core.observation import (
     MemoryEvents,
     Missing,
     Observation,
+    Places,
 )
+from agent.core.order import OrderOutcome
+from agent.core.watch import Kill
 from agent.ports import ClusterFacts, KnobReadings, TickResult, WriteOutcome
 from agent.settings import AgentSettings
 from agent.tick import TickState
@@ -37,9 +40,10 @@ from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodesettings import NodeSettings
 from model.pod import Pod
-from model.topology import CpuBasics, Zone
+from model.report import EvictionCost
+from model.topology import CpuBasics, Processor, Zone
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Head(msgspec.Struct, frozen=True, tag="head", tag_field="line"):
@@ -61,6 +65,7 @@ class SampleChange(msgspec.Struct, frozen=True, tag="cgroup", omit_defaults=True
     pressure: CgroupPressure | UnsetType | None = UNSET
     events: MemoryEvents | UnsetType | None = UNSET
     disk: DiskBytes | UnsetType | None = UNSET
+    charge_bytes: int | UnsetType | None = UNSET
 
 
 _Samples = dict[str, SampleChange | Missing]
@@ -80,6 +85,8 @@ class FactsChange(msgspec.Struct, frozen=True, omit_defaults=True):
     zones: tuple[Zone, ...] | UnsetType = UNSET
     cpu: CpuBasics | UnsetType | None = UNSET
     problem: str | UnsetType = UNSET
+    processors: tuple[Processor, ...] | UnsetType = UNSET
+    costs: Mapping[str, EvictionCost] | UnsetType = UNSET
     pods_age_seconds: float | None = 0.0
 
 
@@ -102,8 +109,11 @@ class TickLine(msgspec.Struct, frozen=True, tag="tick", tag_field="line", omit_d
     host_applications: _Samples
     knobs: tuple[tuple[Knob, KnobReading], ...]
     cuts: tuple[Cut, ...] = ()
+    kills: tuple[Kill, ...] = ()
+    ordered: tuple[OrderOutcome, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    places: Places | UnsetType = UNSET
 
 
 class RecordedTick(msgspec.Struct, frozen=True):
@@ -112,6 +122,8 @@ class RecordedTick(msgspec.Struct, frozen=True):
     facts: ClusterFacts
     observation: Observation
     cuts: tuple[Cut, ...]
+    kills: tuple[Kill, ...]
+    ordered: tuple[OrderOutcome, ...]
     outcomes: tuple[Outcome, ...]
     decisions: tuple[Decision, ...]
 
@@ -124,6 +136,7 @@ class RecordedTick(msgspec.Struct, frozen=True):
 _SAMPLE_FIELDS = CgroupSample.__struct_fields__[1:]
 _FACT_FIELDS = FactsChange.__struct_fields__[:-1]
 _NOTHING = Missing("", Absence.GONE)
+_NO_PLACES = Places()
 _EMPTY = Observation(0.0, 0.0, _NOTHING, _NOTHING, _NOTHING)
 
 
@@ -153,6 +166,7 @@ class LineWriter:
                 knobs={},
                 node=None,
                 listed=None,
+                places=_NO_PLACES,
             ),
             roots=_changes(_roots(seen), _roots(before)),
             pods=_changes(seen.pods, before.pods),
@@ -162,8 +176,11 @@ class LineWriter:
             host_applications=_changes(seen.host_applications, before.host_applications),
             knobs=tuple(seen.knobs.items()),
             cuts=result.brake_cuts,
+            kills=result.kills,
+            ordered=result.ordered,
             outcomes=tuple(_outcome(outcome) for outcome in result.outcomes if outcome.error or outcome.dropped),
             decisions=result.decisions,
+            places=seen.places if _differ(seen.places, before.places) else UNSET,
         )
         self._facts, self._seen = result.facts, seen
         return msgspec.json.encode(line)
@@ -201,7 +218,7 @@ def read(lines: Iterable[bytes], where: str) -> Iterator[Head | RecordedTick]:
             raise ConfigurationFault(f"{where} line {number}", "comes before any head line", "give the whole file")
         facts = _facts_of(line.facts, facts)
         seen = _observation_of(line, facts, seen)
-        yield RecordedTick(facts, seen, line.cuts, line.outcomes, line.decisions)
+        yield RecordedTick(facts, seen, line.cuts, line.kills, line.ordered, line.outcomes, line.decisions)
 
 
 def _roots(seen: Observation) -> dict[str, CgroupSample | Missing]:
@@ -254,6 +271,7 @@ def _observation_of(line: TickLine, facts: ClusterFacts, before: Observation) ->
         knobs=dict(line.knobs),
         node=facts.node,
         listed=facts.pods,
+        places=before.places if line.places is UNSET else line.places,
     )
 
 

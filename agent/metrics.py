@@ -37,6 +37,12 @@ class Counters(msgspec.Struct, frozen=True):
     sink_failures: Callable[[], Iterable[tuple[str, int]]]
     brake_cuts: Callable[[], int]
     brake_unreadable: Callable[[], int]
+    brake_mechanisms: Callable[[], Iterable[str]]
+    early_ticks: Callable[[], Iterable[tuple[str, int]]]
+    last_resort_kills: Callable[[], int]
+    evictions: Callable[[], Iterable[tuple[str, str, int]]]
+    dropped_evictions: Callable[[], int]
+    observing: bool
     failed_cuts: Callable[[], int]
     publish_failures: Callable[[], int]
     link_connected: Callable[[], bool]
@@ -59,7 +65,9 @@ ROWS = (
     Row("sublet_agent_pod_oom_kills_total", "Processes the kernel killed in a pod.", ("namespace", "pod")),
     Row("sublet_agent_pressure_ratio", "Share of the last 10 s some or all tasks waited.", ("resource", "kind")),
     Row("sublet_agent_pressure_stalled_seconds_total", "Time some or all tasks waited.", ("resource", "kind")),
-    Row("sublet_agent_limit", "Decided value of a control file.", ("file", "reason")),
+    Row("sublet_agent_limit", "Decided value of a control file of all best effort together.", ("file", "reason")),
+    Row("sublet_agent_limited_pods", "Best-effort pods with limits of their own."),
+    Row("sublet_agent_observing", "1 in mode observe: nothing is written."),
     Row("sublet_agent_write_errors", "Control files not written in the newest tick."),
     Row("sublet_agent_unmeasured_pods", "Listed pods whose cgroup could not be read."),
     Row("sublet_agent_unlisted_pods", "Pod cgroups that no listed pod owns."),
@@ -72,6 +80,15 @@ ROWS = (
     Row("sublet_agent_brake_cuts_total", "Cuts of best effort between ticks."),
     Row("sublet_agent_brake_unreadable_total", "Brake readings that failed."),
     Row("sublet_agent_brake_failed_cuts_total", "Cuts the kernel refused."),
+    Row("sublet_agent_brake_mechanism", "1 for each way of waking up early that is active.", ("mechanism",)),
+    Row("sublet_agent_early_ticks_total", "Ticks started before their time, by what asked.", ("cause",)),
+    Row("sublet_agent_eviction_need", "Missing by a rule that evicts, in milli-CPU or bytes.", ("rule", "reason")),
+    Row(
+        "sublet_agent_evictions_total", "Orders to notify or evict a pod, by what came of them.", ("reason", "outcome")
+    ),
+    Row("sublet_agent_evictions_dropped_total", "Orders that found no room in the queue."),
+    Row("sublet_agent_evictions_pending", "Pods told to go that are not gone yet."),
+    Row("sublet_agent_last_resort_kills_total", "Pods killed on the spot before memory ran out."),
     Row("sublet_agent_publish_failures_total", "Refused or lost writes to the API server."),
     Row("sublet_agent_link_connected", "1 while the scheduler is linked."),
     Row("sublet_agent_network_bytes_total", "Traffic of the node's interfaces.", ("interface", "direction")),
@@ -100,6 +117,15 @@ def _counted(status: AgentStatus, counters: Counters) -> _Series:
     yield "brake_cuts_total", Sample(counters.brake_cuts())
     yield "brake_unreadable_total", Sample(counters.brake_unreadable())
     yield "brake_failed_cuts_total", Sample(counters.failed_cuts())
+    for mechanism in counters.brake_mechanisms():
+        yield "brake_mechanism", Sample(1, (mechanism,))
+    for cause, count in counters.early_ticks():
+        yield "early_ticks_total", Sample(count, (cause,))
+    for reason, outcome, count in counters.evictions():
+        yield "evictions_total", Sample(count, (reason, outcome))
+    yield "evictions_dropped_total", Sample(counters.dropped_evictions())
+    yield "last_resort_kills_total", Sample(counters.last_resort_kills())
+    yield "observing", Sample(counters.observing)
     yield "publish_failures_total", Sample(counters.publish_failures())
     yield "link_connected", Sample(counters.link_connected())
     for resource, amount in counters.published():
@@ -112,8 +138,13 @@ def _counted(status: AgentStatus, counters: Counters) -> _Series:
 def _of_tick(result: TickResult) -> _Series:
     for lent in result.lending.reclaimable:
         yield "reclaimable", Sample(lent.value, (lent.name,))
-    for limit in result.limits.decisions.values():
-        yield "limit", Sample(limit.value, (limit.name, limit.reason.value))
+    for limit in result.limits.of_all:
+        yield "limit", Sample(limit.decision.value, (limit.knob.file, limit.decision.reason.value))
+    limited = {knob.cgroup for knob in result.limits.limits}
+    yield "limited_pods", Sample(sum(place.path in limited for place in result.observation.places.pods.values()))
+    for need in result.evictions.needs:
+        yield "eviction_need", Sample(need.value, (need.policy, need.reason.value))
+    yield "evictions_pending", Sample(len(result.evicting.record.pending))
     yield "write_errors", Sample(sum(bool(outcome.error) for outcome in result.outcomes))
     yield "configuration_invalid", Sample(bool(result.facts.problem))
     yield "unlisted_pods", Sample(len(result.observation.strangers))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 import msgspec
@@ -18,6 +18,8 @@ from agent.core.observation import (
     NodeSample,
     NumaSample,
     Observation,
+    Places,
+    PodPlace,
 )
 from agent.ports import ClusterFacts, KnobReadings
 from model.pod import Pod
@@ -40,6 +42,8 @@ class Cgroups(Protocol):
     def read(self) -> Mapping[str, Found]: ...
 
     def cpus(self, cgroup: str) -> int | None: ...
+
+    def memory_limit(self, cgroup: str) -> int | None: ...
 
 
 class Host(Protocol):
@@ -77,13 +81,18 @@ class NodeObserver:
         self._senses = senses
         self._clock = clock
         self._known: tuple[object, ...] = ()
-        self._places: tuple[_Place, ...] = ()
+        self._placed: tuple[_Place, ...] = ()
         self._strangers: tuple[str, ...] = ()
+        self._places = Places()
+
+    def places(self, facts: ClusterFacts) -> Places:
+        """Which cgroups exist now; the same object as long as nothing changed."""
+        self._settle(facts)
+        return self._places
 
     def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
-        """The node's counters as close together as one thread can read them."""
+        """The node's counters as close together as one thread can read them, of the places as they were told last."""
         layout, cgroups, host = self._layout, self._senses.cgroups, self._senses.host
-        self._settle(facts)
         now, monotonic = self._clock()
         node_sample = host.sample()
         samples = cgroups.read()
@@ -95,8 +104,8 @@ class NodeObserver:
             kubepods=samples[layout.root],
             best_effort=samples[layout.best_effort],
             burstable=samples[layout.burstable],
-            pods={place.uid: _of(samples, place.path) for place in self._places},
-            containers={place.uid: _each(samples, place.containers) for place in self._places if place.containers},
+            pods={place.uid: _of(samples, place.path) for place in self._placed},
+            containers={place.uid: _each(samples, place.containers) for place in self._placed if place.containers},
             host_applications=_each(samples, {a.name: a.cgroup for a in facts.settings.host_applications}),
             strangers=self._strangers,
             network=self._senses.network(),
@@ -109,6 +118,8 @@ class NodeObserver:
             listed=facts.pods,
             brake_cuts=knobs.brake_cuts,
             last_cut_monotonic=knobs.last_cut_monotonic,
+            places=self._places,
+            kubepods_memory_limit_bytes=cgroups.memory_limit(layout.root),
         )
 
     def _settle(self, facts: ClusterFacts) -> None:
@@ -119,10 +130,15 @@ class NodeObserver:
             return
         self._known = known
         running = [pod for pod in facts.pods or () if not pod.terminal]
-        self._places = tuple(self._place(pod, found.get(_cgroup_uid(pod))) for pod in running)
+        self._placed = tuple(self._place(pod, found.get(_cgroup_uid(pod))) for pod in running)
         owned = {_cgroup_uid(pod) for pod in running}
         self._strangers = tuple(sorted(found.keys() - owned)) if facts.pods is not None else ()
-        self._senses.cgroups.place(self._roster(found, facts))
+        exists = _existing(found)
+        self._places = Places(
+            {place.uid: _existing_part(place, exists) for place in self._placed if place.path in exists},
+            tuple(sorted((path for path in exists if _is_below(path, self._layout.best_effort)), key=_depth_first)),
+        )
+        self._senses.cgroups.place(self._roster(exists, facts))
 
     def _place(self, pod: Pod, directory: PodDirectory | None) -> _Place:
         role = Role.BEST_EFFORT_POD if pod.best_effort else Role.POD
@@ -131,15 +147,31 @@ class NodeObserver:
         containers = {name: found.get(id_, f"{path}/{id_}") for name, id_ in pod.container_ids.items()}
         return _Place(pod.uid, path, role, containers)
 
-    def _roster(self, found: Mapping[str, PodDirectory], facts: ClusterFacts) -> dict[str, Role]:
+    def _roster(self, exists: Collection[str], facts: ClusterFacts) -> dict[str, Role]:
         """Only what exists is placed: looking for the rest in vain would cost more each pass than reading it."""
-        exists = {directory.path for directory in found.values()}
-        exists.update(path for directory in found.values() for path in directory.containers.values())
         roster = {application.cgroup: Role.POD for application in facts.settings.host_applications}
-        roster |= {place.path: place.role for place in self._places if place.path in exists}
-        paths = (path for place in self._places for path in place.containers.values())
+        roster |= {place.path: place.role for place in self._placed if place.path in exists}
+        paths = (path for place in self._placed for path in place.containers.values())
         roster |= {path: Role.CONTAINER for path in paths if path in exists}
         return roster | dict.fromkeys((self._layout.root, self._layout.burstable, self._layout.best_effort), Role.ROOT)
+
+
+def _existing(found: Mapping[str, PodDirectory]) -> set[str]:
+    exists = {directory.path for directory in found.values()}
+    exists.update(path for directory in found.values() for path in directory.containers.values())
+    return exists
+
+
+def _existing_part(place: _Place, exists: Collection[str]) -> PodPlace:
+    return PodPlace(place.path, {name: path for name, path in place.containers.items() if path in exists})
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path.startswith(f"{root}/")
+
+
+def _depth_first(path: str) -> tuple[int, str]:
+    return path.count("/"), path
 
 
 def _cgroup_uid(pod: Pod) -> str:

@@ -7,22 +7,26 @@ from typing import Protocol
 
 import msgspec
 
-from agent.core.brake import BrakePlan, Cut
+from agent.core.brake import Cut
 from agent.core.brake import decision as brake_decision
-from agent.core.limits import Limits
-from agent.core.observation import Knob, KnobReading, Observation
+from agent.core.eviction import EvictionFacts, EvictionMemory, Evictions
+from agent.core.limits import LimitFacts, Limits
+from agent.core.observation import Knob, KnobReading, Observation, Places
+from agent.core.order import EvictionRecord, Order, OrderOutcome
 from agent.core.plan import Write
 from agent.core.prediction import Prediction, PredictionFacts
 from agent.core.reclaimable import Facts, Lending
 from agent.core.usage import NodeUsage, UsageState
+from agent.core.watch import Kill, Watch
 from model.decision import Decision
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodemetric import NodeMetric
 from model.nodesettings import NodeSettings
 from model.pod import Pod
-from model.report import NodeReport
-from model.topology import CpuBasics, Zone
+from model.report import EvictionCost, NodeReport
+from model.resources import CPU
+from model.topology import CpuBasics, Processor, Zone
 
 
 class ClusterFacts(msgspec.Struct, frozen=True):
@@ -41,6 +45,8 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     cpu: CpuBasics | None = None
     problem: str = ""
     pods_age_seconds: float = 0.0
+    processors: tuple[Processor, ...] = ()
+    costs: Mapping[str, EvictionCost] = {}
 
     def for_prediction(self, now: float) -> PredictionFacts | None:
         """What production's peak is about; None while node or pods are unknown."""
@@ -48,6 +54,40 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             return None
         allocatable = self.colocation.raw_allocatable or self.node.allocatable
         return PredictionFacts(self.node.name, allocatable, self.pods, now)
+
+    def for_limits(self) -> LimitFacts:
+        """What limits depend on beside the observation."""
+        return LimitFacts(
+            suppress=self.settings.suppress,
+            eviction=self.settings.eviction,
+            pods=self.pods,
+            processors=self.processors,
+            reserved_cpus=self.colocation.reserved_cpus,
+            system_cpus=self.colocation.system_cpus,
+            normalization_ratio=self.colocation.normalization_ratio,
+            unsettled=bool(self.problem),
+            reserved_millis=self.colocation.reserved[CPU],
+            host_applications=self.settings.host_applications,
+        )
+
+    def for_evictions(
+        self,
+        best_effort_millis: int | None,
+        lent: tuple[Decision, ...],
+        ordered: tuple[OrderOutcome, ...],
+        kills: tuple[Kill, ...],
+    ) -> EvictionFacts:
+        """What evicting depends on beside the observation."""
+        return EvictionFacts(
+            node=self.node,
+            pods=self.pods,
+            strategy=self.settings.eviction,
+            best_effort_millis=best_effort_millis,
+            lent=lent,
+            costs=self.costs,
+            outcomes=ordered,
+            kills=kills,
+        )
 
     def for_lending(self, metric: NodeMetric | None, now: float) -> Facts:
         """What lending depends on, with use as the node itself measured it."""
@@ -65,7 +105,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
 
 
 class KnobReadings(msgspec.Struct, frozen=True):
-    """All owned knobs and the brake's count, read at one instant."""
+    """Knobs and the brake's count, which may be older than they are, never newer."""
 
     readings: Mapping[Knob, KnobReading]
     brake_cuts: int
@@ -73,7 +113,11 @@ class KnobReadings(msgspec.Struct, frozen=True):
 
 
 class WriteOutcome(msgspec.Struct, frozen=True):
-    """`error` is empty when the kernel took the value; `dropped` when the brake had cut below it meanwhile."""
+    """`error` is empty when the kernel took the value.
+
+    `dropped`: not written and nothing is wrong. The brake cut meanwhile, the cgroup is gone, a memory limit would kill,
+    or the agent only observes.
+    """
 
     write: Write
     error: str = ""
@@ -81,7 +125,10 @@ class WriteOutcome(msgspec.Struct, frozen=True):
 
 
 class TickResult(msgspec.Struct, frozen=True):
-    """Everything one tick saw, decided and did; `used` is the state behind `usage`, for statistics on demand."""
+    """Everything one tick saw, decided and did; `used` is the state behind `usage`, for statistics on demand.
+
+    `kills` and `ordered` are what came of the last resort and of evictions since the tick before.
+    """
 
     observation: Observation
     facts: ClusterFacts
@@ -90,7 +137,11 @@ class TickResult(msgspec.Struct, frozen=True):
     prediction: Prediction | None
     lending: Lending
     limits: Limits
+    evictions: Evictions
+    evicting: EvictionMemory
     brake_cuts: tuple[Cut, ...]
+    kills: tuple[Kill, ...]
+    ordered: tuple[OrderOutcome, ...]
     outcomes: tuple[WriteOutcome, ...]
     report: NodeReport | None
     degraded_reason: str
@@ -107,8 +158,11 @@ class TickResult(msgspec.Struct, frozen=True):
 
     @property
     def own_decisions(self) -> tuple[Decision, ...]:
-        """Without the cuts, which happened before it."""
-        return (*self.lent_decisions, *self.limits.decisions.values())
+        """Without the cuts, which happened before it; limits of single pods where they were to be written."""
+        limits = {limit.knob: limit.decision for limit in self.limits.of_all}
+        limits |= {outcome.write.knob: outcome.write.decision for outcome in self.outcomes}
+        orders = (order.decision for order in self.evictions.orders)
+        return (*self.lent_decisions, *limits.values(), *self.evictions.needs, *orders)
 
     @property
     def lent_decisions(self) -> tuple[Decision, ...]:
@@ -127,6 +181,10 @@ class Cluster(Protocol):
 class Observer(Protocol):
     """One pass over the node's files."""
 
+    def places(self, facts: ClusterFacts) -> Places:
+        """Which cgroups exist now; the same object as long as nothing changed."""
+        ...
+
     def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation: ...
 
 
@@ -143,9 +201,35 @@ class Executor(Protocol):
 class Brake(Protocol):
     """Watches between ticks; only ever lowers."""
 
-    def arm(self, plan: BrakePlan | None) -> None: ...
+    def arm(self, watch: Watch) -> None: ...
 
     def drain(self) -> tuple[Cut, ...]: ...
+
+    def kills(self) -> tuple[Kill, ...]:
+        """What the last resort did since the last call."""
+        ...
+
+
+class Evictor(Protocol):
+    """Asks for the end of pods; never waits."""
+
+    def submit(self, orders: tuple[Order, ...], record: EvictionRecord) -> None:
+        """Queue the orders, once `record` is safe on the disk."""
+        ...
+
+    def drain(self) -> tuple[OrderOutcome, ...]:
+        """What came of orders since the last call."""
+        ...
+
+
+class TickPorts(msgspec.Struct, frozen=True):
+    """Everything a tick reads from and acts on."""
+
+    cluster: Cluster
+    observer: Observer
+    executor: Executor
+    brake: Brake
+    evictor: Evictor
 
 
 class Sink(Protocol):

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agent.core.brake import BrakePlan, Cut
-from agent.core.knobs import Knobs
-from agent.core.observation import Knob, Observation
+from agent.core.brake import Cut
+from agent.core.observation import Knob, Observation, Places
+from agent.core.order import EvictionRecord, Order, OrderOutcome
 from agent.core.plan import Write
 from agent.core.prediction import PredictionState
+from agent.core.watch import Kill, Watch
 from agent.journal import Head, RecordedTick, read
-from agent.ports import ClusterFacts, KnobReadings, TickResult, WriteOutcome
+from agent.ports import ClusterFacts, KnobReadings, TickPorts, TickResult, WriteOutcome
 from agent.settings import AgentSettings
 from agent.tick import Tick, TickState
 from model.decision import Decision
@@ -42,13 +43,19 @@ class Recording:
     def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
         return self._now.knobs
 
+    def places(self, facts: ClusterFacts) -> Places:
+        return self._now.observation.places
+
     def observe(self, facts: ClusterFacts, knobs: KnobReadings) -> Observation:
         return self._now.observation
 
     def drain(self) -> tuple[Cut, ...]:
         return self._now.cuts
 
-    def arm(self, plan: BrakePlan | None) -> None:
+    def kills(self) -> tuple[Kill, ...]:
+        return self._now.kills
+
+    def arm(self, watch: Watch) -> None:
         """Nothing to watch."""
 
     def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
@@ -64,9 +71,26 @@ class Recording:
         self.newest = result
 
     @property
+    def ordered(self) -> tuple[OrderOutcome, ...]:
+        return self._now.ordered
+
+    @property
     def _now(self) -> RecordedTick:
         assert self.tick is not None
         return self.tick
+
+
+class _RecordedEvictor:
+    """What came of orders when they were really given."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def submit(self, orders: tuple[Order, ...], record: EvictionRecord) -> None:
+        """Nobody to ask."""
+
+    def drain(self) -> tuple[OrderOutcome, ...]:
+        return self._recording.ordered
 
 
 def replay(lines: Iterable[bytes], where: str, other: AgentSettings | None = None) -> Iterator[Replayed]:
@@ -80,8 +104,8 @@ def replay(lines: Iterable[bytes], where: str, other: AgentSettings | None = Non
     recording, tick, learned = Recording(), None, PredictionState()
     for line in read(lines, where):
         if isinstance(line, Head):
-            knobs = Knobs.of(line.layout)
-            tick = Tick(knobs, other or line.settings, recording, recording, recording, recording, (recording,))
+            ports = TickPorts(recording, recording, recording, recording, _RecordedEvictor(recording))
+            tick = Tick(line.layout, other or line.settings, ports, (recording,))
             tick.state = line.state if other is None else _state_under(line, other, learned)
             continue
         recording.tick = line if other is None else _under(line, other)
@@ -102,6 +126,7 @@ def _under(line: RecordedTick, other: AgentSettings) -> RecordedTick:
         line.facts.settings,
         colocation=other.colocation,
         suppress=other.suppress,
+        eviction=other.eviction,
         normalization=other.normalization,
     )
     return msgspec.structs.replace(line, facts=msgspec.structs.replace(line.facts, settings=settings))

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from agent.core.prediction import PredictionPolicy
 from model.fault import ConfigurationFault
-from model.strategy import ColocationStrategy, NormalizationStrategy, SuppressStrategy
+from model.strategy import ColocationStrategy, EvictionStrategy, NormalizationStrategy, SuppressStrategy
 
 
 class PodOrigin(StrEnum):
@@ -45,9 +45,19 @@ class PodSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("ca_file must be set for source kubelet, or insecure_skip_verify")
 
 
-class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`colocation`, `suppress` and `normalization` are defaults; the cluster's documents override them per node."""
+class Mode(StrEnum):
+    """Whether the agent acts."""
 
+    ENFORCE = "enforce"
+    OBSERVE = "observe"
+
+
+class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of `colocation`, `suppress`, `eviction`, `normalization` these are defaults: documents override them per node."""
+
+    mode: Annotated[
+        Mode, Meta(description="enforce, or observe: compute and report, write nothing to kernel or cluster.")
+    ] = Mode.ENFORCE
     tick_seconds: Annotated[float, Meta(ge=0.5, le=3.0, description="Time between two observations.")] = 1.0
     brake_interval_seconds: Annotated[
         float, Meta(ge=0.02, le=1.0, description="How often the brake looks between two ticks.")
@@ -65,6 +75,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pods: PodSource = PodSource()
     colocation: ColocationStrategy = ColocationStrategy()
     suppress: SuppressStrategy = SuppressStrategy()
+    eviction: EvictionStrategy = EvictionStrategy()
     normalization: NormalizationStrategy = NormalizationStrategy()
     prediction: PredictionPolicy = PredictionPolicy()
 

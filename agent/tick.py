@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.core.eviction import EvictionMemory, decide_evictions
 from agent.core.foresight import foresee
-from agent.core.knobs import Knobs
-from agent.core.limits import Memory, decide_limits
+from agent.core.layout import Layout
+from agent.core.limits import Memory, decide_limits, knobs_to_read
 from agent.core.live import live_metric
 from agent.core.plan import plan
 from agent.core.prediction import PredictionState
 from agent.core.publish import degraded, enforceable, report
 from agent.core.reclaimable import lending
 from agent.core.usage import UsageState, measure, windows_of
-from agent.ports import Brake, Cluster, Executor, Observer, Sink, TickResult
+from agent.ports import Sink, TickPorts, TickResult
 from agent.settings import AgentSettings
 
 
@@ -23,38 +24,29 @@ class TickState(msgspec.Struct, frozen=True):
     usage: UsageState = UsageState()
     prediction: PredictionState = PredictionState()
     limits: Memory = Memory()
+    eviction: EvictionMemory = EvictionMemory()
 
 
 class Tick:
     """Keeps only what core functions hand back to be remembered."""
 
-    def __init__(
-        self,
-        knobs: Knobs,
-        settings: AgentSettings,
-        cluster: Cluster,
-        observer: Observer,
-        executor: Executor,
-        brake: Brake,
-        sinks: tuple[Sink, ...],
-    ) -> None:
-        self._knobs = knobs
+    def __init__(self, layout: Layout, settings: AgentSettings, ports: TickPorts, sinks: tuple[Sink, ...]) -> None:
+        self._layout = layout
         self._settings = settings
-        self._cluster = cluster
-        self._observer = observer
-        self._executor = executor
-        self._brake = brake
+        self._ports = ports
         self._sinks = sinks
         self.state = TickState()
 
     def run(self) -> TickResult:
         """Observe, estimate, predict, compute, decide, plan, act, report, journal."""
-        state = self.state
+        state, ports = self.state, self._ports
         # 1 observe
-        facts = self._cluster.facts()
-        owned = self._executor.readings(self._knobs.all)
-        seen = self._observer.observe(facts, owned)
-        cuts = self._brake.drain()
+        facts = ports.cluster.facts()
+        about_limits = facts.for_limits()
+        places = ports.observer.places(facts)
+        owned = ports.executor.readings(knobs_to_read(state.limits, self._layout, places, about_limits))
+        seen = ports.observer.observe(facts, owned)
+        cuts, kills, ordered = ports.brake.drain(), ports.brake.kills(), ports.evictor.drain()
         # 2 estimate usage and windows, foresee production peaks
         used, usage = measure(state.usage, seen, windows_of(facts.settings.colocation, self._settings.tick_seconds))
         trained, foreseen = foresee(
@@ -64,22 +56,39 @@ class Tick:
         metric = live_metric(usage, facts.pods or (), facts.settings.host_applications, foreseen)
         known = facts.for_lending(metric, seen.at_seconds)
         lent = lending(known, facts.settings.colocation, facts.settings.normalization)
-        # 4 decide limits, and lend no CPU that cannot be limited
-        remembered, limits = decide_limits(
-            state.limits, self._knobs, seen, usage, facts.settings.suppress, unsettled=bool(facts.problem)
-        )
-        lent = enforceable(lent, limits.decisions[self._knobs.quota], facts.settings.suppress)
-        self.state = TickState(used, trained, remembered)
+        # 4 decide limits, lend no CPU that cannot be limited, decide evictions
+        limited, limits = decide_limits(state.limits, self._layout, seen, usage, about_limits)
+        lent = enforceable(lent, limits.ceiling, facts.settings.suppress)
+        about_evictions = facts.for_evictions(limits.best_effort_millis, lent.final, ordered, kills)
+        evicting, evictions = decide_evictions(state.eviction, seen, usage, about_evictions)
+        self.state = TickState(used, trained, limited, evicting)
         # 5 plan writes
-        writes = plan(limits.decisions, seen.knobs)
+        writes = plan(limits.limits, seen.knobs)
         # 6 act
-        outcomes = self._executor.apply(writes, seen.brake_cuts)
-        self._brake.arm(limits.brake)
+        outcomes = ports.executor.apply(writes, seen.brake_cuts)
+        ports.brake.arm(limits.watch(evictions.last_resort))
+        ports.evictor.submit(evictions.orders, evicting.record)
         # 7 report and 8 journal
         failed = next((outcome.error for outcome in outcomes if outcome.error), "")
         why = degraded(lent.reclaimable, facts.problem or failed)
         told = report(usage, lent.final, seen.listed or (), seen.pressure, why)
-        result = TickResult(seen, facts, used, usage, foreseen, lent, limits, cuts, outcomes, told, why)
+        result = TickResult(
+            observation=seen,
+            facts=facts,
+            used=used,
+            usage=usage,
+            prediction=foreseen,
+            lending=lent,
+            limits=limits,
+            evictions=evictions,
+            evicting=evicting,
+            brake_cuts=cuts,
+            kills=kills,
+            ordered=ordered,
+            outcomes=outcomes,
+            report=told,
+            degraded_reason=why,
+        )
         for sink in self._sinks:
             sink.take(result)
         return result

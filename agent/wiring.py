@@ -13,18 +13,14 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from agent.core.files import FILES
-from agent.core.knobs import Knobs
+from agent.core.eviction import EvictionMemory
 from agent.core.layout import CgroupDriver, Layout
-from agent.core.prediction import Checkpoint, checkpoint, restored
-from agent.edge.brake import MECHANISM, BrakeThread
-from agent.edge.cgroupfs import CgroupReader
+from agent.core.prediction import Checkpoint, PredictionState, checkpoint, restored
 from agent.edge.checkpoints import CheckpointFile
 from agent.edge.cluster import ClusterEdge
 from agent.edge.diagnostics import DiagnosticsServers, Sources
-from agent.edge.discovery import Discovery, find_layout, tree_of
-from agent.edge.executor import KnobExecutor, Originals
-from agent.edge.host import HostReader
+from agent.edge.discovery import find_layout
+from agent.edge.evictor import Evictor, Surroundings
 from agent.edge.journal import Journal
 from agent.edge.kubelet import KubeletPods
 from agent.edge.link import LinkClient
@@ -32,28 +28,29 @@ from agent.edge.metrics import HttpEdge
 from agent.edge.network import NetworkEdge, PodNetworks
 from agent.edge.processes import processes
 from agent.edge.publisher import Publisher
-from agent.edge.topology import TopologyReader, kubelet_cpus
+from agent.edge.topology import kubelet_cpus
 from agent.edge.zones import ZonePublisher
 from agent.feed import DecisionFeed
 from agent.guard import GuardedSink, GuardedTask
 from agent.journal import Head
 from agent.loop import TickLoop
+from agent.machine import Machine, MachinePaths
 from agent.metrics import Counters, Sample, collect
-from agent.observer import NodeObserver, Senses
-from agent.ports import Sink
-from agent.settings import AgentSettings, PodOrigin, load_settings
+from agent.ports import Sink, TickPorts, TickResult
+from agent.settings import AgentSettings, Mode, PodOrigin, load_settings
+from agent.silence import Heartbeat
+from agent.statefile import StateFile
 from agent.status import AgentStatus
 from agent.tasks import PredictionSaver, clear_ready_file, run_until, write_ready_file
 from agent.tick import Tick, TickState
+from agent.version import VERSION
 from kube.client import KubeClient
 from kube.events import EventRecorder
 from model.fault import ConfigurationFault
-from model.report import AgentHello, CheckpointSaved, PreemptionNotice
+from model.report import AgentHello, CheckpointSaved, EvictionCost, PreemptionNotice
 
 log = structlog.get_logger()
 
-VERSION = "0.2.0"
-_TOPOLOGY_SECONDS = 60.0
 _USER_AGENT = f"sublet-agent/{VERSION}"
 
 
@@ -71,6 +68,7 @@ class AgentOptions(msgspec.Struct, frozen=True):
     sys: Path = Path("/sys")
     cpu_manager_state: Path = Path("/var/lib/kubelet/cpu_manager_state")
     socket: Path = Path("/run/sublet/agent.sock")
+    heartbeat: Path = Path("/run/sublet/agent.heartbeat")
     grpc_listen: str = "127.0.0.1:10317"
     http_listen: str = "127.0.0.1:10316"
     scheduler: str | None = None
@@ -82,17 +80,6 @@ class AgentOptions(msgspec.Struct, frozen=True):
     journal_max_mib: int = 256
 
 
-def restore(options: AgentOptions) -> int:
-    """Put every control file back to what it held before the agent first wrote it; returns how many changed."""
-    if not options.state_file.exists():
-        raise ConfigurationFault(str(options.state_file), "no such file", "nothing was changed, or give --state-file")
-    originals = Originals(options.state_file)
-    try:
-        return KnobExecutor(options.cgroup_root, originals).restore()
-    finally:
-        originals.close()
-
-
 async def run(options: AgentOptions) -> None:
     """Run until SIGTERM or SIGINT. Best-effort ceilings and weights stay in force afterwards."""
     if options.ready_file is not None:
@@ -101,12 +88,11 @@ async def run(options: AgentOptions) -> None:
     layout = find_layout(options.cgroup_root, options.kubepods, options.cgroup_driver)
     log.info("cgroups found", version=layout.version, driver=layout.driver.value, kubepods=layout.root)
     async with contextlib.AsyncExitStack() as stack:
-        originals = Originals(options.state_file)
-        stack.callback(originals.close)
-        senses = _Senses(options, layout, stack)
+        state = StateFile(options.state_file)
+        stack.callback(state.close)
         client = await stack.enter_async_context(await KubeClient.connect(options.kubeconfig, _USER_AGENT))
         kubelet = await stack.enter_async_context(_kubelet(settings))
-        await _Agent(options, settings, layout, originals, senses, client, kubelet).serve(stack)
+        await _Agent(options, settings, layout, state, client, kubelet, stack).serve(stack)
 
 
 @contextlib.asynccontextmanager
@@ -121,31 +107,6 @@ async def _kubelet(settings: AgentSettings) -> AsyncIterator[KubeletPods | None]
         await kubelet.close()
 
 
-class _Senses:
-    """Everything that reads this machine."""
-
-    def __init__(self, options: AgentOptions, layout: Layout, stack: contextlib.AsyncExitStack) -> None:
-        self.cgroups = CgroupReader(options.cgroup_root, FILES[layout.version])
-        stack.callback(self.cgroups.close)
-        self.cgroups.require(layout)
-        self.host = HostReader(options.proc)
-        stack.callback(self.host.close)
-        self.discovery = Discovery.watching(options.cgroup_root, layout)
-        stack.callback(self.discovery.close)
-        self.topology = TopologyReader(options.sys, options.proc)
-        stack.callback(self.topology.close)
-        self.cpu_info = self.topology.read()
-        self.tree = tree_of(options.cgroup_root, layout.version)
-
-    async def follow_topology(self) -> None:
-        """CPUs may come and go. Never returns."""
-        while True:
-            await asyncio.sleep(_TOPOLOGY_SECONDS)
-            found = self.topology.read()
-            if found != self.cpu_info:
-                self.cpu_info = found
-
-
 class _Agent:
     """Every edge, constructed once."""
 
@@ -154,39 +115,51 @@ class _Agent:
         options: AgentOptions,
         settings: AgentSettings,
         layout: Layout,
-        originals: Originals,
-        senses: _Senses,
+        state: StateFile,
         client: KubeClient,
         kubelet: KubeletPods | None,
+        stack: contextlib.AsyncExitStack,
     ) -> None:
         self._options = options
         self._settings = settings
         self._layout = layout
-        self._senses = senses
+        self._state = state
         self._kubelet = kubelet
-        self._executor = KnobExecutor(options.cgroup_root, originals)
-        self._brake = BrakeThread(
-            options.cgroup_root,
+        self._observing = settings.mode is Mode.OBSERVE
+        self._machine = Machine(
+            MachinePaths(options.cgroup_root, options.proc, options.sys, options.state_file.with_name("guard.json")),
             layout,
+            state,
             settings.brake_interval_seconds,
-            self._executor.lower,
             lambda: self._tick_loop.wake(),
+            stack,
+            dry=self._observing,
         )
+        self._brake, self._executor = self._machine.brake, self._machine.executor
         self._events = EventRecorder(client, "sublet-agent", options.node_name)
+        self._link = self._make_link()
         self._cluster = ClusterEdge(
-            client, options.node_name, settings, self._events, layout.root, lambda: senses.cpu_info, kubelet
+            client,
+            options.node_name,
+            settings,
+            self._events,
+            layout.root,
+            lambda: self._machine.cpu_info,
+            kubelet,
+            self._costs,
         )
         self._publisher = Publisher(client, options.node_name, settings, self._cluster.condition)
         self._zones = ZonePublisher(
             client,
             options.node_name,
             settings.topology_seconds,
-            lambda: senses.cpu_info,
+            lambda: self._machine.cpu_info,
             lambda pods: kubelet_cpus(options.cpu_manager_state, pods),
         )
+        surroundings = Surroundings(self._events, lambda: self._cluster.node_ref, self._notify, state.keep)
+        self._evictor = Evictor(client, surroundings, dry=self._observing, saved=state.evictions)
         self._network = NetworkEdge(options.proc)
         self._pod_networks = PodNetworks(self._processes, lambda: self._network.newest)
-        self._link = self._make_link()
         self._status = AgentStatus(settings.tick_seconds)
         self._feed = DecisionFeed()
         self._servers = DiagnosticsServers(self._sources(), options.grpc_listen, options.socket)
@@ -194,12 +167,13 @@ class _Agent:
         self._journal = self._make_journal()
         self._guarded_sinks = self._make_guarded_sinks()
         # The status comes last, so that a tick counts as done only when every other sink has taken it.
-        self._tick = self._make_tick((self._publisher, *self._guarded_sinks, self._status))
+        publishing = () if self._observing else (self._publisher,)
+        self._tick = self._make_tick((*publishing, *self._guarded_sinks, self._status))
         self._tick_loop = TickLoop(
             self._tick.run,
             settings.tick_seconds,
             self._status,
-            senses.discovery.fileno,
+            self._machine.discovery.fileno,
             kubelet.wake if kubelet is not None else lambda: None,
         )
         self._saver = PredictionSaver(
@@ -215,14 +189,17 @@ class _Agent:
         if self._journal is not None:
             self._journal.begin()
             stack.callback(self._journal.close)
-        _make_folder_of(self._options.socket)
+        for file in (self._options.socket, self._options.heartbeat):
+            _make_folder_of(file)
         grpc_address = await self._servers.start()
         stack.push_async_callback(self._servers.stop)
         self._brake.start()
         stack.callback(self._brake.stop)
         self._guarded_tasks = self._make_guarded_tasks({"grpc": grpc_address, "http": http.address})
         # Without one of these three the agent is of no use: it ends, its limits stay, and it is started again.
-        tasks = [self._cluster.run, self._tick_loop.run, self._publisher.run]
+        tasks = [self._cluster.run, self._tick_loop.run]
+        if not self._observing:
+            tasks.append(self._publisher.run)
         await run_until(_stop_on_signals(), [*tasks, *(task.run for task in self._guarded_tasks)], self._before_the_end)
         log.info("stopped; best-effort ceilings and weights stay in force")
 
@@ -243,8 +220,10 @@ class _Agent:
 
     def _make_guarded_sinks(self) -> tuple[GuardedSink, ...]:
         sinks: dict[str, Sink | None] = {
+            "heartbeat": Heartbeat(self._options.heartbeat),
+            "kills": _KillTeller(self._evictor),
             "feed": self._feed,
-            "zones": self._zones,
+            "zones": None if self._observing else self._zones,
             "link": self._link,
             "journal": self._journal,
         }
@@ -253,14 +232,14 @@ class _Agent:
     def _make_guarded_tasks(self, listening: Mapping[str, str]) -> tuple[GuardedTask, ...]:
         addresses = {**listening, "socket": str(self._options.socket)}
         tasks = {
-            "events": self._events.run,
-            "zones": self._zones.run,
             "network": self._network.run,
             "pod_networks": self._pod_networks.run,
-            "topology": self._senses.follow_topology,
+            "topology": self._machine.follow_topology,
             "prediction": self._saver.run,
             "ready_file": lambda: self._tell_ready(addresses),
         }
+        if not self._observing:
+            tasks |= {"events": self._events.run, "zones": self._zones.run, "evictions": self._evictor.run}
         if self._link is not None:
             tasks["link"] = self._link.run
         if self._kubelet is not None:
@@ -268,18 +247,12 @@ class _Agent:
         return tuple(GuardedTask(name, task) for name, task in tasks.items())
 
     def _make_tick(self, sinks: tuple[Sink, ...]) -> Tick:
-        senses = Senses(
-            directories=self._senses.discovery,
-            cgroups=self._senses.cgroups,
-            host=self._senses.host,
-            network=lambda: self._pod_networks.newest,
-            numa=lambda: self._senses.topology.numa(self._senses.cpu_info),
-        )
-        observer = NodeObserver(self._layout, senses, lambda: (time.time(), time.monotonic()))
-        settings = self._settings
-        tick = Tick(Knobs.of(self._layout), settings, self._cluster, observer, self._executor, self._brake, sinks)
-        if (saved := self._checkpoints.load()) is not None:
-            tick.state = TickState(prediction=restored(saved, time.time(), settings.prediction))
+        observer = self._machine.observer(lambda: self._pod_networks.newest)
+        ports = TickPorts(self._cluster, observer, self._executor, self._brake, self._evictor)
+        tick = Tick(self._layout, self._settings, ports, sinks)
+        learned, policy = self._checkpoints.load(), self._settings.prediction
+        prediction = restored(learned, time.time(), policy) if learned is not None else PredictionState()
+        tick.state = TickState(prediction=prediction, eviction=EvictionMemory(self._state.evictions))
         return tick
 
     def _make_journal(self) -> Journal | None:
@@ -295,7 +268,7 @@ class _Agent:
 
     def _make_link(self) -> LinkClient | None:
         options = self._options
-        if options.scheduler is None or options.scheduler_ca is None or options.token_file is None:
+        if self._observing or not (options.scheduler and options.scheduler_ca and options.token_file):
             log.info("no scheduler is linked", effect="eviction costs are neutral")
             return None
         hello = AgentHello(options.node_name, VERSION, secrets.token_hex(8))
@@ -313,7 +286,8 @@ class _Agent:
             knob_path=self._executor.path,
             link_connected=lambda: link is not None and link.connected,
             brake_cuts=lambda: self._brake.total,
-            brake_mechanism=MECHANISM,
+            brake_mechanisms=lambda: self._brake.mechanisms,
+            wakes=lambda: self._brake.wakes,
             cgroups=f"v{layout.version}, driver {layout.driver.value}, {layout.root}",
             checkpoint=self._checkpoint,
             published=lambda: self._publisher.published,
@@ -327,6 +301,12 @@ class _Agent:
             sink_failures=lambda: [(sink.name, sink.failures) for sink in self._guarded_sinks],
             brake_cuts=lambda: self._brake.total,
             brake_unreadable=lambda: self._brake.unreadable,
+            brake_mechanisms=lambda: self._brake.mechanisms,
+            early_ticks=lambda: self._brake.wakes.items(),
+            last_resort_kills=lambda: self._brake.total_kills,
+            evictions=lambda: [(*key, count) for key, count in self._evictor.evictions.items()],
+            dropped_evictions=lambda: self._evictor.dropped,
+            observing=self._observing,
             failed_cuts=lambda: self._executor.failed_cuts,
             publish_failures=lambda: self._publisher.failures + self._zones.failures,
             link_connected=lambda: link is not None and link.connected,
@@ -337,9 +317,14 @@ class _Agent:
 
     def _processes(self) -> dict[str, int]:
         pods = self._cluster.facts().pods or ()
-        return processes(self._senses.tree, pods, self._senses.discovery.pods())
+        return processes(self._machine.tree, pods, self._machine.discovery.pods())
+
+    def _costs(self) -> Mapping[str, EvictionCost]:
+        """What the scheduler says while it is linked; neutral otherwise."""
+        return self._link.costs if self._link is not None and self._link.connected else {}
 
     def _checkpoint(self, saved: CheckpointSaved) -> None:
+        self._evictor.checkpointed(saved.pod_uid)
         if self._link is not None:
             self._link.checkpoint(saved)
 
@@ -347,13 +332,22 @@ class _Agent:
         self._servers.checkpoints.notify(notice)
 
 
-def _make_folder_of(socket: Path) -> None:
+class _KillTeller:
+    """A sink of the tick that tells pods and node what the last resort did."""
+
+    def __init__(self, evictor: Evictor) -> None:
+        self._evictor = evictor
+
+    def take(self, result: TickResult) -> None:
+        for kill in result.kills:
+            self._evictor.record_kill(kill)
+
+
+def _make_folder_of(file: Path) -> None:
     try:
-        socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise ConfigurationFault(
-            f"--socket {socket}", f"its folder cannot be made: {error.strerror}", "give another"
-        ) from error
+        raise ConfigurationFault(str(file), f"its folder cannot be made: {error.strerror}", "give another") from error
 
 
 def _stop_on_signals() -> asyncio.Event:

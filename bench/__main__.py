@@ -1,7 +1,8 @@
-"""`python -m bench`: every benchmark, or one of them; prints tables and writes bench/results/latest.json.
+"""`python -m bench`: what the agent costs, what it gains (`colocate`), how soon it acts (`react`).
 
-The exit code is 0 also where a target is missed or the machine is unsuitable (then it says `skipped`); 1 where the
-benchmark itself failed.
+Prints tables and writes bench/results: latest.json, colocate.json, react.json and pictures of the latter two. The exit
+is 0 also where a target is missed or the machine is unsuitable (then it says `skipped`); 1 where the benchmark
+itself failed.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from bench import report
+import msgspec
+
+from bench import colocate, colocate_report, plot, react, react_report, report
 from bench.agent import Duration, measure_agent
+from bench.colocate_rows import ALL_ROWS, GROUPS, chosen
 from bench.hierarchies import Hierarchies, discover
 from bench.imports import measure_imports
 from bench.observe import Effort, observe
 from model.fault import Fault, KernelFault
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
+COLOCATE, REACT = RESULTS.with_name("colocate.json"), RESULTS.with_name("react.json")
 _PODS = (110, 250)
 _AGENT_PODS = 250
-_PARTS = ("imports", "observe", "agent")
+_AGENT_SECONDS = 60
+_COSTS = ("imports", "observe", "agent")
+_PARTS = (*_COSTS, "colocate", "react")
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -36,22 +43,27 @@ def main(argv: Sequence[str]) -> int:
     except KernelFault as fault:
         print(f"skipped: {fault}")
         return 0
+    parts = {"colocate": _colocate, "react": _react}
     try:
-        results = _run(arguments, hierarchies)
+        parts.get(arguments.part, _costs)(arguments, hierarchies)
     except Fault as fault:
         print(f"error: {fault}", file=sys.stderr)
         return 1
-    report.show(results, report.console())
-    report.save(results, RESULTS)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="What an observation and the agent cost.")
-    parser.add_argument("part", nargs="?", choices=_PARTS, help="only this part (default: all)")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="What the agent costs, and what it is for.")
+    parser.add_argument("part", nargs="?", choices=_PARTS, help="only this part (default: imports, observe and agent)")
     parser.add_argument("--pods", type=_positive, action="append", help="size of the node; repeatable")
     parser.add_argument("--active", type=_positive, default=8, help="containers with a live process (default: 8)")
-    parser.add_argument("--seconds", type=_positive, default=60, help="how long the agent is measured (default: 60)")
+    parser.add_argument("--seconds", type=_positive, help="how long the agent is measured (default: 60), or a run")
+    parser.add_argument("--quick", action="store_true", help="colocate, react: once and short, to see that it works")
+    parser.add_argument("--runs", type=_positive, help="colocate: clean runs of each row (default: 5)")
+    parser.add_argument("--rows", nargs="+", choices=[*GROUPS, *ALL_ROWS], help="colocate: only these rows or groups")
+    parser.add_argument("--minutes", type=_positive, help="colocate: no dirty run is repeated after that (default: 20)")
+    parser.add_argument("--surges", type=_positive, help="react: surges with and without the brake (default: 50)")
+    parser.add_argument("--out", type=Path, default=RESULTS.parent, help="where results go (default: bench/results)")
     return parser
 
 
@@ -61,9 +73,39 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _costs(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
+    results = _run(arguments, hierarchies)
+    report.show(results, report.console())
+    report.save(results, arguments.out / RESULTS.name)
+
+
+def _colocate(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
+    effort = colocate.QUICK if arguments.quick else colocate.Effort()
+    asked = {name: getattr(arguments, name) for name in ("runs", "seconds", "minutes")}
+    effort = msgspec.structs.replace(effort, **{name: value for name, value in asked.items() if value is not None})
+    measured = colocate.measure_colocation(hierarchies, chosen(arguments.rows), effort)
+    colocate_report.show(measured, colocate_report.console())
+    path = arguments.out / COLOCATE.name
+    colocate_report.save(measured, path)
+    if plot.available():
+        plot.plot_colocation(measured, path.with_suffix(".svg"))
+
+
+def _react(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
+    effort = react.QUICK if arguments.quick else react.Effort()
+    if arguments.surges is not None:
+        effort = msgspec.structs.replace(effort, surges=arguments.surges)
+    measured = react.measure_reaction(hierarchies, effort)
+    react_report.show(measured, report.console())
+    path = arguments.out / REACT.name
+    react_report.save(measured, path)
+    if plot.available():
+        plot.plot_reaction(measured, path.with_suffix(".svg"))
+
+
 def _run(arguments: argparse.Namespace, hierarchies: Hierarchies) -> report.Results:
     """What was asked for; one line on standard error before each part, since the whole takes minutes."""
-    wanted = (arguments.part,) if arguments.part else _PARTS
+    wanted = (arguments.part,) if arguments.part else _COSTS
     machine = report.this_machine()
     reading, agents, imports = [], [], []
     if "imports" in wanted:
@@ -76,7 +118,7 @@ def _run(arguments: argparse.Namespace, hierarchies: Hierarchies) -> report.Resu
     if "agent" in wanted:
         for pods in arguments.pods or (_AGENT_PODS,):
             _tell(f"running the agent beside {pods} pods")
-            duration = Duration(seconds=arguments.seconds)
+            duration = Duration(seconds=arguments.seconds or _AGENT_SECONDS)
             agents.append(measure_agent(hierarchies, pods, arguments.active, duration))
     return report.Results(machine, tuple(reading), tuple(agents), tuple(imports))
 

@@ -43,6 +43,8 @@ class NodeAnswer(msgspec.Struct, frozen=True):
     best_effort_request_millis: int = 0
     host_applications: dict[str, Usage] = {}
     ready_message: str = ""
+    wakes: dict[str, int] = {}
+    mode: str = ""
 
 
 class LimitAnswer(msgspec.Struct, frozen=True):
@@ -52,6 +54,25 @@ class LimitAnswer(msgspec.Struct, frozen=True):
     path: str
     kernel_value: str
     matches: bool
+    decided_value: str = ""
+
+
+class PendingAnswer(msgspec.Struct, frozen=True):
+    """A pod on its way out; times are Unix seconds, `frees` is milli-CPU and bytes by resource."""
+
+    pod_uid: str
+    frees: dict[str, int]
+    since_seconds: float
+    until_seconds: float
+    notified_until_seconds: float | None = None
+
+
+class EvictionsAnswer(msgspec.Struct, frozen=True):
+    """What each rule that evicts is missing, who is on the way out, and who went, oldest first."""
+
+    needs: tuple[Decision, ...]
+    pending: tuple[PendingAnswer, ...]
+    past: tuple[Decision, ...]
 
 
 class PodAnswer(msgspec.Struct, frozen=True):
@@ -102,14 +123,27 @@ class AgentDiagnostics:
             best_effort_request_millis=status.best_effort_request_millis,
             host_applications={item.name: usage_from_wire(item.usage) for item in status.host_applications},
             ready_message=status.ready_message,
+            wakes=dict(status.wakes),
+            mode=status.mode,
         )
 
-    def limits(self, knob: str = "") -> tuple[LimitAnswer, ...]:
-        """Every limit the agent keeps, or those of one control file such as `cpu.cfs_quota_us`."""
-        answer = self._ask(self._stub.ExplainLimit, agent_pb2.ExplainLimitRequest(knob=knob))
+    def limits(self, knob: str = "", *, pods: bool = False) -> tuple[LimitAnswer, ...]:
+        """The limits of best effort as a whole, with `pods` also of single ones; all, or of one control file."""
+        answer = self._ask(self._stub.ExplainLimit, agent_pb2.ExplainLimitRequest(knob=knob, pods=pods))
         return tuple(
-            LimitAnswer(decision_from_wire(limit.decision), limit.path, limit.kernel_value, limit.matches)
+            LimitAnswer(
+                decision_from_wire(limit.decision), limit.path, limit.kernel_value, limit.matches, limit.decided_value
+            )
             for limit in answer.limits
+        )
+
+    def evictions(self) -> EvictionsAnswer:
+        """Why pods must go, and which went."""
+        answer = self._ask(self._stub.ExplainEvictions, agent_pb2.ExplainEvictionsRequest())
+        return EvictionsAnswer(
+            needs=tuple(decision_from_wire(decision) for decision in answer.needs),
+            pending=tuple(_pending(victim) for victim in answer.pending),
+            past=tuple(decision_from_wire(decision) for decision in answer.past),
         )
 
     def _ask(self, method: Callable[..., Any], request: Any) -> Any:
@@ -138,6 +172,17 @@ class SchedulerDiagnostics:
             message=answer.message,
             decision=decision_from_wire(answer.decision) if answer.HasField("decision") else None,
         )
+
+
+def _pending(victim: agent_pb2.PendingEviction) -> PendingAnswer:
+    told = victim.HasField("notified_until_seconds")
+    return PendingAnswer(
+        victim.pod_uid,
+        dict(victim.frees),
+        victim.since_seconds,
+        victim.until_seconds,
+        victim.notified_until_seconds if told else None,
+    )
 
 
 def _ask(method: Callable[..., Any], request: Any, timeout_seconds: float, where: str) -> Any:

@@ -1,4 +1,4 @@
-"""`sublet explain node|pod|limit`: the record behind a number, from the program that decided it."""
+"""`sublet explain node|pod|limit|evictions`: the record behind a number, from the program that decided it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from model.report import Usage
 from model.resources import MID_CPU, MID_MEMORY
 
 if TYPE_CHECKING:
-    from cli.diagnostics import LimitAnswer, NodeAnswer, PodAnswer
+    from cli.diagnostics import EvictionsAnswer, LimitAnswer, NodeAnswer, PendingAnswer, PodAnswer
 
 app = typer.Typer(no_args_is_help=True, help="Ask a running cluster why a number is what it is.")
 
@@ -80,6 +80,7 @@ def pod(
 @app.command()
 def limit(
     knob: Annotated[str, typer.Argument(help="A control file such as cpu.cfs_quota_us; all where left out.")] = "",
+    pods: Annotated[bool, typer.Option("--pods", help="Also the limits of single pods and containers.")] = False,
     agent: AgentOption = "",
     directory: DirOption = DEFAULT_DIR,
     output: OutputOption = Output.TEXT,
@@ -88,10 +89,41 @@ def limit(
     from cli.diagnostics import AgentDiagnostics
 
     address = _given("agent", agent) or _endpoint(directory, "agent_grpc")
-    answers = AgentDiagnostics(address).limits(knob)
+    answers = AgentDiagnostics(address).limits(knob, pods=pods)
     if knob and not answers:
         raise ConfigurationFault(f"limit {knob}", "the agent keeps no such limit", "leave it out to see all")
     _print(answers, output, limits_text(answers))
+
+
+@app.command()
+def evictions(
+    agent: AgentOption = "",
+    directory: DirOption = DEFAULT_DIR,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """What is missing by each rule that evicts, which pods are on the way out, and which went and why."""
+    from cli.diagnostics import AgentDiagnostics
+
+    address = _given("agent", agent) or _endpoint(directory, "agent_grpc")
+    answer = AgentDiagnostics(address).evictions()
+    _print(answer, output, evictions_text(answer, time.time()))
+
+
+def evictions_text(answer: EvictionsAnswer, now: float) -> str:
+    """Each rule's need with its terms, then the pods."""
+    pending = [f"pod {one.pod_uid} is on its way out, {_when(one, now)}" for one in answer.pending]
+    parts = [
+        explain.text(answer.needs) or "no rule that evicts is on, or nothing was measured yet",
+        "\n".join(pending) or "no pod is on its way out",
+        explain.text(answer.past) or "no pod was evicted since the agent started",
+    ]
+    return "\n\n".join(parts)
+
+
+def _when(one: PendingAnswer, now: float) -> str:
+    if one.notified_until_seconds is not None:
+        return f"told {now - one.since_seconds:.0f} s ago, evicted in {max(one.notified_until_seconds - now, 0):.0f} s"
+    return f"evicted {now - one.since_seconds:.0f} s ago, counted as gone for {max(one.until_seconds - now, 0):.0f} s"
 
 
 def node_text(answer: NodeAnswer, now: float, *, everything: bool = False) -> str:
@@ -108,6 +140,7 @@ def node_text(answer: NodeAnswer, now: float, *, everything: bool = False) -> st
     asked = format_millis(answer.best_effort_request_millis)
     limit = answer.best_effort_limit_millis
     held = "no known limit" if limit is None else f"{format_millis(limit)} at most"
+    woken = {cause: count for cause, count in sorted(answer.wakes.items()) if count}
     state = [
         f"node {answer.node}  {answer.ready_reason or 'not judged yet'}  observed {age}",
         *([f"  {answer.ready_message}"] if answer.ready_message else []),
@@ -116,6 +149,8 @@ def node_text(answer: NodeAnswer, now: float, *, everything: bool = False) -> st
         f"  agent {answer.agent_version}: {answer.ticks} ticks, {answer.late_ticks} late; "
         f"brake {answer.brake_mechanism or 'none'}, {answer.brake_cuts} cuts; "
         f"link to the scheduler {'up' if answer.link_connected else 'down'}",
+        *([f"  early ticks: {', '.join(f'{n} by {what}' for what, n in woken.items())}"] if woken else []),
+        *(["  mode observe: nothing is written"] if answer.mode == "observe" else []),
         f"  cgroups {answer.cgroups or 'unknown'}",
     ]
     shown = answer.reclaimable if everything else telling(answer.reclaimable)
@@ -160,7 +195,8 @@ def limits_text(answers: tuple[LimitAnswer, ...]) -> str:
 
 
 def _limit_text(answer: LimitAnswer) -> str:
-    verdict = "as decided" if answer.matches else f"NOT as decided ({answer.decision.value})"
+    decided = answer.decided_value or answer.decision.value
+    verdict = "as decided" if answer.matches else f"NOT as decided ({decided})"
     return "\n".join(
         [*explain.lines(answer.decision), f"  {answer.path}", f"  the kernel holds {answer.kernel_value}: {verdict}"]
     )

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-import msgspec
-
 from agent.core.publish import offered
-from agent.core.reclaimable import Facts, Lending
+from agent.core.reclaimable import Facts
+from cli.simulated import Simulated
 from model.decision import Decision, Term, Unit
-from model.node import Node
 from model.reason import Reason, words
-from model.strategy import ColocationStrategy
 
 _SCALES = {Unit.MILLI_CPU: 1000, Unit.BYTES: 1 << 30}
 _NAME, _CELL = 34, 10
@@ -20,15 +17,6 @@ _AGES = ((86_400, "d"), (3600, "h"), (60, "min"))
 _UNITS = ("CPUs", "GiB")
 _Pair = tuple[Decision, ...]
 """CPU, then memory."""
-
-
-class Simulated(msgspec.Struct, frozen=True):
-    """A node, what was known of it, the settings that hold for it, and what they make."""
-
-    node: Node
-    facts: Facts
-    strategy: ColocationStrategy
-    lent: Lending
 
 
 def table(item: Simulated) -> str:

@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -15,13 +14,17 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from agent.core.reclaimable import Facts, lending
-from cli.lendingtable import Simulated, table
+from agent.core import assumed
+from agent.core.layout import Layout
+from agent.ports import ClusterFacts
+from cli import actionstable, lendingtable
 from cli.manifests import Given, Manifests, placed, read
-from kube.dialects import nodemetric, nodesettings, topology, upstream
+from cli.simulated import Simulated, simulated
+from cli.simulatedjson import node_out
+from kube.dialects import cputopology, nodemetric, nodesettings, topology, upstream
 from kube.dialects.nodesettings import Sources
-from model.decision import Decision
 from model.fault import ConfigurationFault
+from model.nodemetric import NodeMetric
 from model.nodesettings import NodeSettings
 
 app = typer.Typer(no_args_is_help=True, help="Decide on objects from files, without a cluster.")
@@ -36,40 +39,6 @@ class Output(StrEnum):
     JSON = "json"
 
 
-class TermOut(msgspec.Struct, frozen=True):
-    """One signed part of a value."""
-
-    name: str
-    value: int
-
-
-class AmountOut(msgspec.Struct, frozen=True):
-    """One resource: milli-CPU or bytes, and the terms that sum to it."""
-
-    value: int
-    unit: str
-    terms: list[TermOut]
-    policy: str
-
-
-class ZoneOut(msgspec.Struct, frozen=True):
-    """One NUMA zone; `prepared` is what is written to its NodeResourceTopology row."""
-
-    name: str
-    resources: dict[str, AmountOut]
-    prepared: dict[str, int]
-
-
-class NodeOut(msgspec.Struct, frozen=True):
-    """One Node; `degraded` says why nothing is lent, `prepared` is empty when the node's keys are to be removed."""
-
-    node: str
-    degraded: str | None
-    resources: dict[str, AmountOut]
-    zones: list[ZoneOut]
-    prepared: dict[str, int]
-
-
 @app.command("node")
 def simulate_node(
     files: Annotated[
@@ -81,34 +50,39 @@ def simulate_node(
     now: Annotated[
         str, typer.Option(metavar="TIME", help="Decide at this time, RFC 3339 or Unix seconds; now if left out.")
     ] = "",
+    cgroup_version: Annotated[
+        int, typer.Option("--cgroup-version", min=1, max=2, help="Whose control files the limits are for.")
+    ] = 2,
     output: Annotated[Output, typer.Option("-o", "--output", help="For people, or for programs.")] = Output.TABLE,
 ) -> None:
-    """What each Node may lend, from Node, Pod, NodeMetric, NodeSLO, ConfigMap and NodeResourceTopology objects.
+    """What each Node may lend, how best effort is limited there, and which pods are evicted.
 
-    The ConfigMap is the one named slo-controller-config. docs/simulate.md describes the JSON.
+    From Node, Pod, NodeMetric, NodeSLO, ConfigMap and NodeResourceTopology objects; the ConfigMap is the one named
+    slo-controller-config. docs/simulate.md describes the JSON.
     """
     at = unix_seconds(now) if now else time.time()
     found = read(files)
     if not found.of("Node"):
         where = ", ".join(map(str, files))
         raise ConfigurationFault(where, "no Node is given", "add one, as kubectl get node -o yaml prints it")
-    decided = simulate(found, at)
+    decided = simulate(found, at, Layout(version=cgroup_version))
     for note in notes(found):
         print(f"note: {note}", file=sys.stderr)
     if output is Output.JSON:
         # Not by msgspec, which has no integers beyond 64 bits.
         print(json.dumps(msgspec.to_builtins([node_out(item) for item in decided]), indent=2))
         return
-    print("\n\n".join(table(item) for item in decided))
+    print("\n\n".join(f"{lendingtable.table(item)}\n\n{actionstable.table(item)}" for item in decided))
 
 
-def simulate(found: Manifests, now: float) -> list[Simulated]:
-    """Each Node in the order given, with what it may lend at Unix time `now`. Raises ConfigurationFault."""
+def simulate(found: Manifests, now: float, layout: Layout) -> list[Simulated]:
+    """Each Node in the order given, with what is decided at Unix time `now`. Raises ConfigurationFault."""
     config_map = _config_map(found)
     pods: dict[str, list[Given]] = defaultdict(list)
     for given in found.of("Pod"):
         pods[given.object.spec.node_name].append(given)
-    return [_simulated(found, given, pods[given.object.metadata.name], config_map, now) for given in found.of("Node")]
+    known = (_known(found, given, pods[given.object.metadata.name], config_map) for given in found.of("Node"))
+    return [simulated(facts, metric, layout, now) for facts, metric in known]
 
 
 def notes(found: Manifests) -> list[str]:
@@ -117,18 +91,6 @@ def notes(found: Manifests) -> list[str]:
     stray = sum(given.object.spec.node_name not in nodes for given in found.of("Pod"))
     told = [f"objects of other kinds are not looked at: {', '.join(sorted(found.skipped))}"] if found.skipped else []
     return told + ([f"Pods without spec.nodeName of a given Node, which do not count: {stray}"] if stray else [])
-
-
-def node_out(item: Simulated) -> NodeOut:
-    """The documented JSON."""
-    lent = item.lent
-    return NodeOut(
-        item.node.name,
-        lent.degraded.value if lent.degraded else None,
-        _amounts(lent.reclaimable),
-        [ZoneOut(zone.name, _amounts(zone.decisions), _integers(zone.prepared)) for zone in lent.zones],
-        _integers(lent.prepared),
-    )
 
 
 def unix_seconds(text: str) -> float:
@@ -159,7 +121,10 @@ def _config_map(found: Manifests) -> Given | None:
     return given[0] if given else None
 
 
-def _simulated(found: Manifests, given: Given, pods: list[Given], config_map: Given | None, now: float) -> Simulated:
+def _known(
+    found: Manifests, given: Given, pods: list[Given], config_map: Given | None
+) -> tuple[ClusterFacts, NodeMetric | None]:
+    """What the objects say of one node."""
     name = given.object.metadata.name
     metric, slo, nrt = (found.named(kind, name) for kind in ("NodeMetric", "NodeSLO", "NodeResourceTopology"))
     try:
@@ -168,31 +133,20 @@ def _simulated(found: Manifests, given: Given, pods: list[Given], config_map: Gi
         documents, faults = nodesettings.read(sources)
         if faults:
             raise faults[0]
-        facts = Facts(
+        facts = ClusterFacts(
             node=node,
-            pods=tuple(upstream.pod(item.object) for item in pods),
-            metric=nodemetric.node_metric(metric.object) if metric else None,
-            now=now,
+            pods=assumed.identified(upstream.pod(item.object) for item in pods),
+            settings=nodesettings.node_settings(documents, NodeSettings()),
+            colocation=documents.node,
             zones=topology.zones(nrt.object) if nrt else (),
             cpu=topology.cpu_basics(nrt.object) if nrt else None,
-            colocation=documents.node,
+            processors=(cputopology.processors(nrt.object) if nrt else ()) or assumed.processors(node),
         )
+        measured = nodemetric.node_metric(metric.object) if metric else None
     except ConfigurationFault as fault:
         raise placed(fault, given, config_map, metric, slo, nrt, *pods) from fault
-    settings = nodesettings.node_settings(documents, NodeSettings())
-    return Simulated(node, facts, settings.colocation, lending(facts, settings.colocation, settings.normalization))
+    return facts, measured
 
 
 def _object(given: Given | None) -> Any:
     return given.object if given else None
-
-
-def _amounts(decisions: Iterable[Decision]) -> dict[str, AmountOut]:
-    return {
-        d.name: AmountOut(d.value, d.unit.value, [TermOut(term.name, term.value) for term in d.terms], d.policy)
-        for d in decisions
-    }
-
-
-def _integers(decisions: Iterable[Decision]) -> dict[str, int]:
-    return {decision.name: decision.value for decision in decisions}

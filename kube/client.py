@@ -33,9 +33,19 @@ class PatchKind(StrEnum):
     JSON = "application/json-patch+json"
 
 
+class _Cause(msgspec.Struct, frozen=True):
+    message: str = ""
+
+
+class _Details(msgspec.Struct, frozen=True, rename="camel"):
+    causes: list[_Cause] | None = None
+    retry_after_seconds: int | None = None
+
+
 class _Status(msgspec.Struct, frozen=True):
     message: str = ""
     reason: str = ""
+    details: _Details | None = None
 
 
 class KubeClient:
@@ -99,7 +109,7 @@ class KubeClient:
             async with await self._call(method, path, query, body, content_type, timeout) as response:
                 payload = await response.read()
                 if response.status >= 400:
-                    raise _refusal(method, path, response.status, payload)
+                    raise _refusal(method, path, response, payload)
                 return bytes(payload)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _no_answer(self.host, method, path, error) from error
@@ -134,7 +144,7 @@ class KubeClient:
         try:
             async with await self._call("GET", path, query, None, "application/json", timeout) as response:
                 if response.status >= 400:
-                    raise _refusal("GET", path, response.status, await response.read())
+                    raise _refusal("GET", path, response, await response.read())
                 pending = b""
                 async for chunk, _ in response.content.iter_chunks():
                     *whole, pending = (pending + chunk).split(b"\n")
@@ -190,12 +200,20 @@ def decode(payload: bytes, type_: type[T], where: str) -> T:
         raise KubernetesFault(where, f"unreadable object: {error}", reason="Unreadable") from error
 
 
-def _refusal(method: str, path: str, status: int, payload: bytes) -> KubernetesFault:
+def _refusal(method: str, path: str, response: aiohttp.ClientResponse, payload: bytes) -> KubernetesFault:
     try:
         told = msgspec.json.decode(payload, type=_Status)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         told = _Status(message=payload[:200].decode(errors="replace"))
-    return KubernetesFault(f"{method} {path}", f"{status} {told.message}".strip(), status=status, reason=told.reason)
+    details = told.details or _Details()
+    # Which disruption budget refused stands in the causes alone; elsewhere the message repeats them.
+    causes = [cause.message for cause in details.causes or ()] if response.status == 429 else []
+    text = " ".join([str(response.status), told.message, *causes]).strip()
+    wait = response.headers.get("Retry-After", "")
+    seconds = float(wait) if wait.isdecimal() else float(details.retry_after_seconds or 0)
+    return KubernetesFault(
+        f"{method} {path}", text, status=response.status, reason=told.reason, retry_after_seconds=max(seconds, 0.0)
+    )
 
 
 def _no_answer(host: str, method: str, path: str, error: BaseException) -> KubernetesFault:

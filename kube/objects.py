@@ -71,6 +71,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     volumes: list[dict[str, Any]] | None = None
     resource_claims: list[dict[str, Any]] | None = None
     host_network: bool = False
+    termination_grace_period_seconds: int | None = None
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel"):

@@ -23,6 +23,7 @@ class Unit(StrEnum):
     WEIGHT = "weight"
     NODES = "nodes"
     PODS = "pods"
+    CPUS = "cpus"
 
 
 class Term(msgspec.Struct, frozen=True):

@@ -8,18 +8,21 @@ from model.decision import Decision, Unit
 from model.quantity import format_bytes, format_millis
 from model.reason import words
 
-_UNLIMITED_US = -1
+_UNLIMITED = -1
+_LIMITED = (Unit.MICROSECONDS, Unit.BYTES)
 
 
 def amount(value: int, unit: Unit) -> str:
     """A value with its unit, as a person reads it: `1500m`, `2Gi`, `~14.68Gi`, `95000us`."""
+    if unit in _LIMITED and value == _UNLIMITED:
+        return "unlimited"
     if unit is Unit.MILLI_CPU:
         return format_millis(value)
     if unit is Unit.BYTES:
         exact = format_bytes(value)
         return exact if exact[-1:].isalpha() or abs(value) < 1 << 20 else f"~{value / (1 << 30):.2f}Gi"
     if unit is Unit.MICROSECONDS:
-        return "unlimited" if value == _UNLIMITED_US else f"{value}us"
+        return f"{value}us"
     return f"{value} {unit.value}"
 
 
@@ -49,7 +52,7 @@ def lines(decision: Decision) -> list[str]:
 
 
 def _unlimited(decision: Decision) -> bool:
-    return decision.unit is Unit.MICROSECONDS and decision.value == _UNLIMITED_US
+    return decision.unit in _LIMITED and decision.value == _UNLIMITED
 
 
 def _sign(value: int) -> str:

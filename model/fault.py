@@ -33,11 +33,24 @@ class KernelFault(Fault):
 
 
 class KubernetesFault(Fault):
-    """The API server refused a request or could not be reached; `status` is the HTTP code, 0 for no answer."""
+    """The API server refused a request or could not be reached; `status` is the HTTP code, 0 for no answer.
 
-    def __init__(self, where: str, what: str, fix: str = "", *, status: int = 0, reason: str = "") -> None:
+    `retry_after_seconds` is how long it asked to wait, 0 where it did not.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        what: str,
+        fix: str = "",
+        *,
+        status: int = 0,
+        reason: str = "",
+        retry_after_seconds: float = 0.0,
+    ) -> None:
         self.status = status
         self.reason = reason
+        self.retry_after_seconds = retry_after_seconds
         super().__init__(where, what, fix)
 
 

@@ -16,9 +16,12 @@ class NodeColocation(msgspec.Struct, frozen=True):
     `third_party` is the sum of batch resources that other schedulers have given away (priority koord-batch only), None
     where the Node does not speak of them. `normalization_ratio` is what the Node carries, None without one.
     `raw_allocatable` is what was allocatable before amplification, None on a node that is not amplified.
+    `reserved_cpus` are kept free of pods by number; `system_cpus` belong to system-class pods alone (ascending).
     """
 
     reserved: ResourceVector = ResourceVector()
     third_party: ResourceVector | None = None
     normalization_ratio: float | None = None
     raw_allocatable: ResourceVector | None = None
+    reserved_cpus: tuple[int, ...] = ()
+    system_cpus: tuple[int, ...] = ()

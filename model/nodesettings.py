@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from model.strategy import ColocationStrategy, HostApplication, NormalizationStrategy, SuppressStrategy
+from model.strategy import (
+    ColocationStrategy,
+    EvictionStrategy,
+    HostApplication,
+    NormalizationStrategy,
+    SuppressStrategy,
+)
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
@@ -13,4 +19,5 @@ class NodeSettings(msgspec.Struct, frozen=True):
     colocation: ColocationStrategy = ColocationStrategy()
     suppress: SuppressStrategy = SuppressStrategy()
     normalization: NormalizationStrategy = NormalizationStrategy()
+    eviction: EvictionStrategy = EvictionStrategy()
     host_applications: tuple[HostApplication, ...] = ()

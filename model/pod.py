@@ -32,11 +32,26 @@ class Toleration(msgspec.Struct, frozen=True):
 
 
 class Container(msgspec.Struct, frozen=True):
-    """A regular container with its own requests and limits."""
+    """A container with its own requests and limits; `sidecar` is an init container that keeps running."""
 
     name: str
     requests: ResourceVector = ResourceVector()
     limits: ResourceVector = ResourceVector()
+    sidecar: bool = False
+
+
+class EvictionTerms(msgspec.Struct, frozen=True):
+    """What a pod itself says about being evicted (Koordinator apis/extension/evict.go, and our notice).
+
+    `features` are the rules that may evict it, None: all. `sub_priority` is label koordinator.sh/priority, None without
+    one. `notice_seconds` is how long before its end it wants to be told; 0: not at all.
+    """
+
+    enabled: bool = False
+    features: frozenset[str] | None = None
+    priority: int = 0
+    sub_priority: int | None = None
+    notice_seconds: float = 0.0
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -46,6 +61,8 @@ class Pod(msgspec.Struct, frozen=True):
     Times are Unix seconds. `container_ids` are the runtime's ids by container name, without the `runtime://` prefix.
     `cgroup_uid` names the pod's cgroup: the uid, or the configuration hash of a static pod's mirror.
     `numa_zones` and `cpuset` are what the scheduler pinned the pod to (Koordinator resource-status); empty: nothing.
+    `containers` are the regular ones, `init_containers` those before them, sidecars included.
+    `grace_seconds` is how long it may take to end (terminationGracePeriodSeconds).
     `unsupported` names constraints this version cannot honour: such a pod is never placed by guesswork.
     """
 
@@ -74,6 +91,9 @@ class Pod(msgspec.Struct, frozen=True):
     numa_zones: tuple[int, ...] = ()
     cpuset: str = ""
     unsupported: tuple[str, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    eviction: EvictionTerms = EvictionTerms()
+    grace_seconds: float = 30.0
 
     @property
     def key(self) -> str:

@@ -32,6 +32,32 @@ class Reason(StrEnum):
     FOREIGN_WRITER_LOOSENED = "ForeignWriterLoosened"
     FOREIGN_WRITER_TIGHTER = "ForeignWriterTighter"
     KNOB_UNREADABLE = "KnobUnreadable"
+    CPUS_NARROWED = "CpusNarrowed"
+    CPUS_WIDENED = "CpusWidened"
+    CPUS_HELD = "CpusHeld"
+    TOO_FEW_CPUS = "TooFewCpus"
+    KNOB_RELEASED = "KnobReleased"
+    IDLE_HELD = "IdleHeld"
+    ONLINE_SUFFERING = "OnlineSuffering"
+    ONLINE_RECOVERING = "OnlineRecovering"
+    CUT_DOES_NOT_HELP = "CutDoesNotHelp"
+    BATCH_RESOURCES = "BatchResources"
+    CEILING_IS_TIGHTER = "CeilingIsTighter"
+    IN_USE_ALREADY = "InUseAlready"
+    MEMORY_ROOM = "MemoryRoom"
+    AGENT_SILENT = "AgentSilent"
+
+    BE_CPU_EVICT = "BECPUEvict"
+    CPU_EVICT = "CPUEvict"
+    CPU_ALLOCATABLE_EVICT = "CPUAllocatableEvict"
+    BE_MEMORY_EVICT = "BEMemoryEvict"
+    MEMORY_EVICT = "MemoryEvict"
+    MEMORY_ALLOCATABLE_EVICT = "MemoryAllocatableEvict"
+    MEMORY_LAST_RESORT = "MemoryLastResort"
+    WITHIN_THRESHOLD = "WithinThreshold"
+    COOLDOWN = "Cooldown"
+    EVICTION_PENDING = "EvictionPending"
+    NO_VICTIM = "NoVictim"
 
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
@@ -64,6 +90,31 @@ _WORDS: dict[Reason, str] = {
     Reason.FOREIGN_WRITER_LOOSENED: "the kernel held another value: ours is written",
     Reason.FOREIGN_WRITER_TIGHTER: "somebody else set a tighter value: it is left alone until they write a looser one",
     Reason.KNOB_UNREADABLE: "the control file cannot be read",
+    Reason.CPUS_NARROWED: "less room is left: best effort gets fewer CPUs at once",
+    Reason.CPUS_WIDENED: "more room is left: best effort gets more CPUs by a step",
+    Reason.CPUS_HELD: "best effort keeps its CPUs",
+    Reason.TOO_FEW_CPUS: "fewer CPUs may be used than the load leaves room for: best effort gets those",
+    Reason.KNOB_RELEASED: "the policy in force does not use this file: it holds again what it held before us",
+    Reason.IDLE_HELD: "best effort runs only where nobody else wants to, by setting",
+    Reason.ONLINE_SUFFERING: "online pods wait for CPU: best effort is cut at once",
+    Reason.ONLINE_RECOVERING: "online pods waited for CPU until a moment ago: nothing is raised yet",
+    Reason.CUT_DOES_NOT_HELP: "online pods wait for CPU whatever best effort gets: the cut is taken back",
+    Reason.BATCH_RESOURCES: "from the batch resources the pod asked for",
+    Reason.CEILING_IS_TIGHTER: "the best-effort root's ceiling is tighter, and this kernel wants no more below it",
+    Reason.IN_USE_ALREADY: "more is in use already: the limit comes down with it, nothing is killed for it",
+    Reason.MEMORY_ROOM: "best effort may grow until the node's memory reaches its threshold",
+    Reason.AGENT_SILENT: "the agent is silent: best effort is held at a fixed share",
+    Reason.BE_CPU_EVICT: "best effort gets too little of the CPU it asked for",
+    Reason.CPU_EVICT: "the node uses too much CPU",
+    Reason.CPU_ALLOCATABLE_EVICT: "pods asked for more CPU than is lent",
+    Reason.BE_MEMORY_EVICT: "the node uses too much memory",
+    Reason.MEMORY_EVICT: "the node uses too much memory",
+    Reason.MEMORY_ALLOCATABLE_EVICT: "pods asked for more memory than is lent",
+    Reason.MEMORY_LAST_RESORT: "memory was about to run out: killed on the spot, before the kernel chose a victim",
+    Reason.WITHIN_THRESHOLD: "within its threshold",
+    Reason.COOLDOWN: "the eviction before is too recent",
+    Reason.EVICTION_PENDING: "what is being evicted frees enough",
+    Reason.NO_VICTIM: "no pod that may be evicted frees what is missing",
     Reason.SCHEDULED: "placed",
     Reason.UNSCHEDULABLE: "no node fits",
     Reason.GANG_WAITING_FOR_MEMBERS: "the gang has fewer pods than its minimum",

@@ -105,8 +105,12 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     enable: Annotated[bool, Meta(description="Hold a CPU ceiling on best effort.")] = True
     threshold_pct: Annotated[
-        int, Meta(ge=0, le=100, description="Share of the node online, system and best-effort CPU may use together.")
-    ] = 95
+        _Share | None,
+        Meta(
+            description="Share of the node online, system and best-effort CPU may use together; "
+            "none: 95 with adaptive, 65 with cfsQuota and cpuset."
+        ),
+    ] = None
     min_pct: Annotated[
         _Share | None, Meta(description="Best effort's floor, as a share of the node; none: 0.02 CPU.")
     ] = None
@@ -114,9 +118,105 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern="^(adaptive|cfsQuota|cpuset)$",
-            description="adaptive, cfsQuota or cpuset; the last two are answered by adaptive too.",
+            description="adaptive: weight first, quota near the whole node; cfsQuota and cpuset: as Koordinator.",
         ),
     ] = "adaptive"
+    cpu_idle: Annotated[
+        bool,
+        Meta(
+            description="Set cpu.idle on the best-effort root. Only where nobody else writes its weight: "
+            "every write of it then fails, and the kubelet's does each minute."
+        ),
+    ] = False
+    online_stall_pct: Annotated[
+        _Share | None,
+        Meta(description="Online pods waiting for CPU this share of the time are suffering: cut at once; none: never."),
+    ] = 10
+    online_throttled_pct: Annotated[
+        _Share | None,
+        Meta(description="Online pods throttled in this share of their periods are suffering; none: never."),
+    ] = 50
+
+    @property
+    def ceiling_pct(self) -> int:
+        """The threshold with its default (Koordinator cpuSuppressThresholdPercent: 65)."""
+        return self.threshold_pct if self.threshold_pct is not None else 95 if self.policy == "adaptive" else 65
+
+
+class CpuLimitPolicy(StrEnum):
+    """What best effort's satisfaction is measured against (Koordinator cpuEvictPolicy)."""
+
+    REAL_LIMIT = "evictByRealLimit"
+    ALLOCATABLE = "evictByAllocatable"
+
+
+class EvictionStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When best-effort pods are evicted (NodeSLO resourceUsedThresholdWithBE; docs/adr/0010 for our own defaults).
+
+    A rule whose percentages are none is off. A lower percentage of none is two below its threshold where that has one.
+    """
+
+    enable: Annotated[
+        bool, Meta(description="Evict best-effort pods at all; off here is off, whatever documents say.")
+    ] = True
+    memory_threshold_pct: Annotated[
+        _Share | None, Meta(description="Node memory in use that starts evicting; none: never.")
+    ] = 70
+    memory_lower_pct: Annotated[_Share | None, Meta(description="Evict until this much is in use.")] = None
+    memory_allocatable_threshold_pct: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Requests of evictable pods as a share of what is lent.")
+    ] = None
+    memory_allocatable_lower_pct: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Evict until their requests are this share.")
+    ] = None
+    cpu_satisfaction_lower_pct: Annotated[
+        Annotated[int, Meta(gt=0, le=60)] | None,
+        Meta(description="Best effort gets no more than this share of the CPU it asked for: evict."),
+    ] = None
+    cpu_satisfaction_upper_pct: Annotated[
+        Annotated[int, Meta(gt=0, lt=100)] | None, Meta(description="Evict until it gets this share.")
+    ] = None
+    cpu_be_usage_threshold_pct: Annotated[
+        _Share, Meta(description="Only while best effort uses this share of what it may.")
+    ] = 90
+    cpu_window_seconds: Annotated[
+        Annotated[float, Meta(gt=0, le=3600)] | None, Meta(description="Averages of the CPU rules; none: one tick.")
+    ] = None
+    cpu_threshold_pct: Annotated[_Share | None, Meta(description="Node CPU in use that starts evicting.")] = None
+    cpu_lower_pct: Annotated[_Share | None, Meta(description="Evict until this much is in use.")] = None
+    cpu_allocatable_threshold_pct: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Requests of evictable pods as a share of what is lent.")
+    ] = None
+    cpu_allocatable_lower_pct: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Evict until their requests are this share.")
+    ] = None
+    cpu_limit_policy: Annotated[CpuLimitPolicy, Meta(description="What satisfaction is measured against.")] = (
+        CpuLimitPolicy.REAL_LIMIT
+    )
+    priority_threshold: Annotated[
+        int | None, Meta(description="CPUEvict and MemoryEvict touch pods of this priority and below; none: off.")
+    ] = None
+    allocatable_priority_threshold: Annotated[
+        Annotated[int, Meta(le=7999)] | None, Meta(description="The same for the rules by requests; none: off.")
+    ] = None
+    cpu_cooldown_seconds: Annotated[float, Meta(ge=0, le=3600, description="Rest after an eviction for CPU.")] = 20.0
+    memory_cooldown_seconds: Annotated[float, Meta(ge=0, le=3600, description="Rest after an eviction for memory.")] = (
+        4.0
+    )
+    thrash_full_pct: Annotated[
+        _Share | None,
+        Meta(description="All tasks waiting for memory this share of the time is thrashing: evict without grace."),
+    ] = 10
+    last_resort_pct: Annotated[
+        _Share | None,
+        Meta(
+            description="Less memory available than this share, or than 100 MiB: kill a best-effort pod on the spot; "
+            "none: never."
+        ),
+    ] = 3
+    longest_notice_seconds: Annotated[
+        float, Meta(ge=0, le=600, description="A pod that asks for notice gets at most this long.")
+    ] = 60.0
 
 
 class HostApplication(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
-"""The brake: between two ticks, is online use so much higher that best effort must be cut now?
+"""The brake: between two ticks, must best effort be cut now?
 
-It sees two counters and one prepared plan, and its answer is only ever a lower value. Best effort runs at the kernel's
-minimum weight, so the cut protects the reserve and the caches, not the run queue alone.
+It sees two counters, the kernel's word that online pods wait for CPU, and one prepared plan; its answer is only ever a
+lower value. Best effort runs at the kernel's minimum weight, so the cut protects the reserve and the caches, not the
+run queue alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _LOOK_BACK = 2
 class BrakePlan(msgspec.Struct, frozen=True):
     """Prepared by the tick: the ceiling is `base_us` minus online use, at least `floor_us`.
 
-    A cut smaller than `deadband_us` waits for the tick. `ceiling_us` is what the tick left in force.
+    A cut smaller than `deadband_us` waits for the tick. `ceiling_us` is what the tick left in force; `suffering_us`
+    is what is written when online pods are seen to wait for CPU (None: nothing, and nobody is woken). `narrow_first`
+    are quotas below the ceiling, largest first, that cgroup v1 wants out of the way (set to unlimited) before a parent
+    may go below them.
     """
 
     knob: Knob
@@ -31,6 +35,8 @@ class BrakePlan(msgspec.Struct, frozen=True):
     ceiling_us: int
     deadband_us: int
     policy: str = ""
+    suffering_us: int | None = None
+    narrow_first: tuple[tuple[Knob, int], ...] = ()
 
     def lowered_to(self, value: int) -> BrakePlan:
         """The same plan after a cut."""
@@ -46,7 +52,10 @@ class BrakeSample(msgspec.Struct, frozen=True, gc=False):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """A cut that was made: the value before, the value now, the online use that called for it (us a period)."""
+    """A cut that was made: the value before, the value now, the online use then (us a period).
+
+    `suffering`: online pods waiting for CPU called for it, not the amount they use.
+    """
 
     plan: BrakePlan
     at_seconds: float
@@ -54,6 +63,7 @@ class Cut(msgspec.Struct, frozen=True):
     previous_us: int
     value_us: int
     online_us: int
+    suffering: bool = False
 
 
 def online_us(samples: tuple[BrakeSample, ...]) -> int | None:
@@ -78,6 +88,14 @@ def wanted_cut(plan: BrakePlan, samples: tuple[BrakeSample, ...], in_force_us: i
     return (value, online) if unlimited or in_force_us - value >= plan.deadband_us else None
 
 
+def suffering_cut(plan: BrakePlan, in_force_us: int) -> int | None:
+    """The new ceiling in us a period where online pods wait for CPU and a lower one is prepared, else None."""
+    if plan.suffering_us is None:
+        return None
+    value = max(plan.suffering_us, plan.floor_us)
+    return value if in_force_us < 0 or value < in_force_us else None
+
+
 def decision(cut: Cut) -> Decision:
     """The record of a cut, in the terms of the tick's own ceiling."""
     terms = TermSum()
@@ -85,13 +103,13 @@ def decision(cut: Cut) -> Decision:
         terms.add(term.name, term.value, term.note)
     terms.add("online used", -cut.online_us, "last 200 ms, seen by the brake")
     terms.at_least("floor", cut.plan.floor_us, FLOOR_NOTE)
-    terms.become("somebody wrote a lower value first", cut.value_us)
+    terms.become("online pods wait for CPU" if cut.suffering else "somebody wrote a lower value first", cut.value_us)
     return Decision(
         cut.plan.knob.subject,
         cut.plan.knob.file,
         terms.value,
         Unit.MICROSECONDS,
-        Reason.BRAKE,
+        Reason.ONLINE_SUFFERING if cut.suffering else Reason.BRAKE,
         terms.terms,
         cut.plan.policy,
         cut.at_seconds,

@@ -41,6 +41,7 @@ class Part(StrEnum):
     OOM = "OOM kills"
     FAILURES = "charges refused"
     DISK = "disk bytes"
+    MEMORY_LIMIT = "memory limit"
 
 
 NEEDED = frozenset((Part.CPU, Part.MEMORY))
@@ -88,6 +89,7 @@ V1_FILES = (
     FileKind(Part.CPU, "cpuacct", "cpuacct.usage", parse.v1_cpu_time, _NUMBER_BYTES),
     FileKind(Part.LEVEL, "memory", "memory.usage_in_bytes", parse.counter, _NUMBER_BYTES),
     FileKind(Part.MEMORY, "memory", "memory.stat", parse.v1_memory, _TABLE_BYTES),
+    FileKind(Part.MEMORY_LIMIT, "memory", "memory.limit_in_bytes", parse.memory_limit, _NUMBER_BYTES),
     FileKind(Part.THROTTLING, "cpu", "cpu.stat", parse.v1_throttling),
     FileKind(Part.CPUS, "cpuset", "cpuset.cpus", parse.cpu_count, _TABLE_BYTES),
     *_pressure_files("unified"),
@@ -107,6 +109,7 @@ V2_FILES = (
     FileKind(Part.CPU, "", "cpu.stat", parse.v2_cpu_time),
     FileKind(Part.LEVEL, "", "memory.current", parse.counter, _NUMBER_BYTES),
     FileKind(Part.MEMORY, "", "memory.stat", parse.v2_memory, _TABLE_BYTES),
+    FileKind(Part.MEMORY_LIMIT, "", "memory.max", parse.memory_limit, _NUMBER_BYTES),
     FileKind(Part.CPUS, "", "cpuset.cpus.effective", parse.cpu_count, _TABLE_BYTES),
     *_pressure_files(""),
     FileKind(Part.OOM, "", "memory.events", parse.v2_memory_events),
@@ -120,10 +123,10 @@ FILES = {1: V1_FILES, 2: V2_FILES}
 def cadence(part: Part, role: Role) -> Cadence:
     """memory.stat is half the cost of reading everything, so it follows the cheap level (reference kernel.md §3)."""
     pod = role in (Role.POD, Role.BEST_EFFORT_POD)
-    if part is Part.CPUS:
+    if part in (Part.CPUS, Part.MEMORY_LIMIT):
         return Cadence.EVERY_PASS if role is Role.ROOT else Cadence.NEVER
     if part is Part.LEVEL:
-        return Cadence.EVERY_PASS if pod else Cadence.NEVER
+        return Cadence.EVERY_PASS if pod or role is Role.ROOT else Cadence.NEVER
     if part is Part.MEMORY and pod:
         return Cadence.WHEN_MOVED
     watched = role is Role.ROOT or part is Part.CPU or (part is Part.THROTTLING and role is Role.BEST_EFFORT_POD)

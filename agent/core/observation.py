@@ -82,6 +82,7 @@ class CgroupSample(msgspec.Struct, frozen=True, gc=False, tag="cgroup"):
     """CPU time used since the cgroup exists (ns); memory that cannot be dropped, and page cache (bytes).
 
     What is None the kernel does not offer here, or was not read yet; slow files keep their last reading.
+    `charge_bytes` is everything charged, of kubepods and its classes alone.
     """
 
     cpu_ns: int
@@ -91,6 +92,7 @@ class CgroupSample(msgspec.Struct, frozen=True, gc=False, tag="cgroup"):
     pressure: CgroupPressure | None = None
     events: MemoryEvents | None = None
     disk: DiskBytes | None = None
+    charge_bytes: int | None = None
 
 
 class NodeSample(msgspec.Struct, frozen=True, tag="node"):
@@ -113,6 +115,10 @@ class NumaSample(msgspec.Struct, frozen=True, gc=False):
     memory_used_bytes: int
 
 
+Value = int | str
+"""What a control file holds: a number, or a Linux CPU list as the kernel prints it (`0-3,8`)."""
+
+
 class Knob(msgspec.Struct, frozen=True, order=True):
     """One control file: the cgroup below its controller's mount, the controller (empty on v2), the file's name."""
 
@@ -126,10 +132,31 @@ class Knob(msgspec.Struct, frozen=True, order=True):
 
 
 class KnobReading(msgspec.Struct, frozen=True):
-    """What the kernel holds now, and what we wrote last (None where neither we nor an agent before us wrote it)."""
+    """What the kernel holds now, and what we wrote last (None where neither we nor an agent before us wrote it).
 
-    kernel: int | Missing
-    ours: int | None = None
+    `original` is what it held before the first of us wrote it; None where nobody did.
+    """
+
+    kernel: Value | Missing
+    ours: Value | None = None
+    original: Value | None = None
+
+
+class PodPlace(msgspec.Struct, frozen=True):
+    """Where a listed pod's cgroup is, and its containers' by name; only what exists."""
+
+    path: str
+    containers: Mapping[str, str] = {}
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Which cgroups exist: of listed pods by uid, and every one below the best-effort root, parents first.
+
+    The latter includes pods nobody listed: on v1 a cpuset cannot shrink while a child holds more.
+    """
+
+    pods: Mapping[str, PodPlace] = {}
+    best_effort: tuple[str, ...] = ()
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -137,9 +164,10 @@ class Observation(msgspec.Struct, frozen=True):
 
     `pods` holds a sample or an absence for every listed pod that should have a cgroup, by uid; `containers` the same
     by uid and container name for pods whose containers are known; `host_applications` by name. `strangers` are pod
-    cgroups that no listed pod owns. `listed` is None until the pod list was read once. `best_effort_cpus` counts the
-    CPUs best effort may run on, None where that cannot be told. `brake_cuts` counts the brake's writes since the
-    start, `last_cut_monotonic` dates the newest; both belong to the same instant as `knobs`.
+    cgroups that no listed pod owns. `kubepods_memory_limit_bytes` is None without a limit. `listed` is None until the
+    pod list was read once. `best_effort_cpus` counts the CPUs best effort may run on, None where that cannot be told.
+    `brake_cuts` counts the brake's writes since the start, `last_cut_monotonic` dates the newest; `knobs` were read no
+    earlier.
     """
 
     at_seconds: float
@@ -162,3 +190,5 @@ class Observation(msgspec.Struct, frozen=True):
     listed: tuple[Pod, ...] | None = None
     brake_cuts: int = 0
     last_cut_monotonic: float | None = None
+    places: Places = Places()
+    kubepods_memory_limit_bytes: int | None = None

@@ -12,6 +12,7 @@ from agent.core.observation import CpuThrottling, DiskBytes, MemoryEvents, Stall
 
 _LARGEST = (1 << 63) - 1
 _SHOWN_BYTES = 60
+_NO_LIMIT_BYTES = 1 << 60
 _NEVER_THROTTLED = CpuThrottling(0, 0)
 _NO_STALL = Stall()
 
@@ -121,6 +122,14 @@ def v2_disk(text: bytes) -> DiskBytes:
         read += int(found[1]) if found else 0
         written += int(found[2]) if found else 0
     return DiskBytes(_bounded(read, text), _bounded(written, text))
+
+
+def memory_limit(text: bytes) -> int:
+    """Bytes; 0 where there is no limit: `max` on v2, on v1 the largest number of whole pages (2^63 - 4096)."""
+    if text.strip() == b"max":
+        return 0
+    limit = counter(text)
+    return 0 if limit >= _NO_LIMIT_BYTES else limit
 
 
 def v1_disk(text: bytes) -> DiskBytes:

@@ -1,69 +1,59 @@
-"""From decisions to ordered writes.
-
-Only what differs from the kernel is written: narrowing first, from the leaves, then widening, from the root. That is
-the order cgroup v1 accepts for nested quotas, and nobody has too much in between.
-"""
+"""From limits to ordered writes: only what differs from what the kernel holds now."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
-from agent.core.knobs import UNLIMITED
-from agent.core.observation import Knob, KnobReading, Missing
-from agent.core.suppress import Standing
+from agent.core.limit import Limit
+from agent.core.observation import Knob, KnobReading, Missing, Value
+from agent.core.standing import gives_more
+from agent.core.steps import steps
 from model.decision import Decision
 from model.reason import Reason
 
 
 class Write(msgspec.Struct, frozen=True):
-    """One planned change of a control file; `previous` is what the kernel held when it was planned."""
+    """One planned change of a control file; `previous` is what the kernel holds just before it.
+
+    `original` is what the knob held before any of us, where that is not what it holds now: it was born with a value of
+    ours. None: what it holds now.
+    """
 
     knob: Knob
-    value: int
-    previous: int
+    value: Value
+    previous: Value
     decision: Decision
+    original: Value | None = None
 
     @property
     def widens(self) -> bool:
         """The write gives best effort more."""
-        return looser(self.value, self.previous)
+        return gives_more(self.knob, self.value, self.previous)
 
 
-class KnobStanding(msgspec.Struct, frozen=True):
-    """What is remembered of the quota between ticks: a tighter value somebody else wrote."""
-
-    foreign_cap: int | None = None
-
-
-def looser(one: int, other: int) -> bool:
-    """`one` lets a cgroup have more than `other`; -1 is no limit at all."""
-    if one == other:
-        return False
-    return one == UNLIMITED or (other != UNLIMITED and one > other)
-
-
-def standing(reading: KnobReading, remembered: KnobStanding) -> tuple[KnobStanding, Standing]:
-    """Tell our own values from a foreign writer's: a looser one is undone, a tighter one respected from now on."""
-    kernel, ours = reading.kernel, reading.ours
-    if isinstance(kernel, Missing) or ours is None or kernel == ours:
-        return remembered, Standing(kernel, remembered.foreign_cap, ours=ours is not None)
-    if looser(kernel, ours):
-        return KnobStanding(), Standing(ours, None, loosened=True, ours=True)
-    return KnobStanding(kernel), Standing(kernel, kernel)
+def plan(limits: Mapping[Knob, Limit], readings: Mapping[Knob, KnobReading]) -> tuple[Write, ...]:
+    """The writes that make the kernel hold the limits; what was not read, or cannot be, is left alone."""
+    held = {knob: reading.kernel for knob, reading in readings.items() if not isinstance(reading.kernel, Missing)}
+    known = {knob: limit for knob, limit in limits.items() if limit.decision.reason is not Reason.KNOB_UNREADABLE}
+    wanted = {knob: limit.value for knob, limit in known.items()}
+    originals = {knob: _original(limit, readings) for knob, limit in limits.items() if limit.inherits}
+    return tuple(
+        Write(step.knob, step.value, step.previous, limits[step.knob].decision, originals.get(step.knob))
+        for step in steps(wanted, held)
+    )
 
 
-def plan(decided: Mapping[Knob, Decision], readings: Mapping[Knob, KnobReading]) -> tuple[Write, ...]:
-    """The ordered writes that make the kernel hold what was decided."""
-    writes = list(_changes(decided, readings))
-    widening = sorted((w for w in writes if w.widens), key=lambda w: (w.knob.cgroup.count("/"), w.knob))
-    narrowing = sorted((w for w in writes if not w.widens), key=lambda w: (-w.knob.cgroup.count("/"), w.knob))
-    return (*narrowing, *widening)
+def _original(limit: Limit, readings: Mapping[Knob, KnobReading]) -> Value | None:
+    """What its cgroup was born from held before us, where the kernel still holds what that gave it.
 
-
-def _changes(decided: Mapping[Knob, Decision], readings: Mapping[Knob, KnobReading]) -> Iterable[Write]:
-    for knob, decision in decided.items():
-        kernel = readings[knob].kernel
-        if isinstance(kernel, int) and decision.reason is not Reason.KNOB_UNREADABLE and kernel != decision.value:
-            yield Write(knob, decision.value, kernel, decision)
+    A v1 CPU list is born empty, and somebody else is about to fill it from there.
+    """
+    born_from = readings.get(limit.inherits) if limit.inherits else None
+    own = readings.get(limit.knob)
+    if born_from is None or own is None:
+        return None
+    if own.kernel == "" and born_from.original is None:
+        return None if isinstance(born_from.kernel, Missing) else born_from.kernel
+    return born_from.original if own.kernel in ("", born_from.ours) else None

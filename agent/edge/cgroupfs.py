@@ -113,7 +113,8 @@ class _Row:
         if cpu is None or memory is None:
             return self.gone or self.cpu.fault or self.memory.fault or _gone(self.cgroup)
         throttling = self.throttling.value if self.throttling else cpu[1]
-        return CgroupSample(cpu[0], memory[0], memory[1], throttling, self.pressure, self.events, self.disk)
+        charge = self.level.value if self.level and self.role is Role.ROOT else None
+        return CgroupSample(cpu[0], memory[0], memory[1], throttling, self.pressure, self.events, self.disk, charge)
 
 
 class CgroupReader:
@@ -188,6 +189,11 @@ class CgroupReader:
         """How many CPUs a placed root could run on in the newest pass; None where that cannot be told."""
         row = self._rows.get(cgroup)
         return (row.value(Part.CPUS) or None) if row else None
+
+    def memory_limit(self, cgroup: str) -> int | None:
+        """Bytes a placed root may be charged with; None where it has no limit, or none that can be told."""
+        row = self._rows.get(cgroup)
+        return (row.value(Part.MEMORY_LIMIT) or None) if row else None
 
     def close(self) -> None:
         self.place({})

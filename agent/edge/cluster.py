@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -22,6 +22,7 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
 from model.pod import Pod
+from model.report import EvictionCost
 from model.resources import CPU, MEMORY, ResourceVector
 from model.topology import CpuInfo, Zone
 
@@ -76,7 +77,8 @@ class WatchedPods:
 class ClusterEdge:
     """Keeps translated copies up to date; `facts` never waits.
 
-    `kubepods` is the pods' root in the cgroup tree, `topology` the machine's CPUs, `kubelet` another source of pods.
+    `kubepods` is the pods' root in the cgroup tree, `topology` the machine's CPUs, `kubelet` another source of pods,
+    `costs` what losing a pod would cost its job, by uid.
     """
 
     def __init__(
@@ -88,12 +90,14 @@ class ClusterEdge:
         kubepods: str = "/kubepods",
         topology: Callable[[], CpuInfo | None] = lambda: None,
         kubelet: PodList | None = None,
+        costs: Callable[[], Mapping[str, EvictionCost]] = dict,
     ) -> None:
         self._name = node_name
         self._kubepods = kubepods
         self._topology = topology
         self._events = events
-        self._defaults = NodeSettings(settings.colocation, settings.suppress, settings.normalization)
+        self._costs = costs
+        self._defaults = NodeSettings(settings.colocation, settings.suppress, settings.normalization, settings.eviction)
         self._node: Node | None = None
         self._last_node: Node | None = None
         self._documents: Documents | None = None
@@ -147,6 +151,8 @@ class ClusterEdge:
             cpu=cpu.basics if cpu else None,
             problem=unread or self._problem,
             pods_age_seconds=self._pods.age_seconds,
+            processors=cpu.processors if cpu else (),
+            costs=self._costs(),
         )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import msgspec
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from agent.core.observation import CgroupSample, Knob, Missing
+from agent.core.limit import Limit
+from agent.core.observation import CgroupSample, Knob, Missing, Value
+from agent.core.order import PendingVictim
 from agent.core.publish import condition
 from agent.core.usage import Averages, best_effort_request_millis
 from agent.feed import DecisionFeed
@@ -42,11 +45,12 @@ class Sources(msgspec.Struct, frozen=True):
     settings: AgentSettings
     status: AgentStatus
     feed: DecisionFeed
-    read_knob: Callable[[Knob], int | Missing]
+    read_knob: Callable[[Knob], Value | Missing]
     knob_path: Callable[[Knob], Path]
     link_connected: Callable[[], bool]
     brake_cuts: Callable[[], int]
-    brake_mechanism: str
+    brake_mechanisms: Callable[[], tuple[str, ...]]
+    wakes: Callable[[], Mapping[str, int]]
     cgroups: str
     checkpoint: Callable[[CheckpointSaved], None]
     published: Callable[[], tuple[Decision, ...]]
@@ -73,7 +77,9 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
             ticks=status.ticks,
             late_ticks=status.late_ticks,
             brake_cuts=self._from.brake_cuts(),
-            brake_mechanism=self._from.brake_mechanism,
+            brake_mechanism="; ".join(self._from.brake_mechanisms()),
+            wakes=self._from.wakes(),
+            mode=self._from.settings.mode.value,
             best_effort_limit_millis=result.limits.best_effort_millis,
             best_effort_request_millis=best_effort_request_millis(result.facts.pods or ()),
             unlisted_pods=len(result.observation.strangers),
@@ -112,11 +118,22 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
         self, request: agent_pb2.ExplainLimitRequest, context: Any
     ) -> agent_pb2.ExplainLimitResponse:
         result = await self._newest(context)
-        chosen = [knob for knob in result.limits.decisions if request.knob in ("", knob.file)]
+        limits = result.limits.limits.values() if request.pods else result.limits.of_all
+        chosen = [limit.knob for limit in limits if request.knob in ("", limit.knob.file)]
         if not chosen:
-            names = ", ".join(knob.file for knob in result.limits.decisions)
+            names = ", ".join(sorted({knob.file for knob in result.limits.limits}))
             await context.abort(grpc.StatusCode.NOT_FOUND, f"control file {request.knob!r} is not ours; known: {names}")
         return agent_pb2.ExplainLimitResponse(limits=[await self._limit(knob) for knob in chosen])
+
+    async def ExplainEvictions(
+        self, request: agent_pb2.ExplainEvictionsRequest, context: Any
+    ) -> agent_pb2.ExplainEvictionsResponse:
+        result = await self._newest(context)
+        return agent_pb2.ExplainEvictionsResponse(
+            needs=[codec.decision_to_wire(need) for need in result.evictions.needs],
+            pending=[_pending(uid, victim) for uid, victim in result.evicting.record.pending.items()],
+            past=[codec.decision_to_wire(decision) for decision in self._from.feed.victims],
+        )
 
     async def WatchDecisions(
         self, request: agent_pb2.WatchDecisionsRequest, context: Any
@@ -139,7 +156,11 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
         if result is not None:
             force = result.facts.settings
             shown = msgspec.structs.replace(
-                shown, colocation=force.colocation, suppress=force.suppress, normalization=force.normalization
+                shown,
+                colocation=force.colocation,
+                suppress=force.suppress,
+                eviction=force.eviction,
+                normalization=force.normalization,
             )
         return agent_pb2.Settings(json=msgspec.json.format(msgspec.json.encode(shown)).decode())
 
@@ -152,22 +173,23 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
 
     async def _limit(self, knob: Knob) -> agent_pb2.Limit:
         """Decision and kernel value of one moment; a brake cut in between settles within a tick."""
-        kernel: int | Missing = 0
-        decision: Decision | None = None
+        kernel: Value | Missing = 0
+        limit: Limit | None = None
         for _ in range(_SETTLE_TRIES):
             result = self._from.status.newest
             assert result is not None
-            decision = result.limits.decisions[knob]
+            limit = result.limits.limits.get(knob, limit)
             kernel = self._from.read_knob(knob)
-            if kernel == decision.value and result is self._from.status.newest:
+            if limit is not None and kernel == limit.value and result is self._from.status.newest:
                 break
             await asyncio.sleep(_SETTLE_SECONDS)
-        assert decision is not None
+        assert limit is not None
         return agent_pb2.Limit(
-            decision=codec.decision_to_wire(decision),
+            decision=codec.decision_to_wire(limit.decision),
             path=str(self._from.knob_path(knob)),
             kernel_value=f"unreadable: {kernel.detail}" if isinstance(kernel, Missing) else str(kernel),
-            matches=kernel == decision.value,
+            matches=kernel == limit.value,
+            decided_value=str(limit.value),
         )
 
 
@@ -177,8 +199,13 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
     def __init__(self, sources: Sources) -> None:
         self._from = sources
         self._waiting: dict[str, set[asyncio.Queue[PreemptionNotice]]] = {}
+        self._standing: dict[str, PreemptionNotice] = {}
 
     def notify(self, notice: PreemptionNotice) -> None:
+        """Whoever waits hears it now, whoever asks before the deadline then."""
+        now = time.time()
+        self._standing = {uid: told for uid, told in self._standing.items() if told.deadline_seconds > now}
+        self._standing[notice.pod_uid] = notice
         for queue in self._waiting.get(notice.pod_uid, ()):
             queue.put_nowait(notice)
 
@@ -199,6 +226,9 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
         queue: asyncio.Queue[PreemptionNotice] = asyncio.Queue()
         waiting = self._waiting.setdefault(pod.uid, set())
         waiting.add(queue)
+        standing = self._standing.get(pod.uid)
+        if standing is not None and standing.deadline_seconds > time.time():
+            queue.put_nowait(standing)
         try:
             yield codec.notice_to_wire(await queue.get())
         finally:
@@ -266,6 +296,16 @@ def _bind(server: Any, address: str) -> int:
 
 def _named(averages: Mapping[str, Averages]) -> list[agent_pb2.NamedUsage]:
     return [agent_pb2.NamedUsage(name=name, usage=codec.usage_to_wire(found.last)) for name, found in averages.items()]
+
+
+def _pending(uid: str, victim: PendingVictim) -> agent_pb2.PendingEviction:
+    return agent_pb2.PendingEviction(
+        pod_uid=uid,
+        frees=victim.frees,
+        since_seconds=victim.since_seconds,
+        until_seconds=victim.until_seconds,
+        notified_until_seconds=victim.notified_until_seconds,
+    )
 
 
 def _requested(pod: Pod, names: Iterable[str]) -> int:

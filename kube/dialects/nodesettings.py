@@ -17,7 +17,14 @@ from kube import objects
 from kube.dialects import koordinator
 from kube.dialects.document import annotated, checked
 from kube.dialects.nodemetric import collect_policy, report_policy
-from kube.dialects.nodeslo import HostApplicationFields, NodeSLOFields, SuppressFields, host_application, node_slo
+from kube.dialects.nodeslo import (
+    EvictionFields,
+    HostApplicationFields,
+    NodeSLOFields,
+    SuppressFields,
+    host_application,
+    node_slo,
+)
 from kube.dialects.reservation import reservation
 from kube.dialects.sloconfig import (
     CollectPolicy,
@@ -27,18 +34,27 @@ from kube.dialects.sloconfig import (
     ReportPolicy,
     colocation_layers,
     colocation_overlaid,
+    eviction_layers,
+    eviction_overlaid,
     host_application_layers,
     normalization_layers,
     normalization_overlaid,
     suppress_layers,
     suppress_overlaid,
 )
+from kube.dialects.systemqos import system_cpus
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodesettings import NodeSettings
 from model.resources import ResourceVector
-from model.strategy import ColocationStrategy, HostApplication, NormalizationStrategy, SuppressStrategy
+from model.strategy import (
+    ColocationStrategy,
+    EvictionStrategy,
+    HostApplication,
+    NormalizationStrategy,
+    SuppressStrategy,
+)
 
 ANNOTATION_STRATEGY = "node.koordinator.sh/colocation-strategy"
 _RATIO_LABELS = {
@@ -74,6 +90,7 @@ class Documents(msgspec.Struct, frozen=True):
     colocation: Layers[ColocationFields] | None = None
     normalization: Layers[NormalizationFields] | None = None
     suppress: Layers[SuppressFields] | None = None
+    eviction: Layers[EvictionFields] | None = None
     host_applications: Layers[HostApplicationFields] | None = None
     slo: NodeSLOFields | None = None
     collect: CollectPolicy | None = None
@@ -87,13 +104,22 @@ class Documents(msgspec.Struct, frozen=True):
     third_party: ResourceVector | None = None
     normalization_ratio: float | None = None
     raw_allocatable: ResourceVector | None = None
+    reserved_cpus: tuple[int, ...] = ()
+    system_cpus: tuple[int, ...] = ()
     labels: Mapping[str, str] = {}
     unread: frozenset[str] = frozenset()
 
     @property
     def node(self) -> NodeColocation:
         """The Node's own words."""
-        return NodeColocation(self.reserved, self.third_party, self.normalization_ratio, self.raw_allocatable)
+        return NodeColocation(
+            reserved=self.reserved,
+            third_party=self.third_party,
+            normalization_ratio=self.normalization_ratio,
+            raw_allocatable=self.raw_allocatable,
+            reserved_cpus=self.reserved_cpus,
+            system_cpus=self.system_cpus,
+        )
 
     @property
     def ratios(self) -> tuple[ColocationFields | None, ...]:
@@ -129,6 +155,7 @@ _READERS: Mapping[str, Callable[[Sources], Any]] = {
     "colocation": lambda sources: colocation_layers(sources.config_map),
     "normalization": lambda sources: normalization_layers(sources.config_map),
     "suppress": lambda sources: suppress_layers(sources.config_map),
+    "eviction": lambda sources: eviction_layers(sources.config_map),
     "host_applications": lambda sources: host_application_layers(sources.config_map),
     "slo": lambda sources: node_slo(sources.slo) if sources.slo else None,
     "collect": lambda sources: collect_policy(sources.metric) if sources.metric else None,
@@ -136,6 +163,8 @@ _READERS: Mapping[str, Callable[[Sources], Any]] = {
     "annotated": _of_node(annotated_strategy),
     **{name: _of_node(partial(ratio_label, name)) for name in _RATIO_LABELS},
     "reserved": _of_node(lambda node: reservation(node).reserved),
+    "reserved_cpus": _of_node(lambda node: reservation(node).cpus),
+    "system_cpus": _of_node(system_cpus),
     "third_party": _of_node(koordinator.third_party),
     "normalization_ratio": _of_node(koordinator.normalization_ratio),
     "raw_allocatable": _of_node(koordinator.raw_allocatable),
@@ -198,6 +227,7 @@ def node_settings(documents: Documents, defaults: NodeSettings, kubepods: str = 
         colocation=_colocation(documents, defaults.colocation),
         suppress=_suppress(documents, defaults.suppress),
         normalization=_normalization(documents, defaults.normalization),
+        eviction=_eviction(documents, defaults.eviction),
         host_applications=_host_applications(documents, defaults.host_applications, kubepods),
     )
 
@@ -217,6 +247,15 @@ def _suppress(documents: Documents, strategy: SuppressStrategy) -> SuppressStrat
     for layer in (*layers, documents.slo.suppress if documents.slo else None):
         strategy = suppress_overlaid(strategy, layer) if layer else strategy
     return strategy
+
+
+def _eviction(documents: Documents, defaults: EvictionStrategy) -> EvictionStrategy:
+    """Switched off in the agent's own settings it is off, whatever documents say, as by koordlet's feature gates."""
+    layers = documents.eviction.of(documents.labels) if documents.eviction else ()
+    strategy = msgspec.structs.replace(defaults, enable=True)
+    for layer in (*layers, documents.slo.eviction if documents.slo else None):
+        strategy = eviction_overlaid(strategy, layer) if layer else strategy
+    return msgspec.structs.replace(strategy, enable=strategy.enable and defaults.enable)
 
 
 def _normalization(documents: Documents, strategy: NormalizationStrategy) -> NormalizationStrategy:

@@ -1,4 +1,4 @@
-"""What NodeSLO, and the ConfigMap it is rendered from, say of best effort's CPU and of host applications.
+"""What NodeSLO, and the ConfigMap it is rendered from, say of best effort's CPU, of evictions and of host applications.
 
 Source: Koordinator apis/slo/v1alpha1/{nodeslo_types,host_application}.go, pkg/koordlet/util/host_application.go.
 """
@@ -14,9 +14,12 @@ from msgspec import Meta, field
 from kube.dialects.document import checked
 from kube.objects import NodeSLO
 from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band
-from model.strategy import HostApplication
+from model.strategy import CpuLimitPolicy, HostApplication
 
 _Percent = Annotated[int, Meta(ge=0, le=100)]
+_Share = Annotated[int, Meta(ge=0, le=1 << 31)]
+_Priority = Annotated[int, Meta(ge=-(1 << 31), lt=1 << 31)]
+_THRESHOLD = "resourceUsedThresholdWithBE"
 _Path = Annotated[str, Meta(pattern=r"^[^\x00-\x1f]*$")]
 
 
@@ -36,6 +39,63 @@ class SuppressFields(msgspec.Struct, frozen=True):
     threshold_pct: _Percent | None = field(name="cpuSuppressThresholdPercent", default=None)
     min_pct: _Percent | None = field(name="cpuSuppressMinPercent", default=None)
     policy: SuppressPolicy | None = field(name="cpuSuppressPolicy", default=None)
+
+
+class EvictionPolicy(StrEnum):
+    """What best effort's satisfaction is measured against."""
+
+    REAL_LIMIT = CpuLimitPolicy.REAL_LIMIT.value
+    ALLOCATABLE = CpuLimitPolicy.ALLOCATABLE.value
+    UNSET = ""
+
+
+class EvictionFields(msgspec.Struct, frozen=True):
+    """Fields of model.strategy.EvictionStrategy that a document sets; None where it is silent.
+
+    They stand beside those of suppression and are read apart, so that a wrong one holds up only its own kind.
+    """
+
+    enable: bool | None = None
+    memory_threshold_pct: _Percent | None = field(name="memoryEvictThresholdPercent", default=None)
+    memory_lower_pct: _Percent | None = field(name="memoryEvictLowerPercent", default=None)
+    memory_allocatable_threshold_pct: _Share | None = field(name="memoryAllocatableEvictThresholdPercent", default=None)
+    memory_allocatable_lower_pct: _Share | None = field(name="memoryAllocatableEvictLowerPercent", default=None)
+    cpu_satisfaction_upper_pct: Annotated[int, Meta(ge=0, lt=100)] | None = field(
+        name="cpuEvictBESatisfactionUpperPercent", default=None
+    )
+    cpu_satisfaction_lower_pct: Annotated[int, Meta(ge=0, le=60)] | None = field(
+        name="cpuEvictBESatisfactionLowerPercent", default=None
+    )
+    cpu_be_usage_threshold_pct: _Percent | None = field(name="cpuEvictBEUsageThresholdPercent", default=None)
+    cpu_window_seconds: Annotated[int, Meta(gt=0)] | None = field(name="cpuEvictTimeWindowSeconds", default=None)
+    cpu_threshold_pct: _Percent | None = field(name="cpuEvictThresholdPercent", default=None)
+    cpu_lower_pct: _Percent | None = field(name="cpuEvictLowerPercent", default=None)
+    cpu_allocatable_threshold_pct: _Share | None = field(name="cpuAllocatableEvictThresholdPercent", default=None)
+    cpu_allocatable_lower_pct: _Share | None = field(name="cpuAllocatableEvictLowerPercent", default=None)
+    cpu_limit_policy: EvictionPolicy | None = field(name="cpuEvictPolicy", default=None)
+    priority_threshold: _Priority | None = field(name="evictEnabledPriorityThreshold", default=None)
+    allocatable_priority_threshold: Annotated[int, Meta(ge=-(1 << 31), le=7999)] | None = field(
+        name="allocatableEvictPriorityThreshold", default=None
+    )
+
+    def __post_init__(self) -> None:
+        for low, high, equal in _ORDERED:
+            lower, upper = getattr(self, low), getattr(self, high)
+            if lower is None or upper is None or lower < upper or (equal and lower == upper):
+                continue
+            names = msgspec.structs.fields(self)
+            low_name, high_name = (next(f.encode_name for f in names if f.name == name) for name in (low, high))
+            raise ValueError(f"expected {low_name} {'at most' if equal else 'below'} {high_name}")
+
+
+_ORDERED = (
+    ("memory_lower_pct", "memory_threshold_pct", False),
+    ("memory_allocatable_lower_pct", "memory_allocatable_threshold_pct", False),
+    ("cpu_satisfaction_lower_pct", "cpu_satisfaction_upper_pct", True),
+    ("cpu_lower_pct", "cpu_threshold_pct", False),
+    ("cpu_allocatable_lower_pct", "cpu_allocatable_threshold_pct", False),
+)
+"""Lower, upper, and whether they may be equal."""
 
 
 class CgroupBase(StrEnum):
@@ -92,12 +152,13 @@ class NodeSLOFields(msgspec.Struct, frozen=True):
 
     suppress: SuppressFields = SuppressFields()
     host_applications: HostApplicationFields = HostApplicationFields()
+    eviction: EvictionFields = EvictionFields()
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     """Sections nothing acts on yet must be objects all the same."""
 
-    threshold: SuppressFields | None = field(name="resourceUsedThresholdWithBE", default=None)
+    threshold: dict[str, Any] | None = field(name=_THRESHOLD, default=None)
     resource_qos: dict[str, Any] | None = field(name="resourceQOSStrategy", default=None)
     cpu_burst: dict[str, Any] | None = field(name="cpuBurstStrategy", default=None)
     system_strategy: dict[str, Any] | None = None
@@ -110,9 +171,11 @@ def node_slo(source: NodeSLO) -> NodeSLOFields:
     where = f"NodeSLO {source.metadata.name}: spec"
     spec = checked({} if source.spec is None else source.spec, _Spec, where)
     applications = {"applications": spec.host_applications}
+    threshold = spec.threshold or {}
     return NodeSLOFields(
-        spec.threshold or SuppressFields(),
+        checked(threshold, SuppressFields, f"{where}.{_THRESHOLD}"),
         checked(applications, HostApplicationFields, f"{where}.hostApplications"),
+        checked(threshold, EvictionFields, f"{where}.{_THRESHOLD}"),
     )
 
 

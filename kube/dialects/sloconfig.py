@@ -14,12 +14,14 @@ import msgspec
 from msgspec import Meta, field
 
 from kube.dialects.document import GoDuration, checked, parsed, part, value_of
-from kube.dialects.nodeslo import HostApplicationFields, SuppressFields
+from kube.dialects.nodeslo import EvictionFields, HostApplicationFields, SuppressFields
 from kube.dialects.selector import LabelSelector
 from kube.objects import ConfigMap
 from model.strategy import (
     CalculatePolicy,
     ColocationStrategy,
+    CpuLimitPolicy,
+    EvictionStrategy,
     MemoryCollectPolicy,
     MidMode,
     NormalizationStrategy,
@@ -34,9 +36,11 @@ _Share = Annotated[int, Meta(ge=0, le=100)]
 _Cap = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Ratio = Annotated[float, Meta(ge=1, le=5)]
 
+_THRESHOLD = "resource-threshold-config"
 _LONGEST_SECONDS = 3600.0
 _SHORTEST_SECONDS = {"aggregate_seconds": 60.0, "report_seconds": 30.0, "update_interval_seconds": 10.0}
 """Koordlet's own for the first two (pkg/koordlet/statesinformer/impl/states_nodemetric.go)."""
+_OFF_AT_ZERO = ("cpu_satisfaction_lower_pct", "cpu_satisfaction_upper_pct")
 _SHORTEST_WINDOW_SECONDS = 10.0
 _MOST_WINDOWS = 6
 
@@ -130,7 +134,7 @@ class _Selected(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def colocation_layers(source: ConfigMap | None) -> Layers[ColocationFields] | None:
-    """`colocation-config`; None where there is none. Raises ConfigurationFault, as the three below do."""
+    """`colocation-config`; None where there is none. Raises ConfigurationFault, as the four below do."""
     return _layers(source, "colocation-config", ColocationFields, nodes="nodeConfigs")
 
 
@@ -140,10 +144,13 @@ def normalization_layers(source: ConfigMap | None) -> Layers[NormalizationFields
 
 
 def suppress_layers(source: ConfigMap | None) -> Layers[SuppressFields] | None:
-    """`resource-threshold-config`."""
-    return _layers(
-        source, "resource-threshold-config", SuppressFields, nodes="nodeStrategies", cluster="clusterStrategy"
-    )
+    """Of `resource-threshold-config` what is about suppression."""
+    return _layers(source, _THRESHOLD, SuppressFields, nodes="nodeStrategies", cluster="clusterStrategy")
+
+
+def eviction_layers(source: ConfigMap | None) -> Layers[EvictionFields] | None:
+    """Of `resource-threshold-config` what is about evictions."""
+    return _layers(source, _THRESHOLD, EvictionFields, nodes="nodeStrategies", cluster="clusterStrategy")
 
 
 def host_application_layers(source: ConfigMap | None) -> Layers[HostApplicationFields] | None:
@@ -205,6 +212,17 @@ def suppress_overlaid(strategy: SuppressStrategy, layer: SuppressFields) -> Supp
     changes = _set(layer)
     if "policy" in changes:
         changes["policy"] = changes["policy"].value or strategy.policy
+    return msgspec.structs.replace(strategy, **changes)
+
+
+def eviction_overlaid(strategy: EvictionStrategy, layer: EvictionFields) -> EvictionStrategy:
+    """What the layer sets replaces what was; a satisfaction of 0 switches its rule off, as in Koordinator."""
+    changes = _set(layer)
+    if "cpu_limit_policy" in changes:
+        changes["cpu_limit_policy"] = CpuLimitPolicy(changes["cpu_limit_policy"].value or strategy.cpu_limit_policy)
+    if "cpu_window_seconds" in changes:
+        changes["cpu_window_seconds"] = min(float(changes["cpu_window_seconds"]), _LONGEST_SECONDS)
+    changes |= {name: None for name in _OFF_AT_ZERO if changes.get(name) == 0}
     return msgspec.structs.replace(strategy, **changes)
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from kube.dialects.document import annotated, checked, parsed
 from kube.dialects.reservation import ANNOTATION_RESERVATION, reservation, written_out
+from kube.dialects.systemqos import ANNOTATION_SYSTEM_QOS, system_cpus
 from kube.objects import Metadata
 from model.fault import ConfigurationFault
 from model.node import Node
@@ -28,7 +29,7 @@ from model.resources import (
     ResourceVector,
     parse_resources,
 )
-from model.topology import CpuBasics, KubeletCpus, NodeTopology, Processor, SharePool, Zone, format_cpus, parse_cpus
+from model.topology import CpuBasics, KubeletCpus, NodeTopology, Processor, SharePool, Zone, format_cpus
 
 API_VERSION = "topology.node.k8s.io/v1alpha1"
 KIND = "NodeResourceTopology"
@@ -40,7 +41,6 @@ ANNOTATION_POOLS = _NODE + "cpu-shared-pools"
 ANNOTATION_BEST_EFFORT_POOLS = _NODE + "be-cpu-shared-pools"
 ANNOTATION_POD_CPUS = _NODE + "pod-cpu-allocs"
 ANNOTATION_KUBELET = "kubelet.koordinator.sh/cpu-manager-policy"
-ANNOTATION_SYSTEM_QOS = _NODE + "system-qos-resource"
 _COPIED = (ANNOTATION_RESERVATION, ANNOTATION_SYSTEM_QOS)
 _OURS = (CPU, MEMORY, BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY)
 _ZONE_TYPE = "Node"
@@ -73,11 +73,6 @@ class _Basics(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     turbo_enabled: bool = False
     cat_l3_cbm_mask: str = msgspec.field(name="catL3CbmMask", default="")
     vendor_id: str = msgspec.field(name="vendorID", default="")
-
-
-class _SystemQoS(msgspec.Struct, frozen=True):
-    cpuset: str = ""
-    exclusive: bool | None = msgspec.field(name="cpusetExclusive", default=None)
 
 
 def document(node: Node, topology: NodeTopology, lent: Mapping[int, ResourceVector]) -> dict[str, Any]:
@@ -150,14 +145,7 @@ def cpu_basics(source: NodeResourceTopology) -> CpuBasics | None:
 
 def unusable_cpus(node: Node, processors: Iterable[Processor]) -> tuple[int, ...]:
     """CPUs the node's annotations reserve or keep exclusive to the system. Raises ConfigurationFault naming which."""
-    where = f"Node {node.name}"
-    system = annotated(node.annotations, ANNOTATION_SYSTEM_QOS, _SystemQoS, where) or _SystemQoS()
-    exclusive = "" if system.exclusive is False else system.cpuset
-    try:
-        kept = parse_cpus(exclusive)
-    except ValueError as error:
-        raise ConfigurationFault(f"{where}: annotation {ANNOTATION_SYSTEM_QOS}.cpuset", str(error)) from error
-    return tuple(sorted({*reservation(node).chosen(processors), *kept}))
+    return tuple(sorted({*reservation(node).chosen(processors), *system_cpus(node)}))
 
 
 def _annotations(node: Node, topology: NodeTopology) -> dict[str, str]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from kube import objects
 from kube.dialects import koordinator
+from kube.dialects.eviction import eviction_terms
 from model.node import Node, Taint
 from model.pod import Container, Pod, PodPhase, Toleration
 from model.qos import KubernetesQoS
@@ -14,6 +17,8 @@ from model.resources import CPU, MEMORY, ResourceVector, parse_resources
 
 _CONFIG_HASH = "kubernetes.io/config.hash"
 _CONFIG_MIRROR = "kubernetes.io/config.mirror"
+_DEFAULT_GRACE_SECONDS = 30
+_LONGEST_GRACE_SECONDS = 365 * 86_400
 _DIRECTORY_NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
@@ -21,20 +26,20 @@ def pod(source: objects.Pod) -> Pod:
     """Raises ConfigurationFault naming the pod, the container and the resource that cannot be read."""
     metadata, spec = source.metadata, source.spec
     where = f"Pod {metadata.namespace}/{metadata.name}"
-    labels = metadata.labels or {}
+    labels, annotations = metadata.labels or {}, metadata.annotations or {}
     containers = tuple(_container(item, where) for item in spec.containers)
-    init = tuple(_container(item, where) for item in spec.init_containers or ())
+    init = tuple(_init_container(item, where) for item in spec.init_containers or ())
     whole = _asked(spec.resources, "", f"{where}: spec.resources")
     kubernetes = _kubernetes_qos(source.status, [whole] if whole != Container("") else [*containers, *init])
     label, qos = koordinator.qos_of(labels, kubernetes)
-    pinned = koordinator.pinned_to(metadata.annotations or {})
+    pinned = koordinator.pinned_to(annotations)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,
-        requests=_effective_request(spec, containers, init, whole)
+        requests=_effective_request(containers, init, whole)
         + parse_resources(spec.overhead or {}, f"{where}: spec.overhead"),
-        containers=containers,
+        containers=koordinator.with_extended_resources(containers, annotations),
         qos=qos,
         qos_label=label,
         kubernetes_qos=kubernetes,
@@ -55,6 +60,9 @@ def pod(source: objects.Pod) -> Pod:
         numa_zones=pinned.numa_zones,
         cpuset=pinned.cpuset,
         unsupported=tuple(_unsupported(spec)),
+        init_containers=koordinator.with_extended_resources(init, annotations),
+        eviction=eviction_terms(labels, annotations),
+        grace_seconds=_grace_seconds(spec.termination_grace_period_seconds),
     )
 
 
@@ -78,6 +86,18 @@ def _container(source: objects.Container, where: str) -> Container:
     return _asked(source.resources, source.name, f"{where}: container {source.name}.resources")
 
 
+def _init_container(source: objects.Container, where: str) -> Container:
+    """One that is always restarted is a sidecar."""
+    return msgspec.structs.replace(_container(source, where), sidecar=source.restart_policy == "Always")
+
+
+def _grace_seconds(told: int | None) -> float:
+    """A negative grace counts as 1 s, as in Kubernetes."""
+    if told is None:
+        return float(_DEFAULT_GRACE_SECONDS)
+    return float(min(told, _LONGEST_GRACE_SECONDS)) if told >= 0 else 1.0
+
+
 def _asked(source: objects.Resources | None, name: str, field: str) -> Container:
     """Of a container, or of the pod as a whole."""
     resources = source or objects.Resources()
@@ -88,9 +108,7 @@ def _asked(source: objects.Resources | None, name: str, field: str) -> Container
     )
 
 
-def _effective_request(
-    spec: objects.PodSpec, containers: Sequence[Container], init: Sequence[Container], whole: Container
-) -> ResourceVector:
+def _effective_request(containers: Sequence[Container], init: Sequence[Container], whole: Container) -> ResourceVector:
     """max(Σ containers + Σ sidecars, max over init containers of it + preceding sidecars), without overhead.
 
     What the pod asks for as a whole replaces that; its limit stands for a request that neither it nor a container
@@ -98,8 +116,8 @@ def _effective_request(
     """
     total = sum((item.requests for item in containers), ResourceVector())
     sidecars, peak = ResourceVector(), ResourceVector()
-    for item, own in zip(spec.init_containers or (), init, strict=True):
-        if item.restart_policy == "Always":
+    for own in init:
+        if own.sidecar:
             sidecars = sidecars + own.requests
             peak = peak.maximum(sidecars)
         else:

@@ -127,7 +127,7 @@ class Core:
             case ("POST", "binding"):
                 return self._bound(request, *where)
             case ("POST", "eviction"):
-                return answer(pods.evict(self.resources, *where, writing.body_object(request)), 201)
+                return self._evicted(request, *where)
             case ("GET", "log"):
                 return await pods.read_log(self.resources, self._logs, *where, request.query)
         raise status.method_not_allowed()
@@ -135,6 +135,10 @@ class Core:
     def _bound(self, request: Request, namespace: str, name: str) -> Response:
         binding, options = writing.body_object(request), writing.write_options(request)
         return answer(pods.bind(self.resources, namespace, name, binding, options), 201)
+
+    def _evicted(self, request: Request, namespace: str, name: str) -> Response:
+        eviction, options = writing.body_object(request), writing.write_options(request)
+        return answer(pods.evict(self.resources, namespace, name, eviction, options), 201)
 
     def _legacy_binding(self, request: Request, namespace: str) -> Response:
         """POST …/bindings, where the binding's own name says which pod it is for."""

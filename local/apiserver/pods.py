@@ -50,13 +50,20 @@ def bind(
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
-def evict(resources: Resources, namespace: str, name: str, eviction: Object) -> Object:
-    """Delete a pod if its disruption budget allows; 429 with cause DisruptionBudget when it does not."""
+def evict(
+    resources: Resources, namespace: str, name: str, eviction: Object, request: WriteOptions | None = None
+) -> Object:
+    """Delete a pod if its disruption budget allows; 429 with cause DisruptionBudget when it does not.
+
+    A dry run is asked for by the request or by the deleteOptions in its body.
+    """
+    if dig(eviction, "metadata.name") != name:
+        raise status.bad_request("name in URL does not match name in Eviction object")
     options = eviction.get("deleteOptions") or {}
     asked = options.get("preconditions") or {}
     pod = resources.get(PODS, namespace, name)
     check_preconditions(PODS, pod, asked.get("uid"), asked.get("resourceVersion"))
-    dry_run = "All" in (options.get("dryRun") or ())
+    dry_run = "All" in (options.get("dryRun") or ()) or (request is not None and request.dry_run)
     if not _needs_no_budget(pod):
         disruption.spend(resources, pod)
     if not dry_run and not being_deleted(pod):

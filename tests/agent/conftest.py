@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent.core.eviction import EvictionMemory, Evictions
 from agent.core.knobs import Knobs
 from agent.core.layout import Layout
 from agent.core.limits import Limits
@@ -142,7 +143,11 @@ class Build:
             "prediction": None,
             "lending": self.lending(),
             "limits": Limits({}, None),
+            "evictions": Evictions(),
+            "evicting": EvictionMemory(),
             "brake_cuts": (),
+            "kills": (),
+            "ordered": (),
             "outcomes": (),
             "report": None,
             "degraded_reason": "",

@@ -11,14 +11,17 @@ from agent.core.brake import BrakePlan, Cut
 from agent.core.files import FILES
 from agent.core.knobs import Knobs
 from agent.core.observation import Knob
+from agent.core.order import EvictionRecord, Order, OrderOutcome
 from agent.core.recording import ScenarioPod
+from agent.core.watch import Kill, Watch
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, find_layout
-from agent.edge.executor import KnobExecutor, Originals
+from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
 from agent.observer import NodeObserver, Senses
-from agent.ports import ClusterFacts, Sink, TickResult
+from agent.ports import ClusterFacts, Sink, TickPorts, TickResult
 from agent.settings import AgentSettings
+from agent.statefile import StateFile
 from agent.tick import Tick
 from cgroup_fixtures.scenarios import FOLDER, Playback, pread
 from model.nodesettings import NodeSettings
@@ -40,14 +43,40 @@ class FakeBrake:
     """Remembers how it was armed; cuts are given by the test."""
 
     def __init__(self) -> None:
-        self.plan: BrakePlan | None = None
+        self.watch = Watch()
         self.cuts: tuple[Cut, ...] = ()
+        self.killed: tuple[Kill, ...] = ()
 
-    def arm(self, plan: BrakePlan | None) -> None:
-        self.plan = plan
+    @property
+    def plan(self) -> BrakePlan | None:
+        return self.watch.cpu
+
+    def arm(self, watch: Watch) -> None:
+        self.watch = watch
 
     def drain(self) -> tuple[Cut, ...]:
         taken, self.cuts = self.cuts, ()
+        return taken
+
+    def kills(self) -> tuple[Kill, ...]:
+        taken, self.killed = self.killed, ()
+        return taken
+
+
+class FakeEvictor:
+    """Remembers what was asked for; outcomes are given by the test."""
+
+    def __init__(self) -> None:
+        self.orders: list[Order] = []
+        self.record = EvictionRecord()
+        self.outcomes: tuple[OrderOutcome, ...] = ()
+
+    def submit(self, orders: tuple[Order, ...], record: EvictionRecord) -> None:
+        self.orders.extend(orders)
+        self.record = record
+
+    def drain(self) -> tuple[OrderOutcome, ...]:
+        taken, self.outcomes = self.outcomes, ()
         return taken
 
 
@@ -74,18 +103,21 @@ class Scenario:
         shape = self.told.node
         self.layout = find_layout(self.cgroups)
         pods = tuple(self._pod(build, pod) for pod in self.told.pods)
-        force = NodeSettings(self.settings.colocation, self.settings.suppress, self.settings.normalization)
+        force = NodeSettings(
+            self.settings.colocation, self.settings.suppress, self.settings.normalization, self.settings.eviction
+        )
         self.cluster = FakeCluster(ClusterFacts(build.node(shape.cpu_millis, shape.memory_bytes), pods, force))
         self.brake = FakeBrake()
+        self.evictor = FakeEvictor()
         self.sinks: tuple[Sink, ...] = ()
-        self.originals: Originals | None = None
+        self.originals: StateFile | None = None
         self.start()
 
     def start(self) -> None:
         """A new agent on the tree as it is; the state file survives."""
         if self.originals:
             self.originals.close()
-        self.originals = Originals(self.root / "state" / "agent.json")
+        self.originals = StateFile(self.root / "state" / "agent.json")
         self.executor = KnobExecutor(self.cgroups, self.originals, lambda: self._now)
         senses = Senses(
             Discovery(self.cgroups, self.layout, None),
@@ -94,7 +126,8 @@ class Scenario:
         )
         observer = NodeObserver(self.layout, senses, lambda: (1000.0 + self._now, self._now))
         self.results: list[TickResult] = []
-        self.tick = Tick(self.knobs, self.settings, self.cluster, observer, self.executor, self.brake, (self,))
+        ports = TickPorts(self.cluster, observer, self.executor, self.brake, self.evictor)
+        self.tick = Tick(self.layout, self.settings, ports, (self,))
 
     def take(self, result: TickResult) -> None:
         self.results.append(result)

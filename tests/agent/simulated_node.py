@@ -21,14 +21,17 @@ from agent.core.observation import (
     NetworkBytes,
     NodeSample,
     Observation,
+    Places,
     Stall,
 )
 from agent.core.plan import Write
-from agent.ports import ClusterFacts, KnobReadings, WriteOutcome
+from agent.core.watch import Kill, Watch
+from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
 from model.node import Node
 from model.pod import Pod, PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector
+from tests.agent.playing import FakeEvictor
 
 GIB = 1 << 30
 LAYOUT = Layout()
@@ -171,11 +174,20 @@ class SimulatedNode:
             self._ours |= {write.knob: write.value for write in writes}
         return tuple(WriteOutcome(write, "Invalid argument" if refused else "") for write in writes)
 
-    def arm(self, plan: BrakePlan | None) -> None:
-        self._plan = plan
+    def places(self, facts: ClusterFacts) -> Places:
+        return Places()
+
+    def arm(self, watch: Watch) -> None:
+        self._plan = watch.cpu
 
     def drain(self) -> tuple[Cut, ...]:
         return self._cut
+
+    def kills(self) -> tuple[Kill, ...]:
+        return ()
+
+    def ports(self) -> TickPorts:
+        return TickPorts(self, self, self, self, FakeEvictor())
 
     def _brake(self) -> tuple[Cut, ...]:
         plan = self._plan

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent.core.brake import BrakePlan, Cut
+from agent.core.limit import Limit
 from agent.core.limits import Limits
 from agent.core.plan import Write
 from agent.core.reclaimable import Lending
@@ -89,7 +90,8 @@ def test_a_restless_ceiling_is_a_line_a_minute(build: Any) -> None:
     values = [(100_000, RAISED), (50_000, LOWERED), (50_000, Reason.BELOW_DEADBAND)] * 40
     with capture_logs() as logs:
         for second, (value, reason) in enumerate(values):
-            limits = Limits({build.knobs.quota: ceiling(value, reason)}, None)
+            knob = build.knobs.quota
+            limits = Limits({knob: Limit(knob, value, ceiling(value, reason))}, None, root=knob.cgroup)
             feed.take(result(build, decided(7), ZONE, observation=build.seen(second), limits=limits))
     # At 0 s; at 61 s the first fall after a minute: the raise at 60 s is back where the first line was.
     assert [entry["text"].split(" of ")[0] for entry in logs] == ["r", "cpu.max", "cpu.max"]

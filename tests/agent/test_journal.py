@@ -126,7 +126,15 @@ def ticks(draw: st.DrawFn) -> TickResult:
 def recorded(result: TickResult) -> RecordedTick:
     """What must be read back."""
     told = tuple(Outcome(o.write.knob, o.error, o.dropped) for o in result.outcomes if o.error or o.dropped)
-    return RecordedTick(result.facts, result.observation, result.brake_cuts, told, result.decisions)
+    return RecordedTick(
+        result.facts,
+        result.observation,
+        result.brake_cuts,
+        result.kills,
+        result.ordered,
+        told,
+        result.decisions,
+    )
 
 
 def written(*results: TickResult) -> list[bytes]:

@@ -31,6 +31,9 @@ def own_logs() -> Iterator[None]:
         ("--http-listen", "127.0.0.1:10316"),
         ("--journal-max-mib", "256"),
         ("--log-format", "json"),
+        ("--heartbeat", "agent.heartbeat beside the socket"),
+        ("--guard-share", "20"),
+        ("--guard-silence", "60.0"),
     ],
 )
 def test_help_says_defaults(option: str, default: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,3 +53,27 @@ def test_a_journal_without_room_is_refused(size: str, tmp_path: Path, capsys: py
     assert main([*arguments, "--cgroup-root", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err == f"error: --journal-max-mib {size}: is below 1 (give a size in MiB)\n"
     assert not (tmp_path / "j").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--guard-share", "0"], "--guard-share 0: is no share (give 1 to 100 percent)"),
+        (["--guard-share", "101"], "--guard-share 101: is no share (give 1 to 100 percent)"),
+        (["--guard-silence", "1"], "--guard-silence 1: is too short (give 5 seconds or more"),
+        (["--guard-silence", "nan"], "--guard-silence nan: is too short (give 5 seconds or more"),
+    ],
+)
+def test_a_guard_that_makes_no_sense_is_refused(
+    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is read."""
+    assert main(["--guard", *arguments, "--cgroup-root", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {told}")
+
+
+def test_guard_or_restore(capsys: pytest.CaptureFixture[str]) -> None:
+    """One or the other, or the agent itself."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--guard", "--restore"])
+    assert ended.value.code == 2 and "not allowed with argument" in capsys.readouterr().err

@@ -8,6 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.core.eviction import EvictionMemory, Evictions
+from agent.core.knobs import quota_knob
+from agent.core.limit import Limit
 from agent.core.limits import Limits
 from agent.core.network import InterfaceTraffic
 from agent.core.observation import (
@@ -18,8 +21,11 @@ from agent.core.observation import (
     MemoryEvents,
     Missing,
     NetworkBytes,
+    Places,
+    PodPlace,
     Stall,
 )
+from agent.core.order import EvictionRecord, PendingVictim
 from agent.core.plan import Write
 from agent.core.prediction import Prediction
 from agent.metrics import ROWS, Counters, Sample, collect
@@ -36,6 +42,12 @@ COUNTERS = Counters(
     sink_failures=lambda: (("journal", 1),),
     brake_cuts=lambda: 3,
     brake_unreadable=lambda: 4,
+    brake_mechanisms=lambda: ("CPU counters each 100 ms",),
+    early_ticks=lambda: (("cpu use", 11), ("memory mark", 0)),
+    last_resort_kills=lambda: 12,
+    evictions=lambda: (("BEMemoryEvict", "evicted", 13),),
+    dropped_evictions=lambda: 14,
+    observing=False,
     failed_cuts=lambda: 5,
     publish_failures=lambda: 6,
     link_connected=lambda: True,
@@ -53,6 +65,7 @@ def rich(build: Any) -> TickResult:
         network={web.uid: NetworkBytes(10, 20)},
         strangers=("x", "y"),
         node_pressure=CgroupPressure(Stall(25.0, total_us=1_500_000), memory_full=Stall(1.0)),
+        places=Places({job.uid: PodPlace("/kubepods/besteffort/podjob"), web.uid: PodPlace("/kubepods/podweb")}),
     )
     usage = build.usage(
         {web.uid: build.averages(400, 70), job.uid: build.averages(300, 50)},
@@ -61,13 +74,21 @@ def rich(build: Any) -> TickResult:
     )
     quota = Decision("cgroup/x", "cpu.max", 5000, Unit.MICROSECONDS, Reason.BRAKE, (Term("x", 5000),))
     write = Write(build.knobs.quota, 5000, -1, quota)
+    pods_own = quota_knob(build.layout, "/kubepods/besteffort/podjob")
+    need = Decision("node/n", "memory to free", 9, Unit.BYTES, Reason.COOLDOWN, (Term("x", 9),), "BEMemoryEvict")
     result: TickResult = build.result(
         observation=seen,
         usage=usage,
         facts=build.facts(web, job, lost, problem="NodeSLO n: x"),
         lending=build.lending(700, 800, mid=(90, 100)),
         prediction=Prediction(Usage(11, 12), Usage(13, 14), ()),
-        limits=Limits({build.knobs.quota: quota}, None),
+        limits=Limits(
+            {knob: Limit(knob, 5000, quota) for knob in (build.knobs.quota, pods_own)},
+            None,
+            root="/kubepods/besteffort",
+        ),
+        evictions=Evictions((need,)),
+        evicting=EvictionMemory(EvictionRecord(pending={job.uid: PendingVictim({}, 0, 0)})),
         outcomes=(WriteOutcome(write, "no"), WriteOutcome(write)),
     )
     return result
@@ -111,7 +132,16 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "pod_oom_kills_total": {("default", "web"): 2},
     "pressure_ratio": {("cpu", "some"): 0.25, ("memory", "full"): 0.01},
     "pressure_stalled_seconds_total": {("cpu", "some"): 1.5, ("memory", "full"): 0},
-    "limit": {("cpu.max", "Brake"): 5000},
+    "limit": {("cpu.cfs_quota_us", "Brake"): 5000},
+    "limited_pods": {(): 1},
+    "observing": {(): 0},
+    "brake_mechanism": {("CPU counters each 100 ms",): 1},
+    "early_ticks_total": {("cpu use",): 11, ("memory mark",): 0},
+    "eviction_need": {("BEMemoryEvict", "Cooldown"): 9},
+    "evictions_total": {("BEMemoryEvict", "evicted"): 13},
+    "evictions_dropped_total": {(): 14},
+    "evictions_pending": {(): 1},
+    "last_resort_kills_total": {(): 12},
     "write_errors": {(): 1},
     "unmeasured_pods": {(): 1},
     "unlisted_pods": {(): 2},
@@ -157,7 +187,8 @@ def test_before_the_first_tick() -> None:
     assert found == {
         *("ticks_total", "late_ticks_total", "failed_ticks_total", "publish_failures_total", "link_connected"),
         *("brake_cuts_total", "brake_unreadable_total", "brake_failed_cuts_total", "published", "network_bytes_total"),
-        *("task_restarts_total", "sink_failures_total"),
+        *("task_restarts_total", "sink_failures_total", "brake_mechanism", "early_ticks_total", "observing"),
+        *("evictions_total", "evictions_dropped_total", "last_resort_kills_total"),
     }
 
 
@@ -169,7 +200,7 @@ def test_what_is_not_known_has_no_series(build: Any) -> None:
     assert found == {
         *("published", "prod_reclaimable", "prod_peak", "cpu_usage_cores", "memory_usage_bytes", "network_bytes_total"),
         *(name for name in SERIES if name.startswith(("pod_", "pressure_"))),
-        *("limit", "unmeasured_pods"),
+        *("limit", "unmeasured_pods", "eviction_need"),
     }
 
 

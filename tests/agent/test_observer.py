@@ -19,6 +19,8 @@ from agent.core.observation import (
     NodeSample,
     NumaSample,
     Observation,
+    Places,
+    PodPlace,
     Stall,
 )
 from agent.observer import NodeObserver, Senses
@@ -49,6 +51,9 @@ class FakeCgroups:
     def cpus(self, cgroup: str) -> int | None:
         return 3 if cgroup == "/kubepods/besteffort" else None
 
+    def memory_limit(self, cgroup: str) -> int | None:
+        return 77 if cgroup == "/kubepods" else None
+
 
 class FakeNode:
     """Directories and host; what a test changes."""
@@ -72,6 +77,7 @@ class FakeNode:
 
     def observe(self, pods: tuple[Pod, ...] | None, *applications: HostApplication) -> Observation:
         facts = ClusterFacts(None, pods, NodeSettings(host_applications=applications))
+        self.observer.places(facts)
         return self.observer.observe(facts, KnobReadings({}, 7, 4.0))
 
 
@@ -100,6 +106,7 @@ def test_an_empty_node(node: FakeNode) -> None:
     assert (seen.at_seconds, seen.monotonic_seconds, seen.brake_cuts, seen.last_cut_monotonic) == (1000.0, 5.0, 7, 4.0)
     assert (seen.kubepods, seen.burstable, seen.best_effort) == tuple(sample(path) for path in ROOTS)
     assert seen.node_sample == NodeSample(9, 8, 2) and seen.best_effort_cpus == 3
+    assert seen.kubepods_memory_limit_bytes == 77 and seen.places == Places()
     assert seen.network == {"uid-web": NetworkBytes(1, 2)} and seen.numa == (NumaSample(0, 1, 2),)
     assert (seen.pods, seen.containers, seen.host_applications, seen.strangers) == ({}, {}, {}, ())
     assert node.cgroups.rosters == [ROOTS]
@@ -120,6 +127,23 @@ def test_a_listed_pod_without_a_directory_is_gone(node: FakeNode, web: Pod) -> N
     assert seen.pods == {"uid-web": gone(WEB)}
     assert seen.containers == {"uid-web": {"app": gone(f"{WEB}/c1"), "sidecar": gone(f"{WEB}/c2")}}
     assert node.cgroups.rosters == [ROOTS]
+
+
+def test_places_are_what_exists(node: FakeNode, web: Pod) -> None:
+    """Listed pods by uid; below best effort everything, whoever owns it, parents first; the same until it changes."""
+    root = "/kubepods/besteffort"
+    node.found = {
+        "uid-web": PodDirectory(WEB, {"c1": f"{WEB}/c1", "pause": f"{WEB}/pause"}),
+        "stranger": PodDirectory(f"{root}/podz", {"c": f"{root}/podz/c"}),
+        "other": PodDirectory(f"{root}/poda"),
+    }
+    facts = ClusterFacts(None, (web,))
+    places = node.observer.places(facts)
+    assert places.pods == {"uid-web": PodPlace(WEB, {"app": f"{WEB}/c1"})}
+    assert places.best_effort == (f"{root}/poda", f"{root}/podz", f"{root}/podz/c")
+    assert node.observer.places(facts) is places
+    node.found = {}
+    assert node.observer.places(facts) == Places()
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ class Player:
         ).read_text()
 
     def _observe(self) -> Observation:
+        self.observer.places(self.facts)
         return self.observer.observe(self.facts, KnobReadings({}, 0, None))
 
 

@@ -76,7 +76,7 @@ def test_every_tick_of_a_scenario(tmp_path: Path, build: Any, name: str) -> None
 
 def test_across_a_rotation(tmp_path: Path, build: Any) -> None:
     """The second file alone decides the same, from the state in its head; so does one after the other."""
-    node = Recorded(tmp_path, build, LEARNING, largest=19_000)
+    node = Recorded(tmp_path, build, LEARNING, largest=30_000)
     results = node.play_all()
     assert node.path.with_name("journal.1").exists()
     newest = node.path.read_bytes().splitlines(keepends=True)
@@ -88,7 +88,7 @@ def test_across_a_rotation(tmp_path: Path, build: Any) -> None:
 
 def test_with_a_prediction_that_learns(tmp_path: Path, build: Any) -> None:
     """Peaks are trained every ten seconds: mid resources come from the very same ones in the replay."""
-    node = Recorded(tmp_path, build, LEARNING, largest=100_000)
+    node = Recorded(tmp_path, build, LEARNING, largest=140_000)
     for second in range(45):
         node.linger(1, web=400 if second < 25 else 1200, job=300)
     mid = [d.value for result in node.results for d in result.lending.reclaimable if d.name == MID_CPU]

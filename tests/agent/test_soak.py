@@ -15,7 +15,7 @@ from agent.ports import TickResult
 from agent.settings import AgentSettings
 from agent.status import AgentStatus
 from agent.tick import Tick
-from tests.agent.simulated_node import KNOBS, SimulatedNode
+from tests.agent.simulated_node import LAYOUT, SimulatedNode
 
 TICKS = 100_000
 WARM_UP_TICKS = 10_000
@@ -45,7 +45,7 @@ def sizes(ticks: int) -> Iterator[Size]:
     """One each thousand ticks after the warm-up."""
     node = SimulatedNode(11, PODS)
     journal, status = JournalSink(), AgentStatus(1.0, lambda: 0.0)
-    tick = Tick(KNOBS, AgentSettings(), node, node, node, node, (journal, status))
+    tick = Tick(LAYOUT, AgentSettings(), node.ports(), (journal, status))
     for number in range(1, ticks + 1):
         node.advance()
         result = tick.run()

@@ -108,7 +108,7 @@ def test_a_socket_without_a_folder_is_one_line(tmp_path: Path, build: Any) -> No
     async def main() -> None:
         async with running(tmp_path, chosen) as agent:
             await eventually(agent.done)
-            with pytest.raises(ConfigurationFault, match=r"--socket .*agent\.sock: its folder cannot be made: "):
+            with pytest.raises(ConfigurationFault, match=r".*agent\.sock: its folder cannot be made: "):
                 await agent
 
     asyncio.run(main())

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from agent.core.eviction import EvictionMemory, Evictions
+from agent.core.limit import Limit
 from agent.core.limits import Limits
 from agent.core.network import InterfaceTraffic
 from agent.core.observation import (
@@ -91,6 +93,7 @@ def everything() -> TickResult:
         throttled_ratio={"u1": 0.5},
         host_applications={"nginx": averages},
     )
+    knob = Knob("/kubepods", "", "cpu.max")
     return TickResult(
         observation=seen,
         facts=ClusterFacts(None, (pod,)),
@@ -98,8 +101,12 @@ def everything() -> TickResult:
         usage=usage,
         prediction=Prediction(Usage(1, 1), Usage(1, 1), ()),
         lending=Lending((decision("batch-cpu"),)),
-        limits=Limits({Knob("/kubepods", "", "cpu.max"): decision("cpu.max")}, None),
+        limits=Limits({knob: Limit(knob, 0, decision("cpu.max"))}, None, root=knob.cgroup),
+        evictions=Evictions((decision("memory to free"),)),
+        evicting=EvictionMemory(),
         brake_cuts=(),
+        kills=(),
+        ordered=(),
         outcomes=(),
         report=None,
         degraded_reason="",
@@ -114,7 +121,9 @@ def collected() -> Mapping[str, list[Sample]]:
     sources: dict[str, Any] = dict.fromkeys(Counters.__struct_fields__, lambda: 1)
     sources["interfaces"] = lambda: (InterfaceTraffic("eth0", 1, 1),)
     sources["task_restarts"] = sources["sink_failures"] = lambda: (("zones", 1),)
-    sources["published"] = lambda: (("batch-cpu", 1),)
+    sources["published"] = sources["early_ticks"] = lambda: (("batch-cpu", 1),)
+    sources["brake_mechanisms"] = lambda: ("CPU counters",)
+    sources["evictions"] = lambda: (("BEMemoryEvict", "evicted", 1),)
     return collect(status, Counters(**sources))
 
 

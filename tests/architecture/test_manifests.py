@@ -12,6 +12,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent.parent
 CRDS = ROOT / "deploy" / "crds"
+DAEMONSET = ROOT / "deploy" / "daemonset"
 QUICKSTART = ROOT / "examples" / "quickstart"
 DEFINITIONS = ("podgroups.yaml", "nodemetrics.yaml", "nodeslos.yaml", "noderesourcetopologies.yaml")
 # Not allowed in a structural schema (Kubernetes documentation, "Specifying a structural schema").
@@ -108,6 +109,32 @@ def test_priority_classes_are_koordinators() -> None:
     """Names and values of the four bands."""
     found = {document["metadata"]["name"]: document["value"] for document in documents(CRDS / "priorityclasses.yaml")}
     assert found == {"koord-prod": 9000, "koord-mid": 7000, "koord-batch": 5000, "koord-free": 3000}
+
+
+def granted() -> set[tuple[str, str, str]]:
+    """Group, resource and verb of everything the agent may do."""
+    (role,) = [d for d in documents(DAEMONSET / "rbac.yaml") if d["kind"] == "ClusterRole"]
+    rules = role["rules"]
+    return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
+
+
+def test_the_agent_may_evict_and_not_delete() -> None:
+    """Evictions respect disruption budgets; a delete would not. No verb on all resources, and none on secrets."""
+    rights = granted()
+    assert {("", "pods/eviction", "create"), ("", "pods", "patch"), ("", "events", "create")} <= rights
+    assert not {(r, v) for _, r, v in rights if v in ("*", "delete", "deletecollection") or r in ("*", "secrets")}
+
+
+def test_the_agents_container_has_what_its_last_resort_needs() -> None:
+    """Root without privilege: two capabilities, the host's process numbers, and its cgroups to write."""
+    (daemon_set,) = documents(DAEMONSET / "agent.yaml")
+    spec = daemon_set["spec"]["template"]["spec"]
+    (agent,) = spec["containers"]
+    security = agent["securityContext"]
+    assert security["capabilities"] == {"drop": ["ALL"], "add": ["KILL", "SYS_RESOURCE"]}
+    assert security["runAsUser"] == 0 and not security.get("privileged") and spec["hostPID"]
+    mounts = {mount["name"]: mount.get("readOnly", False) for mount in agent["volumeMounts"]}
+    assert not mounts["cgroup"] and not mounts["state"] and mounts["proc"] and mounts["sys"]
 
 
 def pod_of(document: dict[str, Any]) -> dict[str, Any]:

@@ -42,12 +42,12 @@ def test_a_uid_of_the_api_server_names_the_pod() -> None:
 @pytest.mark.parametrize(
     ("hierarchies", "expected"),
     [
-        # 12 cgroups; the memory level of the 3 pods only, since the agent reads it of no other
-        (V1, {"cpuacct.usage": 12, "memory.usage_in_bytes": 3, "memory.stat": 12, "cpu.stat": 12, "cpu.pressure": 12}),
-        (V2, {"cpu.stat": 12, "memory.current": 3, "memory.stat": 12, "cpu.pressure": 12}),
+        # 12 cgroups; the memory level of the 3 pods and 3 roots, since the agent reads it of no other
+        (V1, {"cpuacct.usage": 12, "memory.usage_in_bytes": 6, "memory.stat": 12, "cpu.stat": 12, "cpu.pressure": 12}),
+        (V2, {"cpu.stat": 12, "memory.current": 6, "memory.stat": 12, "cpu.pressure": 12}),
         (
             Hierarchies(1, Path("/c"), {name: V1.mounts[name] for name in ("cpu", "cpuacct", "memory")}),
-            {"cpuacct.usage": 12, "memory.usage_in_bytes": 3, "memory.stat": 12, "cpu.stat": 12},
+            {"cpuacct.usage": 12, "memory.usage_in_bytes": 6, "memory.stat": 12, "cpu.stat": 12},
         ),
     ],
     ids=["v1", "v2", "v1 without unified"],

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from agent.core.brake import BrakePlan, Cut
+from agent.core.brake import Cut
 from agent.core.knobs import Knobs
 from agent.core.layout import Layout
-from agent.core.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation
+from agent.core.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
 from agent.core.plan import Write
+from agent.core.watch import Kill, Watch
 from agent.edge.journal import Journal
 from agent.journal import Head
-from agent.ports import ClusterFacts, KnobReadings, WriteOutcome
+from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
 from agent.settings import AgentSettings
 from agent.tick import Tick
 from cli.main import main
@@ -25,6 +26,7 @@ from model.node import Node
 from model.pod import Pod, PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import CPU, MEMORY, ResourceVector
+from tests.agent.playing import FakeEvictor
 
 GIB = 1 << 30
 LAYOUT = Layout("/kubepods")
@@ -77,10 +79,16 @@ class Recorder:
             listed=facts.pods,
         )
 
+    def places(self, facts: ClusterFacts) -> Places:
+        return Places()
+
     def drain(self) -> tuple[Cut, ...]:
         return ()
 
-    def arm(self, plan: BrakePlan | None) -> None:
+    def kills(self) -> tuple[Kill, ...]:
+        return ()
+
+    def arm(self, watch: Watch) -> None:
         """No brake here."""
 
     def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
@@ -96,10 +104,11 @@ def record(tmp_path: Path) -> Record:
     """Writes a journal as the agent does; returns its path."""
 
     def recorded(load: Callable[[int], int], ticks: int) -> Path:
-        ports, knobs = Recorder(load), Knobs.of(LAYOUT)
+        node = Recorder(load)
+        ports = TickPorts(node, node, node, node, FakeEvictor())
         path = tmp_path / "journal.jsonl"
         journal = Journal(path, 1 << 30, lambda: Head(LAYOUT, AgentSettings(), tick.state))
-        tick = Tick(knobs, AgentSettings(), ports, ports, ports, ports, (journal,))
+        tick = Tick(LAYOUT, AgentSettings(), ports, (journal,))
         journal.begin()
         for _ in range(ticks):
             tick.run()

@@ -22,7 +22,7 @@ PAGE = (ROOT / "docs" / "simulate.md").read_text()
 EXAMPLE = ["simulate", "node", "-f", "examples/simulate", "--now", "2026-01-02T03:04:30Z"]
 MEASURED = "2026-01-02T03:04:00Z"
 NOW = "2026-01-02T03:04:30Z"
-CPU, MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
+CPU, MEMORY = BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
 MID_CPU, MID_MEMORY = "kubernetes.io/mid-cpu", "kubernetes.io/mid-memory"
 Object = dict[str, Any]
 
@@ -115,6 +115,7 @@ def values(found: Object) -> list[int]:
 def test_the_json_has_the_documented_shape(run: Run) -> None:
     """Every key, and no other; worked by hand: 10000 - 4000 - 1000 - 1500 milli-CPU, 1000 - 350 - 100 - 80 bytes."""
     found = run(node(), pod(), metric())
+    assert found.pop("limits") and found.pop("evictions") == []
     zero = [{"name": "prod reclaimable", "value": 0}, {"name": "unallocated share", "value": 0}]
     assert found == {
         "node": "n1",
@@ -455,13 +456,15 @@ def test_the_table_tells_the_age_of_the_facts(
     assert all(text in out for text in expected), out
 
 
+@pytest.mark.parametrize("example", ["simulate", "pressure"])
 def test_the_documented_table_is_what_is_printed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    example: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/simulate.md holds the example's output, letter by letter."""
+    """docs/simulate.md holds the examples' output, letter by letter."""
     monkeypatch.chdir(ROOT)
-    assert main(EXAMPLE) == 0
-    command = "$ sublet " + " ".join(EXAMPLE)
+    arguments = ["simulate", "node", "-f", f"examples/{example}", "--now", NOW]
+    assert main(arguments) == 0
+    command = "$ sublet " + " ".join(arguments)
     assert f"```console\n{command}\n{capsys.readouterr().out}```\n" in PAGE
 
 
@@ -470,9 +473,12 @@ def test_the_documented_json_is_what_is_printed(
 ) -> None:
     """The page may break lines elsewhere, and nothing else."""
     monkeypatch.chdir(ROOT)
-    assert main([*EXAMPLE, "-o", "json"]) == 0
-    told = re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    assert told and json.loads(told[1]) == json.loads(capsys.readouterr().out)
+    printed = []
+    for example in ("simulate", "pressure"):
+        assert main(["simulate", "node", "-f", f"examples/{example}", "--now", NOW, "-o", "json"]) == 0
+        printed.append(json.loads(capsys.readouterr().out))
+    told = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
+    assert told == [printed[0], printed[1][0]["evictions"]]
 
 
 EVERY_TERM = {

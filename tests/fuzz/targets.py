@@ -37,7 +37,7 @@ from model.nodesettings import NodeSettings
 from model.pod import Pod
 from model.resources import CPU, MEMORY, ResourceVector
 from scheduler import settings as scheduler_settings
-from tests.agent.simulated_node import KNOBS, LAYOUT, SimulatedNode
+from tests.agent.simulated_node import LAYOUT, SimulatedNode
 
 Parser = Callable[[bytes], Any]
 _UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
@@ -214,7 +214,7 @@ def corpus(name: str) -> dict[str, bytes]:
 def _journal() -> bytes:
     """A short journal as the agent writes it today; a file would be stale after each change of its format."""
     node = SimulatedNode(3, pods=1)
-    tick = Tick(KNOBS, AgentSettings(), node, node, node, node, ())
+    tick = Tick(LAYOUT, AgentSettings(), node.ports(), ())
     lines = [msgspec.json.encode(journal.Head(LAYOUT, AgentSettings(), tick.state))]
     writer = journal.LineWriter()
     for _ in range(3):

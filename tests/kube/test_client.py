@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from kube.client import KubeClient, PatchKind, decode, path_of
 from kube.objects import Node, Pod
@@ -68,6 +69,36 @@ def test_refusals_and_silence(server: Any, says_: Any) -> None:
             await client.get("/api/v1/x", Node)
         assert (told.value.status, told.value.reason) == (0, "NoAnswer")
         await client.close()
+
+    asyncio.run(scene())
+
+
+BUDGET = {"reason": "DisruptionBudget", "message": "The disruption budget b needs 2 healthy pods"}
+REFUSALS = {
+    "header": ({"retryAfterSeconds": 10}, {"Retry-After": "7"}, 7.0, "429 no"),
+    "details": ({"retryAfterSeconds": 10}, {}, 10.0, "429 no"),
+    "a date": ({}, {"Retry-After": "Fri, 31 Dec 2027 23:59:59 GMT"}, 0.0, "429 no"),
+    "causes": ({"causes": [BUDGET]}, {}, 0.0, f"429 no {BUDGET['message']}"),
+    "nothing": (None, {}, 0.0, "429 no"),
+}
+
+
+@pytest.mark.parametrize(("details", "headers", "seconds", "what"), REFUSALS.values(), ids=REFUSALS)
+def test_how_long_to_wait(server: Any, details: Any, headers: dict[str, str], seconds: float, what: str) -> None:
+    """As the server says, in whichever place; with what it says beside its message."""
+
+    async def answer(request: web.Request) -> web.Response:
+        body = {"kind": "Status", "message": "no", "reason": "TooManyRequests", "details": details}
+        return web.json_response(body, status=429, headers=headers)
+
+    async def scene() -> None:
+        client = await server.start()
+        server.answers = [answer]
+        with pytest.raises(KubernetesFault) as told:
+            await client.create("/api/v1/x", {})
+        assert (told.value.retry_after_seconds, told.value.what) == (seconds, what)
+        await client.close()
+        await server.stop()
 
     asyncio.run(scene())
 

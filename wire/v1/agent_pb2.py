@@ -26,41 +26,55 @@ from wire.v1 import decision_pb2 as wire_dot_v1_dot_decision__pb2
 from wire.v1 import link_pb2 as wire_dot_v1_dot_link__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13wire/v1/agent.proto\x12\tsublet.v1\x1a\x16wire/v1/decision.proto\x1a\x12wire/v1/link.proto\"\x10\n\x0eGetNodeRequest\"\xfc\x04\n\nNodeStatus\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x15\n\ragent_version\x18\x02 \x01(\t\x12\x1b\n\x13observed_at_seconds\x18\x03 \x01(\x01\x12\x1f\n\x05usage\x18\x04 \x01(\x0b\x32\x10.sublet.v1.Usage\x12 \n\x06system\x18\x05 \x01(\x0b\x32\x10.sublet.v1.Usage\x12 \n\x06online\x18\x06 \x01(\x0b\x32\x10.sublet.v1.Usage\x12%\n\x0b\x62\x65st_effort\x18\x07 \x01(\x0b\x32\x10.sublet.v1.Usage\x12\"\n\x08\x63\x61pacity\x18\x08 \x01(\x0b\x32\x10.sublet.v1.Usage\x12\x14\n\x0cready_reason\x18\t \x01(\t\x12\x16\n\x0elink_connected\x18\n \x01(\x08\x12\r\n\x05ticks\x18\x0b \x01(\x04\x12\x12\n\nlate_ticks\x18\x0c \x01(\x04\x12\x12\n\nbrake_cuts\x18\r \x01(\x04\x12\x17\n\x0f\x62rake_mechanism\x18\x0e \x01(\t\x12%\n\x18\x62\x65st_effort_limit_millis\x18\x0f \x01(\x03H\x00\x88\x01\x01\x12\"\n\x1a\x62\x65st_effort_request_millis\x18\x10 \x01(\x03\x12\x30\n\x11host_applications\x18\x11 \x03(\x0b\x32\x15.sublet.v1.NamedUsage\x12\x15\n\runlisted_pods\x18\x12 \x01(\r\x12\x0f\n\x07\x63groups\x18\x13 \x01(\t\x12%\n\x08pressure\x18\x14 \x01(\x0b\x32\x13.sublet.v1.Pressure\x12\x15\n\rready_message\x18\x15 \x01(\tB\x1b\n\x19_best_effort_limit_millis\";\n\nNamedUsage\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1f\n\x05usage\x18\x02 \x01(\x0b\x32\x10.sublet.v1.Usage\"+\n\x0fListPodsRequest\x12\x18\n\x10\x62\x65st_effort_only\x18\x01 \x01(\x08\"5\n\x10ListPodsResponse\x12!\n\x04pods\x18\x01 \x03(\x0b\x32\x13.sublet.v1.PodUsage\"\xa0\x04\n\x08PodUsage\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x0b\n\x03qos\x18\x04 \x01(\t\x12\x10\n\x08priority\x18\x05 \x01(\t\x12\x13\n\x0b\x62\x65st_effort\x18\x06 \x01(\x08\x12\x1f\n\x05usage\x18\x07 \x01(\x0b\x32\x10.sublet.v1.Usage\x12\"\n\x08requests\x18\x08 \x01(\x0b\x32\x10.sublet.v1.Usage\x12\x10\n\x08measured\x18\t \x01(\x08\x12\x1e\n\x04live\x18\n \x01(\x0b\x32\x10.sublet.v1.Usage\x12#\n\taggregate\x18\x0b \x01(\x0b\x32\x10.sublet.v1.Usage\x12)\n\ncontainers\x18\x0c \x03(\x0b\x32\x15.sublet.v1.NamedUsage\x12\x17\n\x0fthrottled_ratio\x18\r \x01(\x01\x12\x1b\n\x0ereceived_bytes\x18\x0e \x01(\x04H\x00\x88\x01\x01\x12\x17\n\nsent_bytes\x18\x0f \x01(\x04H\x01\x88\x01\x01\x12\x17\n\nread_bytes\x18\x10 \x01(\x04H\x02\x88\x01\x01\x12\x1a\n\rwritten_bytes\x18\x11 \x01(\x04H\x03\x88\x01\x01\x12\x16\n\toom_kills\x18\x12 \x01(\x04H\x04\x88\x01\x01\x42\x11\n\x0f_received_bytesB\r\n\x0b_sent_bytesB\r\n\x0b_read_bytesB\x10\n\x0e_written_bytesB\x0c\n\n_oom_kills\"-\n\x19\x45xplainReclaimableRequest\x12\x10\n\x08resource\x18\x01 \x01(\t\"D\n\x1a\x45xplainReclaimableResponse\x12&\n\tdecisions\x18\x01 \x03(\x0b\x32\x13.sublet.v1.Decision\"#\n\x13\x45xplainLimitRequest\x12\x0c\n\x04knob\x18\x01 \x01(\t\"8\n\x14\x45xplainLimitResponse\x12 \n\x06limits\x18\x01 \x03(\x0b\x32\x10.sublet.v1.Limit\"c\n\x05Limit\x12%\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x14\n\x0ckernel_value\x18\x03 \x01(\t\x12\x0f\n\x07matches\x18\x04 \x01(\x08\"@\n\x15WatchDecisionsRequest\x12\x16\n\x0esubject_prefix\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\r\"\x14\n\x12GetSettingsRequest\"\x18\n\x08Settings\x12\x0c\n\x04json\x18\x01 \x01(\t2\xd6\x03\n\x10\x41gentDiagnostics\x12;\n\x07GetNode\x12\x19.sublet.v1.GetNodeRequest\x1a\x15.sublet.v1.NodeStatus\x12\x43\n\x08ListPods\x12\x1a.sublet.v1.ListPodsRequest\x1a\x1b.sublet.v1.ListPodsResponse\x12\x61\n\x12\x45xplainReclaimable\x12$.sublet.v1.ExplainReclaimableRequest\x1a%.sublet.v1.ExplainReclaimableResponse\x12O\n\x0c\x45xplainLimit\x12\x1e.sublet.v1.ExplainLimitRequest\x1a\x1f.sublet.v1.ExplainLimitResponse\x12I\n\x0eWatchDecisions\x12 .sublet.v1.WatchDecisionsRequest\x1a\x13.sublet.v1.Decision0\x01\x12\x41\n\x0bGetSettings\x12\x1d.sublet.v1.GetSettingsRequest\x1a\x13.sublet.v1.Settingsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13wire/v1/agent.proto\x12\tsublet.v1\x1a\x16wire/v1/decision.proto\x1a\x12wire/v1/link.proto\"\x10\n\x0eGetNodeRequest\"\xe9\x05\n\nNodeStatus\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x15\n\ragent_version\x18\x02 \x01(\t\x12\x1b\n\x13observed_at_seconds\x18\x03 \x01(\x01\x12\x1f\n\x05usage\x18\x04 \x01(\x0b\x32\x10.sublet.v1.Usage\x12 \n\x06system\x18\x05 \x01(\x0b\x32\x10.sublet.v1.Usage\x12 \n\x06online\x18\x06 \x01(\x0b\x32\x10.sublet.v1.Usage\x12%\n\x0b\x62\x65st_effort\x18\x07 \x01(\x0b\x32\x10.sublet.v1.Usage\x12\"\n\x08\x63\x61pacity\x18\x08 \x01(\x0b\x32\x10.sublet.v1.Usage\x12\x14\n\x0cready_reason\x18\t \x01(\t\x12\x16\n\x0elink_connected\x18\n \x01(\x08\x12\r\n\x05ticks\x18\x0b \x01(\x04\x12\x12\n\nlate_ticks\x18\x0c \x01(\x04\x12\x12\n\nbrake_cuts\x18\r \x01(\x04\x12\x17\n\x0f\x62rake_mechanism\x18\x0e \x01(\t\x12%\n\x18\x62\x65st_effort_limit_millis\x18\x0f \x01(\x03H\x00\x88\x01\x01\x12\"\n\x1a\x62\x65st_effort_request_millis\x18\x10 \x01(\x03\x12\x30\n\x11host_applications\x18\x11 \x03(\x0b\x32\x15.sublet.v1.NamedUsage\x12\x15\n\runlisted_pods\x18\x12 \x01(\r\x12\x0f\n\x07\x63groups\x18\x13 \x01(\t\x12%\n\x08pressure\x18\x14 \x01(\x0b\x32\x13.sublet.v1.Pressure\x12\x15\n\rready_message\x18\x15 \x01(\t\x12/\n\x05wakes\x18\x16 \x03(\x0b\x32 .sublet.v1.NodeStatus.WakesEntry\x12\x0c\n\x04mode\x18\x17 \x01(\t\x1a,\n\nWakesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x1b\n\x19_best_effort_limit_millis\";\n\nNamedUsage\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1f\n\x05usage\x18\x02 \x01(\x0b\x32\x10.sublet.v1.Usage\"+\n\x0fListPodsRequest\x12\x18\n\x10\x62\x65st_effort_only\x18\x01 \x01(\x08\"5\n\x10ListPodsResponse\x12!\n\x04pods\x18\x01 \x03(\x0b\x32\x13.sublet.v1.PodUsage\"\xa0\x04\n\x08PodUsage\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x0b\n\x03qos\x18\x04 \x01(\t\x12\x10\n\x08priority\x18\x05 \x01(\t\x12\x13\n\x0b\x62\x65st_effort\x18\x06 \x01(\x08\x12\x1f\n\x05usage\x18\x07 \x01(\x0b\x32\x10.sublet.v1.Usage\x12\"\n\x08requests\x18\x08 \x01(\x0b\x32\x10.sublet.v1.Usage\x12\x10\n\x08measured\x18\t \x01(\x08\x12\x1e\n\x04live\x18\n \x01(\x0b\x32\x10.sublet.v1.Usage\x12#\n\taggregate\x18\x0b \x01(\x0b\x32\x10.sublet.v1.Usage\x12)\n\ncontainers\x18\x0c \x03(\x0b\x32\x15.sublet.v1.NamedUsage\x12\x17\n\x0fthrottled_ratio\x18\r \x01(\x01\x12\x1b\n\x0ereceived_bytes\x18\x0e \x01(\x04H\x00\x88\x01\x01\x12\x17\n\nsent_bytes\x18\x0f \x01(\x04H\x01\x88\x01\x01\x12\x17\n\nread_bytes\x18\x10 \x01(\x04H\x02\x88\x01\x01\x12\x1a\n\rwritten_bytes\x18\x11 \x01(\x04H\x03\x88\x01\x01\x12\x16\n\toom_kills\x18\x12 \x01(\x04H\x04\x88\x01\x01\x42\x11\n\x0f_received_bytesB\r\n\x0b_sent_bytesB\r\n\x0b_read_bytesB\x10\n\x0e_written_bytesB\x0c\n\n_oom_kills\"-\n\x19\x45xplainReclaimableRequest\x12\x10\n\x08resource\x18\x01 \x01(\t\"D\n\x1a\x45xplainReclaimableResponse\x12&\n\tdecisions\x18\x01 \x03(\x0b\x32\x13.sublet.v1.Decision\"1\n\x13\x45xplainLimitRequest\x12\x0c\n\x04knob\x18\x01 \x01(\t\x12\x0c\n\x04pods\x18\x02 \x01(\x08\"8\n\x14\x45xplainLimitResponse\x12 \n\x06limits\x18\x01 \x03(\x0b\x32\x10.sublet.v1.Limit\"z\n\x05Limit\x12%\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x14\n\x0ckernel_value\x18\x03 \x01(\t\x12\x0f\n\x07matches\x18\x04 \x01(\x08\x12\x15\n\rdecided_value\x18\x05 \x01(\t\"\x19\n\x17\x45xplainEvictionsRequest\"\x8e\x01\n\x18\x45xplainEvictionsResponse\x12\"\n\x05needs\x18\x01 \x03(\x0b\x32\x13.sublet.v1.Decision\x12+\n\x07pending\x18\x02 \x03(\x0b\x32\x1a.sublet.v1.PendingEviction\x12!\n\x04past\x18\x03 \x03(\x0b\x32\x13.sublet.v1.Decision\"\xf4\x01\n\x0fPendingEviction\x12\x0f\n\x07pod_uid\x18\x01 \x01(\t\x12\x34\n\x05\x66rees\x18\x02 \x03(\x0b\x32%.sublet.v1.PendingEviction.FreesEntry\x12\x15\n\rsince_seconds\x18\x03 \x01(\x01\x12\x15\n\runtil_seconds\x18\x04 \x01(\x01\x12#\n\x16notified_until_seconds\x18\x05 \x01(\x01H\x00\x88\x01\x01\x1a,\n\nFreesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x19\n\x17_notified_until_seconds\"@\n\x15WatchDecisionsRequest\x12\x16\n\x0esubject_prefix\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\r\"\x14\n\x12GetSettingsRequest\"\x18\n\x08Settings\x12\x0c\n\x04json\x18\x01 \x01(\t2\xb3\x04\n\x10\x41gentDiagnostics\x12;\n\x07GetNode\x12\x19.sublet.v1.GetNodeRequest\x1a\x15.sublet.v1.NodeStatus\x12\x43\n\x08ListPods\x12\x1a.sublet.v1.ListPodsRequest\x1a\x1b.sublet.v1.ListPodsResponse\x12\x61\n\x12\x45xplainReclaimable\x12$.sublet.v1.ExplainReclaimableRequest\x1a%.sublet.v1.ExplainReclaimableResponse\x12O\n\x0c\x45xplainLimit\x12\x1e.sublet.v1.ExplainLimitRequest\x1a\x1f.sublet.v1.ExplainLimitResponse\x12[\n\x10\x45xplainEvictions\x12\".sublet.v1.ExplainEvictionsRequest\x1a#.sublet.v1.ExplainEvictionsResponse\x12I\n\x0eWatchDecisions\x12 .sublet.v1.WatchDecisionsRequest\x1a\x13.sublet.v1.Decision0\x01\x12\x41\n\x0bGetSettings\x12\x1d.sublet.v1.GetSettingsRequest\x1a\x13.sublet.v1.Settingsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'wire.v1.agent_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_NODESTATUS_WAKESENTRY']._loaded_options = None
+  _globals['_NODESTATUS_WAKESENTRY']._serialized_options = b'8\001'
+  _globals['_PENDINGEVICTION_FREESENTRY']._loaded_options = None
+  _globals['_PENDINGEVICTION_FREESENTRY']._serialized_options = b'8\001'
   _globals['_GETNODEREQUEST']._serialized_start=78
   _globals['_GETNODEREQUEST']._serialized_end=94
   _globals['_NODESTATUS']._serialized_start=97
-  _globals['_NODESTATUS']._serialized_end=733
-  _globals['_NAMEDUSAGE']._serialized_start=735
-  _globals['_NAMEDUSAGE']._serialized_end=794
-  _globals['_LISTPODSREQUEST']._serialized_start=796
-  _globals['_LISTPODSREQUEST']._serialized_end=839
-  _globals['_LISTPODSRESPONSE']._serialized_start=841
-  _globals['_LISTPODSRESPONSE']._serialized_end=894
-  _globals['_PODUSAGE']._serialized_start=897
-  _globals['_PODUSAGE']._serialized_end=1441
-  _globals['_EXPLAINRECLAIMABLEREQUEST']._serialized_start=1443
-  _globals['_EXPLAINRECLAIMABLEREQUEST']._serialized_end=1488
-  _globals['_EXPLAINRECLAIMABLERESPONSE']._serialized_start=1490
-  _globals['_EXPLAINRECLAIMABLERESPONSE']._serialized_end=1558
-  _globals['_EXPLAINLIMITREQUEST']._serialized_start=1560
-  _globals['_EXPLAINLIMITREQUEST']._serialized_end=1595
-  _globals['_EXPLAINLIMITRESPONSE']._serialized_start=1597
-  _globals['_EXPLAINLIMITRESPONSE']._serialized_end=1653
-  _globals['_LIMIT']._serialized_start=1655
-  _globals['_LIMIT']._serialized_end=1754
-  _globals['_WATCHDECISIONSREQUEST']._serialized_start=1756
-  _globals['_WATCHDECISIONSREQUEST']._serialized_end=1820
-  _globals['_GETSETTINGSREQUEST']._serialized_start=1822
-  _globals['_GETSETTINGSREQUEST']._serialized_end=1842
-  _globals['_SETTINGS']._serialized_start=1844
-  _globals['_SETTINGS']._serialized_end=1868
-  _globals['_AGENTDIAGNOSTICS']._serialized_start=1871
-  _globals['_AGENTDIAGNOSTICS']._serialized_end=2341
+  _globals['_NODESTATUS']._serialized_end=842
+  _globals['_NODESTATUS_WAKESENTRY']._serialized_start=769
+  _globals['_NODESTATUS_WAKESENTRY']._serialized_end=813
+  _globals['_NAMEDUSAGE']._serialized_start=844
+  _globals['_NAMEDUSAGE']._serialized_end=903
+  _globals['_LISTPODSREQUEST']._serialized_start=905
+  _globals['_LISTPODSREQUEST']._serialized_end=948
+  _globals['_LISTPODSRESPONSE']._serialized_start=950
+  _globals['_LISTPODSRESPONSE']._serialized_end=1003
+  _globals['_PODUSAGE']._serialized_start=1006
+  _globals['_PODUSAGE']._serialized_end=1550
+  _globals['_EXPLAINRECLAIMABLEREQUEST']._serialized_start=1552
+  _globals['_EXPLAINRECLAIMABLEREQUEST']._serialized_end=1597
+  _globals['_EXPLAINRECLAIMABLERESPONSE']._serialized_start=1599
+  _globals['_EXPLAINRECLAIMABLERESPONSE']._serialized_end=1667
+  _globals['_EXPLAINLIMITREQUEST']._serialized_start=1669
+  _globals['_EXPLAINLIMITREQUEST']._serialized_end=1718
+  _globals['_EXPLAINLIMITRESPONSE']._serialized_start=1720
+  _globals['_EXPLAINLIMITRESPONSE']._serialized_end=1776
+  _globals['_LIMIT']._serialized_start=1778
+  _globals['_LIMIT']._serialized_end=1900
+  _globals['_EXPLAINEVICTIONSREQUEST']._serialized_start=1902
+  _globals['_EXPLAINEVICTIONSREQUEST']._serialized_end=1927
+  _globals['_EXPLAINEVICTIONSRESPONSE']._serialized_start=1930
+  _globals['_EXPLAINEVICTIONSRESPONSE']._serialized_end=2072
+  _globals['_PENDINGEVICTION']._serialized_start=2075
+  _globals['_PENDINGEVICTION']._serialized_end=2319
+  _globals['_PENDINGEVICTION_FREESENTRY']._serialized_start=2248
+  _globals['_PENDINGEVICTION_FREESENTRY']._serialized_end=2292
+  _globals['_WATCHDECISIONSREQUEST']._serialized_start=2321
+  _globals['_WATCHDECISIONSREQUEST']._serialized_end=2385
+  _globals['_GETSETTINGSREQUEST']._serialized_start=2387
+  _globals['_GETSETTINGSREQUEST']._serialized_end=2407
+  _globals['_SETTINGS']._serialized_start=2409
+  _globals['_SETTINGS']._serialized_end=2433
+  _globals['_AGENTDIAGNOSTICS']._serialized_start=2436
+  _globals['_AGENTDIAGNOSTICS']._serialized_end=2999
 # @@protoc_insertion_point(module_scope)

@@ -13,7 +13,14 @@ class GetNodeRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class NodeStatus(_message.Message):
-    __slots__ = ("node", "agent_version", "observed_at_seconds", "usage", "system", "online", "best_effort", "capacity", "ready_reason", "link_connected", "ticks", "late_ticks", "brake_cuts", "brake_mechanism", "best_effort_limit_millis", "best_effort_request_millis", "host_applications", "unlisted_pods", "cgroups", "pressure", "ready_message")
+    __slots__ = ("node", "agent_version", "observed_at_seconds", "usage", "system", "online", "best_effort", "capacity", "ready_reason", "link_connected", "ticks", "late_ticks", "brake_cuts", "brake_mechanism", "best_effort_limit_millis", "best_effort_request_millis", "host_applications", "unlisted_pods", "cgroups", "pressure", "ready_message", "wakes", "mode")
+    class WakesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     NODE_FIELD_NUMBER: _ClassVar[int]
     AGENT_VERSION_FIELD_NUMBER: _ClassVar[int]
     OBSERVED_AT_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +42,8 @@ class NodeStatus(_message.Message):
     CGROUPS_FIELD_NUMBER: _ClassVar[int]
     PRESSURE_FIELD_NUMBER: _ClassVar[int]
     READY_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    WAKES_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     node: str
     agent_version: str
     observed_at_seconds: float
@@ -56,7 +65,9 @@ class NodeStatus(_message.Message):
     cgroups: str
     pressure: _link_pb2.Pressure
     ready_message: str
-    def __init__(self, node: _Optional[str] = ..., agent_version: _Optional[str] = ..., observed_at_seconds: _Optional[float] = ..., usage: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., system: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., online: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., best_effort: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., capacity: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., ready_reason: _Optional[str] = ..., link_connected: _Optional[bool] = ..., ticks: _Optional[int] = ..., late_ticks: _Optional[int] = ..., brake_cuts: _Optional[int] = ..., brake_mechanism: _Optional[str] = ..., best_effort_limit_millis: _Optional[int] = ..., best_effort_request_millis: _Optional[int] = ..., host_applications: _Optional[_Iterable[_Union[NamedUsage, _Mapping]]] = ..., unlisted_pods: _Optional[int] = ..., cgroups: _Optional[str] = ..., pressure: _Optional[_Union[_link_pb2.Pressure, _Mapping]] = ..., ready_message: _Optional[str] = ...) -> None: ...
+    wakes: _containers.ScalarMap[str, int]
+    mode: str
+    def __init__(self, node: _Optional[str] = ..., agent_version: _Optional[str] = ..., observed_at_seconds: _Optional[float] = ..., usage: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., system: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., online: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., best_effort: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., capacity: _Optional[_Union[_link_pb2.Usage, _Mapping]] = ..., ready_reason: _Optional[str] = ..., link_connected: _Optional[bool] = ..., ticks: _Optional[int] = ..., late_ticks: _Optional[int] = ..., brake_cuts: _Optional[int] = ..., brake_mechanism: _Optional[str] = ..., best_effort_limit_millis: _Optional[int] = ..., best_effort_request_millis: _Optional[int] = ..., host_applications: _Optional[_Iterable[_Union[NamedUsage, _Mapping]]] = ..., unlisted_pods: _Optional[int] = ..., cgroups: _Optional[str] = ..., pressure: _Optional[_Union[_link_pb2.Pressure, _Mapping]] = ..., ready_message: _Optional[str] = ..., wakes: _Optional[_Mapping[str, int]] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class NamedUsage(_message.Message):
     __slots__ = ("name", "usage")
@@ -131,10 +142,12 @@ class ExplainReclaimableResponse(_message.Message):
     def __init__(self, decisions: _Optional[_Iterable[_Union[_decision_pb2.Decision, _Mapping]]] = ...) -> None: ...
 
 class ExplainLimitRequest(_message.Message):
-    __slots__ = ("knob",)
+    __slots__ = ("knob", "pods")
     KNOB_FIELD_NUMBER: _ClassVar[int]
+    PODS_FIELD_NUMBER: _ClassVar[int]
     knob: str
-    def __init__(self, knob: _Optional[str] = ...) -> None: ...
+    pods: bool
+    def __init__(self, knob: _Optional[str] = ..., pods: _Optional[bool] = ...) -> None: ...
 
 class ExplainLimitResponse(_message.Message):
     __slots__ = ("limits",)
@@ -143,16 +156,53 @@ class ExplainLimitResponse(_message.Message):
     def __init__(self, limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ...) -> None: ...
 
 class Limit(_message.Message):
-    __slots__ = ("decision", "path", "kernel_value", "matches")
+    __slots__ = ("decision", "path", "kernel_value", "matches", "decided_value")
     DECISION_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     KERNEL_VALUE_FIELD_NUMBER: _ClassVar[int]
     MATCHES_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_VALUE_FIELD_NUMBER: _ClassVar[int]
     decision: _decision_pb2.Decision
     path: str
     kernel_value: str
     matches: bool
-    def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., path: _Optional[str] = ..., kernel_value: _Optional[str] = ..., matches: _Optional[bool] = ...) -> None: ...
+    decided_value: str
+    def __init__(self, decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., path: _Optional[str] = ..., kernel_value: _Optional[str] = ..., matches: _Optional[bool] = ..., decided_value: _Optional[str] = ...) -> None: ...
+
+class ExplainEvictionsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ExplainEvictionsResponse(_message.Message):
+    __slots__ = ("needs", "pending", "past")
+    NEEDS_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    PAST_FIELD_NUMBER: _ClassVar[int]
+    needs: _containers.RepeatedCompositeFieldContainer[_decision_pb2.Decision]
+    pending: _containers.RepeatedCompositeFieldContainer[PendingEviction]
+    past: _containers.RepeatedCompositeFieldContainer[_decision_pb2.Decision]
+    def __init__(self, needs: _Optional[_Iterable[_Union[_decision_pb2.Decision, _Mapping]]] = ..., pending: _Optional[_Iterable[_Union[PendingEviction, _Mapping]]] = ..., past: _Optional[_Iterable[_Union[_decision_pb2.Decision, _Mapping]]] = ...) -> None: ...
+
+class PendingEviction(_message.Message):
+    __slots__ = ("pod_uid", "frees", "since_seconds", "until_seconds", "notified_until_seconds")
+    class FreesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    POD_UID_FIELD_NUMBER: _ClassVar[int]
+    FREES_FIELD_NUMBER: _ClassVar[int]
+    SINCE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    NOTIFIED_UNTIL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    pod_uid: str
+    frees: _containers.ScalarMap[str, int]
+    since_seconds: float
+    until_seconds: float
+    notified_until_seconds: float
+    def __init__(self, pod_uid: _Optional[str] = ..., frees: _Optional[_Mapping[str, int]] = ..., since_seconds: _Optional[float] = ..., until_seconds: _Optional[float] = ..., notified_until_seconds: _Optional[float] = ...) -> None: ...
 
 class WatchDecisionsRequest(_message.Message):
     __slots__ = ("subject_prefix", "history")

@@ -56,6 +56,11 @@ class AgentDiagnosticsStub:
                 request_serializer=wire_dot_v1_dot_agent__pb2.ExplainLimitRequest.SerializeToString,
                 response_deserializer=wire_dot_v1_dot_agent__pb2.ExplainLimitResponse.FromString,
                 _registered_method=True)
+        self.ExplainEvictions = channel.unary_unary(
+                '/sublet.v1.AgentDiagnostics/ExplainEvictions',
+                request_serializer=wire_dot_v1_dot_agent__pb2.ExplainEvictionsRequest.SerializeToString,
+                response_deserializer=wire_dot_v1_dot_agent__pb2.ExplainEvictionsResponse.FromString,
+                _registered_method=True)
         self.WatchDecisions = channel.unary_stream(
                 '/sublet.v1.AgentDiagnostics/WatchDecisions',
                 request_serializer=wire_dot_v1_dot_agent__pb2.WatchDecisionsRequest.SerializeToString,
@@ -97,6 +102,13 @@ class AgentDiagnosticsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExplainEvictions(self, request, context):
+        """What is missing by each rule that evicts, who is on the way out, and who went.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchDecisions(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -131,6 +143,11 @@ def add_AgentDiagnosticsServicer_to_server(servicer, server):
                     servicer.ExplainLimit,
                     request_deserializer=wire_dot_v1_dot_agent__pb2.ExplainLimitRequest.FromString,
                     response_serializer=wire_dot_v1_dot_agent__pb2.ExplainLimitResponse.SerializeToString,
+            ),
+            'ExplainEvictions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainEvictions,
+                    request_deserializer=wire_dot_v1_dot_agent__pb2.ExplainEvictionsRequest.FromString,
+                    response_serializer=wire_dot_v1_dot_agent__pb2.ExplainEvictionsResponse.SerializeToString,
             ),
             'WatchDecisions': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchDecisions,
@@ -252,6 +269,33 @@ class AgentDiagnostics:
             '/sublet.v1.AgentDiagnostics/ExplainLimit',
             wire_dot_v1_dot_agent__pb2.ExplainLimitRequest.SerializeToString,
             wire_dot_v1_dot_agent__pb2.ExplainLimitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainEvictions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sublet.v1.AgentDiagnostics/ExplainEvictions',
+            wire_dot_v1_dot_agent__pb2.ExplainEvictionsRequest.SerializeToString,
+            wire_dot_v1_dot_agent__pb2.ExplainEvictionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,4 +1,4 @@
-"""The brake acts on a surge between two ticks, ignores noise, and only ever lowers."""
+"""The brake acts on a surge or on waiting between two ticks, ignores noise, and only ever lowers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.core.brake import BrakePlan, BrakeSample, Cut, decision, online_us, wanted_cut
+from agent.core.brake import BrakePlan, BrakeSample, Cut, decision, online_us, suffering_cut, wanted_cut
 from model.decision import Term
 from model.reason import Reason
 
@@ -50,6 +50,31 @@ CASES: dict[str, tuple[tuple[BrakeSample, ...], int, tuple[int, int] | None]] = 
 def test_wanted_cut(build: Any, seen: tuple[BrakeSample, ...], in_force: int, expected: tuple[int, int] | None) -> None:
     """Base minus online use, only where that is worth acting before the tick."""
     assert wanted_cut(plan(build), seen, in_force) == expected
+
+
+SUFFERING: dict[str, tuple[int | None, int, int | None]] = {
+    # prepared; ceiling in force; new value
+    "prepared and lower": (70_000, 140_000, 70_000),
+    "from unlimited": (70_000, -1, 70_000),
+    "nothing prepared": (None, 140_000, None),
+    "written already": (70_000, 70_000, None),
+    "lower already": (70_000, 50_000, None),
+    "below the floor": (1000, 140_000, 2000),
+    "at the floor": (1000, 2000, None),
+}
+
+
+@pytest.mark.parametrize(("prepared", "in_force", "expected"), SUFFERING.values(), ids=SUFFERING.keys())
+def test_suffering_cut(build: Any, prepared: int | None, in_force: int, expected: int | None) -> None:
+    """What was prepared, at least the floor, and only where that is lower."""
+    assert suffering_cut(plan(build, suffering_us=prepared), in_force) == expected
+
+
+def test_the_record_of_a_cut_for_waiting_pods(build: Any, terms: Any) -> None:
+    """It says why, and what is missing to the sum is its own term."""
+    record = decision(Cut(plan(build), 12.5, 1.0, 140_000, 70_000, 40_000, suffering=True))
+    assert (record.value, record.reason) == (70_000, Reason.ONLINE_SUFFERING)
+    assert terms(record)["online pods wait for CPU"] == -70_000
 
 
 def test_a_reset_counter_is_no_surge() -> None:

@@ -28,6 +28,9 @@ SOME, FULL = Stall(1.0), Stall(0.5)
         (Part.OOM, Role.ROOT, Cadence.EVERY_PASS),
         (Part.CPUS, Role.ROOT, Cadence.EVERY_PASS),
         (Part.CPUS, Role.POD, Cadence.NEVER),
+        (Part.LEVEL, Role.ROOT, Cadence.EVERY_PASS),
+        (Part.MEMORY_LIMIT, Role.ROOT, Cadence.EVERY_PASS),
+        (Part.MEMORY_LIMIT, Role.POD, Cadence.NEVER),
     ],
 )
 def test_cadence(part: Part, role: Role, expected: Cadence) -> None:

@@ -4,20 +4,52 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from agent.core.knobs import Knobs
+from agent.core.knobs import Knobs, cpuset_knob, quota_knob
 from agent.core.layout import Layout
-from agent.core.limits import Limits, Memory, decide_limits
-from agent.core.observation import Absence, KnobReading, Missing
-from agent.core.plan import KnobStanding
+from agent.core.limits import LimitFacts, Limits, Memory, decide_limits, knobs_to_read
+from agent.core.observation import (
+    Absence,
+    CgroupPressure,
+    CgroupSample,
+    KnobReading,
+    Missing,
+    NodeSample,
+    Places,
+    PodPlace,
+    Stall,
+)
+from agent.core.standing import KnobStanding
+from agent.core.watch import MemoryMark
 from model.decision import Unit
+from model.pod import Container, Pod
 from model.reason import Reason
-from model.strategy import SuppressStrategy
+from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
+from model.strategy import EvictionStrategy, SuppressStrategy
+from model.topology import Processor
+
+V2 = Layout("/kubepods", version=2)
+POD, BOX = "/kubepods/besteffort/podjob", "/kubepods/besteffort/podjob/main"
+PLACES = Places({"uid-job": PodPlace(POD, {"main": BOX})}, (POD, BOX))
 
 
-def decided(build: Any, seen: Any, usage: Any, memory: Memory | None = None, **strategy: Any) -> tuple[Memory, Limits]:
-    return decide_limits(memory or Memory(), build.knobs, seen, usage, SuppressStrategy(**strategy))
+def facts(**more: Any) -> LimitFacts:
+    named = {key: more.pop(key) for key in LimitFacts.__struct_fields__ if key in more}
+    strategies = {"suppress": SuppressStrategy(**more), "eviction": EvictionStrategy(enable=False)}
+    return LimitFacts(**{**strategies, "pods": (), **named})
+
+
+def decided(build: Any, seen: Any, usage: Any, memory: Memory | None = None, **more: Any) -> tuple[Memory, Limits]:
+    return decide_limits(memory or Memory(), build.layout, seen, usage, facts(**more))
+
+
+def job(build: Any, cpu: int = 500, memory: int = 1 << 30) -> Pod:
+    amounts = ResourceVector({BATCH_CPU: cpu, BATCH_MEMORY: memory})
+    pod: Pod = build.batch("job")
+    return replace(pod, containers=(Container("main", amounts, amounts),))
 
 
 def test_the_brake_defends_what_was_decided(build: Any) -> None:
@@ -76,7 +108,7 @@ def test_the_ceiling_rises_by_a_tenth_of_the_node_a_second(build: Any) -> None:
 def test_unsettled_settings_raise_nothing(build: Any) -> None:
     """The NodeSLO that could not be read may ask for less than the default."""
     seen = build.seen(10, knobs=build.readings(KnobReading(60_000, 60_000)))
-    _, limits = decide_limits(Memory(), build.knobs, seen, build.usage(), SuppressStrategy(), unsettled=True)
+    _, limits = decided(build, seen, build.usage(), unsettled=True)
     found = limits.decisions[build.knobs.quota]
     assert (found.value, found.reason) == (60_000, Reason.CONFIGURATION_INVALID)
 
@@ -98,9 +130,9 @@ def test_unreadable_knobs_are_reported_not_guessed(build: Any) -> None:
 
 def test_on_cgroup_v2(build: Any) -> None:
     """One file holds quota and period, and the weight is cpu.weight; the ceiling is the same number."""
-    knobs = Knobs.of(Layout("/kubepods", version=2))
+    knobs = Knobs.of(V2)
     readings = {knobs.quota: KnobReading(-1), knobs.fixed[0].knob: KnobReading(79)}
-    memory, limits = decide_limits(Memory(), knobs, build.seen(10, knobs=readings), build.usage(), SuppressStrategy())
+    memory, limits = decide_limits(Memory(), V2, build.seen(10, knobs=readings), build.usage(), facts())
     found = {d.name: (d.value, d.unit, d.reason) for d in limits.decisions.values()}
     assert found == {
         "cpu.max": (140_000, Unit.MICROSECONDS, Reason.QUOTA_LOWERED),
@@ -132,3 +164,170 @@ def test_switched_off(build: Any) -> None:
     memory, limits = decided(build, seen, build.usage(), enable=False)
     assert (limits.decisions[build.knobs.quota].value, limits.brake, memory.brake) == (-1, None, None)
     assert limits.decisions[build.weight].value == 2
+
+
+def test_everything_of_the_root_is_read(build: Any) -> None:
+    """Each tick, whatever the settings; below it what is due."""
+    assert knobs_to_read(Memory(), build.layout, Places(), facts()) == build.knobs.all
+    more = knobs_to_read(Memory(), build.layout, PLACES, facts(pods=(job(build),)))
+    assert len(more) == len(build.knobs.all) + 6
+    lists = knobs_to_read(Memory(), build.layout, PLACES, facts(policy="cpuset"))
+    assert lists[len(build.knobs.all) :] == tuple(cpuset_knob(build.layout, path) for path in (POD, BOX))
+
+
+def read_all(build: Any, memory: Memory, told: LimitFacts, layout: Layout, **held: Any) -> dict[Any, KnobReading]:
+    """The kernel before us: no limits, all CPUs, and what `held` says by file name."""
+    files = {"cpuset.cpus": "0-7", "cpu.cfs_period_us": 100_000, "cpu.shares": 2, "cpu.weight": 1, "cpu.idle": 0}
+    values = {**files, **held}
+    return {
+        knob: found if isinstance(found := values.get(knob.file, -1), KnobReading) else KnobReading(found)
+        for knob in knobs_to_read(memory, layout, PLACES, told)
+    }
+
+
+def test_limits_of_pods(build: Any) -> None:
+    """Settled in the tick after they are held; forgotten with their cgroup."""
+    told, memory = facts(pods=(job(build),)), Memory()
+    seen = build.seen(10, places=PLACES, knobs=read_all(build, memory, told, build.layout))
+    memory, limits = decide_limits(memory, build.layout, seen, build.usage(), told)
+    quota = quota_knob(build.layout, POD)
+    assert (limits.limits[quota].value, limits.decisions[quota].reason) == (50_000, Reason.BATCH_RESOURCES)
+    assert {limit.knob for limit in limits.of_all} == {build.knobs.quota, build.weight, build.period}
+    assert limits.limited_pods == 1
+    assert memory.settling.settled == ()
+    held = read_all(build, memory, told, build.layout) | {
+        k: KnobReading(x.value, x.value) for k, x in limits.limits.items()
+    }
+    memory, _ = decide_limits(memory, build.layout, replace(seen, knobs=held), build.usage(), told)
+    assert len(memory.settling.settled) == 6
+    memory, _ = decide_limits(memory, build.layout, replace(seen, places=Places()), build.usage(), told)
+    assert memory.settling.settled == ()
+
+
+def test_quotas_in_the_way_of_the_brake(build: Any) -> None:
+    """On v1 the largest first; v2 lets a child have more than its parent."""
+    for layout, expected in ((build.layout, [(POD, 50_000), (BOX, 50_000)]), (V2, [])):
+        told = facts(pods=(job(build),))
+        seen = build.seen(10, places=PLACES, knobs=read_all(build, Memory(), told, layout))
+        _, limits = decide_limits(Memory(), layout, seen, build.usage(), told)
+        assert limits.brake is not None
+        assert [(knob.cgroup, value) for knob, value in limits.brake.narrow_first] == expected
+
+
+MACHINE = tuple(Processor(cpu, cpu, 0, 0) for cpu in range(8))
+
+
+def cpus(build: Any, at: float, memory: Memory, readings: Any, **more: Any) -> tuple[Memory, Limits]:
+    """65 % of 8 CPUs less 1600m: 3600m, 4 CPUs."""
+    usage = build.usage(pods={"uid-web": build.averages(1500)}, online=build.averages(1500))
+    node = NodeSample(0, 1 << 30, 8)
+    seen = build.seen(at, places=PLACES, node=build.node(8000), node_sample=node, knobs=readings)
+    return decide_limits(memory, build.layout, seen, usage, facts(processors=MACHINE, **more))
+
+
+def test_policy_cpuset_and_back(build: Any) -> None:
+    """Lists are set and the quota released; with another policy it is the other way round."""
+    root = build.knobs.cpuset
+    on, off = facts(policy="cpuset"), facts()
+    quota = KnobReading(60_000, 60_000, -1)
+    readings = read_all(build, Memory(), on, build.layout, **{"cpu.cfs_quota_us": quota})
+    memory, limits = cpus(build, 10, Memory(), readings, policy="cpuset")
+    assert {limit.value for knob, limit in limits.limits.items() if knob.file == root.file} == {"0-3"}
+    assert limits.limits[build.knobs.quota].value == -1
+    assert limits.decisions[build.knobs.quota].reason is Reason.KNOB_RELEASED
+    assert limits.ceiling is limits.decisions[root] and limits.ceiling.value == 4
+    assert limits.brake is not None and limits.brake.knob == build.knobs.quota
+    assert (limits.brake.ceiling_us, limits.brake.base_us - 150_000) == (400_000, 400_000)
+    ours = KnobReading("0-3", "0-3", "0-7")
+    readings = read_all(build, memory, off, build.layout, **{"cpuset.cpus": ours})
+    memory, limits = cpus(build, 11, memory, readings)
+    lists = {limit.value: limit.decision.reason for knob, limit in limits.limits.items() if knob.file == root.file}
+    assert lists == {"0-7": Reason.KNOB_RELEASED}
+    assert limits.ceiling is limits.decisions[build.knobs.quota] and limits.ceiling.value == 600_000
+    done = KnobReading("0-7", "0-7", "0-7")
+    memory, limits = cpus(build, 12, memory, read_all(build, memory, off, build.layout, **{"cpuset.cpus": done}))
+    assert root not in limits.limits
+    assert knobs_to_read(memory, build.layout, PLACES, off) == build.knobs.all
+
+
+def test_excluded_cpus(build: Any) -> None:
+    """Reserved, and the system's own."""
+    readings = read_all(build, Memory(), facts(policy="cpuset"), build.layout)
+    more = {"policy": "cpuset", "reserved_cpus": (0,), "system_cpus": (2, 3)}
+    _, limits = cpus(build, 10, Memory(), readings, **more)
+    assert limits.limits[build.knobs.cpuset].value == "1,4-6"
+    del more["policy"]
+    _, limits = cpus(build, 10, Memory(), readings, policy="cpuset", pods=None)
+    assert limits.ceiling.reason is Reason.PODS_UNKNOWN and limits.limits[build.knobs.cpuset].value == "0-7"
+
+
+def waiting(total_us: int) -> CgroupSample:
+    return CgroupSample(0, 0, pressure=CgroupPressure(cpu_some=Stall(total_us=total_us)))
+
+
+def test_online_pods_that_wait(build: Any) -> None:
+    """Best effort is cut to half of the 200m it uses, and the brake knows the cut before and after."""
+    quota, memory = 140_000, Memory()
+    found = []
+    for second, total in ((10, 0), (11, 0), (12, 900_000), (13, 1_800_000)):
+        readings = build.readings(KnobReading(quota, quota, -1))
+        seen = build.seen(second, burstable=waiting(total), places=PLACES, knobs=readings)
+        memory, limits = decided(build, seen, build.usage(), memory)
+        quota = int(limits.limits[build.knobs.quota].value)
+        assert limits.brake is not None
+        found.append((quota, limits.brake.suffering_us, limits.ceiling.reason))
+    assert found == [
+        (140_000, 10_000, Reason.BELOW_DEADBAND),
+        (140_000, 10_000, Reason.BELOW_DEADBAND),
+        (10_000, 10_000, Reason.ONLINE_SUFFERING),
+        (5_000, 5_000, Reason.ONLINE_SUFFERING),
+    ]
+    assert limits.online == ("/kubepods/burstable",)
+
+
+def test_a_cut_by_the_brake_for_pods_that_wait_stands(build: Any) -> None:
+    """It is known by its value; another cut is only given its rest."""
+    memory, first = decided(build, build.seen(10, places=PLACES), build.usage())
+    assert first.brake is not None and first.brake.suffering_us == 10_000
+    for value, cap in ((10_000, 10_000), (9_000, None)):
+        readings = build.readings(KnobReading(value, value, -1))
+        seen = build.seen(11, places=PLACES, knobs=readings, last_cut_monotonic=10.5, brake_cuts=1)
+        after, _ = decided(build, seen, build.usage(), memory)
+        assert after.listening.suffering.cap_us == cap
+
+
+def test_nobody_to_listen_to(build: Any) -> None:
+    """Without a threshold for waiting the brake has nothing prepared for it."""
+    _, limits = decided(build, build.seen(10, places=PLACES), build.usage(), online_stall_pct=None)
+    assert limits.brake is not None and (limits.brake.suffering_us, limits.online) == (None, ())
+
+
+def test_memory_room(build: Any) -> None:
+    """On v2 the root's memory.high; marks on both."""
+    told = facts(eviction=EvictionStrategy(memory_threshold_pct=50))
+    for layout in (build.layout, V2):
+        seen = build.seen(10, knobs=read_all(build, Memory(), told, layout), places=PLACES)
+        _, limits = decide_limits(Memory(), layout, seen, build.usage(), told)
+        high = {knob.file: limit.value for knob, limit in limits.limits.items() if limit.decision.unit is Unit.BYTES}
+        assert high == ({"memory.high": 3 << 30} if layout is V2 else {})
+        assert limits.memory_marks[0] == MemoryMark("/kubepods/besteffort", 3 << 30)
+
+
+def test_idle(build: Any) -> None:
+    """Only while suppression is on."""
+    readings = read_all(build, Memory(), facts(), build.layout)
+    for enable, expected in ((True, 1), (False, None)):
+        _, limits = decided(build, build.seen(10, knobs=readings), build.usage(), enable=enable, cpu_idle=True)
+        limit = limits.limits.get(build.knobs.idle)
+        assert (limit.value if limit else None) == expected
+
+
+def test_what_is_remembered_goes_through_a_journal(build: Any) -> None:
+    """A replay starts from it."""
+    told = facts(pods=(job(build),), policy="cpuset", processors=MACHINE)
+    seen = build.seen(10, burstable=waiting(0), places=PLACES, knobs=read_all(build, Memory(), told, build.layout))
+    memory, _ = decide_limits(Memory(), build.layout, seen, build.usage(), told)
+    later = replace(seen, monotonic_seconds=11.0, burstable=waiting(500_000))
+    memory, limits = decide_limits(memory, build.layout, later, build.usage(), told)
+    assert msgspec.json.decode(msgspec.json.encode(memory), type=Memory) == memory
+    assert all(limit.knob == knob for knob, limit in limits.limits.items())

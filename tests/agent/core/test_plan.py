@@ -1,68 +1,64 @@
-"""Writes are few, ordered, and foreign writers are told apart."""
+"""Writes follow from limits and readings: few, explained, and with the original that counts."""
 
 from __future__ import annotations
 
 import pytest
 
-from agent.core.observation import Absence, Knob, KnobReading, Missing
-from agent.core.plan import KnobStanding, looser, plan, standing
-from agent.core.suppress import Standing
+from agent.core.knobs import cpuset_knob, quota_knob
+from agent.core.layout import Layout
+from agent.core.limit import Limit
+from agent.core.observation import Absence, Knob, KnobReading, Missing, Value
+from agent.core.plan import Write, plan
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
+from model.topology import parse_cpus
+
+LAYOUT = Layout("/kubepods")
+ROOT = cpuset_knob(LAYOUT, "/kubepods/besteffort")
+POD = cpuset_knob(LAYOUT, "/kubepods/besteffort/podx")
 
 
-def decided(knob: Knob, value: int, reason: Reason = Reason.QUOTA_LOWERED) -> Decision:
-    return Decision(knob.subject, knob.file, value, Unit.MICROSECONDS, reason, (Term("x", value),))
+def limit(knob: Knob, value: Value, reason: Reason = Reason.QUOTA_LOWERED, inherits: Knob | None = None) -> Limit:
+    number = len(parse_cpus(value)) if isinstance(value, str) else value
+    decision = Decision(knob.subject, knob.file, number, Unit.MICROSECONDS, reason, (Term("x", number),))
+    return Limit(knob, value, decision, inherits)
 
 
-def knob(cgroup: str) -> Knob:
-    return Knob(cgroup, "cpu", "cpu.cfs_quota_us")
+def test_a_write_says_what_it_changes_and_why() -> None:
+    """What the kernel holds already is not written."""
+    first, second = quota_knob(LAYOUT, "/a"), quota_knob(LAYOUT, "/b")
+    wanted = {first: limit(first, 5), second: limit(second, 7)}
+    writes = plan(wanted, {first: KnobReading(9), second: KnobReading(7)})
+    assert writes == (Write(first, 5, 9, wanted[first].decision),) and not writes[0].widens
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [(-1, 5, True), (5, -1, False), (6, 5, True), (5, 6, False), (5, 5, False), (-1, -1, False)],
+    ("reason", "kernel"),
+    [
+        (Reason.KNOB_UNREADABLE, 9),
+        (Reason.QUOTA_LOWERED, Missing("/a", Absence.GONE)),
+        (Reason.QUOTA_LOWERED, None),
+    ],
+    ids=["not understood", "gone", "not read this time"],
 )
-def test_looser(one: int, other: int, expected: bool) -> None:
-    """-1 is no limit at all."""
-    assert looser(one, other) is expected
+def test_what_was_not_read_is_not_written(reason: Reason, kernel: Value | Missing | None) -> None:
+    """Nor is what could not be decided."""
+    knob = quota_knob(LAYOUT, "/a")
+    readings = {} if kernel is None else {knob: KnobReading(kernel)}
+    assert plan({knob: limit(knob, 5, reason)}, readings) == ()
 
 
-def test_order_and_economy() -> None:
-    """Narrow from the leaves, then widen from the root; what the kernel holds already is not written."""
-    wanted = {"/a": (100, 50), "/a/b": (100, 50), "/c": (10, 50), "/c/d": (10, 50), "/e": (7, 7)}
-    decisions = {knob(name): decided(knob(name), value) for name, (value, _) in wanted.items()}
-    readings = {knob(name): KnobReading(kernel) for name, (_, kernel) in wanted.items()}
-    assert [w.knob.cgroup for w in plan(decisions, readings)] == ["/c/d", "/c", "/a", "/a/b"]
-
-
-def test_a_knob_we_cannot_read_is_not_written() -> None:
-    """Nor is one whose reading is missing."""
-    assert plan({knob("/a"): decided(knob("/a"), 5, Reason.KNOB_UNREADABLE)}, {knob("/a"): KnobReading(9)}) == ()
-    gone = KnobReading(Missing("/a", Absence.GONE))
-    assert plan({knob("/a"): decided(knob("/a"), 5)}, {knob("/a"): gone}) == ()
-
-
-CASES: dict[str, tuple[KnobReading, KnobStanding, KnobStanding, Standing]] = {
-    "first tick adopts the kernel's value": (KnobReading(80), KnobStanding(), KnobStanding(), Standing(80)),
-    "ours is still there": (KnobReading(80, 80), KnobStanding(), KnobStanding(), Standing(80, ours=True)),
-    "somebody loosened it": (
-        KnobReading(-1, 80),
-        KnobStanding(70),
-        KnobStanding(),
-        Standing(80, None, loosened=True, ours=True),
-    ),
-    "somebody tightened it": (KnobReading(60, 80), KnobStanding(), KnobStanding(60), Standing(60, 60)),
-    "a foreign cap stays in force": (
-        KnobReading(50, 50),
-        KnobStanding(60),
-        KnobStanding(60),
-        Standing(50, 60, ours=True),
-    ),
+ORIGINALS: dict[str, tuple[KnobReading, KnobReading, Value | None]] = {
+    "born with our list: the parent's original": (KnobReading("0-1", "0-1", "0-3"), KnobReading("0-1"), "0-3"),
+    "its own list": (KnobReading("0-1", "0-1", "0-3"), KnobReading("0-2"), None),
+    "the parent was never ours": (KnobReading("0-1"), KnobReading("0-1"), None),
+    "still empty": (KnobReading("0-1", "0-1", "0-3"), KnobReading(""), "0-3"),
+    "still empty, and the parent was never ours": (KnobReading("0-3"), KnobReading(""), "0-3"),
 }
 
 
-@pytest.mark.parametrize(("reading", "before", "after", "expected"), CASES.values(), ids=CASES.keys())
-def test_standing(reading: KnobReading, before: KnobStanding, after: KnobStanding, expected: Standing) -> None:
-    """Looser than ours is undone, tighter is respected from then on."""
-    assert standing(reading, before) == (after, expected)
+@pytest.mark.parametrize(("root", "pod", "original"), ORIGINALS.values(), ids=ORIGINALS.keys())
+def test_the_original_of_a_child(root: KnobReading, pod: KnobReading, original: Value | None) -> None:
+    """A cgroup that was made while best effort was confined never held anything but our list."""
+    wanted = {ROOT: limit(ROOT, "0"), POD: limit(POD, "0", inherits=ROOT)}
+    assert {write.original for write in plan(wanted, {ROOT: root, POD: pod}) if write.knob == POD} == {original}

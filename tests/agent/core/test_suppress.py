@@ -8,10 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.core.knobs import PERIOD_US, UNLIMITED, Knobs
-from agent.core.layout import Layout
+from agent.core.allowance import NodeSize, by_cgroups, by_pods
+from agent.core.knobs import UNLIMITED
 from agent.core.observation import Absence, Missing
-from agent.core.suppress import NodeSize, Standing, fixed, quota_ceiling
+from agent.core.standing import Standing
+from agent.core.suffering import CALM, Relief
+from agent.core.suppress import Ceiling, Situation, floor_us, quota_ceiling
 from model.decision import Decision
 from model.reason import Reason
 from model.strategy import SuppressStrategy
@@ -21,12 +23,26 @@ OFF = SuppressStrategy(enable=False)
 UNREADABLE = Missing("/cpu.cfs_quota_us", Absence.UNREADABLE, "garbage")
 
 
-def ceiling(build: Any, current: Any, *, strategy: SuppressStrategy = STRATEGY, **more: Any) -> Decision:
+def whole(build: Any, current: Any, **more: Any) -> Ceiling:
+    """`pods` count by pods, as policy cfsQuota does."""
     known = ("foreign_cap", "loosened", "ours", "braked", "unsettled", "elapsed_seconds")
     standing = Standing(current, **{"elapsed_seconds": 1.0, **{key: more.pop(key) for key in known if key in more}})
-    size = more.pop("size") if "size" in more else NodeSize(2000)
+    fields = {key: more.pop(key) for key in ("strategy", "size", "relief", "released", "unknown") if key in more}
+    listed = more.pop("listed", None)
     usage = more["usage"] if "usage" in more else build.usage(**more)
-    return quota_ceiling(build.knobs.quota, size, usage, strategy, standing, 100.0).decision
+    demand = usage and (by_cgroups(usage) if listed is None else by_pods(usage, listed, ()))
+    situation = Situation(
+        **{"strategy": STRATEGY, "size": NodeSize(2000), **fields},
+        standing=standing,
+        demand=demand,
+        at_seconds=100.0,
+        window_full=usage is not None and usage.live_window_full,
+    )
+    return quota_ceiling(build.knobs.quota, situation)
+
+
+def ceiling(build: Any, current: Any, **more: Any) -> Decision:
+    return whole(build, current, **more).decision
 
 
 # 2 CPUs: 200,000 us a period, 5 % margin 10,000, system 100m = 10,000, online 400m = 40,000 → 140,000
@@ -62,6 +78,42 @@ CASES: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
     "a tighter foreign value is respected": (120_000, {"foreign_cap": 120_000}, 120_000, Reason.FOREIGN_WRITER_TIGHTER),
     "we may go below a foreign value": (190_000, {"foreign_cap": 150_000}, 140_000, Reason.QUOTA_LOWERED),
     "a loosened value is put back": (140_000, {"loosened": True}, 140_000, Reason.FOREIGN_WRITER_LOOSENED),
+    "online pods wait: half of best effort's use": (
+        140_000,
+        {"relief": Relief(10_000, Reason.ONLINE_SUFFERING)},
+        10_000,
+        Reason.ONLINE_SUFFERING,
+    ),
+    "while they wait nothing is raised": (
+        9_000,
+        {"relief": Relief(10_000, Reason.ONLINE_SUFFERING)},
+        9_000,
+        Reason.ONLINE_SUFFERING,
+    ),
+    "nor until they recovered": (
+        50_000,
+        {"relief": Relief(80_000, Reason.ONLINE_RECOVERING)},
+        50_000,
+        Reason.ONLINE_RECOVERING,
+    ),
+    "a cut that would be above the formula changes nothing": (
+        190_000,
+        {"relief": Relief(150_000, Reason.ONLINE_SUFFERING)},
+        140_000,
+        Reason.QUOTA_LOWERED,
+    ),
+    "a cut that does not help is taken back by steps": (
+        10_000,
+        {"relief": Relief(disregarded="web waits")},
+        30_000,
+        Reason.CUT_DOES_NOT_HELP,
+    ),
+    "suffering and a tighter foreign value": (
+        60_000,
+        {"relief": Relief(10_000, Reason.ONLINE_SUFFERING), "foreign_cap": 60_000},
+        10_000,
+        Reason.ONLINE_SUFFERING,
+    ),
 }
 
 
@@ -136,36 +188,94 @@ def test_more_online_use_never_raises(build: Any, current: int, online: int, mor
         assert high <= max(current, min(current + 20_000, 190_000))
 
 
-def test_a_policy_we_do_not_have_is_said(build: Any) -> None:
-    """The decision names what is applied, and what was asked for."""
-    found = ceiling(build, UNLIMITED, strategy=SuppressStrategy(policy="cpuset"))
-    assert (found.policy, found.detail) == ("adaptive", "cpuset was asked for, this version has adaptive")
+# As Koordinator, by hand: 2 CPUs, 65 % = 130,000; pods of 400m that are not best effort, host application 50m, system 150m
+# → 130,000 - 40,000 - 5,000 - 15,000 = 70,000
+BY_PODS: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
+    "from unlimited the formula applies at once": (UNLIMITED, {}, 70_000, Reason.QUOTA_LOWERED),
+    "grows by a tenth of the node": (30_000, {}, 50_000, Reason.QUOTA_RAISED),
+    "the newest second alone decides how far": (60_000, {"busy_before": 900}, 70_000, Reason.QUOTA_RAISED),
+    "less than 1 % is not worth a write": (71_900, {}, 71_900, Reason.BELOW_DEADBAND),
+    "the floor is worth any write": (2_100, {"busy": 5000}, 2_000, Reason.QUOTA_LOWERED),
+    "a threshold of its own": (UNLIMITED, {"pct": 50}, 40_000, Reason.QUOTA_LOWERED),
+    "a young agent raises nothing here either": (30_000, {"live_seconds": 1.0}, 30_000, Reason.WINDOW_FILLING),
+}
 
 
-@pytest.mark.parametrize(
-    ("current", "reason"),
-    [(2, Reason.WEIGHT_HELD), (1024, Reason.FOREIGN_WRITER_LOOSENED), (UNREADABLE, Reason.KNOB_UNREADABLE)],
+@pytest.mark.parametrize(("current", "more", "expected", "reason"), BY_PODS.values(), ids=BY_PODS.keys())
+def test_cfs_quota(build: Any, current: int, more: dict[str, Any], expected: int, reason: Reason) -> None:
+    """Koordinator's numbers; best effort's own pods and an online service's past do not count."""
+    busy, before, pct = more.pop("busy", 400), more.pop("busy_before", None), more.pop("pct", None)
+    web, job = build.pod("web"), build.batch("job")
+    found = ceiling(
+        build,
+        current,
+        listed=(web, job),
+        strategy=SuppressStrategy(policy="cfsQuota", threshold_pct=pct),
+        pods={web.uid: build.averages(busy, live=before), job.uid: build.averages(700)},
+        host_applications={"exporter": build.averages(50)},
+        unlisted_system=build.averages(150),
+        **more,
+    )
+    assert (found.value, found.reason, found.policy) == (expected, reason, "cfsQuota")
+
+
+def test_the_brake_of_cfs_quota_sees_cgroups(build: Any) -> None:
+    """Its base makes up for what cgroup counters call online and the pod list does not: with the use of now it cuts
+    to exactly the ceiling."""
+    web = build.pod("web")
+    quota = SuppressStrategy(policy="cfsQuota")
+    pods = {web.uid: build.averages(300)}
+    found = whole(build, UNLIMITED, listed=(web,), strategy=quota, pods=pods, online=build.averages(450))
+    assert found.base_us - 45_000 == found.decision.value == 130_000 - 10_000 - 30_000
+
+
+RELEASED: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
+    "a quota of ours is lifted": (60_000, {"ours": True}, UNLIMITED, Reason.KNOB_RELEASED),
+    "to what it was": (60_000, {"ours": True, "released": 80_000}, 80_000, Reason.KNOB_RELEASED),
+    "somebody else's stays": (60_000, {}, 60_000, Reason.KNOB_RELEASED),
+    "so does a foreign cap": (60_000, {"ours": True, "foreign_cap": 60_000}, 60_000, Reason.KNOB_RELEASED),
+    "the brake's cut stands for its rest": (60_000, {"ours": True, "braked": True}, 60_000, Reason.BRAKE),
+    "online pods wait": (
+        UNLIMITED,
+        {"relief": Relief(10_000, Reason.ONLINE_SUFFERING)},
+        10_000,
+        Reason.ONLINE_SUFFERING,
+    ),
+    "a lower value is not raised meanwhile": (
+        5_000,
+        {"ours": True, "relief": Relief(10_000, Reason.ONLINE_RECOVERING)},
+        5_000,
+        Reason.ONLINE_RECOVERING,
+    ),
+}
+
+
+@pytest.mark.parametrize(("current", "more", "expected", "reason"), RELEASED.values(), ids=RELEASED.keys())
+def test_quota_beside_cpu_lists(build: Any, current: int, more: dict[str, Any], expected: int, reason: Reason) -> None:
+    """With policy cpuset the quota is for emergencies."""
+    found = ceiling(build, current, strategy=SuppressStrategy(policy="cpuset"), **more)
+    assert (found.value, found.reason) == (expected, reason)
+
+
+def test_what_is_disregarded_is_said(build: Any) -> None:
+    """As long as it lasts, whatever the ceiling does."""
+    assert ceiling(build, 140_000, relief=Relief(disregarded="web waits")).detail == "web waits"
+
+
+@given(
+    current=st.one_of(st.just(UNLIMITED), st.integers(1000, 400_000)),
+    online=st.integers(0, 3000),
+    cap=st.integers(2000, 300_000),
+    min_pct=st.one_of(st.none(), st.integers(0, 100)),
 )
-def test_weight(build: Any, current: Any, reason: Reason) -> None:
-    """Shares stay at the kernel's minimum whoever raised them."""
-    found = fixed(build.knobs.fixed[1], current, 1.0)
-    assert found.reason is reason and found.value == (0 if current is UNREADABLE else 2)
-
-
-@pytest.mark.parametrize(
-    ("current", "value", "reason"),
-    [(1, 1, Reason.WEIGHT_HELD), (100, 1, Reason.FOREIGN_WRITER_LOOSENED), (0, 0, Reason.FOREIGN_WRITER_TIGHTER)],
-)
-def test_weight_of_v2(current: int, value: int, reason: Reason) -> None:
-    """0 is what cpu.idle shows: it holds best effort lower than any weight, and the kernel takes none meanwhile."""
-    found = fixed(Knobs.of(Layout(version=2)).fixed[0], current, 1.0)
-    assert (found.value, found.reason) == (value, reason)
-
-
-@pytest.mark.parametrize(
-    ("current", "reason"), [(PERIOD_US, Reason.PERIOD_HELD), (10_000, Reason.FOREIGN_WRITER_LOOSENED)]
-)
-def test_period(build: Any, current: int, reason: Reason) -> None:
-    """A tenth of the period would make ten times the CPU of the same quota."""
-    found = fixed(build.knobs.fixed[0], current, 1.0)
-    assert (found.value, found.reason) == (100_000, reason)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_relief_never_raises(build: Any, current: int, online: int, cap: int, min_pct: int | None) -> None:
+    """With a cut for waiting the ceiling is no higher than without, and never above what it was but for the floor."""
+    strategy = SuppressStrategy(min_pct=min_pct)
+    floor = floor_us(NodeSize(2000), strategy)
+    cap = max(cap, floor)
+    more = {"online": build.averages(online), "strategy": strategy}
+    plain = ceiling(build, current, relief=CALM, **more).value
+    relieved = ceiling(build, current, relief=Relief(cap, Reason.ONLINE_SUFFERING), **more).value
+    assert relieved <= plain
+    assert current == UNLIMITED or relieved <= max(current, floor)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -37,6 +38,7 @@ V1_TEXTS = {
     "cpuacct/cpuacct.usage": "5\n",
     "memory/memory.usage_in_bytes": f"{100 * MIB}\n",
     "memory/memory.stat": STAT.format("total_"),
+    "memory/memory.limit_in_bytes": f"{200 * MIB}\n",
     "memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
     "memory/memory.failcnt": "6\n",
     "cpu/cpu.stat": "nr_periods 4\nnr_throttled 1\nthrottled_time 9000\n",
@@ -49,6 +51,7 @@ V1_TEXTS = {
 V2_TEXTS = {
     "cpu.stat": "usage_usec 5\nuser_usec 5\nsystem_usec 0\nnr_periods 4\nnr_throttled 1\nthrottled_usec 9\n",
     "memory.current": f"{100 * MIB}\n",
+    "memory.max": f"{200 * MIB}\n",
     "memory.stat": f"anon 3\n{STAT.format('')}",
     "memory.events": "low 0\nhigh 1\nmax 6\noom 3\noom_kill 2\n",
     "cpuset.cpus.effective": "0-3\n",
@@ -61,6 +64,11 @@ WHOLE = {
     1: CgroupSample(5, 7, 48, CpuThrottling(4, 1, 9), PRESSURE, MemoryEvents(0, 6, 0, 2), DiskBytes(7, 8)),
     2: CgroupSample(5000, 7, 48, CpuThrottling(4, 1, 9), PRESSURE, MemoryEvents(1, 6, 3, 2), DiskBytes(7, 8)),
 }
+
+
+def whole(version: int, role: Role) -> CgroupSample:
+    """Of a root also the whole charge."""
+    return msgspec.structs.replace(WHOLE[version], charge_bytes=100 * MIB if role is Role.ROOT else None)
 
 
 class Tree:
@@ -125,8 +133,9 @@ def test_a_new_cgroup_is_read_completely_at_once(tree: Tree, role: Role) -> None
     tree.make(POD)
     reader = tree.reader()
     reader.place({POD: role})
-    assert reader.read() == {POD: WHOLE[tree.version]} == reader.read()
+    assert reader.read() == {POD: whole(tree.version, role)} == reader.read()
     assert reader.cpus(POD) == (4 if role is Role.ROOT else None)
+    assert reader.memory_limit(POD) == (200 * MIB if role is Role.ROOT else None)
     reader.close()
     assert reader.open_descriptors == 0
 
@@ -199,7 +208,8 @@ def test_slow_passes_of_one_read_everything(v1: Tree) -> None:
     reader.read()
     v1.reads.clear()
     reader.read()
-    assert v1.reads == Counter({name.split("/")[1]: 1 for name in V1_TEXTS if "cpuset" not in name})
+    of_roots = ("cpuset.cpus", "memory.limit_in_bytes")
+    assert v1.reads == Counter({name.split("/")[1]: 1 for name in V1_TEXTS if not name.endswith(of_roots)})
     reader.close()
 
 
@@ -248,7 +258,7 @@ def test_a_vanished_cgroup_is_a_value_and_its_successor_is_read_afresh(tree: Tre
     tree.refuse = lambda path: errno.ENODEV if POD in path and path.endswith(" (deleted)") else 0
     tree.remove(POD)
     gone = Missing(POD, Absence.GONE, "no such cgroup")
-    assert reader.read() == {POD: gone, "/kubepods": WHOLE[tree.version]} == reader.read()
+    assert reader.read() == {POD: gone, "/kubepods": whole(tree.version, Role.ROOT)} == reader.read()
     tree.make(POD)
     assert reader.read()[POD] == WHOLE[tree.version]
     assert reader.open_descriptors == kept
@@ -281,7 +291,7 @@ def test_garbage_is_not_measured_and_said_once(
         assert found.path == str(v1.path(POD, name)) and "not a number" in found.detail
     assert capsys.readouterr().out.count("control file unreadable") == 1
     v1.write(POD, name, V1_TEXTS[name])
-    assert reader.read()[POD] == WHOLE[1]
+    assert reader.read()[POD] == whole(1, role)
     reader.close()
 
 
@@ -304,11 +314,11 @@ def test_what_a_kernel_lacks_is_none_and_not_asked_for_again(v1: Tree) -> None:
     v1.make(POD, {name: text for name, text in V1_TEXTS.items() if name.split("/")[0] in ("cpu", "cpuacct", "memory")})
     reader = v1.reader(slow_passes=1)
     reader.place({POD: Role.ROOT})
-    whole = CgroupSample(5, 7, 48, CpuThrottling(4, 1, 9), None, MemoryEvents(0, 6, 0, 2), None)
+    without = msgspec.structs.replace(whole(1, Role.ROOT), pressure=None, disk=None)
     for _ in range(4):
-        assert reader.read()[POD] == whole and reader.cpus(POD) is None
+        assert reader.read()[POD] == without and reader.cpus(POD) is None
     v1.make(POD)
-    assert reader.read()[POD] == whole
+    assert reader.read()[POD] == without
     reader.close()
 
 

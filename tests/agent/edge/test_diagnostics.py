@@ -54,7 +54,8 @@ class Rig:
             knob_path=lambda knob: folder / knob.file,
             link_connected=lambda: True,
             brake_cuts=lambda: 3,
-            brake_mechanism="polling",
+            brake_mechanisms=lambda: ("polling", "PSI"),
+            wakes=lambda: {"cpu use": 2},
             cgroups="v1, driver cgroupfs, /kubepods",
             checkpoint=self.saved.append,
             published=lambda: self.published,
@@ -87,7 +88,7 @@ class Rig:
         facts = build.facts(web, job, done, settings=NodeSettings(suppress=SuppressStrategy(threshold_pct=90)))
         metric = live_metric(usage, facts.pods, (), None)
         lent = lending(facts.for_lending(metric, 100.0), facts.settings.colocation)
-        _, limits = decide_limits(Memory(), build.knobs, seen, usage, facts.settings.suppress)
+        _, limits = decide_limits(Memory(), build.layout, seen, usage, facts.for_limits())
         foreseen = Prediction(Usage(), Usage(), (build.decision("prod-peak-cpu", 5),))
         result: TickResult = build.result(
             observation=seen, facts=facts, usage=usage, lending=lent, limits=limits, prediction=foreseen
@@ -148,7 +149,8 @@ def test_the_node(rig: Rig) -> None:
         parts = (node.usage, node.system, node.online, node.best_effort, node.capacity)
         assert [part.cpu_millis for part in parts] == [700, 100, 400, 200, 2000]
         assert (node.capacity.memory_bytes, node.usage.memory_bytes) == (8 << 30, 1 << 30)
-        assert (node.ready_reason, node.link_connected, node.brake_mechanism) == ("LendingActive", True, "polling")
+        assert (node.ready_reason, node.link_connected, node.brake_mechanism) == ("LendingActive", True, "polling; PSI")
+        assert dict(node.wakes) == {"cpu use": 2} and node.mode == "enforce"
         assert "are lent to batch pods" in node.ready_message
         assert (node.ticks, node.late_ticks, node.brake_cuts) == (1, 0, 3)
         # The smaller of two CPUs and 150,000 us a period; job asks for 300m.
@@ -237,7 +239,7 @@ def test_settings_in_force(rig: Rig) -> None:
     async def scene(agent: Any, _: Any, __: Any) -> None:
         request = agent_pb2.GetSettingsRequest()
         own = json.loads((await agent.GetSettings(request)).json)
-        assert own["suppress"]["threshold_pct"] == 95
+        assert own["suppress"]["threshold_pct"] is None
         rig.tick()
         force = json.loads((await agent.GetSettings(request)).json)
         assert force["suppress"]["threshold_pct"] == 90

@@ -19,10 +19,12 @@ from agent.core.knobs import Knobs
 from agent.core.layout import Layout
 from agent.core.observation import Absence, CgroupSample, CpuThrottling, MemoryEvents, Missing
 from agent.core.plan import Write
+from agent.core.watch import Watch
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery
-from agent.edge.executor import KnobExecutor, Originals
+from agent.edge.executor import KnobExecutor
+from agent.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 
@@ -206,24 +208,24 @@ def test_pods_come_and_go(tree: Tree) -> None:
 
 def test_the_kernel_keeps_what_the_executor_writes(tree: Tree, tmp_path: Path) -> None:
     """A refused value is an outcome that names the file; restore brings -1 and 1024 back."""
-    executor = KnobExecutor(ROOT, Originals(tmp_path / "agent.json"))
+    executor = KnobExecutor(ROOT, StateFile(tmp_path / "agent.json"))
     knobs = Knobs.of(tree.layout)
     assert executor.read(knobs.quota) == -1
     assert executor.apply((write(tree, 50_000, -1),), 0)[0].error == "" and executor.read(knobs.quota) == 50_000
     refused = executor.apply((write(tree, 999, 50_000),), 0)[0]
     assert "cpu.cfs_quota_us: Invalid argument" in refused.error and executor.read(knobs.quota) == 50_000
-    assert executor.restore() == 1 and executor.read(knobs.quota) == -1
+    assert executor.restore().changed == 1 and executor.read(knobs.quota) == -1
 
 
 def test_the_brake_cuts_a_real_surge(tree: Tree, tmp_path: Path) -> None:
     """A process that starts to spin among online pods lowers the quota file without any tick."""
-    executor = KnobExecutor(ROOT, Originals(tmp_path / "agent.json"))
+    executor = KnobExecutor(ROOT, StateFile(tmp_path / "agent.json"))
     knobs = Knobs.of(tree.layout)
     full = (os.cpu_count() or 1) * 100_000
     executor.apply((write(tree, full, -1),), 0)
     woken = threading.Event()
     brake = BrakeThread(ROOT, tree.layout, 0.1, executor.lower, woken.set)
-    brake.arm(BrakePlan(knobs.quota, (Term("capacity", full),), full, 2000, full, 10_000))
+    brake.arm(Watch(BrakePlan(knobs.quota, (Term("capacity", full),), full, 2000, full, 10_000)))
     brake.start()
     try:
         tree.spin("burstable")

@@ -19,18 +19,19 @@ from agent.core.usage import NodeUsage, UsageState, measure, windows_of
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, find_layout
-from agent.edge.executor import KnobExecutor, Originals
+from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
 from agent.observer import NodeObserver, Senses
-from agent.ports import ClusterFacts, KnobReadings, TickResult
+from agent.ports import ClusterFacts, KnobReadings, TickPorts, TickResult
 from agent.settings import AgentSettings
+from agent.statefile import StateFile
 from agent.tick import Tick
 from cgroup_fixtures.live import MOUNT, LiveTree
 from cgroup_fixtures.names import Place, container_path, pod_path, qos_path
 from model.pod import Pod
 from model.qos import KubernetesQoS
 from tests.agent.conftest import Build
-from tests.agent.playing import FakeCluster
+from tests.agent.playing import FakeCluster, FakeEvictor
 
 MIB = 1 << 20
 SPIN = "while True: pass"
@@ -88,16 +89,17 @@ class LiveNode:
         self.observer = NodeObserver(self.layout, senses, lambda: (time.time(), time.monotonic()))
         self.settings = AgentSettings()
         self.facts = ClusterFacts(build.node(), (self.web.listed, self.job.listed))
-        self.originals = Originals(state / "agent.json")
+        self.originals = StateFile(state / "agent.json")
         self.executor = KnobExecutor(MOUNT, self.originals)
         self.woken = threading.Event()
         self.brake = BrakeThread(MOUNT, self.layout, 0.1, self.executor.lower, self.woken.set)
-        self.tick = Tick(
-            self.knobs, self.settings, FakeCluster(self.facts), self.observer, self.executor, self.brake, ()
-        )
+        self.evictor = FakeEvictor()
+        ports = TickPorts(FakeCluster(self.facts), self.observer, self.executor, self.brake, self.evictor)
+        self.tick = Tick(self.layout, self.settings, ports, ())
         self._used = UsageState()
 
     def observe(self) -> Observation:
+        self.observer.places(self.facts)
         return self.observer.observe(self.facts, KnobReadings({self.knobs.quota: KnobReading(-1)}, 0, None))
 
     def usage(self) -> NodeUsage | None:

@@ -7,6 +7,7 @@ import pytest
 from agent.core.brake import BrakePlan
 from agent.core.observation import Missing
 from agent.core.plan import Write
+from agent.core.watch import Watch
 from agent.edge.executor import KnobExecutor
 from cgroup_fixtures.live import MOUNT
 from model.decision import Decision, Term, Unit
@@ -65,7 +66,7 @@ def test_the_brake_cuts_the_kernels_ceiling_in_a_surge(node: LiveNode) -> None:
     write(node, 140_000)
     seen = node.executor.readings((node.knobs.quota,)).brake_cuts
     terms = (Term("capacity", FULL_US), Term("margin", MOST_US - FULL_US))
-    node.brake.arm(BrakePlan(node.knobs.quota, terms, MOST_US, FLOOR_US, 140_000, 10_000))
+    node.brake.arm(Watch(BrakePlan(node.knobs.quota, terms, MOST_US, FLOOR_US, 140_000, 10_000)))
     node.brake.start()
     node.tree.run(node.web.container, SPIN)
     assert node.woken.wait(60) and node.brake.alive

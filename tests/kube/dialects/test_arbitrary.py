@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import objects
-from kube.dialects.koordinator import pinned_to
+from kube.dialects.eviction import eviction_terms
+from kube.dialects.koordinator import pinned_to, with_extended_resources
 from kube.dialects.nodemetric import node_metric
 from kube.dialects.nodesettings import Sources, node_settings, read
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
-from model.strategy import ColocationStrategy
+from model.pod import Container
+from model.strategy import ColocationStrategy, EvictionStrategy
 
 KEYS = ("colocation-config", "resource-threshold-config", "host-application-config", "cpu-normalization-config")
 ANNOTATIONS = (
@@ -57,6 +59,16 @@ FIELDS = [
     "baseRatio",
     "cpuSuppressThresholdPercent",
     "cpuSuppressPolicy",
+    "memoryEvictThresholdPercent",
+    "memoryEvictLowerPercent",
+    "cpuEvictBESatisfactionLowerPercent",
+    "cpuEvictPolicy",
+    "cpuEvictTimeWindowSeconds",
+    "allocatableEvictPriorityThreshold",
+    "containers",
+    "requests",
+    "limits",
+    "kubernetes.io/batch-cpu",
     "resourceUsedThresholdWithBE",
     "hostApplications",
     "metricCollectPolicy",
@@ -119,6 +131,7 @@ def check(sources: Sources) -> None:
     found, faults = read(sources)
     settings = node_settings(found, NodeSettings())
     msgspec.convert(msgspec.to_builtins(settings.colocation), ColocationStrategy)
+    msgspec.convert(msgspec.to_builtins(settings.eviction), EvictionStrategy)
     assert all(str(fault) for fault in faults)
     assert all(application.cgroup.startswith("/") for application in settings.host_applications)
 
@@ -172,3 +185,22 @@ def test_a_pods_status(text: str) -> None:
     """An unreadable one pins to nothing."""
     found = pinned_to({"scheduling.koordinator.sh/resource-status": text})
     assert isinstance(found.cpuset, str) and list(found.numa_zones) == sorted(set(found.numa_zones))
+
+
+@given(text=texts, name=st.text(max_size=3))
+def test_a_pods_extended_resources(text: str, name: str) -> None:
+    """An unreadable annotation adds nothing; a readable one nothing but batch and mid amounts."""
+    (found,) = with_extended_resources((Container(name),), {"node.koordinator.sh/extended-resource-spec": text})
+    assert all(each.startswith("kubernetes.io/") for each in (*found.requests, *found.limits))
+
+
+@given(text=texts)
+def test_a_pods_eviction(text: str) -> None:
+    """Whatever its annotations hold: a priority of 32 bits, names or nobody, and a notice that ends."""
+    names = (
+        "koordinator.sh/eviction-policy",
+        "koordinator.sh/eviction-priority",
+        "sublet.dev/preemption-notice-seconds",
+    )
+    found = eviction_terms({"koordinator.sh/priority": text}, dict.fromkeys(names, text))
+    assert found.features is not None and abs(found.priority) <= 1 << 31 and 0 <= found.notice_seconds < 1_000_000

@@ -13,7 +13,7 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
 from model.resources import BATCH_CPU, ResourceVector
-from model.strategy import HostApplication, NormalizationStrategy, RatioModel, SuppressStrategy
+from model.strategy import EvictionStrategy, HostApplication, NormalizationStrategy, RatioModel, SuppressStrategy
 
 NODE = "node.koordinator.sh/"
 
@@ -149,6 +149,59 @@ def test_suppression_field_by_field() -> None:
         slo(resourceUsedThresholdWithBE={"cpuSuppressThresholdPercent": 65}),
     )
     assert settings(sources).suppress == SuppressStrategy(True, 65, 5, "cpuset")
+
+
+def test_evictions_field_by_field() -> None:
+    """ConfigMap over defaults, its node entry over that, NodeSLO over all."""
+    document = {
+        "clusterStrategy": {"memoryEvictThresholdPercent": 90, "cpuEvictThresholdPercent": 95},
+        "nodeStrategies": [{"nodeSelector": {}, "memoryEvictLowerPercent": 60}],
+    }
+    told = slo(resourceUsedThresholdWithBE={"memoryEvictThresholdPercent": 80, "evictEnabledPriorityThreshold": 5999})
+    found = settings(Sources(node(), config_map(resource_threshold_config=document), told)).eviction
+    assert found == EvictionStrategy(
+        memory_threshold_pct=80, memory_lower_pct=60, cpu_threshold_pct=95, priority_threshold=5999
+    )
+
+
+# the agent's own switch, the ConfigMap's, the NodeSLO's -> suppression, evictions
+SWITCHES: dict[str, tuple[bool, bool | None, bool | None, tuple[bool, bool]]] = {
+    "nobody says": (True, None, None, (True, True)),
+    "the ConfigMap switches both off": (True, False, None, (False, False)),
+    "NodeSLO comes last": (True, False, True, (True, True)),
+    "NodeSLO switches both off": (True, True, False, (False, False)),
+    "the agent's own off is off": (False, True, True, (True, False)),
+}
+
+
+@pytest.mark.parametrize(("own", "cluster_says", "slo_says", "expected"), SWITCHES.values(), ids=SWITCHES.keys())
+def test_who_switches_off(
+    own: bool, cluster_says: bool | None, slo_says: bool | None, expected: tuple[bool, bool]
+) -> None:
+    """One switch for both in the documents; evictions have one of the agent's own, as koordlet's feature gates."""
+    sources = Sources(
+        node(),
+        config_map(resource_threshold_config={"clusterStrategy": {"enable": cluster_says}}),
+        slo(resourceUsedThresholdWithBE={"enable": slo_says}),
+    )
+    found = settings(sources, NodeSettings(eviction=EvictionStrategy(enable=own)))
+    assert (found.suppress.enable, found.eviction.enable) == expected
+
+
+def test_a_wrong_eviction_keeps_what_was_said_of_it() -> None:
+    """And a change of suppression beside it takes effect; one fault, though the text is read twice."""
+    good, _ = read(
+        Sources(
+            config_map=config_map(resource_threshold_config={"clusterStrategy": {"memoryEvictThresholdPercent": 90}})
+        )
+    )
+    wrong = {"clusterStrategy": {"memoryEvictThresholdPercent": "90", "cpuSuppressThresholdPercent": 40}}
+    documents, (fault,) = read(Sources(config_map=config_map(resource_threshold_config=wrong)), good)
+    assert fault.where.endswith("clusterStrategy.memoryEvictThresholdPercent")
+    found = node_settings(documents, NodeSettings())
+    assert (found.eviction.memory_threshold_pct, found.suppress.threshold_pct) == (90, 40)
+    _, faults = read(Sources(config_map=config_map(resource_threshold_config="{")), good)
+    assert len(faults) == 1
 
 
 def applications(*names: str) -> list[dict[str, str]]:
@@ -409,6 +462,14 @@ def test_ratio_labels(label: str, percent: int) -> None:
     found = settings(Sources(node({NODE + "cpu-reclaim-ratio": label, NODE + "memory-reclaim-ratio": label})))
     strategy = found.colocation
     assert (strategy.cpu_reclaim_threshold_pct, strategy.memory_reclaim_threshold_pct) == (percent, percent)
+
+
+def test_cpus_that_are_kept_free() -> None:
+    """By number, of the reservation and of system-class pods; a broken annotation keeps what it said."""
+    good, faults = read(Sources(node(reservation={"reservedCPUs": "0-1"}, system_qos_resource={"cpuset": "3"})))
+    assert (good.node.reserved_cpus, good.node.system_cpus, faults) == ((0, 1), (3,), ())
+    broken, faults = read(Sources(node(reservation={"reservedCPUs": "x"}, system_qos_resource={"cpuset": "y"})), good)
+    assert (broken.node.reserved_cpus, broken.node.system_cpus, len(faults)) == ((0, 1), (3,), 2)
 
 
 def test_static_mid_ratios() -> None:

@@ -9,6 +9,8 @@ import pytest
 from kube.dialects.nodeslo import (
     CgroupBase,
     CgroupPath,
+    EvictionFields,
+    EvictionPolicy,
     HostApplicationFields,
     HostApplicationSpec,
     NodeSLOFields,
@@ -60,7 +62,37 @@ def test_a_rendered_document() -> None:
     assert node_slo(slo(RENDERED)) == NodeSLOFields(
         SuppressFields(True, 65, 10, SuppressPolicy.CPUSET),
         HostApplicationFields([HostApplicationSpec("nginx", PriorityBand.PROD, QoSClass.LS, path)]),
+        EvictionFields(True, 70, cpu_limit_policy=EvictionPolicy.REAL_LIMIT),
     )
+
+
+EVICTIONS = {
+    "enable": True,
+    "memoryEvictThresholdPercent": 80,
+    "memoryEvictLowerPercent": 75,
+    "memoryAllocatableEvictThresholdPercent": 120,
+    "memoryAllocatableEvictLowerPercent": 100,
+    "cpuEvictBESatisfactionUpperPercent": 60,
+    "cpuEvictBESatisfactionLowerPercent": 60,
+    "cpuEvictBEUsageThresholdPercent": 85,
+    "cpuEvictTimeWindowSeconds": 60,
+    "cpuEvictThresholdPercent": 90,
+    "cpuEvictLowerPercent": 85,
+    "cpuAllocatableEvictThresholdPercent": 130,
+    "cpuAllocatableEvictLowerPercent": 110,
+    "cpuEvictPolicy": "evictByAllocatable",
+    "evictEnabledPriorityThreshold": 5999,
+    "allocatableEvictPriorityThreshold": 7999,
+}
+
+
+def test_every_word_on_evictions() -> None:
+    """By the names of Koordinator's API, lower and upper each where it belongs."""
+    found = node_slo(slo(threshold(**EVICTIONS))).eviction
+    assert found == EvictionFields(
+        True, 80, 75, 120, 100, 60, 60, 85, 60, 90, 85, 130, 110, EvictionPolicy.ALLOCATABLE, 5999, 7999
+    )
+    assert found.cpu_satisfaction_lower_pct == found.cpu_satisfaction_upper_pct == 60
 
 
 @pytest.mark.parametrize("spec", [None, {}, {"resourceUsedThresholdWithBE": None, "hostApplications": None}])
@@ -78,6 +110,24 @@ def application(**fields: Any) -> dict[str, Any]:
 
 
 SECTION = "resourceUsedThresholdWithBE"
+
+
+def wrong(field: str, value: Any, told: str = "") -> tuple[Any, str]:
+    """A field of the section and the start of what is said of it."""
+    return threshold(**{field: value}), f".{SECTION}.{field}: is {value!r}{told}"
+
+
+def reversed_pair(lower: tuple[str, int], upper: tuple[str, int], told: str) -> tuple[Any, str]:
+    return threshold(**dict([lower, upper])), f".{SECTION}: is not valid (expected {lower[0]} {told} {upper[0]})"
+
+
+MEMORY_PAIR = ("memoryEvictLowerPercent", 70), ("memoryEvictThresholdPercent", 70)
+CPU_PAIR = ("cpuEvictLowerPercent", 91), ("cpuEvictThresholdPercent", 90)
+SATISFACTION_PAIR = ("cpuEvictBESatisfactionLowerPercent", 60), ("cpuEvictBESatisfactionUpperPercent", 59)
+REQUEST_PAIRS = [
+    ((f"{of}AllocatableEvictLowerPercent", 100), (f"{of}AllocatableEvictThresholdPercent", 100))
+    for of in ("memory", "cpu")
+]
 BROKEN: dict[str, tuple[Any, str]] = {
     "no object": ("hello", ": is 'hello' (expected `object`"),
     "a threshold above 100": (
@@ -93,6 +143,24 @@ BROKEN: dict[str, tuple[Any, str]] = {
         threshold(cpuSuppressPolicy="turbo"),
         f".{SECTION}.cpuSuppressPolicy: is 'turbo' (write one of adaptive, cfsQuota, cpuset)",
     ),
+    "memory above the node": wrong("memoryEvictThresholdPercent", 101, " (expected `int` <= 100"),
+    "memory below nothing": wrong("memoryEvictLowerPercent", -1, " (expected `int` >= 0"),
+    "CPU above the node": wrong("cpuEvictThresholdPercent", 101),
+    "CPU's lower share as text": wrong("cpuEvictLowerPercent", "70"),
+    "satisfied above 60 %": wrong("cpuEvictBESatisfactionLowerPercent", 61),
+    "satisfied by everything": wrong("cpuEvictBESatisfactionUpperPercent", 100, " (expected `int` <= 99"),
+    "best effort's use": wrong("cpuEvictBEUsageThresholdPercent", 101),
+    "no window": wrong("cpuEvictTimeWindowSeconds", 0, " (expected `int` >= 1"),
+    "a negative share of what is lent": wrong("cpuAllocatableEvictThresholdPercent", -1),
+    "a share of memory lent": wrong("memoryAllocatableEvictLowerPercent", 1.5),
+    "no number of a priority": wrong("evictEnabledPriorityThreshold", 1 << 31),
+    "a priority of prod": wrong("allocatableEvictPriorityThreshold", 8000, " (expected `int` <= 7999"),
+    "an unknown limit": wrong("cpuEvictPolicy", "evictByLimit", " (write one of evictByRealLimit, evictByAllocatable)"),
+    "memory's shares reversed": reversed_pair(*MEMORY_PAIR, "below"),
+    "CPU's shares reversed": reversed_pair(*CPU_PAIR, "below"),
+    "satisfaction reversed": reversed_pair(*SATISFACTION_PAIR, "at most"),
+    "memory requests reversed": reversed_pair(*REQUEST_PAIRS[0], "below"),
+    "CPU requests reversed": reversed_pair(*REQUEST_PAIRS[1], "below"),
     "a word for a switch": (threshold(enable="yes"), f".{SECTION}.enable: is 'yes' (expected `bool"),
     "a list for a section": ({SECTION: []}, f".{SECTION}: is a list"),
     "a section nothing acts on": ({"cpuBurstStrategy": "auto"}, ".cpuBurstStrategy: is 'auto' (expected `object"),

@@ -10,7 +10,7 @@ import pytest
 
 from kube.dialects import sloconfig
 from kube.dialects.document import GoDuration
-from kube.dialects.nodeslo import SuppressFields, SuppressPolicy
+from kube.dialects.nodeslo import EvictionFields, EvictionPolicy, SuppressFields, SuppressPolicy
 from kube.dialects.sloconfig import (
     AggregatePolicy,
     CollectPolicy,
@@ -24,6 +24,8 @@ from model.fault import ConfigurationFault
 from model.strategy import (
     CalculatePolicy,
     ColocationStrategy,
+    CpuLimitPolicy,
+    EvictionStrategy,
     MemoryCollectPolicy,
     MidMode,
     NormalizationStrategy,
@@ -158,7 +160,7 @@ def test_names_in_any_case() -> None:
 
 
 def test_thresholds() -> None:
-    """clusterStrategy and nodeStrategies; sections of evictions are skipped."""
+    """clusterStrategy and nodeStrategies; each kind of field is read for itself."""
     document = {
         "clusterStrategy": {"enable": False, "cpuSuppressThresholdPercent": 65, "memoryEvictThresholdPercent": 70},
         "nodeStrategies": [entry("a", cpuSuppressPolicy="cfsQuota", cpuEvictBEUsageThresholdPercent=80)],
@@ -167,6 +169,19 @@ def test_thresholds() -> None:
     assert layers is not None
     assert layers.of({}) == (SuppressFields(False, 65),)
     assert layers.of({"pool": "a"})[1] == SuppressFields(policy=SuppressPolicy.CFS_QUOTA)
+    evictions = sloconfig.eviction_layers(config_map(resource_threshold_config=document))
+    assert evictions is not None
+    assert evictions.of({"pool": "a"}) == (EvictionFields(False, 70), EvictionFields(cpu_be_usage_threshold_pct=80))
+
+
+def test_a_wrong_eviction_holds_up_no_suppression() -> None:
+    """Nor the other way round: both stand in one text and are read apart."""
+    wrong = config_map(resource_threshold_config={"clusterStrategy": {"memoryEvictThresholdPercent": 101}})
+    with pytest.raises(ConfigurationFault, match=r"clusterStrategy\.memoryEvictThresholdPercent: is 101"):
+        sloconfig.eviction_layers(wrong)
+    assert sloconfig.suppress_layers(wrong) is not None
+    other = config_map(resource_threshold_config={"clusterStrategy": {"cpuSuppressThresholdPercent": 101}})
+    assert sloconfig.eviction_layers(other) is not None
 
 
 def test_normalization() -> None:
@@ -386,6 +401,39 @@ def test_a_suppress_layer() -> None:
     assert sloconfig.suppress_overlaid(base, SuppressFields(policy=SuppressPolicy.UNSET)) == base
     found = sloconfig.suppress_overlaid(base, SuppressFields(False, 0, 0, SuppressPolicy.CFS_QUOTA))
     assert found == SuppressStrategy(False, 0, 0, "cfsQuota")
+
+
+def test_an_eviction_layer() -> None:
+    """Every field in the model's units; a satisfaction of 0 ends its rule, an empty policy is silence."""
+    fields = EvictionFields(
+        False, 80, 75, 120, 100, 60, 50, 85, 7200, 90, 85, 130, 110, EvictionPolicy.ALLOCATABLE, -1, 7999
+    )
+    found = sloconfig.eviction_overlaid(EvictionStrategy(thrash_full_pct=50), fields)
+    assert found == EvictionStrategy(
+        enable=False,
+        memory_threshold_pct=80,
+        memory_lower_pct=75,
+        memory_allocatable_threshold_pct=120,
+        memory_allocatable_lower_pct=100,
+        cpu_satisfaction_upper_pct=60,
+        cpu_satisfaction_lower_pct=50,
+        cpu_be_usage_threshold_pct=85,
+        cpu_window_seconds=3600.0,
+        cpu_threshold_pct=90,
+        cpu_lower_pct=85,
+        cpu_allocatable_threshold_pct=130,
+        cpu_allocatable_lower_pct=110,
+        cpu_limit_policy=CpuLimitPolicy.ALLOCATABLE,
+        priority_threshold=-1,
+        allocatable_priority_threshold=7999,
+        thrash_full_pct=50,
+    )
+    silent = EvictionFields(cpu_limit_policy=EvictionPolicy.UNSET)
+    assert sloconfig.eviction_overlaid(found, silent) == found
+    zero = sloconfig.eviction_overlaid(
+        found, EvictionFields(cpu_satisfaction_upper_pct=0, cpu_satisfaction_lower_pct=0)
+    )
+    assert (zero.cpu_satisfaction_lower_pct, zero.cpu_satisfaction_upper_pct) == (None, None)
 
 
 def test_a_normalization_layer() -> None:

@@ -264,3 +264,43 @@ def test_classes_and_bands(
     labels = {"koordinator.sh/qosClass": label} if label else None
     found = upstream.pod(pod({"priority": priority}, {"qosClass": kubernetes}, labels=labels))
     assert (found.qos_label, found.qos, found.band) == (written, qos, band)
+
+
+def test_init_containers_and_sidecars() -> None:
+    """An init container that is always restarted is a sidecar; a regular container never is."""
+    spec = {
+        "containers": [container("c", restartPolicy="Always")],
+        "initContainers": [container("i", requests={BATCH_CPU: 5}), container("s", restartPolicy="Always")],
+    }
+    found = upstream.pod(pod(spec))
+    assert [(each.name, each.sidecar) for each in found.containers] == [("c", False)]
+    assert [(each.name, each.sidecar, each.requests[BATCH_CPU]) for each in found.init_containers] == [
+        ("i", False, 5),
+        ("s", True, 0),
+    ]
+
+
+def test_extended_resources_of_the_annotation() -> None:
+    """They stand in for what the spec does not say, and change nothing of what the kubelet counts."""
+    text = '{"containers": {"c": {"limits": {"kubernetes.io/batch-cpu": 500}}}}'
+    found = upstream.pod(pod(annotations={"node.koordinator.sh/extended-resource-spec": text}))
+    assert found.containers[0].limits[BATCH_CPU] == 500 and not found.requests
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"), [(None, 30.0), (0, 0.0), (300, 300.0), (-5, 1.0), (1 << 60, 31_536_000.0)]
+)
+def test_grace(told: int | None, expected: float) -> None:
+    """Kubernetes' default, and what it makes of a negative one."""
+    assert upstream.pod(pod({"terminationGracePeriodSeconds": told})).grace_seconds == expected
+
+
+def test_what_a_pod_says_of_its_eviction() -> None:
+    """Label and annotations, ours among them."""
+    found = upstream.pod(
+        pod(
+            labels={"koordinator.sh/eviction-enabled": "true"},
+            annotations={"sublet.dev/preemption-notice-seconds": "90"},
+        )
+    )
+    assert (found.eviction.enabled, found.eviction.notice_seconds) == (True, 90.0)

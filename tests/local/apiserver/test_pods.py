@@ -150,6 +150,35 @@ def test_eviction_of_the_very_pod_that_is_meant(web):
     assert web.call("POST", f"{PODS}/w1/eviction", eviction("w1", preconditions=asked))[0] == 201
 
 
+@pytest.mark.parametrize(("query", "options"), [("?dryRun=All", {}), ("", {"dryRun": ["All"]})], ids=["query", "body"])
+def test_a_dry_run_evicts_nothing(web, query, options):
+    """It is asked for in either place, answers as if, and leaves pod and budget as they were; a budget forbids it too."""
+    web.post(BUDGETS, budget(minAvailable=1))
+    web.settle()
+    before = web.get(f"{PODS}/w1"), web.get(f"{BUDGETS}/b")
+    assert web.call("POST", f"{PODS}/w1/eviction{query}", eviction("w1", **options))[0] == 201
+    web.settle()
+    assert (web.get(f"{PODS}/w1"), web.get(f"{BUDGETS}/b")) == before
+    web.call("POST", f"{PODS}/w2/eviction", eviction("w2"))
+    assert web.call("POST", f"{PODS}/w1/eviction{query}", eviction("w1", **options))[0] == 429
+
+
+@pytest.mark.parametrize("body", [eviction("w2"), {}, {"metadata": {}}], ids=["another's", "empty", "without a name"])
+def test_an_eviction_names_its_pod(web, body):
+    """400 unless the body names the pod that the address does."""
+    code, status = web.call("POST", f"{PODS}/w1/eviction", body)
+    assert code == 400 and "name in URL does not match" in status["message"]
+    assert "deletionTimestamp" not in web.get(f"{PODS}/w1")["metadata"]
+
+
+def test_two_budgets_over_one_pod(web):
+    """No eviction is possible, and the message says why."""
+    for name in ("b", "c"):
+        web.post(BUDGETS, budget(name, minAvailable=0))
+    code, status = web.call("POST", f"{PODS}/w1/eviction", eviction("w1"))
+    assert code == 500 and "This pod has more than one PodDisruptionBudget" in status["message"]
+
+
 BUDGET_CASES = {
     "number": ({"minAvailable": 1}, 1, 1),
     "percentage rounds up": ({"minAvailable": "51%"}, 2, 0),

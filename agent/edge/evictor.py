@@ -1,0 +1,298 @@
+"""Asking the API server for the end of pods: the pod is told why, the Eviction API decides, every answer is kept.
+
+Works in its own task, so that a slow or absent API server never delays a tick. What must survive a restart is on the
+disk before the first request about it leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from agent.core.evictiontext import ANNOTATION, annotation, kill_message, node_message, pod_message
+from agent.core.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind
+from agent.core.orderqueue import LONGEST_SECONDS, OrderQueue, Waiting
+from agent.core.watch import Kill
+from kube.client import KubeClient, PatchKind, path_of
+from kube.events import EventRecorder, ObjectRef
+from model.explain import sentence
+from model.fault import KubernetesFault
+from model.reason import Reason, words
+from model.report import PreemptionNotice
+
+log = structlog.get_logger()
+
+_IN_FLIGHT = 4
+_TIMEOUT_SECONDS = 10.0
+_KEPT_OUTCOMES = 256
+_KEPT_WORDS = 1024
+_TOLD = (OutcomeKind.NOTIFIED, OutcomeKind.EVICTED, OutcomeKind.BLOCKED)
+_KILLED, _DRY = "killed", "dry_run"
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What the evictor needs beside the API server.
+
+    `notify` hands a notice to whoever waits in the pod; `save` has the record on the disk when it returns, or raises
+    OSError, and is called in a thread of its own.
+    """
+
+    events: EventRecorder
+    node: Callable[[], ObjectRef]
+    notify: Callable[[PreemptionNotice], None]
+    save: Callable[[EvictionRecord], None]
+    seconds: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+
+
+class Evictor:
+    """`submit` and `drain` are the tick's and never wait; `run` does the work. `saved` is what the disk holds already.
+
+    With `dry` nothing is saved or sent: each pod and reason is logged once.
+    """
+
+    def __init__(
+        self, client: KubeClient, around: Surroundings, *, dry: bool = False, saved: EvictionRecord | None = None
+    ) -> None:
+        self._client = client
+        self._around = around
+        self._dry = dry
+        self._saved = self._record = saved or EvictionRecord()
+        self._queue = OrderQueue()
+        # Orders to notify that are not safe on the disk yet; one in the queue has been told, and lacks its annotation.
+        self._notices = OrderQueue()
+        self._in_flight: set[str] = set()
+        self._wake = asyncio.Event()
+        self._outcomes: deque[OrderOutcome] = deque(maxlen=_KEPT_OUTCOMES)
+        self._checkpointed: set[str] = set()
+        self._would_evict: dict[tuple[str, Reason], None] = {}
+        self._evictions: Counter[tuple[str, str]] = Counter()
+        self._save_error = ""
+        self.dropped = 0
+        self.save_failures = 0
+        self.retries = 0
+
+    @property
+    def evictions(self) -> Mapping[tuple[str, str], int]:
+        """How many, by reason and outcome; outcomes beside OutcomeKind's are `killed` and `dry_run`."""
+        return self._evictions
+
+    @property
+    def waiting(self) -> int:
+        """Orders the API server has not answered yet."""
+        return len(self._notices) + len(self._queue) + len(self._in_flight)
+
+    def submit(self, orders: tuple[Order, ...], record: EvictionRecord) -> None:
+        """Queue the orders; none leaves before `record` is safe on the disk."""
+        if self._dry:
+            for order in orders:
+                self._say_only(order)
+            return
+        self._record = record
+        for order in orders:
+            self._notices.withdraw(order.uid)
+            self._put(order, self._notices if order.kind is OrderKind.NOTIFY else self._queue)
+        if orders or record != self._saved:
+            self._wake.set()
+
+    def drain(self) -> tuple[OrderOutcome, ...]:
+        """What came of orders since the last call, oldest first."""
+        taken = tuple(self._outcomes)
+        self._outcomes.clear()
+        self._checkpointed.clear()
+        return taken
+
+    def checkpointed(self, uid: str) -> None:
+        """The pod has reported a checkpoint; of interest where it was told to go. Once a tick is enough."""
+        victim = self._record.pending.get(uid)
+        if victim is None or victim.notified_until_seconds is None or uid in self._checkpointed:
+            return
+        self._checkpointed.add(uid)
+        self._outcomes.append(OrderOutcome(uid, OutcomeKind.CHECKPOINTED, self._around.seconds()))
+
+    def record_kill(self, kill: Kill) -> None:
+        """Tell pod and node what the last resort did; call it from the event loop."""
+        victim, reason, text = kill.victim, Reason.MEMORY_LAST_RESORT, kill_message(kill)
+        self._evictions[reason.value, _KILLED] += 1
+        log.warning("killed on the spot", pod=f"{victim.namespace}/{victim.name}", text=text)
+        pod = ObjectRef(kind="Pod", name=victim.name, namespace=victim.namespace, uid=victim.uid)
+        self._around.events.record(pod, reason.value, text, warning=True)
+        about_node = f"Pod {victim.namespace}/{victim.name}: {text}"
+        self._around.events.record(self._around.node(), reason.value, about_node, warning=True)
+
+    async def run(self) -> None:
+        """Never returns."""
+        self._in_flight.clear()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                self._wake.clear()
+                if await self._record_is_safe():
+                    self._tell_notices()
+                    self._start(tasks)
+                await self._rest()
+
+    async def _record_is_safe(self) -> bool:
+        """The newest record is on the disk; where that failed every order has failed with it."""
+        while (record := self._record) != self._saved:
+            try:
+                await asyncio.to_thread(self._around.save, record)
+            except OSError as error:
+                self._save_failed(error)
+                return False
+            self._saved, self._save_error = record, ""
+        return True
+
+    def _save_failed(self, error: OSError) -> None:
+        text = f"the state file cannot be written: {error.strerror or error}"
+        self.save_failures += 1
+        if text != self._save_error:
+            log.error("nothing is evicted", error=text, effect="a restart would forget it; tried again each tick")
+            self._save_error = text
+        for order in self._notices.clear():
+            self._give_up(order, text, told=False)
+        for order in self._queue.clear():
+            self._give_up(order, text)
+
+    def _tell_notices(self) -> None:
+        """By the node's own socket at once; annotation and Event follow when the API server can be reached."""
+        for order in self._notices.clear():
+            deadline = order.decision.at_seconds if order.deadline_seconds is None else order.deadline_seconds
+            self._around.notify(PreemptionNotice(order.uid, deadline, words(order.decision.reason)))
+            self._finish(order, OutcomeKind.NOTIFIED)
+            self._put(order, self._queue)
+
+    def _put(self, order: Order, queue: OrderQueue) -> None:
+        if (lost := queue.put(order, self._around.monotonic())) is not None:
+            self.dropped += 1
+            self._give_up(lost, "too many orders wait: a newer one took the place", told=queue is self._queue)
+
+    def _start(self, tasks: asyncio.TaskGroup) -> None:
+        now = self._around.monotonic()
+        for order in self._queue.expire(now):
+            self._give_up(order, f"the API server did not take it within {LONGEST_SECONDS:.0f} s")
+        for waiting in self._queue.take(now, self._in_flight, _IN_FLIGHT - len(self._in_flight)):
+            self._in_flight.add(waiting.order.uid)
+            tasks.create_task(self._carry_out(waiting))
+
+    async def _rest(self) -> None:
+        now = self._around.monotonic()
+        moment = self._queue.next_change(now)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if moment is None else moment - now):
+                await self._wake.wait()
+
+    async def _carry_out(self, waiting: Waiting) -> None:
+        order = waiting.order
+        try:
+            await self._explain(order)
+            if order.kind is OrderKind.EVICT:
+                await self._evict(order)
+                self._finish(order, OutcomeKind.EVICTED)
+        except KubernetesFault as fault:
+            await self._settle(waiting, fault)
+        finally:
+            self._in_flight.discard(order.uid)
+            self._wake.set()
+
+    async def _explain(self, order: Order) -> None:
+        """Annotate the pod. A server that does not want the annotation does not keep the node short of memory."""
+        try:
+            await self._annotate(order)
+        except KubernetesFault as fault:
+            if _verdict(fault) in (None, OutcomeKind.GONE):
+                raise
+            log.warning("pod not annotated", pod=f"{order.namespace}/{order.name}", error=str(fault))
+
+    async def _annotate(self, order: Order, outcome: OutcomeKind | None = None) -> None:
+        """With the uid in the patch a pod of the same name that was made since is refused, not touched."""
+        body = {"metadata": {"uid": order.uid, "annotations": {ANNOTATION: annotation(order, outcome)}}}
+        await self._request("PATCH", order, "", body, PatchKind.MERGE.value)
+
+    async def _evict(self, order: Order) -> None:
+        options: dict[str, Any] = {"preconditions": {"uid": order.uid}}
+        if order.grace_seconds is not None:
+            options["gracePeriodSeconds"] = order.grace_seconds
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": order.name, "namespace": order.namespace},
+            "deleteOptions": options,
+        }
+        await self._request("POST", order, "eviction", body, "application/json")
+
+    async def _request(self, method: str, order: Order, subresource: str, body: Any, content_type: str) -> None:
+        path = path_of("v1/pods", namespace=order.namespace, name=order.name, subresource=subresource)
+        content = msgspec.json.encode(body)
+        await self._client.request(
+            method, path, body=content, content_type=content_type, timeout_seconds=_TIMEOUT_SECONDS
+        )
+
+    async def _settle(self, waiting: Waiting, fault: KubernetesFault) -> None:
+        order, kind = waiting.order, _verdict(fault)
+        if kind is None:
+            self.retries += 1
+            log.info("order waits", pod=f"{order.namespace}/{order.name}", error=str(fault))
+            self._queue.retry(waiting, self._around.monotonic(), fault.retry_after_seconds)
+            return
+        self._finish(order, kind, fault.what, fault.retry_after_seconds)
+        if kind is not OutcomeKind.GONE:
+            await self._correct(order, kind)
+
+    async def _correct(self, order: Order, outcome: OutcomeKind) -> None:
+        """The annotation of a pod that lives on says so."""
+        try:
+            await self._annotate(order, outcome)
+        except KubernetesFault as fault:
+            log.info("annotation not corrected", pod=f"{order.namespace}/{order.name}", error=str(fault))
+
+    def _give_up(self, order: Order, detail: str, told: bool = True) -> None:
+        """A notice that was `told` to the pod lacks but its annotation, which is no failure to act on."""
+        if order.kind is OrderKind.NOTIFY and told:
+            log.info("pod not annotated", pod=f"{order.namespace}/{order.name}", error=detail)
+        else:
+            self._finish(order, OutcomeKind.FAILED, detail)
+
+    def _finish(self, order: Order, kind: OutcomeKind, detail: str = "", retry_after_seconds: float = 0.0) -> None:
+        """Keep the outcome, count it, say it in the log and in Events."""
+        reason = order.decision.reason.value
+        self._evictions[reason, kind.value] += 1
+        self._outcomes.append(OrderOutcome(order.uid, kind, self._around.seconds(), detail, retry_after_seconds))
+        say = log.warning if kind is OutcomeKind.FAILED else log.info
+        say("eviction", outcome=kind.value, text=sentence(order.decision), detail=detail)
+        if kind in _TOLD:
+            pod = ObjectRef(kind="Pod", name=order.name, namespace=order.namespace, uid=order.uid)
+            self._around.events.record(pod, reason, pod_message(order, kind, detail), warning=True)
+            self._around.events.record(self._around.node(), reason, node_message(order, kind, detail), warning=True)
+
+    def _say_only(self, order: Order) -> None:
+        key = (order.uid, order.decision.reason)
+        if key in self._would_evict:
+            return
+        self._would_evict[key] = None
+        if len(self._would_evict) > _KEPT_WORDS:
+            del self._would_evict[next(iter(self._would_evict))]
+        self._evictions[order.decision.reason.value, _DRY] += 1
+        log.info("would evict", kind=order.kind.value, text=sentence(order.decision))
+
+
+def _verdict(fault: KubernetesFault) -> OutcomeKind | None:
+    """What an answer means for the order; None: it may go better in a moment.
+
+    Another uid is a conflict to the Eviction API and an immutable field to a patch. An overloaded server's 429 is plain
+    text, without a reason. Source: Kubernetes pkg/registry/core/pod/storage/eviction.go.
+    """
+    what = fault.what
+    is_other_pod = (fault.status == 409 and "UID in" in what) or (fault.status == 422 and "metadata.uid" in what)
+    if fault.status == 404 or is_other_pod:
+        return OutcomeKind.GONE
+    if (fault.status == 429 and fault.reason) or "more than one PodDisruptionBudget" in what:
+        return OutcomeKind.BLOCKED
+    may_pass = fault.status in (0, 401, 409, 429) or fault.status >= 500
+    return None if may_pass else OutcomeKind.FAILED

@@ -1,0 +1,116 @@
+"""SIGKILL to everything in one best-effort cgroup: what the last resort does before the kernel chooses a victim itself.
+
+The brake's thread calls it, so it neither waits for the processes to be gone nor ever raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from agent.core.layout import Layout
+
+log = structlog.get_logger()
+
+_BOUND_SECONDS = 0.005
+_V1_HIERARCHY = "memory"
+_PF_KTHREAD = 0x0020_0000
+"""include/linux/sched.h; flags are the ninth field of /proc/PID/stat (proc(5))."""
+
+
+class Killer:
+    """`root` is where cgroups are mounted, `proc` the /proc whose numbers `kill` understands.
+
+    Only what lies below `layout`'s best-effort root is ever touched; on v1 the memory controller's hierarchy says
+    what belongs to a cgroup, since its memory is what is wanted.
+    """
+
+    def __init__(
+        self, root: Path, layout: Layout, proc: Path = Path("/proc"), monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._tree = root / _V1_HIERARCHY if layout.version == 1 else root
+        self._below = layout.best_effort
+        self._proc = proc
+        self._monotonic = monotonic
+        self.refused = 0
+        self.failed_signals = 0
+
+    def __call__(self, cgroup: str) -> int:
+        """How many processes were reached; 0 where the cgroup is gone, empty or not ours to touch."""
+        if not self._may_touch(cgroup):
+            self.refused += 1
+            log.error("not killed: no cgroup below best effort", cgroup=cgroup, best_effort=self._below)
+            return 0
+        top = self._tree / cgroup.lstrip("/")
+        reached = self._kill_whole(top)
+        return self._kill_one_by_one(top) if reached is None else reached
+
+    def _may_touch(self, cgroup: str) -> bool:
+        steps = cgroup.removeprefix(f"{self._below}/").split("/")
+        return cgroup.startswith(f"{self._below}/") and not {"", ".", ".."}.intersection(steps)
+
+    def _kill_whole(self, top: Path) -> int | None:
+        """By cgroup.kill (v2, Linux 5.14), which leaves no fork behind; None where that is not there or too much."""
+        try:
+            descriptor = os.open(top / "cgroup.kill", os.O_WRONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        members = _members(top)
+        try:
+            if self._mortal(members) == members:
+                os.write(descriptor, b"1")
+                return len(members)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        return None
+
+    def _kill_one_by_one(self, top: Path) -> int:
+        """Again while new ones are found, since a process may fork until it is hit; not for longer than the bound."""
+        deadline = self._monotonic() + _BOUND_SECONDS
+        seen: set[int] = set()
+        reached = 0
+        while fresh := self._mortal(_members(top) - seen):
+            reached += sum(self._signalled(process) for process in fresh)
+            seen |= fresh
+            if self._monotonic() > deadline:
+                break
+        return reached
+
+    def _signalled(self, process: int) -> bool:
+        """A number read a moment ago is still the same process: numbers are given out in turn."""
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            self.failed_signals += 1
+            return False
+        return True
+
+    def _mortal(self, processes: set[int]) -> set[int]:
+        """Without init, ourselves, kernel threads, and 0, which is a process of another PID namespace."""
+        return {p for p in processes - {0, 1, os.getpid()} if not self._is_kernel_thread(p)}
+
+    def _is_kernel_thread(self, process: int) -> bool:
+        try:
+            fields = (self._proc / str(process) / "stat").read_bytes().rpartition(b")")[2].split()
+            return bool(int(fields[6]) & _PF_KTHREAD)
+        except (OSError, ValueError, IndexError):
+            return False
+
+
+def _members(top: Path) -> set[int]:
+    found: set[int] = set()
+    for directory, _, _ in os.walk(top):
+        # A cgroup that vanished holds nobody; a threaded one's processes are told by the cgroup above it.
+        with contextlib.suppress(OSError, ValueError):
+            found.update(map(int, Path(directory, "cgroup.procs").read_bytes().split()))
+    return found

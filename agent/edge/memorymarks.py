@@ -1,0 +1,164 @@
+"""The kernel's word that best effort's memory passed a mark.
+
+v1: an eventfd that fires when a cgroup's charge crosses a threshold. v2: memory.events of the best-effort root, which
+counts each time memory.high stopped it. Both within a few ms; pressure does not warn of anonymous growth.
+Source: kernel Documentation/admin-guide/cgroup-v1/memory.rst §9, cgroup-v2.rst memory.events.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent.core.files import FILES, Part
+from agent.core.layout import Layout
+from agent.core.parse import counter, v2_memory_events
+from agent.core.watch import Mechanism, MemoryMark, WakeCause, Watch, mark_moved
+from agent.openfile import OpenFile
+from agent.waking import Alarms
+
+_GONE = (errno.ENOENT, errno.ENODEV)
+_EVENTS_FILE = "memory.events.local"
+"""Without the descendants': a pod that meets its own limit is no shortage of the node's."""
+
+
+def memory_alarms(root: Path, layout: Layout) -> Alarms:
+    """What this cgroup version has."""
+    return HighEvents(root, layout) if layout.version == 2 else Thresholds(root)
+
+
+class _Threshold:
+    """One registered mark. Raises OSError where the kernel takes none."""
+
+    def __init__(self, folder: str, mark: MemoryMark, level: str) -> None:
+        self.mark = mark
+        self._level = OpenFile(f"{folder}/{level}", 32)
+        self.eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            passed = self.passed()
+            control = os.open(f"{folder}/cgroup.event_control", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(control, f"{self.eventfd} {self._level.fileno()} {mark.bytes}".encode())
+            finally:
+                os.close(control)
+        except (OSError, ValueError):
+            self.close()
+            raise
+        if passed:
+            # The kernel tells of crossings alone, and this one was before it was asked.
+            os.eventfd_write(self.eventfd, 1)
+
+    def passed(self) -> bool:
+        """It also fires on the way down, and once more when the cgroup ends. Raises OSError, ValueError."""
+        return counter(self._level.read()) >= self.mark.bytes
+
+    def clear(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.eventfd)
+
+    def close(self) -> None:
+        os.close(self.eventfd)
+        self._level.close()
+
+
+class Thresholds:
+    """v1: each mark of the watch."""
+
+    def __init__(self, root: Path) -> None:
+        kind = next(kind for kind in FILES[1] if kind.part is Part.LEVEL)
+        self._folder, self._level = str(root / kind.controller), kind.file
+        self._set: dict[str, _Threshold] = {}
+        self.unreadable = 0
+
+    def place(self, watch: Watch, epoll: select.epoll) -> None:
+        """A mark that hardly moved stays where it is."""
+        wanted = {mark.cgroup: mark for mark in watch.memory}
+        for cgroup in self._set.keys() - wanted.keys():
+            self._drop(cgroup)
+        for cgroup, mark in wanted.items():
+            held = self._set.get(cgroup)
+            if held is not None and mark_moved(held.mark.bytes, mark.bytes):
+                self._drop(cgroup)
+            if cgroup not in self._set:
+                self._add(mark, epoll)
+
+    def take(self, ready: Mapping[int, int]) -> tuple[WakeCause, ...]:
+        fired = [cgroup for cgroup, threshold in self._set.items() if threshold.eventfd in ready]
+        return tuple(WakeCause.MEMORY_MARK for cgroup in fired if self._passed(cgroup))
+
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        return (Mechanism("memory thresholds (eventfd)", len(self._set)),) if self._set else ()
+
+    def close(self) -> None:
+        for cgroup in tuple(self._set):
+            self._drop(cgroup)
+
+    def _passed(self, cgroup: str) -> bool:
+        threshold = self._set[cgroup]
+        threshold.clear()
+        try:
+            return threshold.passed()
+        except (OSError, ValueError):
+            self._drop(cgroup)
+            return False
+
+    def _add(self, mark: MemoryMark, epoll: select.epoll) -> None:
+        try:
+            threshold = _Threshold(f"{self._folder}{mark.cgroup}", mark, self._level)
+            self._set[mark.cgroup] = threshold
+            epoll.register(threshold.eventfd, select.EPOLLIN)
+        except (OSError, ValueError) as error:
+            self.unreadable += not _absent(error)
+
+    def _drop(self, cgroup: str) -> None:
+        self._set.pop(cgroup).close()
+
+
+class HighEvents:
+    """v2: the best-effort root's own events, whoever set its memory.high."""
+
+    def __init__(self, root: Path, layout: Layout) -> None:
+        self._events = OpenFile(f"{root}{layout.best_effort}/{_EVENTS_FILE}", 512)
+        self._seen: int | None = None
+        self.unreadable = 0
+
+    def place(self, watch: Watch, epoll: select.epoll) -> None:
+        """Looks for the file again where it was gone."""
+        if self._seen is not None or (seen := self._count()) is None:
+            return
+        # A copy of the file cannot be waited for.
+        with contextlib.suppress(OSError):
+            epoll.register(self._events.fileno(), select.EPOLLPRI)
+            self._seen = seen
+
+    def take(self, ready: Mapping[int, int]) -> tuple[WakeCause, ...]:
+        if self._events.fileno() not in ready:
+            return ()
+        # Reading is also what makes the kernel tell of the next.
+        before, self._seen = self._seen, self._count()
+        grown = before is not None and self._seen is not None and self._seen > before
+        return (WakeCause.MEMORY_MARK,) if grown else ()
+
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        return (Mechanism("memory.events"),) if self._seen is not None else ()
+
+    def close(self) -> None:
+        self._events.close()
+
+    def _count(self) -> int | None:
+        """How often best effort was stopped by its limits; None, and nothing left open, where that cannot be read."""
+        try:
+            found = v2_memory_events(self._events.read())
+        except (OSError, ValueError) as error:
+            self.unreadable += not _absent(error)
+            self._events.close()
+            return None
+        return found.high + found.maximum
+
+
+def _absent(error: OSError | ValueError) -> bool:
+    return isinstance(error, OSError) and error.errno in _GONE

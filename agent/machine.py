@@ -1,0 +1,108 @@
+"""The wiring of this machine: what is read of it, what is limited on it, and the thread that waits for no tick."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from agent.core.files import FILES
+from agent.core.layout import Layout
+from agent.core.observation import Knob, NetworkBytes
+from agent.edge.brake import BrakeThread
+from agent.edge.cgroupfs import CgroupReader
+from agent.edge.discovery import Discovery, tree_of
+from agent.edge.executor import KnobExecutor
+from agent.edge.host import HostReader
+from agent.edge.killer import Killer
+from agent.edge.memorylevels import MemoryLevels
+from agent.edge.memorymarks import memory_alarms
+from agent.edge.nodelock import NodeLock
+from agent.edge.stalltriggers import StallTriggers
+from agent.edge.topology import TopologyReader
+from agent.lastresort import LastResortKill
+from agent.observer import NodeObserver, Senses
+from agent.statefile import StateFile, originals_in
+
+_TOPOLOGY_SECONDS = 60.0
+
+
+class MachinePaths(msgspec.Struct, frozen=True):
+    """Where this machine's files are; `guard_file` is the state file of the agent's guard."""
+
+    cgroup_root: Path
+    proc: Path
+    sys: Path
+    guard_file: Path
+
+
+class Machine:
+    """Every edge that reads or limits this machine. With `dry` nothing is ever written or killed.
+
+    `wake` starts a tick early. Whatever was opened is closed by `stack`; the lock is held as long.
+    """
+
+    def __init__(
+        self,
+        paths: MachinePaths,
+        layout: Layout,
+        state: StateFile,
+        brake_interval_seconds: float,
+        wake: Callable[[], None],
+        stack: contextlib.AsyncExitStack,
+        *,
+        dry: bool,
+    ) -> None:
+        root, proc = paths.cgroup_root, paths.proc
+        self._layout = layout
+        self.cgroups = CgroupReader(root, FILES[layout.version])
+        stack.callback(self.cgroups.close)
+        self.cgroups.require(layout)
+        self.lock = NodeLock(best_effort_folder(root, layout))
+        stack.callback(self.lock.close)
+        self.host = HostReader(proc)
+        stack.callback(self.host.close)
+        self.discovery = Discovery.watching(root, layout)
+        stack.callback(self.discovery.close)
+        self.topology = TopologyReader(paths.sys, proc)
+        stack.callback(self.topology.close)
+        self.cpu_info = self.topology.read()
+        self.tree = tree_of(root, layout.version)
+        self.executor = KnobExecutor(root, state, dry=dry, guarded=lambda: originals_in(paths.guard_file))
+        self.killing = LastResortKill(MemoryLevels(root, layout, proc), Killer(root, layout, proc))
+        alarms = (StallTriggers(root, layout, proc), memory_alarms(root, layout))
+        self.brake = BrakeThread(
+            root, layout, brake_interval_seconds, self.executor.lower, wake, alarms, None if dry else self.killing
+        )
+
+    def observer(self, network: Callable[[], Mapping[str, NetworkBytes]]) -> NodeObserver:
+        """`network` is the newest traffic by pod uid."""
+        senses = Senses(
+            directories=self.discovery,
+            cgroups=self.cgroups,
+            host=self.host,
+            network=network,
+            numa=lambda: self.topology.numa(self.cpu_info),
+        )
+        return NodeObserver(self._layout, senses, lambda: (time.time(), time.monotonic()))
+
+    def path(self, knob: Knob) -> Path:
+        """The control file."""
+        return self.executor.path(knob)
+
+    async def follow_topology(self) -> None:
+        """CPUs may come and go. Never returns."""
+        while True:
+            await asyncio.sleep(_TOPOLOGY_SECONDS)
+            found = self.topology.read()
+            if found != self.cpu_info:
+                self.cpu_info = found
+
+
+def best_effort_folder(root: Path, layout: Layout) -> Path:
+    """The directory of the best-effort root; on v1 the CPU controller's."""
+    return root / ("" if layout.version == 2 else "cpu") / layout.best_effort.lstrip("/")

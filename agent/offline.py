@@ -1,0 +1,90 @@
+"""What needs no cluster, and its wiring: putting the original limits back, and the guard beside the agent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from agent.controlfiles import ControlFiles
+from agent.core.knobs import PERIOD_US, SMALLEST_QUOTA_US, Knobs, is_quota
+from agent.core.layout import CgroupDriver
+from agent.core.observation import Knob
+from agent.edge.discovery import find_layout
+from agent.edge.executor import KnobExecutor
+from agent.edge.nodelock import NodeLock
+from agent.restoring import Restored, restore
+from agent.silence import Guard, last_beat
+from agent.statefile import StateFile
+from model.fault import ConfigurationFault
+
+log = structlog.get_logger()
+
+_TURN_SECONDS = 1.0
+
+
+class OfflineOptions(msgspec.Struct, frozen=True):
+    """Where limits and what is known of them are; `guard_share_pct` is of all CPUs."""
+
+    state_file: Path
+    cgroup_root: Path = Path("/sys/fs/cgroup")
+    kubepods: str = ""
+    cgroup_driver: CgroupDriver | None = None
+    heartbeat: Path = Path("/run/sublet/agent.heartbeat")
+    guard_share_pct: int = 20
+    guard_silence_seconds: float = 60.0
+
+
+def guard_file(state_file: Path) -> Path:
+    """The guard's own state, beside the agent's."""
+    return state_file.with_name("guard.json")
+
+
+def restore_all(options: OfflineOptions) -> Restored:
+    """Put back what agent and guard changed, and forget it. Raises ConfigurationFault while one of them runs."""
+    files = (options.state_file, guard_file(options.state_file))
+    if not any(file.exists() for file in files):
+        raise ConfigurationFault(str(options.state_file), "no such file", "nothing was changed, or give --state-file")
+    with contextlib.ExitStack() as stack:
+        agent, guard = (stack.enter_context(contextlib.closing(StateFile(file))) for file in files)
+        # Where both changed a knob, the guard found what the agent had written.
+        originals = {**guard.originals, **agent.originals}
+        control = ControlFiles(options.cgroup_root, lambda _knob, _texts: None)
+        with _alone(control, originals):
+            restored = restore(control, originals)
+        for state in (agent, guard):
+            state.remove()
+    return restored
+
+
+@contextlib.contextmanager
+def _alone(files: ControlFiles, originals: Mapping[Knob, str]) -> Iterator[None]:
+    """Without an agent that limits the same cgroups from another state file."""
+    quotas = sorted((knob for knob in originals if is_quota(knob)), key=lambda knob: knob.cgroup.count("/"))
+    folder = files.path(quotas[0]).parent if quotas else None
+    with contextlib.closing(NodeLock(folder)) if folder and folder.is_dir() else contextlib.nullcontext():
+        yield
+
+
+def guard(options: OfflineOptions) -> None:
+    """Watch the agent's heartbeat until SIGTERM or SIGINT; a ceiling that is held then stays."""
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    layout = find_layout(options.cgroup_root, options.kubepods, options.cgroup_driver)
+    share_us = max((os.cpu_count() or 1) * PERIOD_US * options.guard_share_pct // 100, SMALLEST_QUOTA_US)
+    with contextlib.closing(StateFile(guard_file(options.state_file))) as state:
+        executor = KnobExecutor(options.cgroup_root, state)
+        quota, silence = Knobs.of(layout).quota, options.guard_silence_seconds
+        watch = Guard(quota, share_us, silence, executor, state, time.monotonic())
+        log.info("guarding", heartbeat=str(options.heartbeat), silence_seconds=silence, share_us=share_us)
+        while not stopping.wait(_TURN_SECONDS):
+            watch.turn(last_beat(options.heartbeat), time.monotonic())
+    log.info("stopped; what is held stays in force")

@@ -1,0 +1,108 @@
+"""Tables and targets of bench/react, and its JSON file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from math import inf
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from bench.colocate_figures import Interval, Target, interval
+from bench.react import MISSED_SECONDS, NOTICED_SHARE, WITH, WITHOUT, React, Reactions
+from local.demo.load import percentile
+
+P99_SECONDS, TIMES_FASTER, COST_PCT = 0.25, 4.0, 1.0
+"""Issue 3/11, "Prove it"."""
+_GUEST = "SUBLET_GUEST"
+_COLUMNS = ("", "surges", "not seen", "p50 ms", "p99 ms", "max ms", "agent %")
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """What is written: every delay, and what follows from them."""
+
+    measured: React
+    targets: tuple[tuple[str, float, float | None, str], ...]
+
+
+def targets(measured: React, *, ratios_only: bool = False) -> list[Target]:
+    """An emulated machine's own times say nothing: there only how much faster is asked."""
+    sides = {side.name: side for side in measured.sides}
+    ours, other = sides[WITH], sides[WITHOUT]
+    found = [
+        Target(f"times faster than {WITHOUT}, {words}", _times(ours, other, pct), TIMES_FASTER, at_most=False)
+        for words, pct in (("p50", 50.0), ("p99", 99.0))
+    ]
+    if ratios_only:
+        return found
+    cost = interval([ours.cpu_pct - other.cpu_pct])
+    return [
+        Target("p99 from surge to cut, s", interval([delay(ours, 99)]), P99_SECONDS),
+        *found,
+        Target("the brake's CPU time, % of a core", cost, COST_PCT),
+    ]
+
+
+def delay(side: Reactions, pct: float) -> float | None:
+    """Nearest-rank percentile in seconds; None where that surge was not answered."""
+    found = percentile((inf if each is None else each for each in side.delays), pct)
+    return None if found is None or found == inf else found
+
+
+def _times(ours: Reactions, other: Reactions, pct: float) -> Interval | None:
+    """Never answered is no speed at all on our side, and as slow as we looked on the other."""
+    fast, slow = delay(ours, pct), delay(other, pct)
+    if fast is None:
+        return interval([0.0])
+    return interval([(MISSED_SECONDS if slow is None else slow) / fast])
+
+
+def show(measured: React, console: Console) -> None:
+    machine = measured.machine
+    console.print(f"{machine.cpus} CPUs {machine.cpu}, kernel {machine.kernel}, load {machine.load_1m:.2f} before")
+    share = f"{NOTICED_SHARE:.0%} of the node"
+    rows = [_row(side) for side in measured.sides]
+    _block(console, f"from a surge of all CPUs to best effort's ceiling lower by {share}", _COLUMNS, rows)
+    found = targets(measured, ratios_only=in_guest())
+    listed = [[target.name, _told(target.measured), _bound(target), target.verdict.value] for target in found]
+    _block(console, "targets", ("", "measured", "", ""), listed)
+
+
+def save(measured: React, path: Path) -> None:
+    found = targets(measured, ratios_only=in_guest())
+    told = tuple((t.name, t.limit, t.measured.middle if t.measured else None, t.verdict.value) for t in found)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(Saved(measured, told)), indent=2) + b"\n")
+
+
+def in_guest() -> bool:
+    return bool(os.environ.get(_GUEST))
+
+
+def _row(side: Reactions) -> list[str]:
+    answered = [each for each in side.delays if each is not None]
+    missed = len(side.delays) - len(answered)
+    figures = (delay(side, 50), delay(side, 99), delay(side, 100))
+    times = ["-" if value is None else f"{value * 1000:.0f}" for value in figures]
+    return [side.name, str(len(side.delays)), str(missed), *times, f"{side.cpu_pct:.2f}"]
+
+
+def _told(found: Interval | None) -> str:
+    return "-" if found is None or found.middle is None else f"{found.middle:.3f}"
+
+
+def _bound(target: Target) -> str:
+    return f"{'<=' if target.at_most else '>='} {target.limit:g}"
+
+
+def _block(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(f"\n{title}", style="bold")
+    console.print(table)

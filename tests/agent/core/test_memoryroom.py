@@ -1,0 +1,129 @@
+"""How far best effort's memory may grow, and who is told when it did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.core.knobs import Knobs
+from agent.core.layout import Layout
+from agent.core.memoryroom import Room, high_limit, last_resort_bytes, memory_marks, memory_room
+from agent.core.observation import Absence, CgroupSample, KnobReading, Missing, NodeSample
+from agent.core.watch import MemoryMark
+from model.reason import Reason
+from model.strategy import EvictionStrategy
+
+GIB = 1 << 30
+V2 = Layout("/kubepods", version=2)
+HIGH = Knobs.of(V2).memory_high
+STRATEGY = EvictionStrategy()
+GONE = Missing("/m", Absence.GONE, "no file")
+GARBLED = Missing("/m", Absence.UNREADABLE, "garbage")
+
+# 8 GiB at 70 % are 5.6 GiB; the node uses 2 GiB → 3.6 GiB. kubepods: 6 GiB at 70 % are 4.2 GiB, 1 GiB used → 3.2 GiB
+NODE_ROOM = 8 * GIB * 70 // 100 - 2 * GIB
+PODS_ROOM = 6 * GIB * 70 // 100 - GIB
+ROOM: dict[str, tuple[dict[str, Any], EvictionStrategy, int | None]] = {
+    "of the node": ({}, STRATEGY, NODE_ROOM),
+    "of kubepods, where that is less": ({"kubepods_memory_limit_bytes": 6 * GIB}, STRATEGY, PODS_ROOM),
+    "of kubepods alone": ({"kubepods_memory_limit_bytes": 6 * GIB, "node": None}, STRATEGY, PODS_ROOM),
+    "a large limit of kubepods": ({"kubepods_memory_limit_bytes": 8 * GIB}, STRATEGY, NODE_ROOM),
+    "another threshold": ({}, EvictionStrategy(memory_threshold_pct=50), 2 * GIB),
+    "beyond the threshold": ({"node_sample": NodeSample(0, 7 * GIB, 2)}, STRATEGY, NODE_ROOM - 5 * GIB),
+    "not known": ({"node": None}, STRATEGY, None),
+    "node not measured": ({"node_sample": GONE}, STRATEGY, None),
+    "memory is no reason to evict": ({}, EvictionStrategy(memory_threshold_pct=None), None),
+    "eviction is off": ({}, EvictionStrategy(enable=False), None),
+}
+
+
+def looking(build: Any, **parts: Any) -> Any:
+    fields = {
+        "node_sample": NodeSample(0, 2 * GIB, 2),
+        "kubepods": CgroupSample(0, GIB, charge_bytes=3 * GIB),
+        "best_effort": CgroupSample(0, GIB // 2, GIB // 4),
+    }
+    return build.seen(**{**fields, **parts})
+
+
+@pytest.mark.parametrize(("parts", "strategy", "expected"), ROOM.values(), ids=ROOM.keys())
+def test_room(build: Any, parts: dict[str, Any], strategy: EvictionStrategy, expected: int | None) -> None:
+    """The smaller of the two that are known."""
+    found = memory_room(looking(build, **parts), strategy)
+    assert (found.bytes if found else None) == expected
+
+
+def test_marks(build: Any) -> None:
+    """At the charge plus the room; of best effort without its charge what it holds and its cache."""
+    assert memory_marks(V2, looking(build), STRATEGY) == (
+        MemoryMark("/kubepods/besteffort", 3 * GIB // 4 + NODE_ROOM),
+        MemoryMark("/kubepods", 3 * GIB + NODE_ROOM),
+    )
+    assert len(memory_marks(V2, looking(build, best_effort=GONE), STRATEGY)) == 1
+    assert memory_marks(V2, looking(build), EvictionStrategy(enable=False)) == ()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "used", "left"),
+    [
+        (STRATEGY, 6 * GIB, 2 * GIB - 8 * GIB * 3 // 100),
+        (EvictionStrategy(memory_threshold_pct=None), 2 * GIB, 6 * GIB - 8 * GIB * 3 // 100),
+        (STRATEGY, 8 * GIB - 1, None),
+        (EvictionStrategy(last_resort_pct=None), 6 * GIB, None),
+    ],
+)
+def test_beyond_the_threshold_the_last_resort_is_next(
+    build: Any, strategy: EvictionStrategy, used: int, left: int | None
+) -> None:
+    """A tick is due once so little is left that somebody may be killed; nothing is left to mark after that."""
+    found = memory_marks(V2, looking(build, node_sample=NodeSample(0, used, 2)), strategy)
+    assert [mark.bytes for mark in found] == ([] if left is None else [3 * GIB // 4 + left, 3 * GIB + left])
+
+
+@pytest.mark.parametrize(
+    ("whole", "pct", "expected"),
+    [(100 * GIB, 3, 3 * GIB), (GIB, 3, 100 << 20), (GIB // 2, 3, GIB // 20), (GIB, 50, GIB // 2)],
+)
+def test_how_little_is_too_little(whole: int, pct: int, expected: int) -> None:
+    """The share, 100 MiB where that is more, and of a small limit no more than a tenth for that."""
+    assert last_resort_bytes(whole, pct) == expected
+
+
+HELD = 3 * GIB // 4
+HIGHS: dict[str, tuple[KnobReading, Room | None, EvictionStrategy, tuple[int, Reason] | None]] = {
+    "charge and room": (KnobReading(-1), Room(GIB, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
+    "whole pages": (KnobReading(-1), Room(GIB + 4095, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
+    "beyond the threshold nothing more": (KnobReading(-1), Room(-GIB, ""), STRATEGY, (HELD, Reason.MEMORY_ROOM)),
+    "a small change is not worth a write": (
+        KnobReading(HELD + GIB + GIB // 64, HELD + GIB + GIB // 64),
+        Room(GIB, ""),
+        STRATEGY,
+        (HELD + GIB + GIB // 64, Reason.BELOW_DEADBAND),
+    ),
+    "a larger one is": (KnobReading(HELD + GIB + GIB // 32), Room(GIB, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
+    "not known": (KnobReading(5 * GIB), None, STRATEGY, (5 * GIB, Reason.NODE_METRICS_MISSING)),
+    "no such file": (KnobReading(GONE), Room(GIB, ""), STRATEGY, None),
+    "unreadable": (KnobReading(GARBLED), Room(GIB, ""), STRATEGY, (0, Reason.KNOB_UNREADABLE)),
+    "released": (KnobReading(GIB, GIB, -1), None, EvictionStrategy(enable=False), (-1, Reason.KNOB_RELEASED)),
+    "released to what it was": (
+        KnobReading(GIB, GIB, 2 * GIB),
+        None,
+        EvictionStrategy(memory_threshold_pct=None),
+        (2 * GIB, Reason.KNOB_RELEASED),
+    ),
+    "released before": (KnobReading(-1, -1, -1), None, EvictionStrategy(enable=False), None),
+    "never ours": (KnobReading(GIB), None, EvictionStrategy(enable=False), None),
+    "somebody else's by now": (KnobReading(GIB, 2 * GIB, -1), None, EvictionStrategy(enable=False), None),
+}
+
+
+@pytest.mark.parametrize(("reading", "room", "strategy", "expected"), HIGHS.values(), ids=HIGHS.keys())
+def test_memory_high(
+    build: Any, reading: KnobReading, room: Room | None, strategy: EvictionStrategy, expected: tuple[int, Reason] | None
+) -> None:
+    """What the best-effort root may be charged with before the kernel slows it down."""
+    assert HIGH is not None
+    limit = high_limit(HIGH, reading, looking(build), room, strategy)
+    assert (limit and (limit.value, limit.decision.reason)) == expected
+    assert limit is None or limit.value == limit.decision.value

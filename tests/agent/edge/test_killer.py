@@ -1,0 +1,257 @@
+"""Everything in one best-effort cgroup is hit, and nothing else ever."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.core.layout import Layout
+from agent.edge.killer import Killer
+
+ROOT = Path("/sys/fs/cgroup")
+POD = "/kubepods/besteffort/poda"
+FORKS = "import os, time\nfor _ in range(7): os.fork()\ntime.sleep(600)"
+HIERARCHIES = {"v1": (1, ROOT / "memory", ROOT), "v2": (2, ROOT / "unified", ROOT / "unified")}
+
+needs_cgroups = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.access(ROOT / "memory" / "cgroup.procs", os.W_OK),
+    reason="needs root and writable cgroup v1 beside the unified tree",
+)
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return condition()
+
+
+class Tree:
+    """kubepods below our own name in one hierarchy, and the processes we put there."""
+
+    def __init__(self, version: int, mount: Path, root: Path) -> None:
+        self.layout = Layout(f"/sublet-test-{secrets.token_hex(4)}/kubepods", version)
+        self.top = mount / self.layout.root.lstrip("/")
+        self.root = root
+        self.killer = Killer(root, self.layout)
+        self._mount = mount
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def pod(self, path: str) -> str:
+        """The cgroup's path as the layout writes it."""
+        (self.top / path).mkdir(parents=True, exist_ok=True)
+        return f"{self.layout.root}/{path}"
+
+    def start(self, path: str, program: str = "import time\ntime.sleep(600)") -> subprocess.Popen[bytes]:
+        """A process that joins the cgroup before it does anything."""
+        self.pod(path)
+        process = subprocess.Popen([sys.executable, "-c", f"input()\n{program}"], stdin=subprocess.PIPE)
+        self._processes.append(process)
+        (self.top / path / "cgroup.procs").write_text(str(process.pid))
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        return process
+
+    def members(self, path: str) -> set[int]:
+        return set(map(int, (self.top / path / "cgroup.procs").read_text().split()))
+
+    def remove(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        base = self._mount / self.layout.root.split("/")[1]
+        assert until(lambda: not any(p.read_text() for p in base.rglob("cgroup.procs")))
+        for folder in (*sorted(base.rglob("*/"), key=lambda p: -len(p.parts)), base):
+            folder.rmdir()
+
+
+@pytest.fixture(params=HIERARCHIES)
+def tree(request: pytest.FixtureRequest) -> Iterator[Tree]:
+    version, mount, root = HIERARCHIES[request.param]
+    if not (mount / "cgroup.procs").exists():
+        pytest.skip(f"needs {mount}")
+    made = Tree(version, mount, root)
+    yield made
+    made.remove()
+
+
+@needs_cgroups
+@pytest.mark.kernel
+def test_every_process_of_the_pod_and_no_other(tree: Tree) -> None:
+    """All containers at all depths; neither another pod nor an online one."""
+    victims = [tree.start(f"besteffort/poda/{container}") for container in ("c1", "c2", "c2/inner")]
+    others = [tree.start("besteffort/podab/c1"), tree.start("burstable/podb/c1")]
+    assert tree.killer(tree.pod("besteffort/poda")) == 3
+    assert [victim.wait(20) for victim in victims] == [-9, -9, -9]
+    assert [other.poll() for other in others] == [None, None]
+    assert tree.killer(tree.pod("besteffort/poda")) == 0, "the dead are not counted again"
+
+
+@needs_cgroups
+@pytest.mark.kernel
+def test_many_processes_within_milliseconds(tree: Tree) -> None:
+    """128 of one pod; the call does not wait for them to be reaped."""
+    first = tree.start("besteffort/poda/c", FORKS)
+    assert until(lambda: len(tree.members("besteffort/poda/c")) == 128)
+    began = time.monotonic()
+    reached = tree.killer(tree.pod("besteffort/poda"))
+    spent = time.monotonic() - began
+    assert reached == 128 and spent < 1
+    assert first.wait(20) == -9 and until(lambda: not tree.members("besteffort/poda/c"))
+
+
+@needs_cgroups
+@pytest.mark.kernel
+def test_it_never_kills_itself(tree: Tree) -> None:
+    """Found in a best-effort cgroup, the killer ends its neighbours and lives."""
+    cgroup = tree.pod("besteffort/poda")
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom agent.core.layout import Layout\nfrom agent.edge.killer import Killer\n"
+        f"reached = Killer(Path({str(tree.root)!r}), Layout({tree.layout.root!r}, {tree.layout.version}))({cgroup!r})\n"
+        "sys.exit(40 + reached)"
+    )
+    neighbour = tree.start("besteffort/poda/c")
+    assert tree.start("besteffort/poda/agent", program).wait(60) == 41
+    assert neighbour.wait(20) == -9
+
+
+PATHS = {
+    "an online pod": "/kubepods/burstable/poda",
+    "a guaranteed pod": "/kubepods/poda",
+    "all of best effort": "/kubepods/besteffort",
+    "all of best effort, with a slash": "/kubepods/besteffort/",
+    "a way out": "/kubepods/besteffort/../burstable/poda",
+    "a way round": "/kubepods/besteffort/poda/./c",
+    "a name alike": "/kubepods/besteffort-else/poda",
+    "no leading slash": "kubepods/besteffort/poda",
+    "two slashes": "/kubepods/besteffort//poda",
+    "everything": "/",
+    "nothing": "",
+}
+
+
+class Folders:
+    """Plain files for a cgroup tree, and one real process that may be hit."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree, self.proc = folder / "cgroup", folder / "proc"
+        self.process = subprocess.Popen(["sleep", "600"])
+        self.killer = Killer(self.tree, Layout("/kubepods", 2), self.proc)
+
+    def put(self, cgroup: str, content: str) -> None:
+        where = self.tree / cgroup.lstrip("/")
+        where.mkdir(parents=True, exist_ok=True)
+        (where / "cgroup.procs").write_text(content)
+
+    def flags(self, flags: int) -> None:
+        """The process' /proc/PID/stat, its name as nasty as a name may be."""
+        where = self.proc / str(self.process.pid)
+        where.mkdir(parents=True)
+        (where / "stat").write_text(f"{self.process.pid} (a) b (c) S 2 0 0 0 -1 {flags} 0 0\n")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Iterator[Folders]:
+    made = Folders(tmp_path)
+    yield made
+    made.process.kill()
+    made.process.wait()
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+def test_a_path_that_is_not_below_best_effort_is_refused(folders: Folders, path: str) -> None:
+    """Nothing is hit, the refusal is counted, and the brake's thread lives on."""
+    for cgroup in (
+        "/",
+        "/kubepods",
+        "/kubepods/poda",
+        "/kubepods/besteffort",
+        POD,
+        f"{POD}/c",
+        "/kubepods/burstable/poda",
+    ):
+        folders.put(cgroup, f"{folders.process.pid}\n")
+    assert folders.killer(path) == 0
+    assert folders.killer.refused == 1 and folders.process.poll() is None
+
+
+MEMBERS = {
+    "init": "1\n",
+    "of another namespace": "0\n0\n",
+    "gone": "4194304\n",
+    "empty": "",
+    "unreadable": "what\n",
+}
+
+
+@pytest.mark.parametrize("content", MEMBERS.values(), ids=MEMBERS)
+def test_who_is_never_hit(folders: Folders, content: str) -> None:
+    """Not init, not our own process group by number 0; what has vanished is not counted."""
+    folders.put(POD, content)
+    assert folders.killer(POD) == 0 and folders.killer.refused == 0
+
+
+def test_a_kernel_thread_is_spared(folders: Folders) -> None:
+    """By its flags, whatever its name."""
+    folders.put(POD, f"{folders.process.pid}\n")
+    folders.flags(0x0020_8040)
+    assert folders.killer(POD) == 0 and folders.process.poll() is None
+    (folders.proc / str(folders.process.pid) / "stat").write_text("1 (x) S 1 0 0 0 -1 4194304 0\n")
+    assert folders.killer(POD) == 1 and folders.process.wait(20) == -9
+
+
+def test_a_cgroup_that_is_gone(folders: Folders) -> None:
+    """Is no error."""
+    assert folders.killer(POD) == 0 and folders.killer.refused == 0
+
+
+def test_a_fork_storm_is_left_after_the_bound(folders: Folders) -> None:
+    """New processes each time it looks: it stops once its time is over."""
+    calls = iter(range(100))
+
+    def clock() -> float:
+        """Each look takes a millisecond; the cgroup holds another number each time."""
+        tick = next(calls)
+        folders.put(POD, f"{4194304 + tick}\n")
+        return tick / 1000
+
+    killer = Killer(folders.tree, Layout("/kubepods", 2), folders.proc, clock)
+    assert killer(POD) == 0
+    assert 4 <= next(calls) <= 10
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give it up")
+def test_a_refused_signal_is_counted(folders: Folders) -> None:
+    """Without CAP_KILL nothing is reached, and a number tells."""
+    with tempfile.TemporaryDirectory() as open_to_all:
+        Path(open_to_all).chmod(0o755)
+        folders.tree = Path(open_to_all)
+        folders.put(POD, f"{folders.process.pid}\n")
+        assert _as_nobody(Killer(folders.tree, Layout("/kubepods", 2))) == (0, 1)
+    assert folders.process.poll() is None
+
+
+def _as_nobody(killer: Killer) -> tuple[int, int]:
+    """What the killer says in a child that is another user."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            os.setuid(65534)
+            os.write(write, bytes((killer(POD), killer.failed_signals)))
+        os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    answer = os.read(read, 2)
+    os.close(read)
+    return answer[0], answer[1]

@@ -1,0 +1,40 @@
+"""Where the kernel has no triggers, nothing is broken; where it has, tests/agent/kernel and tests/guest show it."""
+
+from __future__ import annotations
+
+import select
+from pathlib import Path
+
+import pytest
+
+from agent.core.layout import Layout
+from agent.core.watch import Watch
+from agent.edge.stalltriggers import StallTriggers
+
+SAID = "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_copy_of_a_pressure_file_is_left_as_it_is(tmp_path: Path, version: int) -> None:
+    """Recorded trees hold ordinary files: they cannot be waited for, and are not written to."""
+    folder = tmp_path / ("unified" if version == 1 else "") / "kubepods/burstable"
+    folder.mkdir(parents=True)
+    (folder / "cpu.pressure").write_text(SAID)
+    triggers = StallTriggers(tmp_path, Layout("/kubepods", version), tmp_path)
+    for online in (("/kubepods/burstable", "/kubepods/gone"), ()):
+        triggers.place(Watch(online=online), select.epoll())
+        assert triggers.mechanisms() == () and triggers.take({}) == ()
+    assert (folder / "cpu.pressure").read_text() == SAID and triggers.unreadable == 0
+    triggers.close()
+
+
+def test_what_cannot_be_opened_is_counted(tmp_path: Path) -> None:
+    """Once, for it is not tried again while the same cgroups are online and there."""
+    (tmp_path / "kubepods/cpu.pressure").mkdir(parents=True)
+    (tmp_path / "pressure").mkdir()
+    (tmp_path / "pressure/memory").write_text(SAID)
+    triggers = StallTriggers(tmp_path, Layout("/kubepods", 2), tmp_path)
+    for _ in range(3):
+        triggers.place(Watch(online=("/kubepods",)), select.epoll())
+    assert triggers.unreadable == 1 and triggers.mechanisms() == ()
+    triggers.close()

@@ -1,0 +1,282 @@
+"""The executor on this host's cgroup v1: orders the kernel accepts, limits that bind, other writers, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from agent.core.limit import Limit
+from agent.core.observation import Knob, Value
+from agent.core.plan import Write, plan
+from agent.core.standing import settled
+from agent.edge.executor import KnobExecutor
+from agent.edge.nodelock import NodeLock
+from agent.ports import WriteOutcome
+from agent.statefile import StateFile
+from model.decision import Decision, Term, Unit
+from model.fault import ConfigurationFault
+from model.reason import Reason
+from model.topology import parse_cpus
+from tests.agent.kernel.v1_tree import MOUNT, V1Tree, needs_two_cpus, needs_v1
+
+pytestmark = [pytest.mark.kernel, needs_v1]
+
+SPIN = "while True: pass"
+MI = 1 << 20
+
+
+class Agent:
+    """Reads, settles, plans and applies as the tick does; `caps` are its memory of tighter writers."""
+
+    def __init__(self, tree: V1Tree, folder: Path) -> None:
+        self.tree = tree
+        self.state = StateFile(folder / "agent.json")
+        self.executor = KnobExecutor(MOUNT, self.state)
+        self.caps: dict[Knob, Value | None] = {}
+
+    def turn(self, wanted: Mapping[Knob, Value], meanwhile: Callable[[], None] = lambda: None) -> list[WriteOutcome]:
+        readings = self.executor.readings(tuple(wanted))
+        limits = {}
+        for knob, value in wanted.items():
+            self.caps[knob], limits[knob] = settled(
+                self.limit(knob, value), readings.readings[knob], self.caps.get(knob)
+            )
+        meanwhile()
+        return list(self.executor.apply(plan(limits, readings.readings), readings.brake_cuts))
+
+    def hold(self, wanted: Mapping[Knob, Value]) -> None:
+        """One turn, in which everything is accepted."""
+        assert [outcome.error for outcome in self.turn(wanted) if outcome.error or outcome.dropped] == []
+        assert {knob: self.executor.read(knob) for knob in wanted} == wanted
+
+    def limit(self, knob: Knob, value: Value) -> Limit:
+        number = len(parse_cpus(value)) if isinstance(value, str) else value
+        terms = (Term("x", number),)
+        decision = Decision(knob.subject, knob.file, number, Unit.MICROSECONDS, Reason.QUOTA_LOWERED, terms)
+        inherits = self.tree.cpus() if isinstance(value, str) and knob != self.tree.cpus() else None
+        return Limit(knob, value, decision, inherits)
+
+
+@pytest.fixture
+def tree() -> Iterator[V1Tree]:
+    made = V1Tree()
+    for container in ("podp/c", "podq/d"):
+        made.make(container)
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def agent(tree: V1Tree, tmp_path: Path) -> Agent:
+    return Agent(tree, tmp_path)
+
+
+GROUPS = ("", "podp", "podp/c", "podq", "podq/d")
+QUOTAS = {
+    "nothing yet": (-1, -1, -1, -1, -1),
+    "limits of pods": (200_000, 150_000, 100_000, 20_000, 20_000),
+    "the root falls below one": (50_000, -1, -1, 20_000, 20_000),
+    "and below the other": (10_000, -1, -1, -1, -1),
+    "the root rises": (120_000, -1, 100_000, 20_000, 20_000),
+    "everything narrows": (40_000, 30_000, 20_000, 10_000, 5_000),
+    "everything widens": (190_000, 180_000, 170_000, 160_000, 150_000),
+}
+
+
+@pytest.mark.parametrize("before", QUOTAS.values(), ids=QUOTAS.keys())
+def test_nested_quotas(agent: Agent, tree: V1Tree, before: tuple[int, ...]) -> None:
+    """From each to each, in the order planned: the kernel refuses none of the writes."""
+    for after in QUOTAS.values():
+        agent.hold(dict(zip(map(tree.quota, GROUPS), before, strict=True)))
+        agent.hold(dict(zip(map(tree.quota, GROUPS), after, strict=True)))
+
+
+@needs_two_cpus
+def test_nested_cpu_lists(agent: Agent, tree: V1Tree) -> None:
+    """Shrinking, moving over and growing, with children at each level."""
+    for cpus in ("0", "1", "0-1", "1", "0", "0-1"):
+        agent.hold({tree.cpus(below): cpus for below in GROUPS})
+
+
+@needs_two_cpus
+def test_a_child_that_was_made_in_between(agent: Agent, tree: V1Tree) -> None:
+    """The kernel refuses the parent's list for its sake; it steps aside at once, and its original is the parent's."""
+    agent.hold({tree.cpus(below): "0" for below in GROUPS})
+    outcomes = agent.turn({tree.cpus(below): "1" for below in GROUPS}, lambda: tree.make("podnew/e"))
+    assert [outcome.error for outcome in outcomes if outcome.error] == []
+    assert tree.said(tree.cpus(), tree.cpus("podnew"), tree.cpus("podnew/e")) == ["1", "1", "1"]
+    agent.executor.restore()
+    assert set(tree.said(*map(tree.cpus, (*GROUPS, "podnew", "podnew/e")))) == {"0-1"}
+
+
+def test_the_brake_and_quotas_above_its_cut(agent: Agent, tree: V1Tree) -> None:
+    """Prepared ones go first; one nobody knew of, deep inside a container, does not keep the cut from landing."""
+    tree.make("podp/c/nested")
+    agent.hold(dict(zip(map(tree.quota, GROUPS), QUOTAS["limits of pods"], strict=True)))
+    tree.say({tree.quota("podp/c/nested"): 90_000})
+    below = tuple(
+        (tree.quota(group), quota) for group, quota in (("podp", 150_000), ("podp/c", 100_000), ("podq", 20_000))
+    )
+    assert agent.executor.lower(tree.quota(), 60_000, below) == 200_000
+    assert agent.executor.failed_cuts == 0
+    assert tree.said(*map(tree.quota, ("", "podp", "podp/c", "podp/c/nested", "podq"))) == [
+        "60000",
+        "-1",
+        "-1",
+        "-1",
+        "20000",
+    ]
+    agent.executor.restore()
+    assert tree.said(*map(tree.quota, ("", "podp/c/nested"))) == ["-1", "90000"]
+
+
+def test_a_quota_binds(agent: Agent, tree: V1Tree) -> None:
+    """A process that spins gets a tenth of a CPU, whatever its own limit says."""
+    agent.hold({tree.quota(): 10_000, tree.shares(): 2})
+    tree.run("podp/c", SPIN)
+    usage = MOUNT / "cpuacct" / tree.root.lstrip("/") / "cpuacct.usage"
+    before, began = int(usage.read_text()), time.monotonic()
+    time.sleep(2)
+    used, seconds = (int(usage.read_text()) - before) / 1e9, time.monotonic() - began
+    assert used <= 0.1 * (seconds + 0.2)
+    throttled = (MOUNT / "cpu" / tree.root.lstrip("/") / "cpu.stat").read_text().split()
+    assert int(throttled[throttled.index("nr_throttled") + 1]) > 0
+
+
+@needs_two_cpus
+def test_a_cpu_list_binds(agent: Agent, tree: V1Tree) -> None:
+    """A running process is moved."""
+    pid = tree.run("podp/c", SPIN).pid
+    for cpus in ("1", "0", "0-1"):
+        agent.hold({tree.cpus(below): cpus for below in GROUPS})
+        assert os.sched_getaffinity(pid) == set(parse_cpus(cpus))
+
+
+def test_whole_pages(agent: Agent, tree: V1Tree) -> None:
+    """The kernel keeps fewer bytes than it was told: that is kept, and not written again."""
+    wanted = {tree.memory("podp"): 1_000_000, tree.memory("podq"): -1}
+    assert [outcome.error for outcome in agent.turn(wanted)] == [""]
+    assert tree.said(tree.memory("podp")) == ["999424"] and agent.turn(wanted) == []
+
+
+def test_a_memory_limit_below_what_is_in_use(agent: Agent, tree: V1Tree) -> None:
+    """The kernel refuses it; nobody is killed, and the limit before stands."""
+    process = tree.run("podp/c", f"held = bytearray(b'x' * {32 * MI})\nprint(flush=True)\nimport time; time.sleep(600)")
+    usage = MOUNT / "memory" / tree.cgroup("podp").lstrip("/") / "memory.usage_in_bytes"
+    deadline = time.monotonic() + 60
+    while int(usage.read_text()) < 32 * MI and time.monotonic() < deadline:
+        time.sleep(0.05)
+    agent.hold({tree.memory("podp"): 256 * MI})
+    outcomes = agent.turn({tree.memory("podp"): 8 * MI})
+    assert "Device or resource busy" in outcomes[0].error
+    assert tree.said(tree.memory("podp")) == [str(256 * MI)] and process.poll() is None
+
+
+RESETS = {
+    "as a daemon-reload does": {"quota": -1, "shares": 1024, "memory": -1},
+    "a little looser": {"quota": 60_000, "shares": 3, "memory": 80 * MI},
+}
+
+
+@pytest.mark.parametrize("reset", RESETS.values(), ids=RESETS.keys())
+def test_what_somebody_loosened_is_repaired(agent: Agent, tree: V1Tree, reset: dict[str, int]) -> None:
+    """By the next turn, each time."""
+    wanted = {tree.quota(): 50_000, tree.shares(): 2, tree.memory("podp"): 64 * MI, tree.quota("podp"): 40_000}
+    agent.hold(wanted)
+    for _ in range(3):
+        tree.say({tree.quota(): reset["quota"], tree.shares(): reset["shares"], tree.memory("podp"): reset["memory"]})
+        agent.hold(wanted)
+        assert agent.turn(wanted) == []
+
+
+def test_what_somebody_tightened_stays(agent: Agent, tree: V1Tree) -> None:
+    """Until they write something looser than ours: from then on ours holds."""
+    wanted: dict[Knob, Value] = {tree.memory("podp"): 64 * MI, tree.quota("podp"): 40_000}
+    agent.hold(wanted)
+    tree.say({tree.memory("podp"): 16 * MI, tree.quota("podp"): 5000})
+    for _ in range(3):
+        assert agent.turn(wanted) == []
+    tree.say({tree.memory("podp"): 32 * MI, tree.quota("podp"): -1})
+    agent.turn(wanted)
+    assert tree.said(*wanted) == [str(32 * MI), "40000"]
+    tree.say({tree.memory("podp"): 96 * MI})
+    agent.hold(wanted)
+
+
+def test_a_cgroup_that_ends_between_reading_and_writing(agent: Agent, tree: V1Tree) -> None:
+    """That pod's writes come to nothing, without an error; all others are made."""
+    wanted = {
+        tree.quota(): 50_000,
+        tree.quota("podp"): 40_000,
+        tree.memory("podp"): 64 * MI,
+        tree.quota("podq"): 30_000,
+    }
+    outcomes = agent.turn(wanted, lambda: tree.rmdir("podp"))
+    assert {(outcome.write.knob, outcome.error, outcome.dropped) for outcome in outcomes} == {
+        (tree.quota(), "", False),
+        (tree.quota("podp"), "", True),
+        (tree.memory("podp"), "", True),
+        (tree.quota("podq"), "", False),
+    }
+
+
+READ_ONLY = """
+import json, sys
+from pathlib import Path
+from agent.core.observation import Knob
+from agent.core.plan import Write
+from agent.edge.executor import KnobExecutor
+from agent.statefile import StateFile
+from model.decision import Decision, Term, Unit
+from model.reason import Reason
+
+knob = Knob(sys.argv[1], "cpu", "cpu.cfs_quota_us")
+executor = KnobExecutor(Path("/sys/fs/cgroup"), StateFile(Path(sys.argv[2])))
+decision = Decision(knob.subject, knob.file, 5000, Unit.MICROSECONDS, Reason.QUOTA_LOWERED, (Term("x", 5000),))
+outcome = executor.apply((Write(knob, 5000, -1, decision),), 0)[0]
+print(json.dumps([outcome.error, executor.lower(knob, 4000), executor.failed_cuts, executor.read(knob)]))
+"""
+
+
+def test_a_read_only_hierarchy(tree: V1Tree, tmp_path: Path) -> None:
+    """As in a container that mounts it so: an outcome that says it, a cut that is counted, never an exception."""
+    remount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    program = [sys.executable, "-c", READ_ONLY, tree.root, str(tmp_path / "agent.json")]
+    command = ["unshare", "--mount", "sh", "-c", remount, str(MOUNT / "cpu"), *program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if "unshare" in done.stderr:
+        pytest.skip(f"needs a mount namespace of its own: {done.stderr.strip()}; run with CAP_SYS_ADMIN")
+    error, lowered, failed, held = json.loads(done.stdout)
+    assert "cpu.cfs_quota_us: Read-only file system" in error and (lowered, failed, held) == (None, 1, -1)
+
+
+def test_a_second_agent_refuses(tree: V1Tree) -> None:
+    """The lock is on the cgroup's own directory, and does not keep it from being removed."""
+    folder = MOUNT / "cpu" / tree.root.lstrip("/")
+    lock = NodeLock(folder)
+    code = f"from agent.edge.nodelock import NodeLock; from pathlib import Path; NodeLock(Path({str(folder)!r}))"
+    second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ConfigurationFault.__name__ in second.stderr and "another agent limits these cgroups" in second.stderr
+    tree.rmdir("")
+    lock.close()
+    tree.make("")
+
+
+def planned(knob: Knob, value: int) -> Write:
+    decision = Decision(knob.subject, knob.file, value, Unit.MICROSECONDS, Reason.QUOTA_LOWERED, (Term("x", value),))
+    return Write(knob, value, -1, decision)
+
+
+def test_a_refused_value_is_an_outcome(agent: Agent, tree: V1Tree) -> None:
+    """Less than a millisecond; the file and the kernel's words are named, the rest goes on."""
+    writes = (planned(tree.quota(), 999), planned(tree.quota("podp"), 40_000))
+    refused, kept = agent.executor.apply(writes, 0)
+    assert "cpu.cfs_quota_us: Invalid argument" in refused.error and kept.error == ""
+    assert tree.said(tree.quota(), tree.quota("podp")) == ["-1", "40000"]

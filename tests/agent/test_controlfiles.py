@@ -1,0 +1,107 @@
+"""Control files: absence is a value, text and value are told apart, nothing is made that does not exist.
+
+What only a real kernel refuses is in tests/agent/kernel.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.controlfiles import ControlFiles, Held
+from agent.core.observation import Absence, Knob, Missing, Value
+
+QUOTA = Knob("/kubepods/besteffort", "cpu", "cpu.cfs_quota_us")
+V2_QUOTA = Knob("/kubepods.slice", "", "cpu.max")
+V2_CPUS = Knob("/kubepods.slice", "", "cpuset.cpus")
+V2_MEMORY = Knob("/kubepods.slice/podx", "", "memory.max")
+MI = 1 << 20
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def files(root: Path) -> ControlFiles:
+    return ControlFiles(root, lambda _knob, _texts: None)
+
+
+def make(files: ControlFiles, knob: Knob, text: str) -> Path:
+    path = files.path(knob)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("knob", "text", "expected"),
+    [
+        (QUOTA, "-1\n", Held(-1, "-1")),
+        (V2_QUOTA, "20000 50000\n", Held(40_000, "20000 50000")),
+        (V2_CPUS, "\n", Held("", "")),
+        (V2_MEMORY, "max\n", Held(-1, "max")),
+    ],
+)
+def test_a_value_and_its_text(files: ControlFiles, knob: Knob, text: str, expected: Held) -> None:
+    """Restoring needs the text, deciding the value."""
+    make(files, knob, text)
+    assert files.held(knob) == expected
+
+
+def test_absence(files: ControlFiles) -> None:
+    """Gone, or there and not understood; the path is named."""
+    gone = files.held(QUOTA)
+    assert isinstance(gone, Missing) and (gone.absence, gone.detail) == (Absence.GONE, "no such file")
+    make(files, QUOTA, "soon\n")
+    strange = files.held(QUOTA)
+    assert isinstance(strange, Missing) and strange.absence is Absence.UNREADABLE and "soon" in strange.detail
+    assert strange.path == str(files.path(QUOTA))
+
+
+@pytest.mark.parametrize(
+    ("knob", "value", "text"), [(QUOTA, 5000, "5000"), (V2_CPUS, "0-1", "0-1"), (V2_CPUS, "", "\n")]
+)
+def test_writing(files: ControlFiles, knob: Knob, value: Value, text: str) -> None:
+    """An empty list is an empty line, since nothing at all would change nothing."""
+    path = make(files, knob, "3\n")
+    assert files.put(knob, value) == value and path.read_text() == text
+
+
+def test_nothing_is_made(files: ControlFiles) -> None:
+    """A cgroup that is gone does not come back as a plain file."""
+    make(files, QUOTA, "-1").unlink()
+    with pytest.raises(FileNotFoundError):
+        files.put(QUOTA, 5000)
+    assert not files.path(QUOTA).exists()
+
+
+@pytest.mark.parametrize(
+    ("current", "limit", "expected"), [(100 * MI, 64 * MI, True), (90 * MI, 64 * MI, False), (100 * MI, -1, False)]
+)
+def test_a_v2_memory_limit_that_would_kill(files: ControlFiles, current: int, limit: int, expected: bool) -> None:
+    """What is charged beyond page cache cannot be dropped; 30 MiB are cache here."""
+    make(files, V2_MEMORY, "max")
+    folder = files.path(V2_MEMORY).parent
+    (folder / "memory.current").write_text(f"{current}\n")
+    lists = ("inactive_anon 0", f"active_anon {current - 30 * MI}", f"inactive_file {30 * MI}", "active_file 0")
+    (folder / "memory.stat").write_text("\n".join(("anon 0", *lists, "unevictable 0", "")))
+    assert files.would_kill(V2_MEMORY, limit) is expected
+
+
+def test_only_v2_kills(files: ControlFiles) -> None:
+    """v1 refuses such a limit; where nothing can be read the limit is written."""
+    assert not files.would_kill(Knob("/podx", "memory", "memory.limit_in_bytes"), 5)
+    assert not files.would_kill(V2_MEMORY, 5) and not files.would_kill(QUOTA, 5)
+
+
+@pytest.mark.parametrize(
+    ("exists", "expected"),
+    [("kubepods/besteffort/podx", False), ("kubepods/besteffort", True), ("kubepods", True), ("", False)],
+)
+def test_a_cgroup_that_is_gone(files: ControlFiles, root: Path, exists: str, expected: bool) -> None:
+    """A whole tree out of sight is a mount that is missing, not a pod that ended."""
+    (root / "cpu" / exists).mkdir(parents=True)
+    assert files.cgroup_is_gone(Knob("/kubepods/besteffort/podx", "cpu", "cpu.shares")) is expected

@@ -1,0 +1,35 @@
+"""Wakes are coalesced and rate-limited, none is lost, and each is counted for whom it served."""
+
+from __future__ import annotations
+
+from agent.core.watch import WakeCause
+from agent.waking import Waking
+
+
+def test_the_first_goes_at_once_the_others_together() -> None:
+    """One wake per half second; what came in between is served at its end."""
+    woken: list[float] = []
+    now = 10.0
+    waking = Waking(lambda: woken.append(now))
+    waking.settle(now)
+    waking.ask(WakeCause.CPU_USE)
+    waking.settle(now)
+    assert woken == [10.0]
+    for now in (10.1, 10.2, 10.3):
+        waking.ask(WakeCause.MEMORY_MARK)
+        waking.ask(WakeCause.CPU_USE)
+        waking.settle(now)
+    assert woken == [10.0]
+    for now in (10.5, 10.6, 11.2):
+        waking.settle(now)
+    assert woken == [10.0, 10.5]
+    assert (waking.wakes[WakeCause.CPU_USE], waking.wakes[WakeCause.MEMORY_MARK]) == (2, 1)
+
+
+def test_what_was_seen_wakes_nobody() -> None:
+    """Seeing counts, asking wakes."""
+    woken: list[int] = []
+    waking = Waking(lambda: woken.append(1))
+    waking.saw(WakeCause.CPU_PRESSURE)
+    waking.settle(0.0)
+    assert woken == [] and waking.fired[WakeCause.CPU_PRESSURE] == 1 and sum(waking.wakes.values()) == 0

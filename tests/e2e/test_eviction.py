@@ -1,0 +1,196 @@
+"""Evictions in a running cluster: the victim learns why, budgets and notices are honoured, an absent server is waited for."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, until
+from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, link_pb2
+
+EVICTION = "sublet.dev/eviction"
+NOTICE = "sublet.dev/preemption-notice-seconds"
+# It holds memory and outlives SIGTERM until its grace is over, so that a test can look at it meanwhile.
+HOLD = (
+    "import signal, time; signal.signal(signal.SIGTERM, lambda *_: None); held = b'x' * (32 << 20);"
+    "print('holding', flush=True); time.sleep(600)"
+)
+BUDGET = """
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: guard}
+spec: {minAvailable: 1, selector: {matchLabels: {app: guarded}}}
+"""
+
+
+def pod(name: str, qos: str = "BE", **annotations: str) -> str:
+    batch = {"kubernetes.io/batch-cpu": "100", "kubernetes.io/batch-memory": "64Mi"}
+    amounts = batch if qos == "BE" else {"cpu": "100m", "memory": "64Mi"}
+    resources = {"requests": amounts, "limits": amounts}
+    container = {"name": "c", "image": "python:3.9", "command": ["python", "-c", HOLD], "resources": resources}
+    spec = {
+        "schedulerName": "koord-scheduler",
+        "priorityClassName": "koord-batch" if qos == "BE" else "koord-prod",
+        "terminationGracePeriodSeconds": 15,
+        "containers": [container],
+    }
+    metadata = {"name": name, "labels": {"koordinator.sh/qosClass": qos, "app": name}, "annotations": annotations}
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+@pytest.fixture(scope="module")
+def evicting(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+    """With an online pod that is never touched."""
+    cluster = start_cluster(agent_settings=ALWAYS_ROOM)
+    start(cluster, "online", "LS")
+    return cluster
+
+
+def start(cluster: RunningCluster, name: str, qos: str = "BE", **annotations: str) -> dict[str, Any]:
+    """The pod, once it works and the agent has seen that."""
+    cluster.apply(pod(name, qos, **annotations))
+    assert until(lambda: "holding" in cluster.kubectl("logs", name, check=False), 60), cluster.kubectl("get", "events")
+    assert until(lambda: name in seen_by_agent(cluster), 20)
+    return found(cluster, name)
+
+
+def seen_by_agent(cluster: RunningCluster) -> set[str]:
+    with grpc.insecure_channel(cluster.endpoints["agent_grpc"]) as channel:
+        answer = agent_pb2_grpc.AgentDiagnosticsStub(channel).ListPods(agent_pb2.ListPodsRequest(), timeout=5)
+    return {pod.name for pod in answer.pods if pod.measured}
+
+
+def found(cluster: RunningCluster, name: str) -> dict[str, Any]:
+    """The pod, or one without anything where it is gone."""
+    told = cluster.kubectl("get", "pod", name, "-o", "json", "--ignore-not-found")
+    return json.loads(told) if told else {"metadata": {"annotations": {}, "deletionTimestamp": "gone"}, "status": {}}
+
+
+def going(cluster: RunningCluster, name: str) -> bool:
+    return "deletionTimestamp" in found(cluster, name)["metadata"]
+
+
+def told(cluster: RunningCluster, name: str) -> dict[str, Any]:
+    """What the pod's annotation says about its eviction."""
+    text = found(cluster, name)["metadata"].get("annotations", {}).get(EVICTION, "{}")
+    answer: dict[str, Any] = json.loads(text)
+    return answer
+
+
+def messages(cluster: RunningCluster, kind: str, name: str) -> list[str]:
+    """Of the memory rule's Events about an object."""
+    selector = f"involvedObject.kind={kind},involvedObject.name={name},reason=BEMemoryEvict"
+    items = json.loads(cluster.kubectl("get", "events", "-A", "--field-selector", selector, "-o", "json"))["items"]
+    return [item["message"] for item in items]
+
+
+@contextmanager
+def pressure(cluster: RunningCluster) -> Iterator[None]:
+    """While the block runs any use of memory is too much."""
+    node = cluster.endpoints["node"]
+    rule = {"enable": True, "memoryEvictThresholdPercent": 1, "memoryEvictLowerPercent": 0}
+    document = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "metadata": {"name": node}}
+    cluster.apply(json.dumps({**document, "spec": {"resourceUsedThresholdWithBE": rule}}))
+    try:
+        yield
+    finally:
+        cluster.kubectl("delete", "nodeslo", node)
+
+
+@contextmanager
+def stopped(cluster: RunningCluster, program: str) -> Iterator[None]:
+    """The program does not answer; `up` sleeps, so that it is not started anew."""
+    pids = (cluster.process.pid, cluster.endpoints["programs"][program])
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in reversed(pids):
+            os.kill(pid, signal.SIGCONT)
+
+
+def ended(cluster: RunningCluster, name: str) -> bool:
+    """Gone for good, on request."""
+    cluster.kubectl("delete", "pod", name, "--grace-period=0", "--force", "--ignore-not-found", "--wait=false")
+    return bool(until(lambda: not found(cluster, name)["status"], 20))
+
+
+def test_a_victim_learns_why(evicting: RunningCluster) -> None:
+    """Annotation, condition, Events on pod and node; its own grace holds; the online pod lives."""
+    start(evicting, "batch")
+    with pressure(evicting):
+        assert until(lambda: going(evicting, "batch"), 30), evicting.kubectl("get", "events")
+        victim, record = found(evicting, "batch"), told(evicting, "batch")
+    assert victim["metadata"]["deletionGracePeriodSeconds"] == 15
+    assert "DisruptionTarget" in [condition["type"] for condition in victim["status"]["conditions"]]
+    decision = record["decision"]
+    assert (record["kind"], decision["reason"], decision["subject"]) == ("evict", "BEMemoryEvict", "pod/default/batch")
+    assert sum(term["value"] for term in decision["terms"]) == decision["value"] > 0
+    assert until(lambda: any("Evicted" in text for text in messages(evicting, "Pod", "batch")), 10)
+    assert until(
+        lambda: any("default/batch" in text for text in messages(evicting, "Node", evicting.endpoints["node"])), 10
+    )
+    assert not going(evicting, "online") and ended(evicting, "batch")
+
+
+def test_a_disruption_budget_is_honoured(evicting: RunningCluster) -> None:
+    """The pod lives on and is told that it was wanted; without the budget it goes."""
+    start(evicting, "guarded")
+    evicting.apply(BUDGET)
+    with pressure(evicting):
+        assert until(lambda: told(evicting, "guarded").get("outcome") == "blocked", 30), evicting.kubectl(
+            "get", "events"
+        )
+        assert not going(evicting, "guarded")
+        assert until(lambda: any("budget guard needs 1" in text for text in messages(evicting, "Pod", "guarded")), 10)
+        evicting.kubectl("delete", "pdb", "guard")
+        assert until(lambda: going(evicting, "guarded"), 60)
+    assert ended(evicting, "guarded")
+
+
+def notified(cluster: RunningCluster, name: str, seconds: int) -> tuple[str, Callable[[], float]]:
+    """A pod that asks for notice: its uid, and what waits for the notice's deadline as training code does."""
+    uid = start(cluster, name, **{NOTICE: str(seconds)})["metadata"]["uid"]
+    channel = grpc.insecure_channel(f"unix:{cluster.endpoints['agent_socket']}")
+    request = checkpoints_pb2.AwaitPreemptionRequest(pod_uid=uid)
+    stream = checkpoints_pb2_grpc.CheckpointsStub(channel).AwaitPreemption(request, timeout=40)
+    return uid, lambda: float(next(stream).deadline_seconds)
+
+
+def test_a_pod_that_asked_is_told_first(evicting: RunningCluster) -> None:
+    """Notice with a deadline; it goes as soon as it has reported its checkpoint, well before that."""
+    uid, deadline = notified(evicting, "asking", 50)
+    with pressure(evicting):
+        at = deadline()
+        assert 30 < at - time.time() <= 50
+        assert until(lambda: told(evicting, "asking").get("kind") == "notify", 10)
+        assert not going(evicting, "asking")
+        with grpc.insecure_channel(f"unix:{evicting.endpoints['agent_socket']}") as channel:
+            saved = link_pb2.CheckpointReport(
+                namespace="default", pod="asking", pod_uid=uid, saved_at_seconds=time.time(), step=1
+            )
+            checkpoints_pb2_grpc.CheckpointsStub(channel).Report(saved, timeout=5)
+        assert until(lambda: going(evicting, "asking"), 15) and time.time() < at
+    assert ended(evicting, "asking")
+
+
+def test_an_eviction_waits_for_the_api_server(evicting: RunningCluster) -> None:
+    """Its time comes while nobody answers; it is carried out, told and annotated once somebody does."""
+    _, deadline = notified(evicting, "patient", 5)
+    with pressure(evicting):
+        at = deadline()
+        with stopped(evicting, "apiserver"):
+            time.sleep(max(at - time.time(), 0) + 3)
+        assert until(lambda: going(evicting, "patient"), 30)
+        assert told(evicting, "patient")["kind"] == "evict"
+    assert until(lambda: any("Evicted" in text for text in messages(evicting, "Pod", "patient")), 20)
+    assert ended(evicting, "patient")
