@@ -57,12 +57,15 @@ SMALL_NO_AGENT, SMALL_ADAPTIVE, SMALL_IDLE = "small-no-agent", "small-adaptive",
 MEMORY_ALONE, MEMORY_NO_AGENT, MEMORY_AGENT = "memory-alone", "memory-no-agent", "memory-agent"
 KOORDINATOR = (CPUSET, CFS_QUOTA)
 
+_KOORDINATOR_SETTINGS = {"threshold_pct": 65, "online_stall_pct": None, "online_throttled_pct": None}
+"""Its default threshold, and nothing of ours."""
+
 ROWS = (
     Row(ALONE, "alone", Batch.NONE),
     Row(BURSTABLE, "batch as Burstable pods, half of the requests", Batch.BURSTABLE),
     Row(NO_AGENT, "batch as BestEffort, kubelet's weight, no agent", Batch.BEST_EFFORT),
-    Row(CPUSET, "Koordinator's cpuset, 65 %", Batch.BEST_EFFORT, {"policy": "cpuset", "threshold_pct": 65}),
-    Row(CFS_QUOTA, "Koordinator's cfsQuota, 65 %", Batch.BEST_EFFORT, {"policy": "cfsQuota", "threshold_pct": 65}),
+    Row(CPUSET, "Koordinator's cpuset, 65 %", Batch.BEST_EFFORT, {"policy": "cpuset", **_KOORDINATOR_SETTINGS}),
+    Row(CFS_QUOTA, "Koordinator's cfsQuota, 65 %", Batch.BEST_EFFORT, {"policy": "cfsQuota", **_KOORDINATOR_SETTINGS}),
     Row(ADAPTIVE, "adaptive", Batch.BEST_EFFORT, {"policy": "adaptive"}),
 )
 SMALL_ROWS = (

@@ -131,7 +131,7 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     online_stall_pct: Annotated[
         _Share | None,
         Meta(description="Online pods waiting for CPU this share of the time are suffering: cut at once; none: never."),
-    ] = 10
+    ] = 60
     online_throttled_pct: Annotated[
         _Share | None,
         Meta(description="Online pods throttled in this share of their periods are suffering; none: never."),

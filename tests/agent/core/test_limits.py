@@ -272,7 +272,7 @@ def test_online_pods_that_wait(build: Any) -> None:
     for second, total in ((10, 0), (11, 0), (12, 900_000), (13, 1_800_000)):
         readings = build.readings(KnobReading(quota, quota, -1))
         seen = build.seen(second, burstable=waiting(total), places=PLACES, knobs=readings)
-        memory, limits = decided(build, seen, build.usage(), memory)
+        memory, limits = decided(build, seen, build.usage(), memory, online_stall_pct=10)
         quota = int(limits.limits[build.knobs.quota].value)
         assert limits.brake is not None
         found.append((quota, limits.brake.suffering_us, limits.ceiling.reason))

@@ -15,7 +15,7 @@ GRIP = Grip(80_000, 2_000, 200_000)
 
 
 def ears(strategy: SuppressStrategy | None = None, grip: Grip | None = GRIP) -> Ears:
-    return Ears(Layout("/kubepods"), strategy or SuppressStrategy(), (), grip)
+    return Ears(Layout("/kubepods"), strategy or SuppressStrategy(online_stall_pct=10), (), grip)
 
 
 def waiting(build: Any, at: float, total_us: int, batch: bool = True) -> Any:
