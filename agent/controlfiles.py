@@ -59,20 +59,19 @@ class ControlFiles:
         Raises OSError where the file is gone, cannot be written or kept something else.
         """
         try:
-            self.put_text(knob, text_of(knob, value))
+            return self.put_alone(knob, value)
         except OSError as error:
             if error.errno in _NO_ROOM and self._make_room(knob, value):
-                self.put_text(knob, text_of(knob, value))
-            elif error.errno == errno.ENOSPC and value == "" and not is_v1_cpuset(knob):
-                self._put_all_cpus(knob)
-            else:
+                return self.put_alone(knob, value)
+            if error.errno != errno.ENOSPC or value != "" or is_v1_cpuset(knob):
                 raise
-        held = self.held(knob)
-        if isinstance(held, Missing):
-            raise OSError(errno.ENODEV if held.absence is Absence.GONE else errno.EIO, held.detail)
-        if not same(knob, held.value, value):
-            raise OSError(errno.EIO, f"wrote {value}, the kernel holds {held.value}")
-        return held.value
+        self._put_all_cpus(knob)
+        return self._kept(knob, value)
+
+    def put_alone(self, knob: Knob, value: Value) -> Value:
+        """As `put`, but nobody steps aside."""
+        self.put_text(knob, text_of(knob, value))
+        return self._kept(knob, value)
 
     def put_text(self, knob: Knob, text: str) -> None:
         """Raises OSError."""
@@ -99,6 +98,14 @@ class ControlFiles:
         cgroup = knob.cgroup.lstrip("/")
         tree = self._root / knob.controller
         return (tree / cgroup.split("/", 1)[0]).is_dir() and not (tree / cgroup).is_dir()
+
+    def _kept(self, knob: Knob, value: Value) -> Value:
+        held = self.held(knob)
+        if isinstance(held, Missing):
+            raise OSError(errno.ENODEV if held.absence is Absence.GONE else errno.EIO, held.detail)
+        if not same(knob, held.value, value):
+            raise OSError(errno.EIO, f"wrote {value}, the kernel holds {held.value}")
+        return held.value
 
     def _put_all_cpus(self, knob: Knob) -> None:
         """A v2 cgroup with processes takes no empty list once it had another; all CPUs of its parent are the same."""

@@ -87,6 +87,7 @@ class FactsChange(msgspec.Struct, frozen=True, omit_defaults=True):
     problem: str | UnsetType = UNSET
     processors: tuple[Processor, ...] | UnsetType = UNSET
     costs: Mapping[str, EvictionCost] | UnsetType = UNSET
+    unsettled: bool | UnsetType = UNSET
     pods_age_seconds: float | None = 0.0
 
 

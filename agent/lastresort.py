@@ -1,12 +1,16 @@
-"""The kill of last resort: one prepared victim when memory is about to run out, then wait until it must be gone."""
+"""The kill of last resort: one prepared victim when memory is about to run out, then wait until it is gone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
-from agent.core.watch import Kill, LastResort, dying_seconds, short_of_memory
+import msgspec
+
+from agent.core.watch import LONGEST_DYING_SECONDS, Kill, LastResort, PreparedVictim, dying_seconds, short_of_memory
 from model.fault import Fault
+
+_FUTILE_SECONDS = 1.0
+_STUCK_SECONDS = 30.0
 
 
 class Memory(Protocol):
@@ -19,40 +23,71 @@ class Memory(Protocol):
 
     def kubepods_charge(self) -> int | None: ...
 
-    def kubepods_inactive_file(self) -> int | None: ...
+    def kubepods_page_cache(self) -> int | None: ...
+
+    def charge(self, cgroup: str) -> int | None: ...
 
     def close(self) -> None: ...
 
 
-class LastResortKill:
-    """`kill` ends all processes of a cgroup and says how many it reached; 0 is a victim that had died already.
+class Executioner(Protocol):
+    """Called, it ends all processes of a cgroup and says how many it reached; 0 is a victim that had died already."""
 
-    Each prepared victim is killed once, however often the same one is prepared.
+    def __call__(self, cgroup: str) -> int: ...
+
+    def processes(self, cgroup: str) -> frozenset[int]: ...
+
+
+class _Dying(msgspec.Struct, frozen=True):
+    """Who was killed last and when, its processes then, and until when its memory is waited for in any case."""
+
+    victim: PreparedVictim
+    processes: frozenset[int]
+    killed_seconds: float
+    until_seconds: float
+
+
+class LastResortKill:
+    """One victim at a time; one that the kubelet starts again where it was may be killed again.
+
+    Whoever could not be reached is passed over for a second, and half a minute who does not end although it was.
     """
 
-    def __init__(self, memory: Memory, kill: Callable[[str], int]) -> None:
+    def __init__(self, memory: Memory, kill: Executioner) -> None:
         self.memory = memory
         self._kill = kill
-        self._tried: frozenset[str] = frozenset()
-        self._quiet_until = float("-inf")
+        self._dying: _Dying | None = None
+        self._passed_over: dict[str, float] = {}
         self.failed_kills = 0
 
     def look(self, prepared: LastResort | None, monotonic_seconds: float, at_seconds: float) -> Kill | None:
         """Kill one victim if memory is short now; None where nobody was killed."""
-        if prepared is None or monotonic_seconds < self._quiet_until:
+        if prepared is None or self._waits(monotonic_seconds):
             return None
-        self._tried &= {victim.uid for victim in prepared.victims}
         left = self._left_if_short(prepared)
         if left is None:
             return None
+        resting = {uid: until for uid, until in self._passed_over.items() if until > monotonic_seconds}
+        self._passed_over = resting
         for victim in prepared.victims:
-            if victim.uid in self._tried:
-                continue
-            self._tried |= {victim.uid}
-            if reached := self._reach(victim.cgroup):
-                self._quiet_until = monotonic_seconds + dying_seconds(victim.frees_bytes)
+            if victim.uid not in resting and (reached := self._killed(victim, monotonic_seconds)):
                 return Kill(victim, at_seconds, monotonic_seconds, left, reached)
         return None
+
+    def _waits(self, now: float) -> bool:
+        """The last victim may still give memory back: what is short now may not be in a moment."""
+        dying = self._dying
+        if dying is None:
+            return False
+        if now < dying.until_seconds:
+            return True
+        lives = not dying.processes.isdisjoint(self._kill.processes(dying.victim.cgroup))
+        if lives and now < dying.killed_seconds + LONGEST_DYING_SECONDS:
+            return True
+        if lives:
+            self._passed_over[dying.victim.uid] = now + _STUCK_SECONDS
+        self._dying = None
+        return False
 
     def _left_if_short(self, prepared: LastResort) -> int | None:
         """memory.stat is dear: it is read only where the whole charge alone would be too much."""
@@ -62,8 +97,19 @@ class LastResortKill:
         left = short_of_memory(prepared, available, charge, 0)
         if left is None or charge is None:
             return left
-        inactive = self.memory.kubepods_inactive_file()
-        return short_of_memory(prepared, available, charge if inactive is not None else None, inactive or 0)
+        cache = self.memory.kubepods_page_cache()
+        return short_of_memory(prepared, available, charge if cache is not None else None, cache or 0)
+
+    def _killed(self, victim: PreparedVictim, now: float) -> int:
+        """What it holds is asked for just before: much may have come since it was prepared."""
+        held = max(victim.frees_bytes, self.memory.charge(victim.cgroup) or 0)
+        processes = self._kill.processes(victim.cgroup)
+        reached = self._reach(victim.cgroup)
+        if reached:
+            self._dying = _Dying(victim, processes, now, now + dying_seconds(held))
+        else:
+            self._passed_over[victim.uid] = now + _FUTILE_SECONDS
+        return reached
 
     def _reach(self, cgroup: str) -> int:
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from agent.core.files import FILES
+from agent.core.knobs import quota_knob
 from agent.core.layout import Layout
 from agent.core.observation import Knob, NetworkBytes
 from agent.edge.brake import BrakeThread
@@ -41,9 +42,10 @@ class MachinePaths(msgspec.Struct, frozen=True):
 
 
 class Machine:
-    """Every edge that reads or limits this machine. With `dry` nothing is ever written or killed.
+    """Every edge that reads or limits this machine.
 
-    `wake` starts a tick early. Whatever was opened is closed by `stack`; the lock is held as long.
+    With `dry` nothing is ever written or killed, the kernel is asked to tell nothing, and an agent that enforces may
+    run beside. `wake` starts a tick early. Whatever was opened is closed by `stack`; the lock is held as long.
     """
 
     def __init__(
@@ -62,8 +64,8 @@ class Machine:
         self.cgroups = CgroupReader(root, FILES[layout.version])
         stack.callback(self.cgroups.close)
         self.cgroups.require(layout)
-        self.lock = NodeLock(best_effort_folder(root, layout))
-        stack.callback(self.lock.close)
+        if not dry:
+            stack.callback(NodeLock(best_effort_folder(root, layout)).close)
         self.host = HostReader(proc)
         stack.callback(self.host.close)
         self.discovery = Discovery.watching(root, layout)
@@ -73,8 +75,10 @@ class Machine:
         self.cpu_info = self.topology.read()
         self.tree = tree_of(root, layout.version)
         self.executor = KnobExecutor(root, state, dry=dry, guarded=lambda: originals_in(paths.guard_file))
+        stack.callback(self.executor.close)
+        self.executor.remember(quota_knob(layout, layout.best_effort))
         self.killing = LastResortKill(MemoryLevels(root, layout, proc), Killer(root, layout, proc))
-        alarms = (StallTriggers(root, layout, proc), memory_alarms(root, layout))
+        alarms = () if dry else (StallTriggers(root, layout, proc), memory_alarms(root, layout))
         self.brake = BrakeThread(
             root, layout, brake_interval_seconds, self.executor.lower, wake, alarms, None if dry else self.killing
         )

@@ -94,8 +94,9 @@ class NodeObserver:
         """The node's counters as close together as one thread can read them, of the places as they were told last."""
         layout, cgroups, host = self._layout, self._senses.cgroups, self._senses.host
         now, monotonic = self._clock()
-        node_sample = host.sample()
         samples = cgroups.read()
+        # Memory that is given back in between is then held by a cgroup at most, never by the node alone.
+        node_sample = host.sample()
         pressure = host.pressure()
         return Observation(
             at_seconds=now,

@@ -34,6 +34,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
 
     `pods` is None until the list was read once, `pods_age_seconds` how long its source was silent about them;
     `settings_known` is False until every document was looked up; `problem` names one that is invalid or not read yet.
+    `unsettled`: what limits depend on may ask for less than it seems, since some document never said it, or is gone.
     """
 
     node: Node | None
@@ -47,6 +48,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     pods_age_seconds: float = 0.0
     processors: tuple[Processor, ...] = ()
     costs: Mapping[str, EvictionCost] = {}
+    unsettled: bool = False
 
     def for_prediction(self, now: float) -> PredictionFacts | None:
         """What production's peak is about; None while node or pods are unknown."""
@@ -57,6 +59,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
 
     def for_limits(self) -> LimitFacts:
         """What limits depend on beside the observation."""
+        raw = self.colocation.raw_allocatable
         return LimitFacts(
             suppress=self.settings.suppress,
             eviction=self.settings.eviction,
@@ -65,8 +68,9 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             reserved_cpus=self.colocation.reserved_cpus,
             system_cpus=self.colocation.system_cpus,
             normalization_ratio=self.colocation.normalization_ratio,
-            unsettled=bool(self.problem),
+            unsettled=self.unsettled,
             reserved_millis=self.colocation.reserved[CPU],
+            raw_allocatable_millis=raw[CPU] if raw is not None and CPU in raw else None,
             host_applications=self.settings.host_applications,
         )
 

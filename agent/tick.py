@@ -15,7 +15,7 @@ from agent.core.publish import degraded, enforceable, report
 from agent.core.reclaimable import lending
 from agent.core.usage import UsageState, measure, windows_of
 from agent.ports import Sink, TickPorts, TickResult
-from agent.settings import AgentSettings
+from agent.settings import AgentSettings, Mode
 
 
 class TickState(msgspec.Struct, frozen=True):
@@ -60,7 +60,8 @@ class Tick:
         limited, limits = decide_limits(state.limits, self._layout, seen, usage, about_limits)
         lent = enforceable(lent, limits.ceiling, facts.settings.suppress)
         about_evictions = facts.for_evictions(limits.best_effort_millis, lent.final, ordered, kills)
-        evicting, evictions = decide_evictions(state.eviction, seen, usage, about_evictions)
+        sends = self._settings.mode is not Mode.OBSERVE
+        evicting, evictions = decide_evictions(state.eviction, seen, usage, about_evictions, sends=sends)
         self.state = TickState(used, trained, limited, evicting)
         # 5 plan writes
         writes = plan(limits.limits, seen.knobs)

@@ -126,6 +126,8 @@ class _Agent:
         self._state = state
         self._kubelet = kubelet
         self._observing = settings.mode is Mode.OBSERVE
+        if self._observing:
+            _tell_what_stays(state)
         self._machine = Machine(
             MachinePaths(options.cgroup_root, options.proc, options.sys, options.state_file.with_name("guard.json")),
             layout,
@@ -220,7 +222,8 @@ class _Agent:
 
     def _make_guarded_sinks(self) -> tuple[GuardedSink, ...]:
         sinks: dict[str, Sink | None] = {
-            "heartbeat": Heartbeat(self._options.heartbeat),
+            # An observer's would hide the silence of an agent that enforces.
+            "heartbeat": None if self._observing else Heartbeat(self._options.heartbeat),
             "kills": _KillTeller(self._evictor),
             "feed": self._feed,
             "zones": None if self._observing else self._zones,
@@ -341,6 +344,16 @@ class _KillTeller:
     def take(self, result: TickResult) -> None:
         for kill in result.kills:
             self._evictor.record_kill(kill)
+
+
+def _tell_what_stays(state: StateFile) -> None:
+    """Observing takes nothing back: what an agent before this one enforced is as it left it."""
+    if state.originals:
+        log.warning(
+            "limits of an agent before this one stay in force",
+            control_files=len(state.originals),
+            fix="stop this agent and run `sublet agent --restore`",
+        )
 
 
 def _make_folder_of(file: Path) -> None:

@@ -150,7 +150,6 @@ def node_text(answer: NodeAnswer, now: float, *, everything: bool = False) -> st
         f"brake {answer.brake_mechanism or 'none'}, {answer.brake_cuts} cuts; "
         f"link to the scheduler {'up' if answer.link_connected else 'down'}",
         *([f"  early ticks: {', '.join(f'{n} by {what}' for what, n in woken.items())}"] if woken else []),
-        *(["  mode observe: nothing is written"] if answer.mode == "observe" else []),
         f"  cgroups {answer.cgroups or 'unknown'}",
     ]
     shown = answer.reclaimable if everything else telling(answer.reclaimable)

@@ -108,7 +108,7 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _Share | None,
         Meta(
             description="Share of the node online, system and best-effort CPU may use together; "
-            "none: 95 with adaptive, 65 with cfsQuota and cpuset."
+            "none: 99 with adaptive, 65 with cfsQuota and cpuset."
         ),
     ] = None
     min_pct: Annotated[
@@ -140,7 +140,7 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def ceiling_pct(self) -> int:
         """The threshold with its default (Koordinator cpuSuppressThresholdPercent: 65)."""
-        return self.threshold_pct if self.threshold_pct is not None else 95 if self.policy == "adaptive" else 65
+        return self.threshold_pct if self.threshold_pct is not None else 99 if self.policy == "adaptive" else 65
 
 
 class CpuLimitPolicy(StrEnum):
@@ -210,8 +210,8 @@ class EvictionStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last_resort_pct: Annotated[
         _Share | None,
         Meta(
-            description="Less memory available than this share, or than 100 MiB: kill a best-effort pod on the spot; "
-            "none: never."
+            description="Less memory available than this share (100 MiB at least, 4 GiB at most): "
+            "kill a best-effort pod on the spot; none: never."
         ),
     ] = 3
     longest_notice_seconds: Annotated[

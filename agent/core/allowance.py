@@ -35,10 +35,13 @@ class NodeSize(msgspec.Struct, frozen=True):
     reserved_millis: int = 0
 
     @classmethod
-    def of(cls, node: Node, annotated_millis: int = 0) -> NodeSize:
-        """Reserved is what the kubelet keeps or what the Node's annotation does, whichever is more."""
-        kubelet = node.capacity[CPU] - node.allocatable[CPU]
-        return cls(node.capacity[CPU], max(kubelet, annotated_millis, 0))
+    def of(cls, node: Node, annotated_millis: int = 0, raw_millis: int | None = None) -> NodeSize:
+        """Reserved is what the kubelet keeps or what the Node's annotation does, whichever is more.
+
+        Amplification raises allocatable above what the kubelet left over; `raw_millis` is that, None without it.
+        """
+        allocatable = node.allocatable[CPU] if raw_millis is None else min(node.allocatable[CPU], raw_millis)
+        return cls(node.capacity[CPU], max(node.capacity[CPU] - allocatable, annotated_millis, 0))
 
 
 class Load(msgspec.Struct, frozen=True):

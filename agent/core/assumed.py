@@ -137,27 +137,33 @@ def usage(
     """Use as the NodeMetric tells it; None where it does not tell the node's, or is too old to lend by.
 
     A pod that is not known to be below the best-effort root is online; one that is not listed is in `unlisted_system`
-    too.
+    too, and so is a host application that is not configured.
     """
     if metric is None or metric.updated_seconds is None or metric.node is None:
         return None
     if now - metric.updated_seconds > strategy.degrade_seconds:
         return None
-    known = tuple(pods)
+    known, configured = tuple(pods), {application.name: application for application in host_applications}
     listed = {pod.key: pod.uid for pod in known if not pod.terminal}
-    parts = _parts(metric, known, host_applications)
+    parts = _parts(metric, known, configured)
+    unlisted = (
+        *(pod.usage for pod in metric.pods if pod.key not in listed),
+        *(host.usage for host in metric.host_applications if host.name not in configured),
+    )
     system = metric.system or _less(metric.node, _sum([*parts.best_effort, *parts.online, *parts.outside]))
     return NodeUsage(
         at_seconds=metric.updated_seconds,
         node=_steady(metric.node),
         system=_steady(_sum([system, *parts.outside])),
-        unlisted_system=_steady(_sum([system, *(pod.usage for pod in metric.pods if pod.key not in listed)])),
+        unlisted_system=_steady(_sum([system, *unlisted])),
         online=_steady(_sum(parts.online)),
         best_effort=_steady(_sum(parts.best_effort)),
         pods={listed[pod.key]: _steady(pod.usage) for pod in metric.pods if pod.key in listed},
         live_seconds=strategy.live_window_seconds,
         live_span_seconds=strategy.live_window_seconds,
-        host_applications={host.name: _steady(host.usage) for host in metric.host_applications},
+        host_applications={
+            host.name: _steady(host.usage) for host in metric.host_applications if host.name in configured
+        },
     )
 
 
@@ -169,9 +175,9 @@ class _Parts(msgspec.Struct, frozen=True):
     outside: tuple[Usage, ...]
 
 
-def _parts(metric: NodeMetric, pods: Iterable[Pod], host_applications: Iterable[HostApplication]) -> _Parts:
+def _parts(metric: NodeMetric, pods: Iterable[Pod], configured: Mapping[str, HostApplication]) -> _Parts:
     batch = {pod.key for pod in pods if pod.kubernetes_qos is KubernetesQoS.BEST_EFFORT}
-    below = {application.name for application in host_applications if application.below_best_effort}
+    below = {name for name, application in configured.items() if application.below_best_effort}
     hosts = metric.host_applications
     return _Parts(
         best_effort=(

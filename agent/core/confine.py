@@ -14,8 +14,8 @@ from agent.core.cpuset import CpuSituation, child_limit, cpu_ceiling, released
 from agent.core.knobs import PERIOD_US, cpuset_knob
 from agent.core.layout import Layout
 from agent.core.limit import Limit
-from agent.core.observation import Knob, KnobReading, Observation, Places, Value
-from agent.core.standing import settled
+from agent.core.observation import Knob, KnobReading, Missing, Observation, Places, Value
+from agent.core.standing import gives_more, settled
 from agent.core.suppress import CPUSET, Ceiling
 from model.pod import Pod
 from model.reason import Reason
@@ -35,10 +35,11 @@ class Confinement(msgspec.Struct, frozen=True):
 
 
 class Confined(msgspec.Struct, frozen=True):
-    """`ceiling` is None where the policy is not in force."""
+    """`ceiling` is None where the policy is not in force; `listed`: the kernel holds the root's new list, or less."""
 
     limits: tuple[Limit, ...] = ()
     ceiling: Ceiling | None = None
+    listed: bool = False
 
 
 def wants_cpus(strategy: SuppressStrategy) -> bool:
@@ -76,7 +77,9 @@ def confined(
         knobs = [cpuset_knob(layout, cgroup) for cgroup in seen.places.best_effort]
         children = tuple(child_limit(knob, limit, own.get(knob.cgroup, ())) for knob in knobs)
     after = Confinement(True, seen.monotonic_seconds if widened else state.widened_seconds)
-    return after, Confined((limit, *children), ceiling)
+    kernel = about.reading.kernel
+    listed = bool(ceiling.base_terms) and not isinstance(kernel, Missing) and not gives_more(root, kernel, limit.value)
+    return after, Confined((limit, *children), ceiling, listed)
 
 
 def given_back(state: Confinement, layout: Layout, seen: Observation) -> tuple[Confinement, Confined]:

@@ -60,7 +60,7 @@ class CpuSituation(msgspec.Struct, frozen=True):
 def pools(processors: Iterable[Processor], kept_free: Collection[int], pods: Iterable[Pod]) -> Pools:
     """`kept_free` are reserved or the system's own. Where nothing else is left, one of them is the spare CPU."""
     found = tuple(processors)
-    running = [pod for pod in pods if pod.cpuset and not pod.terminal and not pod.best_effort]
+    running = [pod for pod in pods if pod.cpuset and not pod.terminal and _keeps_cpus(pod)]
     exclusive = {cpu for pod in running if pod.qos_label is QoSClass.LSE for cpu in parse_cpus(pod.cpuset)}
     theirs = {cpu for pod in running for cpu in parse_cpus(pod.cpuset)}
     usable = [p for p in found if p.cpu not in exclusive and p.cpu not in kept_free]
@@ -70,6 +70,11 @@ def pools(processors: Iterable[Processor], kept_free: Collection[int], pods: Ite
         pinned=tuple(p for p in usable if p.cpu in theirs),
         spare=tuple(p.cpu for p in spare[:1]),
     )
+
+
+def _keeps_cpus(pod: Pod) -> bool:
+    """An LSE or LSR label says so whatever the pod requests; batch work shares its CPUs with all other."""
+    return pod.qos_label in (QoSClass.LSE, QoSClass.LSR) or not pod.best_effort
 
 
 def picked(pools: Pools, count: int) -> tuple[int, ...]:

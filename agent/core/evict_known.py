@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from agent.core.observation import CgroupSample, Observation
-from agent.core.order import USED_CPU, USED_MEMORY
-from agent.core.usage import Averages, NodeUsage
+from agent.core.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
+from agent.core.usage import Averages, NodeUsage, running_batch_millis
 from model.decision import Decision, Unit
 from model.node import Node
 from model.pod import Pod
@@ -16,6 +16,7 @@ from model.report import EvictionCost
 from model.resources import BATCH_CPU, CPU, MID_CPU
 from model.strategy import EvictionStrategy
 
+_CPU = (USED_CPU, RUNNING_BATCH_CPU, CPU, BATCH_CPU, MID_CPU)
 _KILL_SECONDS = 1.0
 _KILL_SECONDS_PER_GB = 0.11
 """Measured from SIGKILL until the memory is free again: 0.11 s for 1 GB, 0.31 s for 3 GB (reference: kernel)."""
@@ -49,6 +50,8 @@ class Known(msgspec.Struct, frozen=True):
         if resource == USED_CPU:
             averages = self.usage.pods.get(pod.uid)
             return self.cpu_millis(averages) if averages else 0
+        if resource == RUNNING_BATCH_CPU:
+            return running_batch_millis(pod)
         return pod.requests[resource]
 
     def held_together(self, pods: Iterable[Pod], resource: str) -> int:
@@ -68,4 +71,4 @@ def ending_seconds(grace_seconds: float, held_bytes: int) -> float:
 
 def unit_of(resource: str) -> Unit:
     """Every CPU is counted in milli-CPU, all else here in bytes."""
-    return Unit.MILLI_CPU if resource in (USED_CPU, CPU, BATCH_CPU, MID_CPU) else Unit.BYTES
+    return Unit.MILLI_CPU if resource in _CPU else Unit.BYTES

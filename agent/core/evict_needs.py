@@ -14,12 +14,11 @@ from collections.abc import Callable
 import msgspec
 
 from agent.core.evict_known import Known, unit_of
-from agent.core.observation import CgroupSample, NodeSample, Observation
-from agent.core.order import USED_CPU, USED_MEMORY
+from agent.core.memoryroom import Level, memory_levels
+from agent.core.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from agent.core.usage import best_effort_request_millis
 from model.decision import Decision, Term, TermSum
 from model.explain import amount
-from model.node import Node
 from model.pod import Pod
 from model.qos import PriorityBand
 from model.reason import Reason
@@ -90,31 +89,12 @@ def effective_priority(pod: Pod) -> int:
     return pod.priority or _BAND_PRIORITIES.get(pod.band, 0)
 
 
-class Level(msgspec.Struct, frozen=True):
-    """How much of a whole is used, and whose that is."""
-
-    used: int
-    whole: int
-    of: str
-
-
 def _used_memory(known: Known, rule: Reason) -> tuple[Need, ...]:
     strategy = known.strategy
     levels = memory_levels(known.seen, known.node)
     if not levels or strategy.memory_threshold_pct is None:
         return (unknown(rule, Reason.NODE_METRICS_MISSING, "memory in use or its capacity was not read"),)
     return (_over(rule, levels, strategy.memory_threshold_pct, strategy.memory_lower_pct),)
-
-
-def memory_levels(seen: Observation, node: Node) -> tuple[Level, ...]:
-    """Of the node, and of all pods together where they have a limit: whichever runs out first counts."""
-    levels = []
-    capacity, limit = node.capacity[MEMORY], seen.kubepods_memory_limit_bytes
-    if isinstance(seen.node_sample, NodeSample) and capacity > 0:
-        levels.append(Level(seen.node_sample.memory_used_bytes, capacity, "the node, MemTotal - MemAvailable"))
-    if isinstance(seen.kubepods, CgroupSample) and limit:
-        levels.append(Level(seen.kubepods.memory_bytes, limit, "all pods, which have a limit together"))
-    return tuple(levels)
 
 
 def _used_cpu(known: Known, rule: Reason) -> tuple[Need, ...]:
@@ -268,7 +248,7 @@ _NAMES = {
     Reason.BE_MEMORY_EVICT: (USED_MEMORY, "memory to free"),
     Reason.MEMORY_EVICT: (USED_MEMORY, "memory to free by priority"),
     Reason.MEMORY_ALLOCATABLE_EVICT: (BATCH_MEMORY, f"{BATCH_MEMORY} to free"),
-    Reason.BE_CPU_EVICT: (BATCH_CPU, "best-effort CPU to free"),
+    Reason.BE_CPU_EVICT: (RUNNING_BATCH_CPU, "best-effort CPU to free"),
     Reason.CPU_ALLOCATABLE_EVICT: (BATCH_CPU, f"{BATCH_CPU} to free"),
     Reason.CPU_EVICT: (USED_CPU, "CPU to free by priority"),
 }

@@ -16,7 +16,7 @@ from agent.core.evict_needs import effective_priority
 from agent.core.evict_pending import EvictionMemory
 from agent.core.evict_victims import Victim
 from agent.core.observation import Observation
-from agent.core.order import USED_CPU, USED_MEMORY, Order, OrderKind, PendingVictim
+from agent.core.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY, Order, OrderKind, PendingVictim
 from agent.core.orderqueue import LONGEST_SECONDS
 from agent.core.watch import Kill
 from model.decision import Decision, Term
@@ -36,7 +36,7 @@ def ordered_out(memory: EvictionMemory, victim: Victim, known: Known, hurry: str
     notice = 0.0 if why else min(pod.eviction.notice_seconds, known.strategy.longest_notice_seconds)
     grace = _URGENT_GRACE_SECONDS if why else None
     ends = ending_seconds(pod.grace_seconds if grace is None else grace, memory_bytes(known.seen, pod.uid))
-    resources = (USED_MEMORY, USED_CPU, *pod.requests)
+    resources = (USED_MEMORY, USED_CPU, RUNNING_BATCH_CPU, *pod.requests)
     pending = PendingVictim(
         frees={name: frees for name in resources if (frees := known.held(pod, name))},
         since_seconds=now,

@@ -15,6 +15,8 @@ from model.pod import Pod
 _BLOCKED_SECONDS = (10.0, 300.0)
 _FAILED_SECONDS = (1.0, 30.0)
 """First and longest wait before a pod is asked to go again; it doubles in between."""
+_DRIFT_SECONDS = 0.5
+"""A clock that is merely corrected moves less from one tick to the next."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -29,6 +31,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
 
     By uid: `refused` are pods that could not go, `ending` those that somebody else deletes, with the time this was
     first seen. `last_resort` is what the brake's thread holds. `begun` is False in the first tick.
+    `clock_ahead_seconds` is how far Unix time was ahead of the monotonic clock.
     """
 
     record: EvictionRecord = EvictionRecord()
@@ -36,6 +39,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
     ending: Mapping[str, float] = {}
     last_resort: LastResort | None = None
     begun: bool = False
+    clock_ahead_seconds: float | None = None
 
     def ordered(self, uid: str, victim: PendingVictim) -> EvictionMemory:
         """With one more victim, or another word on the same one."""
@@ -89,7 +93,42 @@ def at_present(memory: EvictionMemory, pods: tuple[Pod, ...] | None, now: float)
         ending = {pod.uid: min(ending.get(pod.uid, now), now) for pod in there.values() if pod.deleting}
     record = EvictionRecord(_past(record.cpu_at_seconds, now), _past(record.memory_at_seconds, now), pending)
     refused = {uid: _bounded(refusal, now) for uid, refusal in refused.items()}
-    return EvictionMemory(record, refused, ending, memory.last_resort, begun=True)
+    return EvictionMemory(record, refused, ending, memory.last_resort, True, memory.clock_ahead_seconds)
+
+
+def by_clock(memory: EvictionMemory, now: float, monotonic_seconds: float) -> EvictionMemory:
+    """Where Unix time was set since the last tick all times move with it: nobody waits longer or shorter for that."""
+    ahead, before = now - monotonic_seconds, memory.clock_ahead_seconds
+    if before is not None and abs(ahead - before) > _DRIFT_SECONDS:
+        memory = _moved(memory, ahead - before)
+    return msgspec.structs.replace(memory, clock_ahead_seconds=ahead)
+
+
+def _moved(memory: EvictionMemory, step: float) -> EvictionMemory:
+    record = memory.record
+    return msgspec.structs.replace(
+        memory,
+        record=EvictionRecord(
+            _later(record.cpu_at_seconds, step),
+            _later(record.memory_at_seconds, step),
+            {uid: _moved_victim(victim, step) for uid, victim in record.pending.items()},
+        ),
+        refused={uid: Refusal(refusal.until_seconds + step, refusal.times) for uid, refusal in memory.refused.items()},
+        ending={uid: since + step for uid, since in memory.ending.items()},
+    )
+
+
+def _later(at_seconds: float | None, step: float) -> float | None:
+    return None if at_seconds is None else at_seconds + step
+
+
+def _moved_victim(victim: PendingVictim, step: float) -> PendingVictim:
+    return msgspec.structs.replace(
+        victim,
+        since_seconds=victim.since_seconds + step,
+        until_seconds=victim.until_seconds + step,
+        notified_until_seconds=_later(victim.notified_until_seconds, step),
+    )
 
 
 def _outlives_us(victim: PendingVictim) -> bool:

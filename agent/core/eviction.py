@@ -13,7 +13,7 @@ import msgspec
 from agent.core.evict_known import Known, unit_of
 from agent.core.evict_needs import Need, measured, rules_on, unknown
 from agent.core.evict_orders import after_kills, due_by_now, ordered_out
-from agent.core.evict_pending import EvictionMemory, Refusal, at_present, heard
+from agent.core.evict_pending import EvictionMemory, Refusal, at_present, by_clock, heard
 from agent.core.evict_victims import GangAccount, Victim, choose
 from agent.core.last_resort import last_resort, urgency
 from agent.core.observation import Observation
@@ -56,14 +56,16 @@ class Evictions(msgspec.Struct, frozen=True):
 
 
 def decide_evictions(
-    memory: EvictionMemory, seen: Observation, usage: NodeUsage | None, facts: EvictionFacts
+    memory: EvictionMemory, seen: Observation, usage: NodeUsage | None, facts: EvictionFacts, *, sends: bool = True
 ) -> tuple[EvictionMemory, Evictions]:
-    """One tick's needs and orders, and what to remember.
+    """One tick's needs and orders, and what to remember; where nobody `sends` orders, nothing of them.
 
     Without complete facts nobody new is evicted; whoever was told goes at the deadline all the same, and the brake
     keeps the victims it has.
     """
+    memory = by_clock(memory, seen.at_seconds, seen.monotonic_seconds)
     memory = at_present(heard(memory, facts.outcomes), facts.pods, seen.at_seconds)
+    before = memory.record
     hurry = urgency(seen, facts.node, facts.strategy) if facts.node else ""
     memory, killed = after_kills(memory, facts.kills, facts.pods, seen)
     memory, due = due_by_now(memory, facts.pods, facts.strategy, seen, hurry)
@@ -76,6 +78,8 @@ def decide_evictions(
         for victim in chosen:
             memory, order = ordered_out(memory, victim, known, hurry)
             orders.append(order)
+    if not sends:
+        memory = msgspec.structs.replace(memory, record=before)
     memory = msgspec.structs.replace(memory, last_resort=_last_resort(memory, seen, facts))
     name = facts.node.name if facts.node else ""
     decisions = tuple(need.decision(name, seen.at_seconds) for need in needs)

@@ -56,9 +56,9 @@ def pod_message(order: Order, outcome: OutcomeKind, detail: str = "") -> str:
 
 
 def node_message(order: Order, outcome: OutcomeKind, detail: str = "") -> str:
-    """For the node's Event: which pod, and the whole record in one line."""
-    text = f"Pod {order.namespace}/{order.name} {outcome.value}: {sentence(order.decision)}"
-    return f"{text} ({detail})" if detail else text
+    """For the node's Event: which pod, and the same words."""
+    text = pod_message(order, outcome, detail)
+    return f"Pod {order.namespace}/{order.name} {text[0].lower()}{text[1:]}"
 
 
 def kill_message(kill: Kill) -> str:

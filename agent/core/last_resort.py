@@ -10,19 +10,19 @@ import heapq
 from collections.abc import Iterator, Mapping
 
 from agent.core.evict_known import memory_bytes
-from agent.core.evict_needs import memory_levels
 from agent.core.evict_victims import GangAccount
-from agent.core.memoryroom import last_resort_bytes
-from agent.core.observation import CgroupSample, Observation, Stall
+from agent.core.memoryroom import last_resort_bytes, memory_levels, node_memory_bytes
+from agent.core.observation import CgroupPressure, CgroupSample, Missing, Observation, Stall
 from agent.core.watch import LastResort, PreparedVictim
 from model.node import Node
 from model.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost
-from model.resources import MEMORY
 from model.strategy import EvictionStrategy
 
 _MOST_VICTIMS = 8
+_SYSTEM_PRIORITY = 2_000_000_000
+"""From here on are the classes system-cluster-critical and system-node-critical (k8s.io/api scheduling/v1 types.go)."""
 
 
 def last_resort(
@@ -38,7 +38,7 @@ def last_resort(
     Whoever is on the way out anyway goes first, then as an eviction for memory would choose, a pod that forbids such
     an eviction last: the kernel would not ask it either.
     """
-    percent, capacity = strategy.last_resort_pct, node.capacity[MEMORY]
+    percent, capacity = strategy.last_resort_pct, node_memory_bytes(node)
     if not strategy.enable or percent is None or capacity <= 0:
         return None
     limit = seen.kubepods_memory_limit_bytes
@@ -64,7 +64,7 @@ def _candidates(
     below = frozenset(seen.places.best_effort)
     for pod in pods:
         place, held = seen.places.pods.get(pod.uid), memory_bytes(seen, pod.uid)
-        if place is None or place.path not in below or not held or not pod.best_effort or pod.terminal:
+        if place is None or place.path not in below or not held or not _may_die(pod):
             continue
         features = pod.eviction.features
         spared = features is not None and Reason.BE_MEMORY_EVICT.value not in features
@@ -72,19 +72,41 @@ def _candidates(
         yield (stays, stays and spared, pod.priority, gangs.key(pod.uid), -held, pod.uid), pod, place.path
 
 
+def _may_die(pod: Pod) -> bool:
+    """Neither a static pod, whose mirror alone is known, nor one the node itself lives on (kube-proxy, its network)."""
+    static = pod.cgroup_uid not in ("", pod.uid)
+    return pod.best_effort and not pod.terminal and not static and pod.priority < _SYSTEM_PRIORITY
+
+
 def urgency(seen: Observation, node: Node, strategy: EvictionStrategy) -> str:
     """Why memory cannot wait for grace, notice and rest, in words; empty where it can."""
     percent = strategy.thrash_full_pct
-    pods = seen.kubepods.pressure if isinstance(seen.kubepods, CgroupSample) else None
-    stalls = {"the node": seen.node_pressure, "all pods": pods}
+    stalls = {"the node": seen.node_pressure, "all pods": _pressure(seen.kubepods)}
     for who, pressure in stalls.items():
-        if pressure is not None and percent is not None and _thrashes(pressure.memory_full, percent):
-            return f"every task of {who} waits for memory at least {percent} % of the time"
+        full = pressure.memory_full if pressure else None
+        if percent is not None and _at_least(full, percent) and _online_waits(seen, percent):
+            return f"every task of {who} waits for memory at least {percent} % of the time, online pods too"
     return "memory is about to run out" if _at_last_resort(seen, node, strategy) else ""
 
 
-def _thrashes(full: Stall | None, percent: int) -> bool:
-    return full is not None and full.avg10_pct > 0 and full.avg10_pct >= percent
+def _online_waits(seen: Observation, percent: int) -> bool:
+    """Best effort that waits at its own memory.high, while nobody else has work to do, is every task of the node.
+
+    Where no online pod's pressure is known, the node's must do.
+    """
+    below = frozenset(seen.places.best_effort)
+    online = [seen.pods.get(uid) for uid, place in seen.places.pods.items() if place.path not in below]
+    pressures = (_pressure(sample) for sample in (seen.burstable, *online))
+    waits = [pressure.memory_some for pressure in pressures if pressure and pressure.memory_some]
+    return not waits or any(_at_least(some, percent) for some in waits)
+
+
+def _pressure(sample: CgroupSample | Missing | None) -> CgroupPressure | None:
+    return sample.pressure if isinstance(sample, CgroupSample) else None
+
+
+def _at_least(stall: Stall | None, percent: int) -> bool:
+    return stall is not None and stall.avg10_pct > 0 and stall.avg10_pct >= percent
 
 
 def _at_last_resort(seen: Observation, node: Node, strategy: EvictionStrategy) -> bool:

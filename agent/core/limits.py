@@ -41,8 +41,9 @@ _NO_CEILING = Decision("cgroup", "", 0, Unit.MICROSECONDS, Reason.KNOB_UNREADABL
 class LimitFacts(msgspec.Struct, frozen=True):
     """What limits depend on beside the observation; `pods` is None until they were listed.
 
-    `reserved_millis` is what the Node's annotation keeps free; best effort never gets `reserved_cpus` nor
-    `system_cpus`. `unsettled`: the settings in force may be looser than those of a document that could not be read.
+    `reserved_millis` is what the Node's annotation keeps free, `raw_allocatable_millis` what was allocatable before
+    amplification, None without it; best effort never gets `reserved_cpus` nor `system_cpus`. `unsettled`: the settings
+    in force may be looser than those of a document that could not be read.
     """
 
     suppress: SuppressStrategy
@@ -54,6 +55,7 @@ class LimitFacts(msgspec.Struct, frozen=True):
     normalization_ratio: float | None = None
     unsettled: bool = False
     reserved_millis: int = 0
+    raw_allocatable_millis: int | None = None
     host_applications: tuple[HostApplication, ...] = ()
 
 
@@ -146,8 +148,8 @@ def decide_limits(
     scene = _Scene(memory, layout, Knobs.of(layout), seen, usage, facts, _size(seen, memory.size, facts))
     listening, heard = listen(memory.listening, seen, usage, _ears(scene))
     remembered, situation = _situation(scene, heard.relief)
-    quota = quota_ceiling(scene.knobs.quota, situation)
     confinement, cpus = _cpus(scene, situation)
+    quota = quota_ceiling(scene.knobs.quota, msgspec.structs.replace(situation, listed=cpus.listed))
     settling, below = _below(scene, cpus, quota.decision.value)
     held = held_limits(scene.knobs, seen.knobs, facts.suppress.enable and facts.suppress.cpu_idle, seen.at_seconds)
     own = (Limit(scene.knobs.quota, quota.decision.value, quota.decision), *held)
@@ -170,7 +172,7 @@ def decide_limits(
 def _size(seen: Observation, last: NodeSize | None, facts: LimitFacts) -> NodeSize | None:
     """The node object's words, else what it said last, else the CPUs this kernel shows."""
     if seen.node is not None and seen.node.capacity[CPU] > 0:
-        return NodeSize.of(seen.node, facts.reserved_millis)
+        return NodeSize.of(seen.node, facts.reserved_millis, facts.raw_allocatable_millis)
     if last is None and isinstance(seen.node_sample, NodeSample):
         return NodeSize(seen.node_sample.cpus * 1000)
     return last
@@ -232,6 +234,9 @@ def _braked(seen: Observation) -> bool:
 def _cpus(scene: _Scene, situation: Situation) -> tuple[Confinement, Confined]:
     facts, state, seen = scene.facts, scene.memory.confinement, scene.seen
     if not wants_cpus(facts.suppress):
+        if facts.suppress.enable and not situation.known:
+            # The quota that takes the lists' place cannot be told: they stand.
+            return state, Confined()
         return given_back(state, scene.layout, seen)
     kept_free = (*facts.reserved_cpus, *facts.system_cpus)
     about = CpuSituation(
@@ -248,7 +253,8 @@ def _cpus(scene: _Scene, situation: Situation) -> tuple[Confinement, Confined]:
 def _below(scene: _Scene, cpus: Confined, root_quota_us: int) -> tuple[Settling, dict[Knob, Limit]]:
     """CPU lists, memory of the root, and everything of single pods, as far as other writers leave it to us."""
     seen, layout, high = scene.seen, scene.layout, _high_limit(scene)
-    places, read = seen.places.pods, {knob.cgroup for knob in seen.knobs}
+    # A CPU list is read whether its pod is due or not.
+    places, read = seen.places.pods, {knob.cgroup for knob in seen.knobs if knob.file != CPUSET_FILE}
     placed = [pod for pod in scene.pods if pod.uid in places and not pod.terminal]
     due_now = [pod for pod in placed if places[pod.uid].path in read]
     others = [places[pod.uid] for pod in placed if places[pod.uid].path not in read]

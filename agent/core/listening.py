@@ -48,11 +48,11 @@ def listen(state: Listening, seen: Observation, usage: NodeUsage | None, ears: E
         return Listening(), Heard()
     found = witnesses(ears.layout, seen, usage, ears.pods, ears.strategy)
     if usage is None or ears.grip is None:
-        return state, Heard(online=_trusted(found, state.suffering))
+        return state, Heard(online=_trusted(found, state.suffering, seen.monotonic_seconds))
     waits = watched(state.waits, found, seen.monotonic_seconds)
     told = signs(waits, found, usage, ears.pods, ears.strategy)
     suffering, relief = relieve(state.suffering, told, ears.grip, seen.monotonic_seconds, ears.cut_us)
-    return Listening(waits, suffering), Heard(relief, _trusted(found, suffering))
+    return Listening(waits, suffering), Heard(relief, _trusted(found, suffering, seen.monotonic_seconds))
 
 
 def _absent(seen: Observation, usage: NodeUsage | None) -> bool:
@@ -60,6 +60,6 @@ def _absent(seen: Observation, usage: NodeUsage | None) -> bool:
     return usage is not None and not seen.places.best_effort and usage.best_effort.last.cpu_millis == 0
 
 
-def _trusted(found: tuple[Witness, ...], suffering: Suffering) -> tuple[str, ...]:
+def _trusted(found: tuple[Witness, ...], suffering: Suffering, now: float) -> tuple[str, ...]:
     """Without those that wait whatever best effort gets: they would wake the brake for nothing."""
-    return tuple(witness.cgroup for witness in found if witness.cgroup not in suffering.raised)
+    return tuple(witness.cgroup for witness in found if not suffering.disregards(witness.cgroup, now))

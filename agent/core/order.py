@@ -9,11 +9,13 @@ import msgspec
 
 from model.decision import Decision
 from model.reason import Reason
-from model.resources import CPU, MEMORY
+from model.resources import BATCH_CPU, CPU, MEMORY
 
 USED_CPU = f"used {CPU}"
 USED_MEMORY = f"used {MEMORY}"
 """What a pod's end frees of the CPU and memory in use; what it frees of requests has the resource's own name."""
+RUNNING_BATCH_CPU = f"running {BATCH_CPU}"
+"""Of a pod's requests for batch-cpu, those of containers that run side by side: no init container that is over."""
 
 
 class OrderKind(StrEnum):
@@ -26,7 +28,7 @@ class OrderKind(StrEnum):
 class Order(msgspec.Struct, frozen=True):
     """`decision` is about pod/NAMESPACE/NAME and its value is what the pod's end frees of `resource`.
 
-    `resource` is a resource's name where its request counts, else USED_CPU or USED_MEMORY. `grace_seconds` is None
+    `resource` is a resource's name where its request counts, else one of the names above. `grace_seconds` is None
     where the pod's own grace holds; `deadline_seconds` (Unix time) is when a notified pod goes.
     """
 

@@ -80,14 +80,15 @@ def standing(reading: KnobReading, remembered: KnobStanding) -> tuple[KnobStandi
 def settled(limit: Limit, reading: KnobReading, cap: Value | None) -> tuple[Value | None, Limit]:
     """The limit that other writers leave us, and the cap to remember.
 
-    What nobody of us ever wrote is ours from now on. A limit that is above its wish because of what is in use already
-    comes down with it and never rises again.
+    What nobody of us ever wrote is ours from now on. What it was before us is nobody's wish: something reset it, as a
+    daemon-reload of systemd does. A limit that is above its wish because of what is in use already comes down with it
+    and never rises again.
     """
     kernel, ours, knob = reading.kernel, reading.ours, limit.knob
     if isinstance(kernel, Missing):
         return cap, _explained(limit, Reason.KNOB_UNREADABLE, f"{kernel.path}: {kernel.detail}")
     more = partial(gives_more, knob)
-    cap = _cap(more, kernel, ours, cap)
+    cap = _cap(more, kernel, ours, cap, reading.original)
     if cap is not None and more(limit.value, cap):
         return cap, _within(limit, cap)
     if ours is not None and more(kernel, ours):
@@ -98,11 +99,13 @@ def settled(limit: Limit, reading: KnobReading, cap: Value | None) -> tuple[Valu
     return cap, limit
 
 
-def _cap(more: Callable[[Value, Value], bool], kernel: _V, ours: _V | None, cap: _V | None) -> _V | None:
-    """The foreign writer's word, from what the kernel holds now."""
+def _cap(
+    more: Callable[[Value, Value], bool], kernel: _V, ours: _V | None, cap: _V | None, original: Value | None = None
+) -> _V | None:
+    """The foreign writer's word, from what the kernel holds now; `original` is nobody's."""
     if cap is not None and more(kernel, cap):
         cap = None
-    foreign = ours is not None and kernel != ours and (cap is not None or not more(kernel, ours))
+    foreign = ours is not None and kernel not in (ours, original) and (cap is not None or not more(kernel, ours))
     return kernel if foreign else cap
 
 

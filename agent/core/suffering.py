@@ -3,9 +3,10 @@
 A sign is on from its threshold and off below half of it. While one is on, best effort is cut to half of what it uses
 and halved again each second. The cut ends once every sign was off for 5 s, or none on for 30 s.
 
-Where best effort has been powerless for 10 s (at its floor, or using less than 5 % of the node) and a sign is still not
-off, the wait has another cause: the cut ends, and the sign's threshold is twice what it showed then, until it was off
-or for 5 min.
+Where online pods waited for 10 s of one cut, lulls not counted, while best effort was powerless (at its floor, or using
+less than 5 % of the node), the wait has another cause: the cut ends, and the threshold of each sign that is not off is
+twice what it showed then, for 5 min or until it was off for 5 s. A new try that is as futile doubles the 5 min, up to
+an hour.
 
 The brake may cut first, on the kernel's word. Where no sign comes on after that, the word was noise: it is not asked
 again for 5 min.
@@ -27,6 +28,8 @@ _HALVING_SECONDS = 0.9
 _POWERLESS_SECONDS = 10.0
 _POWERLESS_PCT = 5
 _RAISED_SECONDS = 300.0
+_LONGEST_RAISED_SECONDS = 3600.0
+_DEAF_SECONDS = 300.0
 
 
 class Sign(msgspec.Struct, frozen=True):
@@ -56,27 +59,39 @@ class Grip(msgspec.Struct, frozen=True):
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """A sign showed this level although best effort was powerless; times are monotonic seconds."""
+    """A sign showed this level although best effort was powerless; times are monotonic seconds.
+
+    The threshold is raised for `for_seconds` until `until_seconds`; what comes of a new try after that is judged by it.
+    `quiet_since` is when the sign was last seen to go off.
+    """
 
     level: float
     until_seconds: float
+    for_seconds: float = _RAISED_SECONDS
+    quiet_since: float | None = None
 
 
 class Suffering(msgspec.Struct, frozen=True):
     """What one tick must know of the one before: the cut in force, since when what holds, thresholds raised, by sign.
 
-    `calm_since` is when all signs were off, `eased_since` when none was on any more. `unconfirmed`: the brake began it,
-    and no sign was on yet. Until `deaf_until_seconds` the brake is not to cut for waiting.
+    `calm_since` is when all signs were off, `eased_since` when none was on any more, `stepped_seconds` the last step of
+    the cut; for `powerless_seconds` of it online pods waited although best effort was powerless. `unconfirmed`: the
+    brake began it, and no sign was on yet. Until `deaf_until_seconds` the brake is not to cut for waiting.
     """
 
     cap_us: int | None = None
     halved_seconds: float = 0.0
+    stepped_seconds: float = 0.0
     calm_since: float | None = None
     eased_since: float | None = None
-    powerless_since: float | None = None
+    powerless_seconds: float = 0.0
     raised: Mapping[str, Raised] = {}
     unconfirmed: bool = False
     deaf_until_seconds: float = 0.0
+
+    def disregards(self, key: str, now: float) -> bool:
+        """The sign's threshold is a raised one at monotonic `now`."""
+        return key in self.raised and now < self.raised[key].until_seconds
 
 
 class Relief(msgspec.Struct, frozen=True):
@@ -100,28 +115,27 @@ def relieve(
     state: Suffering, signs: tuple[Sign, ...], grip: Grip, now: float, cut_us: int | None = None
 ) -> tuple[Suffering, Relief]:
     """One step at monotonic `now`; `cut_us` is what the brake cut to, since the last one, because somebody waited."""
-    raised = _still_raised(state, signs, now)
-    heard = tuple(_against(sign, raised) for sign in signs)
+    state = msgspec.structs.replace(state, raised=_remembered(state, signs, now))
+    heard = tuple(_against(sign, state, now) for sign in signs)
     loudest = max((sign.level for sign in heard), default=0.0)
-    state = msgspec.structs.replace(state, raised=raised)
     if cut_us is not None and state.cap_us is None:
-        state = msgspec.structs.replace(state, cap_us=cut_us, halved_seconds=now, unconfirmed=True)
+        state = msgspec.structs.replace(state, cap_us=cut_us, halved_seconds=now, stepped_seconds=now, unconfirmed=True)
     if loudest >= _ON or state.cap_us is not None:
         state = _step(state, loudest, grip, now)
-        if _lasted(state.powerless_since, _POWERLESS_SECONDS, now):
+        if state.powerless_seconds >= _POWERLESS_SECONDS:
             loud = {sign.key for sign in heard if sign.level >= _OFF}
-            found = {s.key: Raised(s.level, now + _RAISED_SECONDS) for s in signs if s.key in loud}
-            state = _ended(msgspec.structs.replace(state, raised={**raised, **found}), now)
+            found = {s.key: _futile(s, state.raised.get(s.key), now) for s in signs if s.key in loud}
+            state = _ended(msgspec.structs.replace(state, raised={**state.raised, **found}), now)
     return state, _relief(state, signs, loudest, grip, now)
 
 
 def _step(state: Suffering, loudest: float, grip: Grip, now: float) -> Suffering:
     cap, halved = state.cap_us, state.halved_seconds
+    powerless = loudest >= _OFF and cap is not None and (cap <= grip.floor_us or grip.weak)
     if cap is None:
         cap, halved = grip.half_us, now
     elif loudest >= _ON and now - halved >= _HALVING_SECONDS:
         cap, halved = max(min(cap, grip.use_us) // 2, grip.floor_us), now
-    powerless = loudest >= _OFF and (cap <= grip.floor_us or grip.weak)
     calm = _since(state.calm_since, loudest < _OFF, now)
     eased = _since(state.eased_since, loudest < _ON, now)
     if _lasted(calm, _CALM_SECONDS, now) or _lasted(eased, _EASED_SECONDS, now):
@@ -130,15 +144,16 @@ def _step(state: Suffering, loudest: float, grip: Grip, now: float) -> Suffering
         state,
         cap_us=cap,
         halved_seconds=halved,
+        stepped_seconds=now,
         calm_since=calm,
         eased_since=eased,
-        powerless_since=_since(state.powerless_since, powerless, now),
+        powerless_seconds=state.powerless_seconds + (now - state.stepped_seconds if powerless else 0.0),
         unconfirmed=state.unconfirmed and loudest < _ON,
     )
 
 
 def _ended(state: Suffering, now: float) -> Suffering:
-    deaf_until = now + _RAISED_SECONDS if state.unconfirmed else state.deaf_until_seconds
+    deaf_until = now + _DEAF_SECONDS if state.unconfirmed else state.deaf_until_seconds
     return Suffering(raised=state.raised, deaf_until_seconds=deaf_until)
 
 
@@ -152,15 +167,27 @@ def _relief(after: Suffering, signs: tuple[Sign, ...], loudest: float, grip: Gri
     return Relief(after.cap_us, reason, note, first_cut_us=after.cap_us)
 
 
-def _still_raised(state: Suffering, signs: Iterable[Sign], now: float) -> dict[str, Raised]:
+def _remembered(state: Suffering, signs: Iterable[Sign], now: float) -> dict[str, Raised]:
+    """Without what was off for long enough: a service that waits in bursts has lulls, too."""
     loud = {sign.key for sign in signs if sign.level >= _OFF}
-    return {key: raised for key, raised in state.raised.items() if key in loud and now < raised.until_seconds}
+    seen = {
+        key: msgspec.structs.replace(raised, quiet_since=_since(raised.quiet_since, key not in loud, now))
+        for key, raised in state.raised.items()
+    }
+    return {key: raised for key, raised in seen.items() if not _lasted(raised.quiet_since, _CALM_SECONDS, now)}
 
 
-def _against(sign: Sign, raised: Mapping[str, Raised]) -> Sign:
+def _futile(sign: Sign, before: Raised | None, now: float) -> Raised:
+    """Twice as long as the time before, if there was one."""
+    seconds = min(2 * before.for_seconds, _LONGEST_RAISED_SECONDS) if before else _RAISED_SECONDS
+    return Raised(sign.level, now + seconds, seconds)
+
+
+def _against(sign: Sign, state: Suffering, now: float) -> Sign:
     """The sign's level against the threshold in force."""
-    found = raised.get(sign.key)
-    return Sign(sign.key, sign.text, sign.level / max(2 * found.level, 1.0)) if found else sign
+    if not state.disregards(sign.key, now):
+        return sign
+    return Sign(sign.key, sign.text, sign.level / max(2 * state.raised[sign.key].level, 1.0))
 
 
 def _since(before: float | None, holds: bool, now: float) -> float | None:

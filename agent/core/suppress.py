@@ -36,7 +36,8 @@ CPUSET = "cpuset"
 class Situation(msgspec.Struct, frozen=True):
     """What a ceiling follows from; `size` and `demand` are None while unknown, which `unknown` then explains.
 
-    `released` is what the knob holds when no ceiling of ours is in force.
+    `released` is what the knob holds when no ceiling of ours is in force. `listed`: the kernel holds the CPU list that
+    is the ceiling of policy `cpuset`.
     """
 
     strategy: SuppressStrategy
@@ -47,7 +48,13 @@ class Situation(msgspec.Struct, frozen=True):
     window_full: bool = True
     relief: Relief = CALM
     released: int = UNLIMITED
+    listed: bool = False
     unknown: Reason = Reason.NODE_METRICS_MISSING
+
+    @property
+    def known(self) -> bool:
+        """A quota can be decided."""
+        return isinstance(self.standing.current, int) and self.size is not None and self.demand is not None
 
     @property
     def not_yet(self) -> Reason | None:
@@ -157,7 +164,8 @@ def _lifted(situation: Situation, current: int) -> int:
 
 
 def _emergency(knob: Knob, situation: Situation, current: int) -> Ceiling:
-    """Where CPUs are the ceiling, a quota stands only after a cut by the brake and while online pods wait for CPU."""
+    """Where CPUs are the ceiling, a quota stands after a cut by the brake, while online pods wait for CPU, and until
+    the list is in force: what is not known this second lifts nothing."""
     relief = situation.relief
     if relief.cap_us is not None and relief.reason is not None:
         cap = relief.cap_us if current == UNLIMITED else min(relief.cap_us, current)
@@ -165,6 +173,9 @@ def _emergency(knob: Knob, situation: Situation, current: int) -> Ceiling:
         return _ceiling(knob, situation, held, relief.reason)
     if situation.standing.braked:
         return _ceiling(knob, situation, _held(current), Reason.BRAKE)
+    if not situation.listed:
+        reason = Reason.CPUS_HELD if situation.known else situation.unknown
+        return _ceiling(knob, situation, _held(current), reason, "the quota stays until the CPU list is in force")
     return _ceiling(knob, situation, _held(_lifted(situation, current)), Reason.KNOB_RELEASED, relief.disregarded)
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "best_effort_request_millis",
     "measure",
     "minute_peaks",
+    "running_batch_millis",
     "statistics",
     "windows_of",
 ]
@@ -293,6 +294,19 @@ def best_effort_limit_millis(cpus: int | None, quota_us: int | None, period_us: 
     return min(limits, default=None)
 
 
+def running_batch_millis(pod: Pod) -> int:
+    """batch-cpu that the pod's containers and sidecars ask for: neither init containers, which are over, nor overhead.
+
+    Source: Koordinator pkg/koordlet/qosmanager/plugins/cpuevict.
+    """
+    if pod.terminal:
+        return 0
+    sidecars = (container for container in pod.init_containers if container.sidecar)
+    running = sum(container.requests[BATCH_CPU] for container in (*pod.containers, *sidecars))
+    # Amounts that only an annotation tells are for limits: the pod's own request is the bound.
+    return min(running, pod.requests[BATCH_CPU])
+
+
 def best_effort_request_millis(pods: Iterable[Pod]) -> int:
-    """batch-cpu asked for by pods labelled BE that still hold it."""
-    return sum(pod.requests[BATCH_CPU] for pod in pods if pod.qos_label is QoSClass.BE and not pod.terminal)
+    """The same of all pods labelled BE."""
+    return sum(running_batch_millis(pod) for pod in pods if pod.qos_label is QoSClass.BE)

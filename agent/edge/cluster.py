@@ -30,6 +30,11 @@ log = structlog.get_logger()
 
 _SLO = "slo.koordinator.sh/v1alpha1"
 _NUMA_RESERVATION = "node.koordinator.sh/enable-numa-reservation"
+_LIMIT_CPU = frozenset(
+    {"cluster_switch", "entry_switches", "suppress", "slo_switch", "slo_suppress", "host_applications"}
+    | {"slo_host_applications", "reserved", "reserved_cpus", "system_cpus", "raw_allocatable"}
+)
+"""Fields of Documents that the ceiling of best effort's CPU depends on."""
 
 
 class PodList(Protocol):
@@ -153,6 +158,7 @@ class ClusterEdge:
             pods_age_seconds=self._pods.age_seconds,
             processors=cpu.processors if cpu else (),
             costs=self._costs(),
+            unsettled=bool(unread) or documents.config_map_deleted or not documents.unread.isdisjoint(_LIMIT_CPU),
         )
 
     @property

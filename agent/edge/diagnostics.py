@@ -20,7 +20,7 @@ from agent.core.publish import condition
 from agent.core.usage import Averages, best_effort_request_millis
 from agent.feed import DecisionFeed
 from agent.ports import TickResult
-from agent.settings import AgentSettings, require_loopback
+from agent.settings import AgentSettings, Mode, require_loopback
 from agent.status import AgentStatus
 from model.decision import Decision
 from model.fault import ConfigurationFault, PeerFault
@@ -30,6 +30,7 @@ from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_M
 from wire import codec
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, decision_pb2, link_pb2
 
+_OBSERVING = ("Observing", "nothing is lent and nothing written; these are the numbers that mode enforce would act on")
 _SETTLE_TRIES = 20
 _SETTLE_SECONDS = 0.05
 # A pod asks under the names of its band.
@@ -67,6 +68,8 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
         usage, node, status = result.usage, result.facts.node, self._from.status
         errors = [outcome.error for outcome in result.outcomes]
         _, reason, message = condition(result.degraded_reason, result.facts.problem, errors)
+        if self._from.settings.mode is Mode.OBSERVE:
+            reason, message = _OBSERVING
         answer = agent_pb2.NodeStatus(
             node=self._from.node,
             agent_version=self._from.version,

@@ -31,6 +31,8 @@ log = structlog.get_logger()
 
 _IN_FLIGHT = 4
 _TIMEOUT_SECONDS = 10.0
+_ANNOTATION_SECONDS = 3.0
+"""An eviction waits no longer for words about it, which a webhook may keep from being answered."""
 _KEPT_OUTCOMES = 256
 _KEPT_WORDS = 1024
 _TOLD = (OutcomeKind.NOTIFIED, OutcomeKind.EVICTED, OutcomeKind.BLOCKED)
@@ -202,18 +204,19 @@ class Evictor:
             self._wake.set()
 
     async def _explain(self, order: Order) -> None:
-        """Annotate the pod. A server that does not want the annotation does not keep the node short of memory."""
+        """Annotate the pod. Whatever fails of that, a webhook as well, does not keep the node short of memory."""
         try:
             await self._annotate(order)
         except KubernetesFault as fault:
-            if _verdict(fault) in (None, OutcomeKind.GONE):
+            verdict = _verdict(fault)
+            if verdict is OutcomeKind.GONE or (verdict is None and order.kind is OrderKind.NOTIFY):
                 raise
             log.warning("pod not annotated", pod=f"{order.namespace}/{order.name}", error=str(fault))
 
     async def _annotate(self, order: Order, outcome: OutcomeKind | None = None) -> None:
         """With the uid in the patch a pod of the same name that was made since is refused, not touched."""
         body = {"metadata": {"uid": order.uid, "annotations": {ANNOTATION: annotation(order, outcome)}}}
-        await self._request("PATCH", order, "", body, PatchKind.MERGE.value)
+        await self._request("PATCH", order, "", body, PatchKind.MERGE.value, _ANNOTATION_SECONDS)
 
     async def _evict(self, order: Order) -> None:
         options: dict[str, Any] = {"preconditions": {"uid": order.uid}}
@@ -225,14 +228,14 @@ class Evictor:
             "metadata": {"name": order.name, "namespace": order.namespace},
             "deleteOptions": options,
         }
-        await self._request("POST", order, "eviction", body, "application/json")
+        await self._request("POST", order, "eviction", body, "application/json", _TIMEOUT_SECONDS)
 
-    async def _request(self, method: str, order: Order, subresource: str, body: Any, content_type: str) -> None:
+    async def _request(
+        self, method: str, order: Order, subresource: str, body: Any, content_type: str, seconds: float
+    ) -> None:
         path = path_of("v1/pods", namespace=order.namespace, name=order.name, subresource=subresource)
         content = msgspec.json.encode(body)
-        await self._client.request(
-            method, path, body=content, content_type=content_type, timeout_seconds=_TIMEOUT_SECONDS
-        )
+        await self._client.request(method, path, body=content, content_type=content_type, timeout_seconds=seconds)
 
     async def _settle(self, waiting: Waiting, fault: KubernetesFault) -> None:
         order, kind = waiting.order, _verdict(fault)

@@ -1,6 +1,8 @@
 """The single writer of control files: records originals first, writes, reads back, says what the kernel kept.
 
 The tick and the brake both write through here, under one lock: a raise planned before a cut never lands after it.
+Memory limits have a thread of their own, since the kernel reclaims before it answers; so has the disk. The tick hears
+of a limit that failed when it plans the next, which it does each tick until one is kept.
 What an agent before this one left behind counts as ours: the state file names the knob, the kernel holds another value.
 So does what the guard process wrote while the agent was silent.
 """
@@ -12,18 +14,22 @@ import errno
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from agent.controlfiles import GONE, ControlFiles, Held
-from agent.core.knobs import UNLIMITED, is_memory_limit, is_v1_cpuset, text_of, value_of
+from agent.core.knobs import UNLIMITED, is_memory_limit, is_v1_cpuset, is_v1_quota, same, text_of, value_of
 from agent.core.observation import Absence, Knob, KnobReading, Missing, Value
 from agent.core.plan import Write
 from agent.core.standing import gives_more
 from agent.ports import KnobReadings, WriteOutcome
 from agent.restoring import Restored, restore
 from agent.statefile import StateFile
+from agent.worker import Worker
 
 _SWEEP_SECONDS = 60.0
+_DISK_SECONDS = 0.2
+"""A disk that works takes a tenth of it; a tick waits no longer for one that hangs."""
 
 
 class KnobExecutor:
@@ -46,7 +52,11 @@ class KnobExecutor:
         self._monotonic = monotonic
         self._dry = dry
         self._guarded = guarded
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._disk, self._slow = Worker("originals"), Worker("memory limits")
+        self._disk_error = ""
+        self._failed: dict[Knob, str] = {}
+        self._under_way: Write | None = None
         self._inherited = dict(state.originals)
         self._ours: dict[Knob, Value] = {}
         self._cuts = 0
@@ -65,30 +75,37 @@ class KnobExecutor:
             cuts, last_cut = self._cuts, self._last_cut
         return KnobReadings({knob: self._reading(knob) for knob in knobs}, cuts, last_cut)
 
+    def remember(self, *knobs: Knob) -> None:
+        """Have what they say on the disk before the first cut needs it; where that fails, writing them does too."""
+        with contextlib.suppress(OSError):
+            if not self._dry:
+                self._remember(dict.fromkeys(knobs))
+
     def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
-        """In order; all originals are on the disk, in one go, before the first of them."""
+        """In order; all originals are on the disk, in one go, before the first of them.
+
+        A memory limit is still on its way when this returns; its error is that of the try before it.
+        """
         if self._dry:
             return tuple(WriteOutcome(write, dropped=True) for write in writes)
         self._sweep()
-        # Where this fails, each write fails on its own and says why.
-        with contextlib.suppress(OSError):
-            self._remember({write.knob: write.original for write in writes})
-        return tuple(self._apply_one(write, seen_cuts) for write in writes)
+        self._save_originals({write.knob: write.original for write in writes})
+        return tuple(
+            self._send(write, seen_cuts) if is_memory_limit(write.knob) else self._apply_one(write, seen_cuts)
+            for write in writes
+        )
 
     def lower(self, knob: Knob, value: int, narrow_first: tuple[tuple[Knob, int], ...] = ()) -> int | None:
         """For the brake: write `value` if that gives less than the kernel holds now; returns what it held.
 
-        Of `narrow_first`, quotas below it, those above `value` become unlimited before.
+        Of `narrow_first`, quotas below it, those above `value` become unlimited where the kernel refuses it otherwise.
         """
         with self._lock:
             held = self.read(knob)
             if self._dry or isinstance(held, Missing | str) or not gives_more(knob, held, value):
                 return None
             try:
-                for child in (child for child, quota in narrow_first if quota > value):
-                    with contextlib.suppress(OSError):
-                        self._put(child, UNLIMITED)
-                self._put(knob, value)
+                self._cut(knob, value, tuple(child for child, quota in narrow_first if quota > value))
             except OSError:
                 self.failed_cuts += 1
                 return None
@@ -96,31 +113,76 @@ class KnobExecutor:
             self._last_cut = self._monotonic()
             return held
 
+    def idle(self, seconds: float = 0.0) -> bool:
+        """Nothing is on its way any more, within so long."""
+        return self._slow.idle(seconds) and self._disk.idle(seconds)
+
+    def close(self) -> None:
+        """Memory limits that wait are not written any more."""
+        self._slow.close()
+        self._disk.close()
+
     def restore(self) -> Restored:
         """Put back what the state file remembers and forget it. Raises KernelFault, forgetting nothing."""
+        self.close()
         with self._lock:
             restored = restore(self._files, self._state.originals)
             self._state.remove()
             self._ours.clear()
         return restored
 
+    def _send(self, write: Write, seen_cuts: int) -> WriteOutcome:
+        if not self._slow.submit(write.knob, partial(self._limit_memory, write, seen_cuts)):
+            return WriteOutcome(write, f"{self.path(write.knob)}: too many memory limits wait to be written")
+        return WriteOutcome(write, self._failed.get(write.knob, ""))
+
+    def _limit_memory(self, write: Write, seen_cuts: int) -> None:
+        """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims."""
+        self._under_way = write
+        with contextlib.suppress(OSError):
+            self._remember({write.knob: write.original})
+        outcome = self._written(write, seen_cuts)
+        with self._lock:
+            self._under_way = None
+            self._failed.pop(write.knob, None)
+            if outcome.error:
+                self._failed[write.knob] = outcome.error
+
     def _apply_one(self, write: Write, seen_cuts: int) -> WriteOutcome:
+        with self._lock:
+            return self._written(write, seen_cuts)
+
+    def _written(self, write: Write, seen_cuts: int) -> WriteOutcome:
         knob = write.knob
-        # A memory limit may take long, since the kernel reclaims first; the brake must not wait for that.
-        with contextlib.nullcontext() if is_memory_limit(knob) else self._lock:
-            held = self.read(knob)
-            if isinstance(held, Missing):
-                gone = held.absence is Absence.GONE
-                return WriteOutcome(write, "" if gone else f"{held.path}: {held.detail}", dropped=gone)
-            widens = gives_more(knob, write.value, held)
-            if (seen_cuts != self._cuts) if widens else self._files.would_kill(knob, write.value):
-                return WriteOutcome(write, dropped=True)
-            try:
-                self._put(knob, write.value, write.original)
-            except OSError as error:
-                gone = error.errno in GONE
-                return WriteOutcome(write, "" if gone else f"{self.path(knob)}: {error.strerror}", dropped=gone)
+        held = self.read(knob)
+        if isinstance(held, Missing):
+            gone = held.absence is Absence.GONE
+            return WriteOutcome(write, "" if gone else f"{held.path}: {held.detail}", dropped=gone)
+        widens, cut = gives_more(knob, write.value, held), seen_cuts != self._cuts
+        if cut if widens else self._files.would_kill(knob, write.value):
+            return WriteOutcome(write, dropped=True)
+        try:
+            self._put(knob, write.value)
+        except OSError as error:
+            # Below a root that the brake cut, and whose raise was dropped, a quota planned with it is too large.
+            moot = error.errno in GONE or (cut and is_v1_quota(knob) and error.errno == errno.EINVAL)
+            return WriteOutcome(write, "" if moot else f"{self.path(knob)}: {error.strerror}", dropped=moot)
         return WriteOutcome(write)
+
+    def _cut(self, knob: Knob, value: int, children: tuple[Knob, ...]) -> None:
+        """The root first: each child costs time, and is in the way only where the kernel says so. Raises OSError."""
+        self._remember({knob: None})
+        try:
+            self._put(knob, value, alone=True)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            limited = [child for child in children if self.read(child) != UNLIMITED]
+            self._remember(dict.fromkeys(limited))
+            for child in limited:
+                with contextlib.suppress(OSError):
+                    self._put(child, UNLIMITED)
+            self._put(knob, value)
 
     def _reading(self, knob: Knob) -> KnobReading:
         with self._lock:
@@ -129,6 +191,10 @@ class KnobExecutor:
                 return KnobReading(held, self._ours.get(knob), self._original(knob))
             if self._inherited.pop(knob, held.text) != held.text:
                 self._ours.setdefault(knob, held.value)
+            coming = self._under_way
+            if coming is not None and coming.knob == knob and same(knob, held.value, coming.value):
+                # The kernel shows it while it still reclaims.
+                self._ours[knob] = held.value
             ours = self._ours.get(knob)
             if ours is not None and gives_more(knob, ours, held.value) and knob in self._guarded():
                 self._ours[knob] = ours = held.value
@@ -138,12 +204,29 @@ class KnobExecutor:
         text = self._state.originals.get(knob)
         return None if text is None else value_of(knob, text.encode())
 
-    def _put(self, knob: Knob, value: Value, original: Value | None = None) -> None:
-        """Raises OSError; nothing is written whose original is not known."""
-        self._remember({knob: original})
+    def _put(self, knob: Knob, value: Value, *, alone: bool = False) -> None:
+        """Raises OSError; nothing is written whose original is not known. `alone`: children do not step aside."""
         if knob not in self._state.originals:
-            raise OSError(errno.EIO, "what it says is not understood")
-        self._ours[knob] = self._files.put(knob, value)
+            raise OSError(errno.EIO, self._disk_error or "what it says is not understood, or not on the disk yet")
+        kept = self._files.put_alone(knob, value) if alone else self._files.put(knob, value)
+        with self._lock:
+            self._ours[knob] = kept
+
+    def _save_originals(self, hints: Mapping[Knob, Value | None]) -> None:
+        """Where this fails, or takes too long, each write that needs it fails on its own and says why."""
+        if all(knob in self._state.originals for knob in hints):
+            return
+        works = self._disk.idle()
+        self._disk.submit("originals", partial(self._remember_or_tell, hints))
+        if works:
+            self._disk.idle(_DISK_SECONDS)
+
+    def _remember_or_tell(self, hints: Mapping[Knob, Value | None]) -> None:
+        try:
+            self._remember(hints)
+            self._disk_error = ""
+        except OSError as error:
+            self._disk_error = f"the state file cannot be written: {error.strerror}"
 
     def _remember(self, hints: Mapping[Knob, Value | None]) -> None:
         """What these knobs said before any of us wrote them: the hint, what the guard found, or what they say now."""
@@ -169,10 +252,14 @@ class KnobExecutor:
         one_each = {(knob.controller, knob.cgroup): knob for knob in self._state.originals}
         ended = {place for place, knob in one_each.items() if self._files.cgroup_is_gone(knob)}
         gone = [knob for knob in self._state.originals if (knob.controller, knob.cgroup) in ended]
-        # A disk that cannot be written is told of by the writes.
-        with contextlib.suppress(OSError):
-            if gone:
-                self._state.forget(gone)
+        if gone:
+            self._disk.submit("gone", partial(self._forget, gone))
         for knob in gone:
             self._ours.pop(knob, None)
             self._inherited.pop(knob, None)
+            self._failed.pop(knob, None)
+
+    def _forget(self, gone: list[Knob]) -> None:
+        # A disk that cannot be written is told of by the writes.
+        with contextlib.suppress(OSError):
+            self._state.forget(knob for knob in gone if self._files.cgroup_is_gone(knob))

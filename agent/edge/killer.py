@@ -51,6 +51,10 @@ class Killer:
         reached = self._kill_whole(top)
         return self._kill_one_by_one(top) if reached is None else reached
 
+    def processes(self, cgroup: str) -> frozenset[int]:
+        """Who is in it, at all depths; who is dying stays there until its memory is given back."""
+        return frozenset(_members(self._tree / cgroup.lstrip("/")))
+
     def _may_touch(self, cgroup: str) -> bool:
         steps = cgroup.removeprefix(f"{self._below}/").split("/")
         return cgroup.startswith(f"{self._below}/") and not {"", ".", ".."}.intersection(steps)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.core.files import FILES, Part
+from agent.core.files import FILES, FileKind, Part
 from agent.core.layout import Layout
 from agent.core.parse import counter, meminfo
-from agent.core.watch import inactive_file_bytes
 from agent.openfile import OpenFile
 
 _MEMINFO_BYTES = 4096
@@ -20,10 +19,9 @@ class MemoryLevels:
     def __init__(self, root: Path, layout: Layout, proc: Path) -> None:
         kinds = {kind.part: kind for kind in FILES[layout.version]}
         charge, stat = kinds[Part.LEVEL], kinds[Part.MEMORY]
-        folder = root / charge.controller / layout.root.lstrip("/")
+        self._tree, self._level, self._memory = root / charge.controller, charge, stat
         self._meminfo = OpenFile(str(proc / "meminfo"), _MEMINFO_BYTES)
-        self._charge = OpenFile(str(folder / charge.file), charge.size)
-        self._stat = OpenFile(str(folder / stat.file), stat.size)
+        self._charge, self._stat = self._file(layout.root, charge), self._file(layout.root, stat)
         self.unreadable = 0
 
     def available(self) -> int | None:
@@ -34,13 +32,24 @@ class MemoryLevels:
         """All memory of all pods, page cache included, bytes."""
         return self._read(self._charge, counter)
 
-    def kubepods_inactive_file(self) -> int | None:
-        """Of that the cache that the kernel drops first, bytes."""
-        return self._read(self._stat, inactive_file_bytes)
+    def kubepods_page_cache(self) -> int | None:
+        """Of that what the kernel drops before it kills: file pages, inactive and active, bytes."""
+        return self._read(self._stat, lambda text: self._memory.parse(text)[1])
+
+    def charge(self, cgroup: str) -> int | None:
+        """All memory of one cgroup, page cache included, bytes."""
+        file = self._file(cgroup, self._level)
+        try:
+            return self._read(file, counter)
+        finally:
+            file.close()
 
     def close(self) -> None:
         for file in (self._meminfo, self._charge, self._stat):
             file.close()
+
+    def _file(self, cgroup: str, kind: FileKind) -> OpenFile:
+        return OpenFile(f"{self._tree}{cgroup}/{kind.file}", kind.size)
 
     def _read(self, file: OpenFile, parse: Callable[[bytes], int]) -> int | None:
         try:

@@ -11,13 +11,14 @@ import contextlib
 import errno
 import os
 import select
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agent.core.files import FILES, Part
 from agent.core.layout import Layout
 from agent.core.parse import counter, v2_memory_events
-from agent.core.watch import Mechanism, MemoryMark, WakeCause, Watch, mark_moved
+from agent.core.watch import Mechanism, MemoryMark, WakeCause, Watch, mark_moved, mark_rested, mark_urgent
 from agent.openfile import OpenFile
 from agent.waking import Alarms
 
@@ -34,8 +35,9 @@ def memory_alarms(root: Path, layout: Layout) -> Alarms:
 class _Threshold:
     """One registered mark. Raises OSError where the kernel takes none."""
 
-    def __init__(self, folder: str, mark: MemoryMark, level: str) -> None:
+    def __init__(self, folder: str, mark: MemoryMark, level: str, now: float) -> None:
         self.mark = mark
+        self.since_seconds = now
         self._level = OpenFile(f"{folder}/{level}", 32)
         self.eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         try:
@@ -68,23 +70,26 @@ class _Threshold:
 class Thresholds:
     """v1: each mark of the watch."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
         kind = next(kind for kind in FILES[1] if kind.part is Part.LEVEL)
         self._folder, self._level = str(root / kind.controller), kind.file
+        self._monotonic = monotonic
         self._set: dict[str, _Threshold] = {}
         self.unreadable = 0
 
     def place(self, watch: Watch, epoll: select.epoll) -> None:
-        """A mark that hardly moved stays where it is."""
+        """At once where there is none or it would tell too late; of others that moved one at a time, the oldest."""
         wanted = {mark.cgroup: mark for mark in watch.memory}
         for cgroup in self._set.keys() - wanted.keys():
             self._drop(cgroup)
+        now = self._monotonic()
+        turn = self._next(wanted, now)
         for cgroup, mark in wanted.items():
             held = self._set.get(cgroup)
-            if held is not None and mark_moved(held.mark.bytes, mark.bytes):
+            if held is not None and (cgroup == turn or mark_urgent(held.mark.bytes, mark.bytes)):
                 self._drop(cgroup)
             if cgroup not in self._set:
-                self._add(mark, epoll)
+                self._add(mark, epoll, now)
 
     def take(self, ready: Mapping[int, int]) -> tuple[WakeCause, ...]:
         fired = [cgroup for cgroup, threshold in self._set.items() if threshold.eventfd in ready]
@@ -97,6 +102,13 @@ class Thresholds:
         for cgroup in tuple(self._set):
             self._drop(cgroup)
 
+    def _next(self, wanted: Mapping[str, MemoryMark], now: float) -> str | None:
+        """Whose mark may be registered anew without haste; None where nobody's moved, or all are fresh."""
+        moved = (held for held in self._set.values() if mark_moved(held.mark.bytes, wanted[held.mark.cgroup].bytes))
+        rested = (held for held in moved if mark_rested(now - held.since_seconds))
+        oldest = min(rested, key=lambda held: held.since_seconds, default=None)
+        return oldest.mark.cgroup if oldest else None
+
     def _passed(self, cgroup: str) -> bool:
         threshold = self._set[cgroup]
         threshold.clear()
@@ -106,9 +118,9 @@ class Thresholds:
             self._drop(cgroup)
             return False
 
-    def _add(self, mark: MemoryMark, epoll: select.epoll) -> None:
+    def _add(self, mark: MemoryMark, epoll: select.epoll, now: float) -> None:
         try:
-            threshold = _Threshold(f"{self._folder}{mark.cgroup}", mark, self._level)
+            threshold = _Threshold(f"{self._folder}{mark.cgroup}", mark, self._level, now)
             self._set[mark.cgroup] = threshold
             epoll.register(threshold.eventfd, select.EPOLLIN)
         except (OSError, ValueError) as error:

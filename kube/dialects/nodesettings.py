@@ -20,10 +20,13 @@ from kube.dialects.nodemetric import collect_policy, report_policy
 from kube.dialects.nodeslo import (
     EvictionFields,
     HostApplicationFields,
-    NodeSLOFields,
+    OtherSections,
     SuppressFields,
+    SwitchFields,
     host_application,
-    node_slo,
+    slo_host_applications,
+    slo_others,
+    slo_threshold,
 )
 from kube.dialects.reservation import reservation
 from kube.dialects.sloconfig import (
@@ -32,8 +35,10 @@ from kube.dialects.sloconfig import (
     Layers,
     NormalizationFields,
     ReportPolicy,
+    cluster_switch,
     colocation_layers,
     colocation_overlaid,
+    entry_switches,
     eviction_layers,
     eviction_overlaid,
     host_application_layers,
@@ -89,10 +94,16 @@ class Documents(msgspec.Struct, frozen=True):
     config_map_deleted: bool = False
     colocation: Layers[ColocationFields] | None = None
     normalization: Layers[NormalizationFields] | None = None
+    cluster_switch: SwitchFields | None = None
+    entry_switches: Layers[SwitchFields] | None = None
     suppress: Layers[SuppressFields] | None = None
     eviction: Layers[EvictionFields] | None = None
     host_applications: Layers[HostApplicationFields] | None = None
-    slo: NodeSLOFields | None = None
+    slo_switch: SwitchFields = SwitchFields()
+    slo_suppress: SuppressFields = SuppressFields()
+    slo_eviction: EvictionFields = EvictionFields()
+    slo_host_applications: HostApplicationFields = HostApplicationFields()
+    slo_others: OtherSections = OtherSections()
     collect: CollectPolicy | None = None
     report: ReportPolicy | None = None
     annotated: ColocationFields | None = None
@@ -154,10 +165,16 @@ def _of_node(reader: Callable[[Node], Any]) -> Callable[[Sources], Any]:
 _READERS: Mapping[str, Callable[[Sources], Any]] = {
     "colocation": lambda sources: colocation_layers(sources.config_map),
     "normalization": lambda sources: normalization_layers(sources.config_map),
+    "cluster_switch": lambda sources: cluster_switch(sources.config_map),
+    "entry_switches": lambda sources: entry_switches(sources.config_map),
     "suppress": lambda sources: suppress_layers(sources.config_map),
     "eviction": lambda sources: eviction_layers(sources.config_map),
     "host_applications": lambda sources: host_application_layers(sources.config_map),
-    "slo": lambda sources: node_slo(sources.slo) if sources.slo else None,
+    "slo_switch": lambda sources: slo_threshold(sources.slo, SwitchFields),
+    "slo_suppress": lambda sources: slo_threshold(sources.slo, SuppressFields),
+    "slo_eviction": lambda sources: slo_threshold(sources.slo, EvictionFields),
+    "slo_host_applications": lambda sources: slo_host_applications(sources.slo),
+    "slo_others": lambda sources: slo_others(sources.slo),
     "collect": lambda sources: collect_policy(sources.metric) if sources.metric else None,
     "report": lambda sources: report_policy(sources.metric) if sources.metric else None,
     "annotated": _of_node(annotated_strategy),
@@ -244,18 +261,26 @@ def _colocation(documents: Documents, strategy: ColocationStrategy) -> Colocatio
 
 def _suppress(documents: Documents, strategy: SuppressStrategy) -> SuppressStrategy:
     layers = documents.suppress.of(documents.labels) if documents.suppress else ()
-    for layer in (*layers, documents.slo.suppress if documents.slo else None):
-        strategy = suppress_overlaid(strategy, layer) if layer else strategy
-    return strategy
+    for layer in (*layers, documents.slo_suppress):
+        strategy = suppress_overlaid(strategy, layer)
+    return msgspec.structs.replace(strategy, enable=_switched(documents, strategy.enable))
 
 
 def _eviction(documents: Documents, defaults: EvictionStrategy) -> EvictionStrategy:
     """Switched off in the agent's own settings it is off, whatever documents say, as by koordlet's feature gates."""
     layers = documents.eviction.of(documents.labels) if documents.eviction else ()
-    strategy = msgspec.structs.replace(defaults, enable=True)
-    for layer in (*layers, documents.slo.eviction if documents.slo else None):
-        strategy = eviction_overlaid(strategy, layer) if layer else strategy
-    return msgspec.structs.replace(strategy, enable=strategy.enable and defaults.enable)
+    strategy = defaults
+    for layer in (*layers, documents.slo_eviction):
+        strategy = eviction_overlaid(strategy, layer)
+    return msgspec.structs.replace(strategy, enable=defaults.enable and _switched(documents, True))
+
+
+def _switched(documents: Documents, enable: bool) -> bool:
+    """What the last document says that says anything."""
+    entries = documents.entry_switches.of(documents.labels) if documents.entry_switches else ()
+    for layer in (documents.cluster_switch, *entries, documents.slo_switch):
+        enable = enable if layer is None or layer.enable is None else layer.enable
+    return enable
 
 
 def _normalization(documents: Documents, strategy: NormalizationStrategy) -> NormalizationStrategy:
@@ -274,6 +299,6 @@ def _host_applications(
     documents: Documents, defaults: tuple[HostApplication, ...], kubepods: str
 ) -> tuple[HostApplication, ...]:
     layers = documents.host_applications.of(documents.labels) if documents.host_applications else ()
-    told = [*layers, documents.slo.host_applications if documents.slo else HostApplicationFields()]
+    told = (*layers, documents.slo_host_applications)
     lists = [layer.applications for layer in told if layer.applications is not None]
     return tuple(host_application(spec, kubepods) for spec in lists[-1]) if lists else defaults

@@ -1,12 +1,14 @@
 """What NodeSLO, and the ConfigMap it is rendered from, say of best effort's CPU, of evictions and of host applications.
 
+Each part is read by itself, so that what is wrong in one holds up no other, the switch to off least of all.
+
 Source: Koordinator apis/slo/v1alpha1/{nodeslo_types,host_application}.go, pkg/koordlet/util/host_application.go.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, field
@@ -15,6 +17,8 @@ from kube.dialects.document import checked
 from kube.objects import NodeSLO
 from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band
 from model.strategy import CpuLimitPolicy, HostApplication
+
+T = TypeVar("T")
 
 _Percent = Annotated[int, Meta(ge=0, le=100)]
 _Share = Annotated[int, Meta(ge=0, le=1 << 31)]
@@ -32,10 +36,15 @@ class SuppressPolicy(StrEnum):
     UNSET = ""
 
 
+class SwitchFields(msgspec.Struct, frozen=True):
+    """Whether best effort is suppressed and evicted at all; None where a document is silent."""
+
+    enable: bool | None = None
+
+
 class SuppressFields(msgspec.Struct, frozen=True):
     """Fields of model.strategy.SuppressStrategy that a document sets; None where it is silent."""
 
-    enable: bool | None = None
     threshold_pct: _Percent | None = field(name="cpuSuppressThresholdPercent", default=None)
     min_pct: _Percent | None = field(name="cpuSuppressMinPercent", default=None)
     policy: SuppressPolicy | None = field(name="cpuSuppressPolicy", default=None)
@@ -50,22 +59,14 @@ class EvictionPolicy(StrEnum):
 
 
 class EvictionFields(msgspec.Struct, frozen=True):
-    """Fields of model.strategy.EvictionStrategy that a document sets; None where it is silent.
+    """Fields of model.strategy.EvictionStrategy that a document sets; None where it is silent."""
 
-    They stand beside those of suppression and are read apart, so that a wrong one holds up only its own kind.
-    """
-
-    enable: bool | None = None
     memory_threshold_pct: _Percent | None = field(name="memoryEvictThresholdPercent", default=None)
     memory_lower_pct: _Percent | None = field(name="memoryEvictLowerPercent", default=None)
     memory_allocatable_threshold_pct: _Share | None = field(name="memoryAllocatableEvictThresholdPercent", default=None)
     memory_allocatable_lower_pct: _Share | None = field(name="memoryAllocatableEvictLowerPercent", default=None)
-    cpu_satisfaction_upper_pct: Annotated[int, Meta(ge=0, lt=100)] | None = field(
-        name="cpuEvictBESatisfactionUpperPercent", default=None
-    )
-    cpu_satisfaction_lower_pct: Annotated[int, Meta(ge=0, le=60)] | None = field(
-        name="cpuEvictBESatisfactionLowerPercent", default=None
-    )
+    cpu_satisfaction_upper_pct: _Percent | None = field(name="cpuEvictBESatisfactionUpperPercent", default=None)
+    cpu_satisfaction_lower_pct: _Percent | None = field(name="cpuEvictBESatisfactionLowerPercent", default=None)
     cpu_be_usage_threshold_pct: _Percent | None = field(name="cpuEvictBEUsageThresholdPercent", default=None)
     cpu_window_seconds: Annotated[int, Meta(gt=0)] | None = field(name="cpuEvictTimeWindowSeconds", default=None)
     cpu_threshold_pct: _Percent | None = field(name="cpuEvictThresholdPercent", default=None)
@@ -79,23 +80,22 @@ class EvictionFields(msgspec.Struct, frozen=True):
     )
 
     def __post_init__(self) -> None:
-        for low, high, equal in _ORDERED:
+        for low, high in _ORDERED:
             lower, upper = getattr(self, low), getattr(self, high)
-            if lower is None or upper is None or lower < upper or (equal and lower == upper):
+            if lower is None or upper is None or lower < upper:
                 continue
             names = msgspec.structs.fields(self)
             low_name, high_name = (next(f.encode_name for f in names if f.name == name) for name in (low, high))
-            raise ValueError(f"expected {low_name} {'at most' if equal else 'below'} {high_name}")
+            raise ValueError(f"expected {low_name} below {high_name}")
 
 
 _ORDERED = (
-    ("memory_lower_pct", "memory_threshold_pct", False),
-    ("memory_allocatable_lower_pct", "memory_allocatable_threshold_pct", False),
-    ("cpu_satisfaction_lower_pct", "cpu_satisfaction_upper_pct", True),
-    ("cpu_lower_pct", "cpu_threshold_pct", False),
-    ("cpu_allocatable_lower_pct", "cpu_allocatable_threshold_pct", False),
+    ("memory_lower_pct", "memory_threshold_pct"),
+    ("memory_allocatable_lower_pct", "memory_allocatable_threshold_pct"),
+    ("cpu_lower_pct", "cpu_threshold_pct"),
+    ("cpu_allocatable_lower_pct", "cpu_allocatable_threshold_pct"),
 )
-"""Lower, upper, and whether they may be equal."""
+"""Lower and upper. Satisfaction's pair is not among them: out of order it switches its rule off, as in koordlet."""
 
 
 class CgroupBase(StrEnum):
@@ -147,36 +147,48 @@ class HostApplicationFields(msgspec.Struct, frozen=True):
             raise ValueError("expected each application's name once")
 
 
-class NodeSLOFields(msgspec.Struct, frozen=True):
-    """What one NodeSLO says of what this version acts on."""
-
-    suppress: SuppressFields = SuppressFields()
-    host_applications: HostApplicationFields = HostApplicationFields()
-    eviction: EvictionFields = EvictionFields()
+class _Threshold(msgspec.Struct, frozen=True):
+    section: dict[str, Any] | None = field(name=_THRESHOLD, default=None)
 
 
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    """Sections nothing acts on yet must be objects all the same."""
-
-    threshold: dict[str, Any] | None = field(name=_THRESHOLD, default=None)
-    resource_qos: dict[str, Any] | None = field(name="resourceQOSStrategy", default=None)
-    cpu_burst: dict[str, Any] | None = field(name="cpuBurstStrategy", default=None)
-    system_strategy: dict[str, Any] | None = None
-    extensions: dict[str, Any] | None = None
+class _Hosts(msgspec.Struct, frozen=True, rename="camel"):
     host_applications: list[HostApplicationSpec] | None = None
 
 
-def node_slo(source: NodeSLO) -> NodeSLOFields:
-    """Raises ConfigurationFault naming object, field and what to write."""
-    where = f"NodeSLO {source.metadata.name}: spec"
-    spec = checked({} if source.spec is None else source.spec, _Spec, where)
-    applications = {"applications": spec.host_applications}
-    threshold = spec.threshold or {}
-    return NodeSLOFields(
-        checked(threshold, SuppressFields, f"{where}.{_THRESHOLD}"),
-        checked(applications, HostApplicationFields, f"{where}.hostApplications"),
-        checked(threshold, EvictionFields, f"{where}.{_THRESHOLD}"),
-    )
+class OtherSections(msgspec.Struct, frozen=True):
+    """Sections nothing acts on yet must be objects all the same."""
+
+    resource_qos: dict[str, Any] | None = field(name="resourceQOSStrategy", default=None)
+    cpu_burst: dict[str, Any] | None = field(name="cpuBurstStrategy", default=None)
+    system: dict[str, Any] | None = field(name="systemStrategy", default=None)
+    extensions: dict[str, Any] | None = None
+
+
+def slo_threshold(source: NodeSLO | None, kind: type[T]) -> T:
+    """The fields of `kind` in `resourceUsedThresholdWithBE`; silent without an object.
+
+    Raises ConfigurationFault naming object, field and what to write, as the two below do.
+    """
+    return checked(_spec(source, _Threshold).section or {}, kind, f"{_where(source)}.{_THRESHOLD}")
+
+
+def slo_host_applications(source: NodeSLO | None) -> HostApplicationFields:
+    """`hostApplications`."""
+    applications = {"applications": _spec(source, _Hosts).host_applications}
+    return checked(applications, HostApplicationFields, f"{_where(source)}.hostApplications")
+
+
+def slo_others(source: NodeSLO | None) -> OtherSections:
+    """All the rest."""
+    return _spec(source, OtherSections)
+
+
+def _where(source: NodeSLO | None) -> str:
+    return f"NodeSLO {source.metadata.name if source else ''}: spec"
+
+
+def _spec(source: NodeSLO | None, kind: type[T]) -> T:
+    return checked({} if source is None or source.spec is None else source.spec, kind, _where(source))
 
 
 def host_application(spec: HostApplicationSpec, kubepods: str) -> HostApplication:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, field
 
 from kube.dialects.document import GoDuration, checked, parsed, part, value_of
-from kube.dialects.nodeslo import EvictionFields, HostApplicationFields, SuppressFields
+from kube.dialects.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
 from kube.dialects.selector import LabelSelector
 from kube.objects import ConfigMap
 from model.strategy import (
@@ -40,7 +40,8 @@ _THRESHOLD = "resource-threshold-config"
 _LONGEST_SECONDS = 3600.0
 _SHORTEST_SECONDS = {"aggregate_seconds": 60.0, "report_seconds": 30.0, "update_interval_seconds": 10.0}
 """Koordlet's own for the first two (pkg/koordlet/statesinformer/impl/states_nodemetric.go)."""
-_OFF_AT_ZERO = ("cpu_satisfaction_lower_pct", "cpu_satisfaction_upper_pct")
+_MOST_SATISFACTION_PCT = {"cpu_satisfaction_lower_pct": 60, "cpu_satisfaction_upper_pct": 99}
+"""Beyond it and at 0 the rule is off (Koordinator pkg/koordlet/qosmanager/plugins/cpuevict)."""
 _SHORTEST_WINDOW_SECONDS = 10.0
 _MOST_WINDOWS = 6
 
@@ -134,13 +135,25 @@ class _Selected(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def colocation_layers(source: ConfigMap | None) -> Layers[ColocationFields] | None:
-    """`colocation-config`; None where there is none. Raises ConfigurationFault, as the four below do."""
+    """`colocation-config`; None where there is none. Raises ConfigurationFault, as all below do."""
     return _layers(source, "colocation-config", ColocationFields, nodes="nodeConfigs")
 
 
 def normalization_layers(source: ConfigMap | None) -> Layers[NormalizationFields] | None:
     """`cpu-normalization-config`."""
     return _layers(source, "cpu-normalization-config", NormalizationFields, nodes="nodeConfigs")
+
+
+def cluster_switch(source: ConfigMap | None) -> SwitchFields | None:
+    """Of `resource-threshold-config` the cluster's switch alone: no fault elsewhere may hide that it is off."""
+    found = _found(source, _THRESHOLD)
+    return _cluster(found, SwitchFields, "clusterStrategy") if found else None
+
+
+def entry_switches(source: ConfigMap | None) -> Layers[SwitchFields] | None:
+    """Of `resource-threshold-config` the node entries' switches, without the cluster's."""
+    found = _found(source, _THRESHOLD)
+    return Layers(SwitchFields(), _entries(found, SwitchFields, "nodeStrategies")) if found else None
 
 
 def suppress_layers(source: ConfigMap | None) -> Layers[SuppressFields] | None:
@@ -160,22 +173,39 @@ def host_application_layers(source: ConfigMap | None) -> Layers[HostApplicationF
 
 def _layers(source: ConfigMap | None, key: str, kind: type[T], *, nodes: str, cluster: str = "") -> Layers[T] | None:
     """`cluster` names the field with the cluster's values, empty where they stand at the top."""
+    found = _found(source, key)
+    return Layers(_cluster(found, kind, cluster), _entries(found, kind, nodes)) if found else None
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """The JSON object under one key, and what a fault calls it."""
+
+    document: dict[str, Any]
+    where: str
+
+    def present(self, name: str, otherwise: object) -> object:
+        value = value_of(self.document, name)
+        return otherwise if value is None else value
+
+
+def _found(source: ConfigMap | None, key: str) -> _Found | None:
     text = ((source.data if source else None) or {}).get(key, "")
     if source is None or not text.strip():
         return None
     where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}: {key}"
-    document = parsed(text, where)
-    entries = checked(_present(document, nodes, []), list[Any], f"{where}.{nodes}")
-    values = _present(document, cluster, {}) if cluster else document
-    return Layers(
-        part(values, kind, f"{where}.{cluster}" if cluster else where),
-        tuple(_entry(entry, kind, f"{where}.{nodes}[{index}]") for index, entry in enumerate(entries)),
-    )
+    return _Found(parsed(text, where), where)
 
 
-def _present(document: dict[str, Any], name: str, otherwise: object) -> object:
-    value = value_of(document, name)
-    return otherwise if value is None else value
+def _cluster(found: _Found, kind: type[T], name: str) -> T:
+    if not name:
+        return part(found.document, kind, found.where)
+    return part(found.present(name, {}), kind, f"{found.where}.{name}")
+
+
+def _entries(found: _Found, kind: type[T], name: str) -> tuple[NodeEntry[T], ...]:
+    where = f"{found.where}.{name}"
+    entries = checked(found.present(name, []), list[Any], where)
+    return tuple(_entry(entry, kind, f"{where}[{index}]") for index, entry in enumerate(entries))
 
 
 def _entry(raw: object, kind: type[T], where: str) -> NodeEntry[T]:
@@ -216,13 +246,13 @@ def suppress_overlaid(strategy: SuppressStrategy, layer: SuppressFields) -> Supp
 
 
 def eviction_overlaid(strategy: EvictionStrategy, layer: EvictionFields) -> EvictionStrategy:
-    """What the layer sets replaces what was; a satisfaction of 0 switches its rule off, as in Koordinator."""
+    """What the layer sets replaces what was; a satisfaction out of its range switches its rule off, as in koordlet."""
     changes = _set(layer)
     if "cpu_limit_policy" in changes:
         changes["cpu_limit_policy"] = CpuLimitPolicy(changes["cpu_limit_policy"].value or strategy.cpu_limit_policy)
     if "cpu_window_seconds" in changes:
         changes["cpu_window_seconds"] = min(float(changes["cpu_window_seconds"]), _LONGEST_SECONDS)
-    changes |= {name: None for name in _OFF_AT_ZERO if changes.get(name) == 0}
+    changes |= {name: None for name, most in _MOST_SATISFACTION_PCT.items() if not 0 < changes.get(name, 1) <= most}
     return msgspec.structs.replace(strategy, **changes)
 
 

@@ -79,6 +79,7 @@ facts = st.builds(
     zones=st.sampled_from(((), (ZONE,))),
     cpu=st.sampled_from((None, CpuBasics("Xeon", turbo=True))),
     problem=st.sampled_from(("", "NodeSLO n: x")),
+    unsettled=st.booleans(),
     pods_age_seconds=times | st.just(math.inf),
 )
 cuts = st.builds(

@@ -1,4 +1,4 @@
-"""Only prepared victims, each once, one at a time, and only while memory is short."""
+"""Only prepared victims, one at a time, each until it is gone, and only while memory is short."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ class FakeMemory:
 
     unreadable = 0
 
-    def __init__(self, available: int | None = 10, charge: int | None = None, inactive: int | None = 0) -> None:
-        self.levels = (available, charge, inactive)
+    def __init__(self, available: int | None = 10, charge: int | None = None, cache: int | None = 0) -> None:
+        self.levels = (available, charge, cache)
+        self.charges: dict[str, int] = {}
         self.dear_reads = 0
 
     def available(self) -> int | None:
@@ -27,75 +28,133 @@ class FakeMemory:
     def kubepods_charge(self) -> int | None:
         return self.levels[1]
 
-    def kubepods_inactive_file(self) -> int | None:
+    def kubepods_page_cache(self) -> int | None:
         self.dear_reads += 1
         return self.levels[2]
+
+    def charge(self, cgroup: str) -> int | None:
+        return self.charges.get(cgroup)
 
     def close(self) -> None:
         pass
 
 
-class Rig:
-    def __init__(self, memory: FakeMemory | None = None, dead: tuple[str, ...] = ()) -> None:
-        self.memory = memory or FakeMemory()
-        self.killed: list[str] = []
-        self.dead = dead
-        self.last_resort = LastResortKill(self.memory, self.kill)
+class FakeKernel:
+    """Who lives where; a kill ends all but those that are `stuck`. `error` is what killing /be/pod0 raises."""
 
-    def kill(self, cgroup: str) -> int:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.killed: list[str] = []
+        self.living = {victim.cgroup: frozenset({10 * n, 10 * n + 1}) for n, victim in enumerate(VICTIMS, 1)}
+        self.stuck: set[str] = set()
+        self.error = error
+
+    def __call__(self, cgroup: str) -> int:
         self.killed.append(cgroup)
-        return 0 if cgroup in self.dead else 4
+        if self.error is not None and cgroup == "/be/pod0":
+            raise self.error
+        reached = len(self.living[cgroup])
+        if cgroup not in self.stuck:
+            self.living[cgroup] = frozenset()
+        return reached
+
+    def processes(self, cgroup: str) -> frozenset[int]:
+        return self.living[cgroup]
+
+
+class Rig:
+    def __init__(self, memory: FakeMemory | None = None, error: Exception | None = None) -> None:
+        self.memory = memory or FakeMemory()
+        self.kernel = FakeKernel(error)
+        self.last_resort = LastResortKill(self.memory, self.kernel)
 
     def look(self, now: float, *victims: PreparedVictim, room: int | None = None) -> Kill | None:
         limit = 1000 if room is not None else None
-        return self.last_resort.look(LastResort(50, room, limit, victims), now, 1e9 + now)
+        return self.last_resort.look(LastResort(50, room, limit, victims or VICTIMS), now, 1e9 + now)
+
+    def dies(self, now: float) -> str:
+        """Who dies now; empty where nobody does."""
+        kill = self.look(now)
+        return kill.victim.uid if kill else ""
 
 
 def test_one_dies_and_the_next_only_once_its_memory_must_be_gone() -> None:
     """A gigabyte takes 0.16 s; the second look in between kills nobody, nor does one with enough memory."""
     rig = Rig()
-    assert rig.look(5.0, *VICTIMS) == Kill(VICTIMS[0], 1e9 + 5.0, 5.0, 10, 4)
-    assert rig.look(5.1, *VICTIMS) is None
-    assert rig.look(5.2, *VICTIMS) == Kill(VICTIMS[1], 1e9 + 5.2, 5.2, 10, 4)
+    assert rig.look(5.0) == Kill(VICTIMS[0], 1e9 + 5.0, 5.0, 10, 2)
+    assert rig.dies(5.1) == ""
+    assert rig.look(5.2) == Kill(VICTIMS[1], 1e9 + 5.2, 5.2, 10, 2)
     rig.memory.levels = (50, None, None)
-    assert rig.look(9.0, *VICTIMS) is None
-    assert rig.killed == ["/be/pod0", "/be/pod1"]
+    assert rig.dies(9.0) == ""
+    assert rig.kernel.killed == ["/be/pod0", "/be/pod0", "/be/pod1"]
 
 
-def test_nobody_dies_twice_or_unprepared() -> None:
-    """When all prepared ones are gone, it is over, however short memory is; a newly prepared one may follow."""
+def test_it_waits_for_what_the_victim_holds_now() -> None:
+    """Ten gigabytes take 1.15 s, however little the victim held when it was prepared."""
+    rig = Rig()
+    rig.memory.charges["/be/pod0"] = 10 * GB
+    assert [rig.dies(now) for now in (5.0, 6.1, 6.2)] == ["u0", "", "u1"]
+
+
+def test_nobody_else_dies_while_the_last_one_lives() -> None:
+    """However long it takes, up to five seconds; then it is stuck, and passed over for half a minute."""
+    rig = Rig()
+    rig.kernel.stuck.add("/be/pod0")
+    assert [rig.dies(now) for now in (5.0, 6.0, 9.9)] == ["u0", "", ""]
+    assert [rig.dies(now) for now in (10.1, 12.0, 39.9, 41.0)] == ["u1", "u2", "", "u0"]
+
+
+def test_who_comes_back_while_the_dead_are_counted_is_somebody_else() -> None:
+    """The kubelet may start the pod again within a moment: its new processes are not those that die."""
+    rig = Rig()
+    assert rig.dies(5.0) == "u0"
+    rig.kernel.living["/be/pod0"] = frozenset({77})
+    assert rig.dies(5.2) == "u0" and rig.kernel.killed == ["/be/pod0"] * 2
+
+
+def test_who_was_started_again_dies_again() -> None:
+    """A pod that fills the node each time costs no neighbour its life."""
+    rig = Rig()
+    for now in (5.0, 35.0, 65.0):
+        rig.kernel.living["/be/pod0"] = frozenset({int(now)})
+        assert rig.dies(now) == "u0"
+
+
+def test_when_all_are_gone_it_is_over() -> None:
+    """However short memory is; an empty cgroup is looked at once a second."""
+    rig = Rig()
+    assert [rig.dies(now) for now in (1.0, 2.0, 3.0)] == ["u0", "u1", "u2"]
+    rig.kernel.killed.clear()
+    assert [rig.dies(now) for now in (4.0, 4.1, 4.9, 5.1)] == ["", "", "", ""]
+    assert rig.kernel.killed == [victim.cgroup for victim in VICTIMS] * 2
+
+
+def test_only_prepared_ones_die() -> None:
+    """A newly prepared one may follow."""
     rig = Rig()
     kills = [rig.look(float(now), *VICTIMS[:2]) for now in range(5)]
     assert [kill.victim.uid for kill in kills if kill] == ["u0", "u1"]
-    later = rig.look(6.0, *VICTIMS)
-    assert later is not None and later.victim == VICTIMS[2]
+    assert rig.dies(6.0) == "u2"
 
 
 def test_who_is_dead_already_costs_no_time() -> None:
     """The next one goes in the same look."""
-    rig = Rig(dead=("/be/pod0",))
-    kill = rig.look(5.0, *VICTIMS)
-    assert kill is not None and kill.victim == VICTIMS[1] and rig.killed == ["/be/pod0", "/be/pod1"]
+    rig = Rig()
+    rig.kernel.living["/be/pod0"] = frozenset()
+    assert rig.dies(5.0) == "u1" and rig.kernel.killed == ["/be/pod0", "/be/pod1"]
 
 
 @pytest.mark.parametrize("error", [OSError(1, "no"), ValueError("no"), KernelFault("x", "no")])
 def test_a_kill_that_fails_is_counted_and_the_next_one_tried(error: Exception) -> None:
     """The thread lives on."""
-
-    def kill(cgroup: str) -> int:
-        if cgroup == "/be/pod0":
-            raise error
-        return 1
-
-    last_resort = LastResortKill(FakeMemory(), kill)
-    found = last_resort.look(LastResort(50, None, None, VICTIMS), 1.0, 2.0)
-    assert found is not None and found.victim == VICTIMS[1] and last_resort.failed_kills == 1
+    rig = Rig(error=error)
+    assert rig.dies(1.0) == "u1" and rig.last_resort.failed_kills == 1
 
 
 def test_nothing_prepared_is_nothing_to_do() -> None:
     """Without a last resort no file is read at all; without victims nobody dies."""
     rig = Rig()
-    assert rig.last_resort.look(None, 1.0, 1.0) is None and rig.look(1.0) is None and rig.killed == []
+    assert rig.last_resort.look(None, 1.0, 1.0) is None and rig.kernel.killed == []
+    assert rig.last_resort.look(LastResort(50, None, None, ()), 1.0, 1.0) is None and rig.kernel.killed == []
 
 
 CACHE: dict[str, tuple[FakeMemory, int | None, int]] = {
@@ -112,5 +171,5 @@ CACHE: dict[str, tuple[FakeMemory, int | None, int]] = {
 @pytest.mark.parametrize(("memory", "left", "dear_reads"), CACHE.values(), ids=CACHE.keys())
 def test_kubepods_own_limit(memory: FakeMemory, left: int | None, dear_reads: int) -> None:
     """memory.stat is read only where the whole charge would be too much; ignorance kills nobody."""
-    kill = Rig(memory).look(1.0, *VICTIMS, room=50)
+    kill = Rig(memory).look(1.0, room=50)
     assert (kill.available_bytes if kill else None) == left and memory.dear_reads == dear_reads

@@ -41,11 +41,13 @@ class FakeCgroups:
 
     def __init__(self) -> None:
         self.rosters: list[dict[str, Role]] = []
+        self.passes = 0
 
     def place(self, roster: Mapping[str, Role]) -> None:
         self.rosters.append(dict(roster))
 
     def read(self) -> Mapping[str, CgroupSample | Missing]:
+        self.passes += 1
         return {path: sample(path) for path in self.rosters[-1]}
 
     def cpus(self, cgroup: str) -> int | None:
@@ -62,6 +64,7 @@ class FakeNode:
         self.cgroups = FakeCgroups()
         self.found: Mapping[str, PodDirectory] = {}
         self.stalls: CgroupPressure | None = PRESSURE
+        self.passes_before_host = 0
         network = {"uid-web": NetworkBytes(1, 2)}
         senses = Senses(self, self.cgroups, self, lambda: network, lambda: (NumaSample(0, 1, 2),))
         self.observer = NodeObserver(Layout(), senses, lambda: (1000.0, 5.0))
@@ -70,6 +73,7 @@ class FakeNode:
         return self.found
 
     def sample(self) -> NodeSample | Missing:
+        self.passes_before_host = self.cgroups.passes
         return NodeSample(9, 8, 2)
 
     def pressure(self) -> CgroupPressure | None:
@@ -110,6 +114,12 @@ def test_an_empty_node(node: FakeNode) -> None:
     assert seen.network == {"uid-web": NetworkBytes(1, 2)} and seen.numa == (NumaSample(0, 1, 2),)
     assert (seen.pods, seen.containers, seen.host_applications, seen.strangers) == ({}, {}, {}, ())
     assert node.cgroups.rosters == [ROOTS]
+
+
+def test_the_host_is_read_after_the_cgroups(node: FakeNode) -> None:
+    """A victim whose memory comes back in between is seen to hold it still, so that it is not missing twice."""
+    node.observe(())
+    assert node.passes_before_host == 1
 
 
 def test_pods_and_containers_by_uid_and_name(node: FakeNode, web: Pod) -> None:

@@ -12,11 +12,12 @@ import pytest
 from agent.core.observation import Missing
 from agent.core.plan import Write
 from agent.core.prediction import PredictionPolicy
-from agent.settings import AgentSettings
+from agent.settings import AgentSettings, Mode
 from model.explain import sentence
 from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_MEMORY, MID_CPU, MID_MEMORY
+from model.strategy import EvictionStrategy
 from tests.agent.playing import Scenario
 
 LEARNING = PredictionPolicy(training_interval_seconds=10, cold_start_seconds=0)
@@ -41,6 +42,17 @@ def test_terms_sum_to_what_the_file_holds(surge: Scenario) -> None:
     for _ in surge.playback.frames[1:]:
         decision = surge.play().limits.decisions[surge.knob]
         assert decision.value == sum(term.value for term in decision.terms) == surge.quota
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_only_orders_that_are_sent_are_remembered(tmp_path: Path, build: Any, mode: Mode) -> None:
+    """An agent that observes says each time who would go."""
+    eviction = EvictionStrategy(memory_threshold_pct=2, memory_lower_pct=0)
+    node = Scenario("v1_surge", tmp_path, build, AgentSettings(mode=mode, eviction=eviction))
+    told = [result for result in node.play_all() if result.evictions.orders]
+    sends = mode is Mode.ENFORCE
+    assert told and (len(told) > 1) == (not sends)
+    assert all(bool(result.evicting.record.pending) == sends for result in told)
 
 
 def test_a_restart_goes_on_from_the_real_knobs(surge: Scenario) -> None:

@@ -15,6 +15,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from agent.core.observation import Knob
+from agent.edge.nodelock import NodeLock
+from agent.statefile import StateFile, originals_in
 from agent.wiring import AgentOptions, run
 from model.fault import ConfigurationFault
 from tests.agent.playing import Scenario
@@ -98,6 +101,37 @@ def test_what_the_agent_can_do_without_ends_nothing(tmp_path: Path, build: Any) 
 def get(url: str) -> str:
     with urllib.request.urlopen(url, timeout=20) as answer:
         return bytes(answer.read()).decode()
+
+
+def test_observing_leaves_the_node_alone(tmp_path: Path, build: Any) -> None:
+    """An agent that enforces may run beside: no lock is taken, no heartbeat told, the kernel is asked for no alarm.
+
+    What an agent before this one limited is told of, and stays.
+    """
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("mode: observe\n")
+    chosen = options(tmp_path, build, settings=settings, heartbeat=tmp_path / "run" / "agent.heartbeat")
+    quota = Knob("/kubepods/besteffort", "cpu", "cpu.cfs_quota_us")
+    before = StateFile(chosen.state_file)
+    before.remember({quota: "-1"})
+    before.close()
+    lock = NodeLock(chosen.cgroup_root / "cpu/kubepods/besteffort")
+    control = chosen.cgroup_root / "memory/kubepods/besteffort/cgroup.event_control"
+    control.touch()
+
+    async def main() -> list[Any]:
+        with capture_logs() as logs:
+            async with running(tmp_path, chosen) as agent:
+                await eventually(lambda: agent.done() or (chosen.ready_file and chosen.ready_file.exists()))
+                assert not agent.done() and not chosen.heartbeat.exists() and control.read_text() == ""
+            return list(logs)
+
+    try:
+        told = [entry for entry in asyncio.run(main()) if "stay in force" in entry["event"]]
+    finally:
+        lock.close()
+    assert [(entry["control_files"], "--restore" in entry["fix"]) for entry in told] == [(1, True)]
+    assert originals_in(chosen.state_file) == {quota: "-1"}
 
 
 def test_a_socket_without_a_folder_is_one_line(tmp_path: Path, build: Any) -> None:

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from cli.main import main
-from model.decision import Decision, TermSum, Unit
+from model.decision import Decision, Term, TermSum, Unit
 from model.reason import Reason
 from wire.codec import decision_to_wire
 from wire.v1 import agent_pb2, agent_pb2_grpc, link_pb2, scheduler_pb2, scheduler_pb2_grpc
@@ -42,6 +42,12 @@ INVALID = Decision(
 )
 
 
+NEED = Decision(
+    "node/n1", "memory to free", 5, Unit.BYTES, Reason.EVICTION_PENDING, (Term("used", 5),), "BEMemoryEvict"
+)
+VICTIM = Decision("pod/ml/train-1", "evict", 7, Unit.BYTES, Reason.BE_MEMORY_EVICT, (Term("in use", 7),))
+
+
 class FakeAgent(agent_pb2_grpc.AgentDiagnosticsServicer):
     """An agent on node n1 with one offer and one limit; the kernel holds what `kernel_value` says."""
 
@@ -59,6 +65,13 @@ class FakeAgent(agent_pb2_grpc.AgentDiagnosticsServicer):
             link_connected=True,
             ticks=12,
             brake_mechanism="counters",
+            wakes={"cpu_use": 3, "memory_mark": 0},
+        )
+
+    def ExplainEvictions(self, request: Any, context: Any) -> Any:
+        pending = agent_pb2.PendingEviction(pod_uid="u1", since_seconds=1.0, until_seconds=2.0)
+        return agent_pb2.ExplainEvictionsResponse(
+            needs=[decision_to_wire(NEED)], pending=[pending], past=[decision_to_wire(VICTIM)]
         )
 
     def ExplainReclaimable(self, request: Any, context: Any) -> Any:
@@ -119,6 +132,22 @@ def test_the_heading_is_short(address: str, capsys: pytest.CaptureFixture[str]) 
     assert second == "  ConfigMap a/b: many is no number; the last good settings stay in force"
 
 
+def test_what_woke_the_agent_is_told(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only causes that did."""
+    assert main(["explain", "node", "--agent", address]) == 0
+    assert "  early ticks: 3 by cpu_use\n" in capsys.readouterr().out
+
+
+def test_evictions_in_order(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is missing, who is on the way out, who went and why."""
+    assert main(["explain", "evictions", "--agent", address]) == 0
+    out = capsys.readouterr().out
+    places = [
+        out.index(text) for text in ("memory to free", "EvictionPending", "pod u1 is on its way out", "ml/train-1")
+    ]
+    assert places == sorted(places) and "BEMemoryEvict: the node uses too much memory" in out
+
+
 def test_node_of_another_name_is_refused(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     """An agent knows its own node alone; the line says which that is."""
     assert main(["explain", "node", "n2", "--agent", address]) == 2
@@ -171,6 +200,7 @@ def test_a_pod_nobody_knows_is_a_failure(address: str, capsys: pytest.CaptureFix
     [
         (["node", "--agent"], ("reclaimable", 0, "value"), 770),
         (["limit", "--agent"], (0, "decision", "terms", 1, "name"), "online"),
+        (["evictions", "--agent"], ("past", 0, "value"), 7),
         (["pod", "ml/train-0", "--scheduler"], ("decision", "reason"), "GangDoesNotFit"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent import journal
+from agent import journal, statefile
 from agent.core import knobs, layout, network, parse, topology
 from agent.core.observation import Knob
 from agent.core.prediction import (
@@ -30,6 +30,7 @@ from kube.client import decode
 from kube.dialects import duration, koordinator, nodemetric, nodesettings, reservation, upstream
 from kube.dialects import topology as topologies
 from kube.dialects.sloconfig import colocation_overlaid
+from kube.dialects.systemqos import system_cpus
 from model import quantity
 from model import topology as cpus
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
@@ -98,6 +99,7 @@ def _node_words(source: objects.Node) -> object:
         reservation.reservation(node),
         nodesettings.annotated_strategy(node),
         topologies.unusable_cpus(node, ()),
+        system_cpus(node),
     )
 
 
@@ -191,6 +193,9 @@ TARGETS: Mapping[str, Target] = {
     "pod": Target(_json(objects.Pod, upstream.pod), (KubernetesFault, ConfigurationFault), signed=True),
     "whole_number": Target(parse.whole_number, (ValueError,), signed=True),
     "cpu_max": Target(lambda data: knobs.value_of(Knob("/", "", "cpu.max"), data), (ValueError,), signed=True),
+    "cpuset_cpus": Target(lambda data: knobs.value_of(Knob("/", "cpuset", "cpuset.cpus"), data), (ValueError,)),
+    "memory_max": Target(lambda data: knobs.value_of(Knob("/", "", "memory.max"), data), (ValueError,), signed=True),
+    "state_file": Target(_file(statefile.originals_in), ()),
     "cgroup_layout": Target(_layout, (KernelFault,)),
     "quantity": Target(_quantity, (quantity.QuantityError,), signed=True),
     "duration": Target(_of_text(duration.go_duration_seconds), ()),

@@ -63,3 +63,12 @@ def test_reserved(annotated: int, reserved: int) -> None:
     """By the kubelet or by the annotation, whichever is more."""
     node = Node("n", ResourceVector({CPU: 4000}), ResourceVector({CPU: 3700}))
     assert NodeSize.of(node, annotated) == NodeSize(4000, reserved)
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "raw", "reserved"), [(5550, 3700, 300), (5550, None, 0), (3600, 3700, 400), (5550, 4000, 0)]
+)
+def test_reserved_of_an_amplified_node(allocatable: int, raw: int | None, reserved: int) -> None:
+    """What the kubelet keeps is told by allocatable as it was before; a Node that shrank meanwhile counts as it is."""
+    node = Node("n", ResourceVector({CPU: 4000}), ResourceVector({CPU: allocatable}))
+    assert NodeSize.of(node, 0, raw) == NodeSize(4000, reserved)

@@ -67,7 +67,7 @@ CACHE, CACHE_BELOW = host(400), host(400, below_best_effort=True)
         ("a pod that is not listed is online", metric(pods=(PodMetric("shop", "gone", Usage(700, 0)),)), (), (1000, 1700, 700, 0)),
         ("of another namespace", metric(pods=(PodMetric("x", "job", Usage(700, 0)),)), (), (1000, 1700, 700, 0)),
         ("a host application is outside pods", metric(pods=(), host_applications=(CACHE[0],)), (CACHE[1],), (1400, 1000, 0, 0)),
-        ("one that nobody declared too", metric(pods=(), host_applications=(CACHE[0],)), (), (1400, 1000, 0, 0)),
+        ("one that nobody configured is the system's", metric(pods=(), host_applications=(CACHE[0],)), (), (1400, 1400, 0, 0)),
         ("one below the best-effort root", metric(pods=(), host_applications=(CACHE_BELOW[0],)), (CACHE_BELOW[1],), (1000, 1000, 0, 400)),
     ],
 )  # fmt: skip
@@ -79,6 +79,14 @@ def test_who_uses_what(
     assert used is not None
     parts = (used.system, used.unlisted_system, used.online, used.best_effort)
     assert tuple(part.last.cpu_millis for part in parts) == expected
+
+
+def test_which_host_applications_count_by_name() -> None:
+    """Those that are configured, as the agent measures no other."""
+    told = metric(host_applications=(CACHE[0], HostApplicationMetric("stray", Usage(70, 0))))
+    used = measured(told, NOW, CACHE[1])
+    assert used is not None and used.host_applications.keys() == {"cache"}
+    assert (used.system.last.cpu_millis, used.unlisted_system.last.cpu_millis) == (1470, 1070)
 
 
 def test_every_average_is_the_metrics() -> None:

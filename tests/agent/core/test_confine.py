@@ -54,6 +54,32 @@ def confine(build: Any, layout: Layout, root: KnobReading, **more: Any) -> tuple
     return state, {limit.knob: limit.value for limit in found.limits}, found.ceiling
 
 
+@pytest.mark.parametrize(
+    ("layout", "kernel", "known", "listed"),
+    [
+        (V1, "0-7", True, False),
+        (V1, "0-3", True, True),
+        (V1, "0-1", True, True),
+        (V1, "1-4", True, False),
+        (V1, "0-3", False, False),
+        (V2, "", True, False),
+        (V2, "0-3", True, True),
+    ],
+)
+def test_a_list_is_in_force(build: Any, layout: Layout, kernel: str, known: bool, listed: bool) -> None:
+    """Once the kernel holds it, or less: until then another ceiling stands."""
+    usage = build.usage(pods={"uid-web": build.averages(1500)}, unlisted_system=build.averages(100))
+    demand = by_pods(usage, (), ()) if known else None
+    about = CpuSituation(
+        Situation(CPUSET, Standing(-1), 100.0, NodeSize(8000), demand, window_full=False),
+        KnobReading(kernel),
+        pools(MACHINE, (), ()),
+        8,
+    )
+    state, found = confined(Confinement(), layout, build.seen(places=PLACES), about, None, ())
+    assert state.in_force and found.listed is listed
+
+
 def test_on_v1_every_list_is_set(build: Any) -> None:
     """And the root's is the one they inherit."""
     state, found, ceiling = confine(build, V1, KnobReading("0-7"))

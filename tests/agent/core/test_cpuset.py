@@ -19,7 +19,7 @@ from agent.core.standing import Standing
 from agent.core.suffering import Relief
 from agent.core.suppress import Ceiling, Situation
 from model.pod import Pod
-from model.qos import QoSClass
+from model.qos import KubernetesQoS, QoSClass
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 from model.topology import Processor, parse_cpus
@@ -78,6 +78,23 @@ POOLS: dict[str, tuple[list[tuple[QoSClass, str]], tuple[int, ...], str, str]] =
 def test_pools(build: Any, own: list[tuple[QoSClass, str]], kept: tuple[int, ...], shared: str, theirs: str) -> None:
     """What best effort may use at all."""
     found = pools(machine(8), kept, [pinned(build, f"p{i}", *pair) for i, pair in enumerate(own)])
+    assert [p.cpu for p in found.shared] == list(parse_cpus(shared))
+    assert [p.cpu for p in found.pinned] == list(parse_cpus(theirs))
+
+
+@pytest.mark.parametrize(
+    ("label", "shared", "theirs"),
+    [
+        (QoSClass.LSE, "0-1,4-7", ""),
+        (QoSClass.LSR, "0-1,4-7", "2-3"),
+        (QoSClass.LS, "0-7", ""),
+        (QoSClass.BE, "0-7", ""),
+    ],
+)
+def test_a_label_keeps_cpus_whatever_is_requested(build: Any, label: QoSClass, shared: str, theirs: str) -> None:
+    """Of a pod that Kubernetes calls BestEffort, as Koordinator goes by the label."""
+    pod = replace(pinned(build, "p", label, "2-3"), kubernetes_qos=KubernetesQoS.BEST_EFFORT)
+    found = pools(machine(8), (), [pod])
     assert [p.cpu for p in found.shared] == list(parse_cpus(shared))
     assert [p.cpu for p in found.pinned] == list(parse_cpus(theirs))
 

@@ -13,7 +13,7 @@ from agent.core.evict_needs import Need, effective_priority, measured, rules_on
 from agent.core.observation import Absence, CgroupSample, Missing
 from agent.core.usage import Averages
 from model.decision import Decision, Term, Unit
-from model.pod import Pod, PodPhase
+from model.pod import Container, Pod, PodPhase
 from model.qos import PriorityBand, QoSClass
 from model.reason import Reason
 from model.report import Usage
@@ -174,8 +174,10 @@ def test_a_window_must_have_been_seen() -> None:
     assert (early.held, enough.held) == (Reason.WINDOW_FILLING, None)
 
 
-def asking(name: str, cpu: int, **more: Any) -> Any:
-    return batch(name, requests=ResourceVector({BATCH_CPU: cpu}), **more)
+def asking(name: str, cpu: int, reserved: int = 0, **more: Any) -> Any:
+    """For batch-cpu; more of it is reserved where an init container asked for more."""
+    requests = ResourceVector({BATCH_CPU: max(cpu, reserved)})
+    return batch(name, requests=requests, containers=(Container("main", ResourceVector({BATCH_CPU: cpu})),), **more)
 
 
 SATISFACTION: dict[str, tuple[dict[str, Any], int | None, int, Reason | None]] = {
@@ -191,9 +193,9 @@ SATISFACTION: dict[str, tuple[dict[str, Any], int | None, int, Reason | None]] =
 
 @pytest.mark.parametrize(("fields", "limit", "missing", "held"), SATISFACTION.values(), ids=SATISFACTION.keys())
 def test_satisfaction(fields: dict[str, Any], limit: int | None, missing: int, held: Reason | None) -> None:
-    """upper % x 4000m requested - limit; online and ended pods do not ask."""
+    """upper % x 4000m requested - limit; online and ended pods do not ask, nor do init containers that are over."""
     strategy = EvictionStrategy(**{"cpu_satisfaction_lower_pct": 30, "cpu_satisfaction_upper_pct": 60, **fields})
-    pods = (asking("a", 1500), asking("b", 2500), asking("c", 9000, phase=PodPhase.SUCCEEDED), online("d"))
+    pods = (asking("a", 1500, 9000), asking("b", 2500), asking("c", 9000, phase=PodPhase.SUCCEEDED), online("d"))
     found = need(
         Reason.BE_CPU_EVICT, strategy, *pods, best_effort_millis=limit, usage=usage(*pods, best_effort=steady(1000))
     )

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from agent.core.evict_known import Known
 from agent.core.evict_needs import Need
 from agent.core.evict_victims import GangAccount, choose, may_go
-from agent.core.order import USED_CPU, USED_MEMORY
+from agent.core.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from model.decision import Term
-from model.pod import EvictionTerms, Pod, PodPhase
+from model.pod import Container, EvictionTerms, Pod, PodPhase
 from model.qos import QoSClass
 from model.reason import Reason
 from model.report import EvictionCost
@@ -189,17 +189,28 @@ def test_order_by_priority(pods: list[Holding], expected: list[str]) -> None:
     assert chosen(known(*pods, strategy=BY_PRIORITY), missing(10, Reason.MEMORY_EVICT)) == expected
 
 
+def asking(millis: int, before: int = 0) -> dict[str, Any]:
+    """A container that asks for batch-cpu, after an init container that asked for another amount."""
+    running = ResourceVector({BATCH_CPU: millis})
+    return {"containers": (Container("main", running),), "requests": ResourceVector({BATCH_CPU: max(millis, before)})}
+
+
+def test_what_goes_for_satisfaction_and_for_requests() -> None:
+    """One pod's end counts for each by its own measure: what ran, and all that was reserved for it."""
+    pods = [batch("a", **asking(1000, 4000)), batch("b", **asking(1000))]
+    satisfaction = Need(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 1000),))
+    requests = Need(Reason.CPU_ALLOCATABLE_EVICT, BATCH_CPU, "y", (Term("missing", 4000),))
+    found = choose([satisfaction, requests], known(*pods), GangAccount({}), frozenset())
+    assert [(victim.pod.name, victim.frees) for victim in found] == [("a", 1000)]
+
+
 def test_order_of_satisfaction() -> None:
     """Who uses the largest part of its request, not who uses most; it frees its request."""
-    pods = [
-        batch("a", cpu=900, requests=ResourceVector({BATCH_CPU: 2000})),
-        batch("b", cpu=500, requests=ResourceVector({BATCH_CPU: 500})),
-        batch("c", cpu=900),
-    ]
-    wanted = Need(Reason.BE_CPU_EVICT, BATCH_CPU, "x", (Term("missing", 600),))
+    pods = [batch("a", cpu=900, **asking(2000)), batch("b", cpu=500, **asking(500)), batch("c", cpu=900)]
+    wanted = Need(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 600),))
     found = choose([wanted], known(*pods), GangAccount({}), frozenset())
     assert [(victim.pod.name, victim.frees) for victim in found] == [("a", 2000)], "b is spared: a alone is enough"
-    more = Need(Reason.BE_CPU_EVICT, BATCH_CPU, "x", (Term("missing", 2100),))
+    more = Need(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 2100),))
     assert chosen(known(*pods), more) == ["b", "a"]
 
 

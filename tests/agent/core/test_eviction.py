@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from agent.core.eviction import EvictionFacts, EvictionMemory, decide_evictions
 from agent.core.observation import Absence, CgroupPressure, CgroupSample, Missing, Stall
 from agent.core.order import USED_MEMORY, EvictionRecord, OrderKind, OrderOutcome, OutcomeKind, PendingVictim
+from agent.core.orderqueue import LONGEST_SECONDS
 from agent.core.watch import Kill, PreparedVictim
 from model.decision import Term, Unit
-from model.pod import EvictionTerms
+from model.pod import Container, EvictionTerms
 from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import BATCH_CPU, ResourceVector
@@ -437,6 +438,39 @@ def test_a_clock_that_was_set_back() -> None:
     assert names(play.tick(FULL, 4.0)) == ["evict b"]
 
 
+@pytest.mark.parametrize("step", [86_400.0, -86_400.0], ids=["forward", "back"])
+def test_a_clock_that_is_set_while_we_run(step: float) -> None:
+    """Who is on the way out is credited as before: no second round of victims, and the rest lasts as long."""
+    play = Play(batch("a", 1024), batch("b", 1000), batch("c", 900))
+    assert names(play.tick(FULL + 1024)) == ["evict a", "evict b"]
+    play.tick(FULL + 1024, 1.0, outcomes=(outcome("b", OutcomeKind.BLOCKED, 1.0),))
+    before = play.memory
+    look = {"monotonic_seconds": NOW + 2}
+    answered = (outcome("a", OutcomeKind.EVICTED, 2.0 + step),)
+    assert names(play.tick(FULL + 1024, 2.0 + step, look=look, outcomes=answered)) == []
+    after = play.memory
+    assert after.record.pending["a"].until_seconds == pytest.approx(
+        before.record.pending["a"].until_seconds + step + 2 - LONGEST_SECONDS
+    )
+    assert after.refused["b"].until_seconds == before.refused["b"].until_seconds + step
+    assert before.record.memory_at_seconds is not None
+    assert after.record.memory_at_seconds == before.record.memory_at_seconds + step
+
+
+def test_observing_remembers_no_orders() -> None:
+    """Nobody sends them: who would go is said each time, and nothing is believed to leave."""
+    play = Play(batch("a", 1024), batch("b", 1000))
+    for at in (0.0, 1.0):
+        play.memory, found = decide_evictions(
+            play.memory,
+            seen(*play.holdings, used=FULL, at=NOW + at),
+            usage(*play.holdings),
+            EvictionFacts(node(), tuple(each.pod for each in play.holdings), play.strategy),
+            sends=False,
+        )
+        assert names(found) == ["evict a"] and play.memory.record == EvictionRecord()
+
+
 def test_pods_that_ended_are_forgotten() -> None:
     """Nothing grows with the pods that were ever here."""
     play = Play(batch("a", 1024), batch("b", 1000), batch("c", 900))
@@ -450,11 +484,12 @@ def test_pods_that_ended_are_forgotten() -> None:
 
 def test_what_a_pending_pod_frees_is_told() -> None:
     """By resource, for whoever reads the record."""
-    pod = batch("a", 1024, cpu=250, requests=ResourceVector({BATCH_CPU: 500}))
+    asked = ResourceVector({BATCH_CPU: 500})
+    pod = batch("a", 1024, cpu=250, requests=asked, containers=(Container("main", asked),))
     play = Play(pod)
     play.tick(FULL)
     frees = play.memory.record.pending["a"].frees
-    assert frees == {"used memory": GIB, "used cpu": 250, BATCH_CPU: 500}
+    assert frees == {"used memory": GIB, "used cpu": 250, "running kubernetes.io/batch-cpu": 500, BATCH_CPU: 500}
 
 
 def test_by_request() -> None:

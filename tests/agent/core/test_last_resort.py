@@ -8,11 +8,13 @@ import msgspec
 import pytest
 
 from agent.core.last_resort import last_resort, urgency
-from agent.core.observation import CgroupPressure, Places, PodPlace, Stall
+from agent.core.observation import CgroupPressure, CgroupSample, Places, PodPlace, Stall
 from agent.core.watch import LastResort
+from model.node import Node
 from model.pod import EvictionTerms, PodPhase
 from model.qos import KubernetesQoS, QoSClass
 from model.report import EvictionCost
+from model.resources import MEMORY, ResourceVector
 from model.strategy import EvictionStrategy
 from tests.agent.core.evicting import GIB, MIB, ROOT, Holding, batch, costs, node, online, seen
 
@@ -85,6 +87,16 @@ ORDER: dict[str, tuple[list[Holding], dict[str, Any], list[str]]] = {
     "never online": ([online("a", 9), batch("b", 1)], {}, ["b"]),
     "never who ended": ([batch("a", 9, phase=PodPhase.FAILED), batch("b", 1)], {}, ["b"]),
     "never who holds nothing": ([batch("a", 0), batch("c", None), batch("b", 1)], {}, ["b"]),
+    "never a static pod": ([batch("a", 9, cgroup_uid="hash"), batch("b", 1, cgroup_uid="b")], {}, ["b"]),
+    "never what the node lives on": (
+        [
+            batch("a", 9, priority=2_000_001_000),
+            batch("b", 8, priority=2 * 10**9),
+            batch("c", 1, priority=2 * 10**9 - 1),
+        ],
+        {},
+        ["c"],
+    ),
     "labelled BE, but it lives elsewhere": (
         [batch("a", 9, kubernetes_qos=KubernetesQoS.BURSTABLE), batch("b", 1)],
         {},
@@ -125,6 +137,39 @@ def test_thrashing(strategy: EvictionStrategy, stall: float, urgent: bool) -> No
     pressure = CgroupPressure(memory_full=Stall(avg10_pct=stall), memory_some=Stall(avg10_pct=100.0))
     assert bool(urgency(seen(node_pressure=pressure), node(), strategy)) is urgent
     assert urgency(seen(), node(), strategy) == ""
+
+
+def waiting(some: float | None) -> CgroupSample:
+    return CgroupSample(0, 0, pressure=CgroupPressure(memory_some=None if some is None else Stall(avg10_pct=some)))
+
+
+WAITING: dict[str, tuple[dict[str, Any], bool]] = {
+    "nobody's pressure is known": ({"burstable": waiting(None)}, True),
+    "burstable pods do not wait": ({"burstable": waiting(0)}, False),
+    "they hardly do": ({"burstable": waiting(9.9)}, False),
+    "they do": ({"burstable": waiting(10)}, True),
+    "a guaranteed pod does": ({"burstable": waiting(0), "pods": {"g": waiting(30)}}, True),
+    "a best-effort pod does": ({"burstable": waiting(0), "pods": {"b": waiting(99)}}, False),
+}
+
+
+@pytest.mark.parametrize("whose", ["node", "pods"])
+@pytest.mark.parametrize(("look", "urgent"), WAITING.values(), ids=WAITING.keys())
+def test_thrashing_is_urgent_where_online_pods_wait(look: dict[str, Any], urgent: bool, whose: str) -> None:
+    """Best effort at its own memory.high is every task of an otherwise idle node."""
+    thrashing = CgroupPressure(memory_full=Stall(avg10_pct=90.0))
+    full = {"node_pressure": thrashing} if whose == "node" else {"kubepods": CgroupSample(0, 0, pressure=thrashing)}
+    places = Places({"g": PodPlace("/kubepods/podg"), "b": PodPlace(f"{ROOT}/podb")}, (f"{ROOT}/podb",))
+    assert bool(urgency(seen(places=places, **full, **look), node(), EvictionStrategy())) is urgent
+
+
+def test_marks_without_huge_pages() -> None:
+    """Three percent of what can be used at all."""
+    huge = Node("n", ResourceVector({MEMORY: 10 * GIB, "hugepages-1Gi": 5 * GIB}), ResourceVector())
+    found = prepared(node=huge)
+    assert found is not None and found.node_available_bytes == 5 * GIB * 3 // 100
+    assert not urgency(seen(used=9000), huge, EvictionStrategy())
+    assert urgency(seen(used=10100), huge, EvictionStrategy())
 
 
 @pytest.mark.parametrize(("used", "urgent"), [(9932, False), (9933, True)])

@@ -27,7 +27,7 @@ from agent.core.watch import MemoryMark
 from model.decision import Unit
 from model.pod import Container, Pod
 from model.reason import Reason
-from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, ResourceVector
 from model.strategy import EvictionStrategy, SuppressStrategy
 from model.topology import Processor
 
@@ -37,6 +37,9 @@ PLACES = Places({"uid-job": PodPlace(POD, {"main": BOX})}, (POD, BOX))
 
 
 def facts(**more: Any) -> LimitFacts:
+    """The ceiling of `adaptive` is at 95 %."""
+    if more.get("policy", "adaptive") == "adaptive":
+        more = {"threshold_pct": 95, **more}
     named = {key: more.pop(key) for key in LimitFacts.__struct_fields__ if key in more}
     strategies = {"suppress": SuppressStrategy(**more), "eviction": EvictionStrategy(enable=False)}
     return LimitFacts(**{**strategies, "pods": (), **named})
@@ -83,6 +86,14 @@ def test_without_a_node_object_the_ceiling_still_holds(build: Any) -> None:
     memory, _ = decided(build, build.seen(10, node=build.node(4000, reserved=500)), build.usage())
     _, limits = decided(build, build.seen(11, node=None), build.usage(), memory)
     assert limits.decisions[build.knobs.quota].value == 400_000 - 20_000 - 50_000 - 40_000
+
+
+def test_an_amplified_node(build: Any) -> None:
+    """Its reservation is that of the kubelet, before amplification."""
+    raised = msgspec.structs.replace(build.node(4000), allocatable=ResourceVector({CPU: 6000}))
+    _, limits = decided(build, build.seen(10, node=raised), build.usage(), raw_allocatable_millis=3500)
+    terms = {term.name: term.value for term in limits.decisions[build.knobs.quota].terms}
+    assert terms["reserved"] == -50_000
 
 
 def test_no_raise_within_five_seconds_of_a_cut(build: Any) -> None:
@@ -226,28 +237,82 @@ def cpus(build: Any, at: float, memory: Memory, readings: Any, **more: Any) -> t
 
 
 def test_policy_cpuset_and_back(build: Any) -> None:
-    """Lists are set and the quota released; with another policy it is the other way round."""
+    """Lists are set, then the quota is released; with another policy it is the other way round, in one tick."""
     root = build.knobs.cpuset
     on, off = facts(policy="cpuset"), facts()
     quota = KnobReading(60_000, 60_000, -1)
     readings = read_all(build, Memory(), on, build.layout, **{"cpu.cfs_quota_us": quota})
     memory, limits = cpus(build, 10, Memory(), readings, policy="cpuset")
     assert {limit.value for knob, limit in limits.limits.items() if knob.file == root.file} == {"0-3"}
+    assert limits.limits[build.knobs.quota].value == 60_000
+    assert limits.decisions[build.knobs.quota].reason is Reason.CPUS_HELD
+    assert limits.brake is not None and limits.brake.ceiling_us == 60_000
+    ours = KnobReading("0-3", "0-3", "0-7")
+    readings = read_all(build, memory, on, build.layout, **{"cpu.cfs_quota_us": quota, "cpuset.cpus": ours})
+    memory, limits = cpus(build, 11, memory, readings, policy="cpuset")
     assert limits.limits[build.knobs.quota].value == -1
     assert limits.decisions[build.knobs.quota].reason is Reason.KNOB_RELEASED
     assert limits.ceiling is limits.decisions[root] and limits.ceiling.value == 4
     assert limits.brake is not None and limits.brake.knob == build.knobs.quota
     assert (limits.brake.ceiling_us, limits.brake.base_us - 150_000) == (400_000, 400_000)
-    ours = KnobReading("0-3", "0-3", "0-7")
     readings = read_all(build, memory, off, build.layout, **{"cpuset.cpus": ours})
-    memory, limits = cpus(build, 11, memory, readings)
+    memory, limits = cpus(build, 12, memory, readings)
     lists = {limit.value: limit.decision.reason for knob, limit in limits.limits.items() if knob.file == root.file}
     assert lists == {"0-7": Reason.KNOB_RELEASED}
     assert limits.ceiling is limits.decisions[build.knobs.quota] and limits.ceiling.value == 600_000
     done = KnobReading("0-7", "0-7", "0-7")
-    memory, limits = cpus(build, 12, memory, read_all(build, memory, off, build.layout, **{"cpuset.cpus": done}))
+    memory, limits = cpus(build, 13, memory, read_all(build, memory, off, build.layout, **{"cpuset.cpus": done}))
     assert root not in limits.limits
     assert knobs_to_read(memory, build.layout, PLACES, off) == build.knobs.all
+
+
+HALF_KNOWN: dict[str, tuple[dict[str, Any], Any, Reason]] = {
+    "no processors": ({"processors": ()}, True, Reason.CPUS_HELD),
+    "no pods": ({"pods": None}, True, Reason.PODS_UNKNOWN),
+    "no usage": ({}, False, Reason.NODE_METRICS_MISSING),
+    "no list of CPUs to read": ({"cpus": Missing("/cpuset", Absence.UNREADABLE, "EIO")}, True, Reason.CPUS_HELD),
+}
+
+
+@pytest.mark.parametrize(("more", "used", "reason"), HALF_KNOWN.values(), ids=HALF_KNOWN.keys())
+def test_without_a_list_the_quota_stands(build: Any, more: dict[str, Any], used: bool, reason: Reason) -> None:
+    """Policy cpuset lifts no ceiling in whose place it has none."""
+    more = dict(more)
+    held = {"cpu.cfs_quota_us": KnobReading(60_000, 60_000, -1), "cpuset.cpus": more.pop("cpus", "0-7")}
+    told = facts(**{"policy": "cpuset", "processors": MACHINE, **more})
+    seen = build.seen(10, node=build.node(8000), knobs=read_all(build, Memory(), told, build.layout, **held))
+    _, limits = decide_limits(Memory(), build.layout, seen, build.usage() if used else None, told)
+    found = limits.decisions[build.knobs.quota]
+    assert (found.value, found.reason) == (60_000, reason)
+
+
+def test_without_a_quota_the_lists_stand(build: Any) -> None:
+    """The other way round: they are given back in a tick that knows the quota for their place."""
+    told, ours = facts(), KnobReading("0-3", "0-3", "0-7")
+    seen = build.seen(10, knobs=read_all(build, Memory(), told, build.layout, **{"cpuset.cpus": ours}))
+    for usage, expected in ((None, []), (build.usage(), ["0-7"])):
+        _, limits = decide_limits(Memory(), build.layout, seen, usage, told)
+        assert [x.value for knob, x in limits.limits.items() if knob == build.knobs.cpuset] == expected
+
+
+def test_reading_every_list_does_not_make_every_pod_due(build: Any) -> None:
+    """Only one pod in ten is looked at again while nothing changes, also under policy cpuset of v1."""
+    pods = [replace(job(build), name=f"job{i}", uid=f"uid-{i}") for i in range(20)]
+    paths = {pod.uid: PodPlace(f"{POD}{i}", {"main": f"{POD}{i}/main"}) for i, pod in enumerate(pods)}
+    below = tuple(path for place in paths.values() for path in (place.path, *place.containers.values()))
+    places, memory = Places(paths, below), Memory()
+    told = facts(policy="cpuset", processors=MACHINE, pods=tuple(pods))
+    kernel: dict[Any, KnobReading] = {}
+    for second in range(12):
+        read = knobs_to_read(memory, build.layout, places, told)
+        fresh = {"cpuset.cpus": "0-7", "cpu.cfs_period_us": 100_000, "cpu.shares": 2, "cpu.idle": 0}
+        knobs = {knob: kernel.get(knob, KnobReading(fresh.get(knob.file, -1))) for knob in read}
+        seen = build.seen(10 + second, places=places, node=build.node(8000), knobs=knobs)
+        memory, limits = decide_limits(memory, build.layout, seen, build.usage(), told)
+        kernel |= {knob: KnobReading(limit.value, limit.value) for knob, limit in limits.limits.items()}
+    read = knobs_to_read(memory, build.layout, places, told)
+    assert len({knob.cgroup for knob in read if knob.file == "cpu.shares"} & {paths[p.uid].path for p in pods}) == 2
+    assert limits.limited_pods == 20
 
 
 def test_excluded_cpus(build: Any) -> None:
@@ -303,10 +368,11 @@ def test_nobody_to_listen_to(build: Any) -> None:
 
 
 def test_memory_room(build: Any) -> None:
-    """On v2 the root's memory.high; marks on both."""
+    """On v2 the root's memory.high, where a batch pod runs; marks on both."""
     told = facts(eviction=EvictionStrategy(memory_threshold_pct=50))
     for layout in (build.layout, V2):
-        seen = build.seen(10, knobs=read_all(build, Memory(), told, layout), places=PLACES)
+        knobs = read_all(build, Memory(), told, layout)
+        seen = build.seen(10, knobs=knobs, places=PLACES, listed=(build.batch("job"),))
         _, limits = decide_limits(Memory(), layout, seen, build.usage(), told)
         high = {knob.file: limit.value for knob, limit in limits.limits.items() if limit.decision.unit is Unit.BYTES}
         assert high == ({"memory.high": 3 << 30} if layout is V2 else {})

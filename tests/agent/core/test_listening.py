@@ -55,3 +55,5 @@ def test_who_waits_anyway_is_not_watched(build: Any) -> None:
         state, heard = listen(state, waiting(build, second, total), build.usage(), ears(grip=Grip(10, 2_000, 200_000)))
     assert heard.online == () and heard.relief.cap_us is None
     assert "burstable pods waiting 50% of the time" in heard.relief.disregarded
+    assert listen(state, waiting(build, 13, total), None, ears())[1].online == ()
+    assert listen(state, waiting(build, 999, total), None, ears())[1].online == (BURSTABLE,)

@@ -5,13 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agent.core.knobs import Knobs
 from agent.core.layout import Layout
-from agent.core.memoryroom import Room, high_limit, last_resort_bytes, memory_marks, memory_room
+from agent.core.memoryroom import (
+    Level,
+    Room,
+    high_limit,
+    last_resort_bytes,
+    memory_levels,
+    memory_marks,
+    memory_room,
+    node_memory_bytes,
+)
 from agent.core.observation import Absence, CgroupSample, KnobReading, Missing, NodeSample
 from agent.core.watch import MemoryMark
+from model.node import Node
+from model.pod import Pod, PodPhase
+from model.qos import KubernetesQoS, QoSClass
 from model.reason import Reason
+from model.resources import MEMORY, ResourceVector
 from model.strategy import EvictionStrategy
 
 GIB = 1 << 30
@@ -20,6 +34,11 @@ HIGH = Knobs.of(V2).memory_high
 STRATEGY = EvictionStrategy()
 GONE = Missing("/m", Absence.GONE, "no file")
 GARBLED = Missing("/m", Absence.UNREADABLE, "garbage")
+
+HUGE = Node(
+    "n", ResourceVector({MEMORY: 8 * GIB, "hugepages-2Mi": GIB, "hugepages-1Gi": GIB, "other": GIB}), ResourceVector()
+)
+BATCH = Pod("d", "a", "a", qos_label=QoSClass.BE, kubernetes_qos=KubernetesQoS.BEST_EFFORT, phase=PodPhase.RUNNING)
 
 # 8 GiB at 70 % are 5.6 GiB; the node uses 2 GiB → 3.6 GiB. kubepods: 6 GiB at 70 % are 4.2 GiB, 1 GiB used → 3.2 GiB
 NODE_ROOM = 8 * GIB * 70 // 100 - 2 * GIB
@@ -31,6 +50,7 @@ ROOM: dict[str, tuple[dict[str, Any], EvictionStrategy, int | None]] = {
     "a large limit of kubepods": ({"kubepods_memory_limit_bytes": 8 * GIB}, STRATEGY, NODE_ROOM),
     "another threshold": ({}, EvictionStrategy(memory_threshold_pct=50), 2 * GIB),
     "beyond the threshold": ({"node_sample": NodeSample(0, 7 * GIB, 2)}, STRATEGY, NODE_ROOM - 5 * GIB),
+    "without huge pages": ({"node": HUGE}, STRATEGY, 6 * GIB * 70 // 100),
     "not known": ({"node": None}, STRATEGY, None),
     "node not measured": ({"node_sample": GONE}, STRATEGY, None),
     "memory is no reason to evict": ({}, EvictionStrategy(memory_threshold_pct=None), None),
@@ -52,6 +72,25 @@ def test_room(build: Any, parts: dict[str, Any], strategy: EvictionStrategy, exp
     """The smaller of the two that are known."""
     found = memory_room(looking(build, **parts), strategy)
     assert (found.bytes if found else None) == expected
+
+
+def test_huge_pages_are_neither_used_nor_there(build: Any) -> None:
+    """2 of 8 GiB were set aside; MemTotal - MemAvailable holds them, and may be read before the Node is up to date."""
+    used = [NodeSample(0, used, 2) for used in (5 * GIB, GIB)]
+    found = [memory_levels(looking(build, node_sample=sample), HUGE)[0] for sample in used]
+    words = "the node, MemTotal - MemAvailable - huge pages"
+    assert found == [Level(3 * GIB, 6 * GIB, words), Level(0, 6 * GIB, words)]
+    assert node_memory_bytes(HUGE) == 6 * GIB
+    assert (
+        memory_levels(looking(build), Node("n", ResourceVector({MEMORY: GIB, "hugepages-2Mi": GIB}), HUGE.capacity))
+        == ()
+    )
+
+
+def test_the_floor_is_a_sixteenth_of_what_runs_out_first(build: Any) -> None:
+    """Of the node, or of the limit of kubepods."""
+    found = [memory_room(looking(build, **parts), STRATEGY) for parts in ({}, {"kubepods_memory_limit_bytes": 6 * GIB})]
+    assert [room.floor_bytes for room in found if room] == [GIB // 2, 6 * GIB // 16]
 
 
 def test_marks(build: Any) -> None:
@@ -83,10 +122,16 @@ def test_beyond_the_threshold_the_last_resort_is_next(
 
 @pytest.mark.parametrize(
     ("whole", "pct", "expected"),
-    [(100 * GIB, 3, 3 * GIB), (GIB, 3, 100 << 20), (GIB // 2, 3, GIB // 20), (GIB, 50, GIB // 2)],
+    [
+        (100 * GIB, 3, 3 * GIB),
+        (GIB, 3, 100 << 20),
+        (GIB // 2, 3, GIB // 20),
+        (GIB, 50, GIB // 2),
+        (1024 * GIB, 3, 4 * GIB),
+    ],
 )
 def test_how_little_is_too_little(whole: int, pct: int, expected: int) -> None:
-    """The share, 100 MiB where that is more, and of a small limit no more than a tenth for that."""
+    """The share, 100 MiB where that is more, and of a small limit no more than a tenth for that; 4 GiB at most."""
     assert last_resort_bytes(whole, pct) == expected
 
 
@@ -95,6 +140,9 @@ HIGHS: dict[str, tuple[KnobReading, Room | None, EvictionStrategy, tuple[int, Re
     "charge and room": (KnobReading(-1), Room(GIB, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
     "whole pages": (KnobReading(-1), Room(GIB + 4095, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
     "beyond the threshold nothing more": (KnobReading(-1), Room(-GIB, ""), STRATEGY, (HELD, Reason.MEMORY_ROOM)),
+    "never below the floor": (KnobReading(GIB, GIB), Room(-GIB, "", 7 << 27), STRATEGY, (7 << 27, Reason.MEMORY_ROOM)),
+    "raised to the floor": (KnobReading(1 << 20), Room(-GIB, "", 7 << 27), STRATEGY, (7 << 27, Reason.MEMORY_ROOM)),
+    "the floor adds nothing to more": (KnobReading(-1), Room(-GIB, "", GIB // 2), STRATEGY, (HELD, Reason.MEMORY_ROOM)),
     "a small change is not worth a write": (
         KnobReading(HELD + GIB + GIB // 64, HELD + GIB + GIB // 64),
         Room(GIB, ""),
@@ -124,6 +172,24 @@ def test_memory_high(
 ) -> None:
     """What the best-effort root may be charged with before the kernel slows it down."""
     assert HIGH is not None
-    limit = high_limit(HIGH, reading, looking(build), room, strategy)
+    limit = high_limit(HIGH, reading, looking(build, listed=(BATCH,)), room, strategy)
     assert (limit and (limit.value, limit.decision.reason)) == expected
     assert limit is None or limit.value == limit.decision.value
+
+
+LISTED: dict[str, tuple[tuple[Pod, ...] | None, int]] = {
+    "a batch pod": ((BATCH,), HELD + GIB),
+    "the pods are not known": (None, HELD + GIB),
+    "nobody": ((), -1),
+    "a daemon without the label": ((replace(BATCH, qos_label=QoSClass.NONE),), -1),
+    "a batch pod that ended": ((replace(BATCH, phase=PodPhase.SUCCEEDED),), -1),
+    "a batch pod that lives elsewhere": ((replace(BATCH, kubernetes_qos=KubernetesQoS.BURSTABLE),), -1),
+}
+
+
+@pytest.mark.parametrize(("listed", "expected"), LISTED.values(), ids=LISTED.keys())
+def test_memory_high_is_for_batch_pods(build: Any, listed: tuple[Pod, ...] | None, expected: int) -> None:
+    """Daemons of the node alone are not held: what we wrote is given back."""
+    assert HIGH is not None
+    limit = high_limit(HIGH, KnobReading(GIB, GIB, -1), looking(build, listed=listed), Room(GIB, ""), STRATEGY)
+    assert limit is not None and limit.value == expected

@@ -18,19 +18,19 @@ from model.decision import Decision
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 
-STRATEGY = SuppressStrategy()
+STRATEGY = SuppressStrategy(threshold_pct=95)
 OFF = SuppressStrategy(enable=False)
 UNREADABLE = Missing("/cpu.cfs_quota_us", Absence.UNREADABLE, "garbage")
 
 
 def whole(build: Any, current: Any, **more: Any) -> Ceiling:
-    """`pods` count by pods, as policy cfsQuota does."""
+    """With pods as `by_pod` use is counted by them, as policy cfsQuota does."""
     known = ("foreign_cap", "loosened", "ours", "braked", "unsettled", "elapsed_seconds")
     standing = Standing(current, **{"elapsed_seconds": 1.0, **{key: more.pop(key) for key in known if key in more}})
-    fields = {key: more.pop(key) for key in ("strategy", "size", "relief", "released", "unknown") if key in more}
-    listed = more.pop("listed", None)
+    fields = {key: more.pop(key) for key in ("strategy", "size", "relief", "released", "listed") if key in more}
+    by_pod = more.pop("by_pod", None)
     usage = more["usage"] if "usage" in more else build.usage(**more)
-    demand = usage and (by_cgroups(usage) if listed is None else by_pods(usage, listed, ()))
+    demand = usage and (by_cgroups(usage) if by_pod is None else by_pods(usage, by_pod, ()))
     situation = Situation(
         **{"strategy": STRATEGY, "size": NodeSize(2000), **fields},
         standing=standing,
@@ -135,6 +135,12 @@ def test_terms_name_every_part(build: Any, terms: Any) -> None:
     assert terms(ceiling(build, 100_000))["growth limited to a step"] == -20_000
 
 
+def test_the_default_threshold(build: Any, terms: Any) -> None:
+    """1 % of the node stays free."""
+    found = ceiling(build, UNLIMITED, strategy=SuppressStrategy())
+    assert (found.value, terms(found)["margin"]) == (148_000, -2_000)
+
+
 def test_raising_looks_at_the_live_window_too(build: Any) -> None:
     """One quiet second does not raise the ceiling: 10 s average 900m online leaves 90,000."""
     found = ceiling(build, 100_000, online=build.averages(400, 0, live=900))
@@ -209,7 +215,7 @@ def test_cfs_quota(build: Any, current: int, more: dict[str, Any], expected: int
     found = ceiling(
         build,
         current,
-        listed=(web, job),
+        by_pod=(web, job),
         strategy=SuppressStrategy(policy="cfsQuota", threshold_pct=pct),
         pods={web.uid: build.averages(busy, live=before), job.uid: build.averages(700)},
         host_applications={"exporter": build.averages(50)},
@@ -225,7 +231,7 @@ def test_the_brake_of_cfs_quota_sees_cgroups(build: Any) -> None:
     web = build.pod("web")
     quota = SuppressStrategy(policy="cfsQuota")
     pods = {web.uid: build.averages(300)}
-    found = whole(build, UNLIMITED, listed=(web,), strategy=quota, pods=pods, online=build.averages(450))
+    found = whole(build, UNLIMITED, by_pod=(web,), strategy=quota, pods=pods, online=build.averages(450))
     assert found.base_us - 45_000 == found.decision.value == 130_000 - 10_000 - 30_000
 
 
@@ -235,6 +241,13 @@ RELEASED: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
     "somebody else's stays": (60_000, {}, 60_000, Reason.KNOB_RELEASED),
     "so does a foreign cap": (60_000, {"ours": True, "foreign_cap": 60_000}, 60_000, Reason.KNOB_RELEASED),
     "the brake's cut stands for its rest": (60_000, {"ours": True, "braked": True}, 60_000, Reason.BRAKE),
+    "it stands until the list is in force": (60_000, {"ours": True, "listed": False}, 60_000, Reason.CPUS_HELD),
+    "and while that cannot be told": (
+        60_000,
+        {"ours": True, "listed": False, "usage": None},
+        60_000,
+        Reason.NODE_METRICS_MISSING,
+    ),
     "online pods wait": (
         UNLIMITED,
         {"relief": Relief(10_000, Reason.ONLINE_SUFFERING)},
@@ -253,7 +266,7 @@ RELEASED: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
 @pytest.mark.parametrize(("current", "more", "expected", "reason"), RELEASED.values(), ids=RELEASED.keys())
 def test_quota_beside_cpu_lists(build: Any, current: int, more: dict[str, Any], expected: int, reason: Reason) -> None:
     """With policy cpuset the quota is for emergencies."""
-    found = ceiling(build, current, strategy=SuppressStrategy(policy="cpuset"), **more)
+    found = ceiling(build, current, strategy=SuppressStrategy(policy="cpuset"), **{"listed": True, **more})
     assert (found.value, found.reason) == (expected, reason)
 
 

@@ -19,12 +19,14 @@ from agent.core.usage import (
     best_effort_request_millis,
     measure,
     minute_peaks,
+    running_batch_millis,
     statistics,
     windows_of,
 )
-from model.pod import PodPhase
+from model.pod import Container, PodPhase
 from model.qos import QoSClass
 from model.report import Usage
+from model.resources import BATCH_CPU, ResourceVector
 from model.strategy import ColocationStrategy, MemoryCollectPolicy
 
 WINDOWS = Windows(10.0, 300.0)
@@ -320,6 +322,33 @@ def test_best_effort_limit(cpus: int | None, quota_us: int | None, period_us: in
     assert best_effort_limit_millis(cpus, quota_us, period_us) == limit
 
 
+def asking(millis: int, **more: Any) -> Container:
+    return Container(f"of-{millis}", ResourceVector({BATCH_CPU: millis}), **more)
+
+
+SETUP, PROXY = asking(9000), asking(20, sidecar=True)
+# the pod's own request, its containers, its init containers -> milli-CPU of what runs side by side
+RUNNING: dict[str, tuple[int, tuple[Container, ...], tuple[Container, ...], int]] = {
+    "containers": (800, (asking(500), asking(300)), (), 800),
+    "an init container is over": (9000, (asking(500),), (SETUP,), 500),
+    "a sidecar stays": (9020, (asking(500),), (PROXY, SETUP), 520),
+    "overhead is not theirs": (700, (asking(500),), (), 500),
+    "what only an annotation tells": (0, (asking(500),), (), 0),
+    "nothing": (0, (Container("main"),), (), 0),
+}
+
+
+@pytest.mark.parametrize(("whole", "containers", "init", "millis"), RUNNING.values(), ids=RUNNING.keys())
+def test_what_a_pod_asks_for_while_it_runs(
+    build: Any, whole: int, containers: tuple[Container, ...], init: tuple[Container, ...], millis: int
+) -> None:
+    """Containers and sidecars, as Koordinator counts; nothing once the pod has ended."""
+    fields = {"containers": containers, "init_containers": init}
+    pod = msgspec.structs.replace(build.batch("a", batch_cpu=whole), **fields)
+    assert running_batch_millis(pod) == millis
+    assert running_batch_millis(msgspec.structs.replace(pod, phase=PodPhase.FAILED)) == 0
+
+
 def test_best_effort_request(build: Any) -> None:
     """batch-cpu of pods labelled BE; neither other classes nor finished pods."""
     pods = [
@@ -328,6 +357,7 @@ def test_best_effort_request(build: Any) -> None:
         build.batch("done", batch_cpu=1000, phase=PodPhase.SUCCEEDED),
         build.pod("web", batch_cpu=2000, qos=QoSClass.LS),
     ]
+    pods = [msgspec.structs.replace(pod, containers=(Container("main", pod.requests),)) for pod in pods]
     assert best_effort_request_millis(pods) == 750
 
 

@@ -8,8 +8,8 @@ from agent.core.watch import (
     LastResort,
     Mechanism,
     dying_seconds,
-    inactive_file_bytes,
     mark_moved,
+    mark_urgent,
     short_of_memory,
 )
 
@@ -18,7 +18,7 @@ NODE_ALONE = LastResort(100, None, None, ())
 BOTH = LastResort(100, 50, 1000, ())
 
 SHORT: dict[str, tuple[LastResort, int | None, int | None, int, int | None]] = {
-    # what is prepared; MemAvailable; kubepods' charge; its inactive file pages; what is left
+    # what is prepared; MemAvailable; kubepods' charge; its page cache; what is left
     "enough": (NODE_ALONE, 100, None, 0, None),
     "the node is short": (NODE_ALONE, 99, None, 0, 99),
     "kubepods has no limit": (NODE_ALONE, 100, 10**9, 0, None),
@@ -34,17 +34,17 @@ SHORT: dict[str, tuple[LastResort, int | None, int | None, int, int | None]] = {
 }
 
 
-@pytest.mark.parametrize(("prepared", "available", "charge", "inactive", "left"), SHORT.values(), ids=SHORT.keys())
+@pytest.mark.parametrize(("prepared", "available", "charge", "cache", "left"), SHORT.values(), ids=SHORT.keys())
 def test_short_of_memory(
-    prepared: LastResort, available: int | None, charge: int | None, inactive: int, left: int | None
+    prepared: LastResort, available: int | None, charge: int | None, cache: int, left: int | None
 ) -> None:
     """Below either mark; what is not known is not short."""
-    assert short_of_memory(prepared, available, charge, inactive) == left
+    assert short_of_memory(prepared, available, charge, cache) == left
 
 
-@pytest.mark.parametrize(("frees", "seconds"), [(-1, 0.05), (0, 0.05), (10**9, 0.16), (3 * 10**9, 0.38)])
+@pytest.mark.parametrize(("frees", "seconds"), [(-1, 0.05), (0, 0.05), (10**9, 0.16), (3 * 10**9, 0.38), (10**12, 5)])
 def test_dying_takes_its_time(frees: int, seconds: float) -> None:
-    """A tenth of a second per gigabyte, and a moment in any case."""
+    """A tenth of a second per gigabyte, and a moment in any case; nobody is waited for for ever."""
     assert dying_seconds(frees) == pytest.approx(seconds)
 
 
@@ -64,23 +64,19 @@ def test_mark_moved(registered: int, wanted: int, expected: bool) -> None:
     assert mark_moved(registered, wanted) is expected
 
 
-STATS: dict[str, tuple[bytes, int]] = {
-    "v2": (b"anon 4096\nfile 1\ninactive_anon 5\nactive_anon 6\ninactive_file 8192\nactive_file 1\n", 8192),
-    "v1, with descendants": (b"cache 1\ninactive_file 1\nactive_file 2\ntotal_inactive_file 77\ntotal_x 1\n", 77),
+URGENT: dict[str, tuple[int, int, bool]] = {
+    "by 64 MiB": (512 * MIB, 448 * MIB, False),
+    "by more": (512 * MIB, 447 * MIB, True),
+    "up": (512 * MIB, 4096 * MIB, False),
+    "a sixteenth of much": (64 << 30, 60 << 30, False),
+    "more of much": (64 << 30, 59 << 30, True),
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), STATS.values(), ids=STATS.keys())
-def test_inactive_file_bytes(text: bytes, expected: int) -> None:
-    """The number of the whole subtree."""
-    assert inactive_file_bytes(text) == expected
-
-
-@pytest.mark.parametrize("text", [b"", b"anon 1\n", b"anon 1\ninactive_file 81", b"anon 1\ninactive_file -1\n"])
-def test_inactive_file_refuses_what_is_cut_short(text: bytes) -> None:
-    """Missing, ended within the number, or none."""
-    with pytest.raises(ValueError):
-        inactive_file_bytes(text)
+@pytest.mark.parametrize(("registered", "wanted", "expected"), URGENT.values(), ids=URGENT.keys())
+def test_mark_urgent(registered: int, wanted: int, expected: bool) -> None:
+    """Lower by more than 64 MiB, or 1/16 where that is more."""
+    assert mark_urgent(registered, wanted) is expected
 
 
 def test_mechanisms_in_words() -> None:

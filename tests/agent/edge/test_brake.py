@@ -77,11 +77,28 @@ class FakeMemory:
     def kubepods_charge(self) -> int | None:
         return None
 
-    def kubepods_inactive_file(self) -> int | None:
+    def kubepods_page_cache(self) -> int | None:
+        return None
+
+    def charge(self, cgroup: str) -> int | None:
         return None
 
     def close(self) -> None:
         pass
+
+
+class FakeExecutioner:
+    """Whoever it kills had one process, and is gone at once."""
+
+    def __init__(self, killed: list[str]) -> None:
+        self.killed = killed
+
+    def __call__(self, cgroup: str) -> int:
+        self.killed.append(cgroup)
+        return 1
+
+    def processes(self, cgroup: str) -> frozenset[int]:
+        return frozenset()
 
 
 class Rig:
@@ -100,7 +117,7 @@ class Rig:
         self.alarms = FakeAlarms()
         self.memory = FakeMemory()
         self.killed: list[str] = []
-        last_resort = LastResortKill(self.memory, self.kill)
+        last_resort = LastResortKill(self.memory, FakeExecutioner(self.killed))
         layout = Layout("/kubepods", version)
         self.brake = BrakeThread(root, layout, 0.02, self.lower, self.woken.set, (self.alarms,), last_resort)
 
@@ -131,10 +148,6 @@ class Rig:
         self.lowered.append(value)
         self.narrowed.append(narrow_first)
         return self.held
-
-    def kill(self, cgroup: str) -> int:
-        self.killed.append(cgroup)
-        return 1
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from agent.edge.cluster import ClusterEdge
+from agent.edge.cluster import _LIMIT_CPU, ClusterEdge
 from agent.ports import ClusterFacts
 from agent.settings import AgentSettings
+from kube.dialects.nodesettings import Documents
 from kube.events import EventRecorder
 from model.nodesettings import NodeSettings
 from model.pod import Pod
@@ -297,6 +298,7 @@ def test_a_document_that_breaks_and_is_mended(
         rig.api.put(collection, name, broken)
         facts = await rig.until(lambda facts: facts.problem)
         assert told in facts.problem and look(facts) == first and facts.settings.colocation.enable
+        assert not facts.for_limits().unsettled
         await rig.until(lambda _: rig.api.events)
         (event,) = rig.api.events
         assert (event["reason"], event["type"]) == ("ConfigurationInvalid", "Warning") and told in event["message"]
@@ -328,7 +330,7 @@ def test_a_deleted_config_map_lends_nothing_until_it_is_back(tmp_path: Path) -> 
         assert rig.edge.facts().settings.colocation.enable
         rig.api.delete(CONFIG, MAP)
         facts = await rig.until(lambda facts: facts.problem)
-        assert facts.problem == told and not facts.settings.colocation.enable
+        assert facts.problem == told and not facts.settings.colocation.enable and facts.unsettled
         await rig.until(lambda _: rig.api.events)
         assert [event["message"] for event in rig.api.events] == [told]
         rig.api.put(CONFIG, MAP, config(colocation_config=ON))
@@ -346,10 +348,10 @@ def test_settings_are_known_when_every_document_was_looked_up(tmp_path: Path, la
     async def scene(rig: Rig) -> None:
         named = f"{kinds.get(late, 'NodeMetric n')}: not read yet"
         facts = await rig.until(lambda facts: facts.problem == named and facts.pods is not None)
-        assert not facts.settings_known
+        assert not facts.settings_known and facts.for_limits().unsettled
         rig.api.release(late)
         facts = await rig.known()
-        assert facts.problem == "" and facts.node is not None
+        assert facts.problem == "" and facts.node is not None and not facts.unsettled
 
     play(tmp_path, scene, lambda api: api.held.add(late))
 
@@ -389,6 +391,31 @@ def test_a_document_that_was_never_good_lends_nothing(tmp_path: Path) -> None:
         assert facts.settings.colocation.enable
 
     play(tmp_path, scene, prepare)
+
+
+NEVER_GOOD: dict[str, tuple[dict[str, Any], bool]] = {
+    "the ceiling depends on it": ({"resource_threshold_config": "nonsense"}, True),
+    "lending alone depends on it": ({"colocation_config": "nonsense"}, False),
+}
+
+
+@pytest.mark.parametrize(("keys", "unsettled"), NEVER_GOOD.values(), ids=NEVER_GOOD.keys())
+def test_a_ceiling_that_was_never_told_is_not_raised(tmp_path: Path, keys: dict[str, Any], unsettled: bool) -> None:
+    """It may be lower than the default; a document of something else holds nothing up."""
+
+    async def scene(rig: Rig) -> None:
+        facts = await rig.known()
+        assert facts.problem and facts.for_limits().unsettled is unsettled
+        rig.api.put(CONFIG, MAP, config(colocation_config=ON))
+        facts = await rig.until(lambda facts: not facts.problem)
+        assert not facts.for_limits().unsettled
+
+    play(tmp_path, scene, lambda api: api.put(CONFIG, MAP, config(**keys)))
+
+
+def test_what_the_ceiling_depends_on_is_known() -> None:
+    """By the names of the documents."""
+    assert set(Documents.__struct_fields__) >= _LIMIT_CPU
 
 
 def test_one_broken_document_does_not_hold_up_another(tmp_path: Path) -> None:

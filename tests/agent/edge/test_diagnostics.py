@@ -13,21 +13,23 @@ import msgspec
 import pytest
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
+from agent.core.eviction import EvictionMemory, Evictions
 from agent.core.limits import Memory, decide_limits
 from agent.core.live import live_metric
 from agent.core.observation import Absence, CgroupSample, DiskBytes, KnobReading, MemoryEvents, Missing, NetworkBytes
+from agent.core.order import EvictionRecord, Order, OrderKind, PendingVictim
 from agent.core.plan import Write
 from agent.core.prediction import Prediction
 from agent.core.reclaimable import lending
 from agent.edge.diagnostics import DiagnosticsServers, Sources
 from agent.feed import DecisionFeed
 from agent.ports import TickResult, WriteOutcome
-from agent.settings import AgentSettings
+from agent.settings import AgentSettings, Mode
 from agent.status import AgentStatus
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault
 from model.nodesettings import NodeSettings
-from model.pod import PodPhase
+from model.pod import Container, PodPhase
 from model.reason import Reason
 from model.report import CheckpointSaved, PreemptionNotice, Pressure, Usage
 from model.strategy import SuppressStrategy
@@ -67,6 +69,7 @@ class Rig:
         """web is measured in every way, job is not; `parts` are of the observation."""
         build = self.build
         web, job = build.pod(cpu=1200, memory=9), build.batch("job", batch_cpu=300, batch_memory=1 << 20)
+        job = msgspec.structs.replace(job, containers=(Container("main", job.requests),))
         done = build.batch("done", batch_cpu=50, phase=PodPhase.SUCCEEDED)
         usage = build.usage(
             {web.uid: build.averages(400, 7, live=410, aggregate=420)},
@@ -205,6 +208,44 @@ def test_the_reason_is_a_code(rig: Rig, degraded: str, problem: str, error: str,
     async def scene(agent: Any, _: Any, __: Any) -> None:
         node = await agent.GetNode(agent_pb2.GetNodeRequest())
         assert node.ready_reason == expected[0] and expected[1] in node.ready_message
+
+    play(rig, scene)
+
+
+def test_an_observing_agent_says_so(rig: Rig) -> None:
+    """Its numbers are lent to nobody."""
+    observing = msgspec.structs.replace(rig.sources, settings=AgentSettings(mode=Mode.OBSERVE))
+    rig.servers = DiagnosticsServers(observing, "127.0.0.1:0", rig.socket)
+    rig.tick()
+
+    async def scene(agent: Any, _: Any, __: Any) -> None:
+        node = await agent.GetNode(agent_pb2.GetNodeRequest())
+        assert (node.mode, node.ready_reason) == ("observe", "Observing")
+
+    play(rig, scene)
+
+
+def test_evictions(rig: Rig) -> None:
+    """Needs of the newest tick, who is on the way out, and victims since the start."""
+    result = rig.tick()
+    need = Decision("node/n", "memory to free", 5, Unit.BYTES, Reason.BE_MEMORY_EVICT, (Term("used", 5),))
+    gone = Decision("pod/default/job", "evict", 5, Unit.BYTES, Reason.BE_MEMORY_EVICT, (Term("in use", 5),))
+    order = Order(OrderKind.EVICT, "uid-job", "default", "job", gone, "used memory")
+    victim = PendingVictim({"used memory": 5}, 10.0, 40.0, 30.0)
+    told = msgspec.structs.replace(
+        result,
+        evictions=Evictions((need,), (order,)),
+        evicting=EvictionMemory(EvictionRecord(pending={"uid-job": victim})),
+    )
+    for sink in (rig.status, rig.feed):
+        sink.take(told)
+
+    async def scene(agent: Any, _: Any, __: Any) -> None:
+        answer = await agent.ExplainEvictions(agent_pb2.ExplainEvictionsRequest())
+        assert [decision.value for decision in (*answer.needs, *answer.past)] == [5, 5]
+        (pending,) = answer.pending
+        assert (pending.pod_uid, dict(pending.frees), pending.until_seconds) == ("uid-job", {"used memory": 5}, 40.0)
+        assert pending.notified_until_seconds == 30.0
 
     play(rig, scene)
 

@@ -255,6 +255,8 @@ PATCHES = {
     "made anew, as a conflict": (refusal(409, "Conflict", "Precondition failed: UID in precondition: x"), GONE),
     "annotation refused": (refusal(403, "Forbidden"), EVICTED),
     "annotation invalid": (refusal(422, "Invalid", "metadata.annotations: Too long"), EVICTED),
+    "a webhook fails": (refusal(500, "InternalError", "failed calling webhook"), EVICTED),
+    "overloaded": (plain(429), EVICTED),
 }
 
 
@@ -298,6 +300,25 @@ def test_what_may_pass_is_tried_again(world: World, answer: Answer) -> None:
     assert world.seen.count(("POST", EVICTION)) == 2
 
 
+def test_a_webhook_that_does_not_answer(world: World) -> None:
+    """The eviction waits for the annotation, but not long."""
+    going = asyncio.Event()
+
+    async def silent(request: web.Request) -> web.StreamResponse:
+        await going.wait()
+        return web.Response(text="{}")
+
+    world.on("PATCH", POD, silent)
+
+    async def scene(rig: Rig) -> None:
+        rig.evictor.submit((order(),), KEPT)
+        (outcome,) = await rig.answered()
+        assert outcome.kind is EVICTED
+        going.set()
+
+    world.play(scene)
+
+
 def test_an_absent_server_and_an_old_order(world: World) -> None:
     """Nobody answers: the order waits, and after a minute the tick is to decide again."""
 
@@ -319,7 +340,7 @@ def test_one_pods_trouble_is_not_anothers(world: World) -> None:
     """Orders that wait leave their place to the ones behind them."""
     names = "abcde"
     for name in names[:4]:
-        world.on("PATCH", f"/api/v1/namespaces/default/pods/{name}", plain(500))
+        world.on("POST", f"/api/v1/namespaces/default/pods/{name}/eviction", plain(500))
 
     async def scene(rig: Rig) -> None:
         rig.evictor.submit(tuple(order(name) for name in names), KEPT)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,6 +26,7 @@ QUOTA = Knob("/kubepods/besteffort", "cpu", V1_QUOTA_FILE)
 POD = Knob("/kubepods/besteffort/podx", "cpu", V1_QUOTA_FILE)
 V2_QUOTA = Knob("/kubepods.slice/kubepods-besteffort.slice", "", "cpu.max")
 V2_MEMORY = Knob("/kubepods.slice/podx", "", "memory.max")
+PATIENCE_SECONDS = 20
 
 
 class Clock:
@@ -60,15 +66,46 @@ class Node:
     def apply(self, *writes: Write, seen_cuts: int = 0) -> tuple[WriteOutcome, ...]:
         return self.executor.apply(writes, seen_cuts)
 
+    def settle(self) -> None:
+        assert self.executor.idle(PATIENCE_SECONDS)
+
     def reading(self, knob: Knob = QUOTA) -> KnobReading:
         return self.executor.readings((knob,)).readings[knob]
 
 
+class Reclaiming:
+    """A memory limit whose kernel takes its time: whoever opens it waits for `end`."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._path = node.executor.path(V2_MEMORY)
+        self._path.unlink()
+        os.mkfifo(self._path)
+        self._answer = -1
+
+    def begun(self, text: str) -> None:
+        """Somebody waits; the file says `text` to those who come later."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._answer < 0:
+            assert time.monotonic() < deadline, "nobody opens it"
+            with contextlib.suppress(OSError):
+                self._answer = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
+            time.sleep(0.005)
+        self._path.unlink()
+        self._node.say(V2_MEMORY, text)
+
+    def end(self) -> None:
+        os.write(self._answer, b"9000000")
+        os.close(self._answer)
+        self._node.settle()
+
+
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
+def node(tmp_path: Path) -> Iterator[Node]:
     made = Node(tmp_path)
     made.say(QUOTA, "-1")
-    return made
+    yield made
+    made.executor.close()
 
 
 def write(value: Value, previous: Value = -1, knob: Knob = QUOTA, original: Value | None = None) -> Write:
@@ -118,16 +155,11 @@ def test_lower_only_lowers_and_is_counted(node: Node) -> None:
     assert (node.said(QUOTA), found.brake_cuts, found.last_cut_monotonic) == ("9000", 1, 7.0)
 
 
-def test_a_cut_puts_larger_quotas_out_of_its_way(node: Node) -> None:
-    """Those above the new value, and only those; what they were is known. One that is gone stops nothing."""
-    other = Knob("/kubepods/besteffort/pody", "cpu", V1_QUOTA_FILE)
-    gone = Knob("/kubepods/besteffort/podz", "cpu", V1_QUOTA_FILE)
+def test_a_cut_the_kernel_takes_touches_no_children(node: Node) -> None:
+    """Each costs time before it lands; a real kernel that refuses it is in tests/agent/kernel."""
     node.say(POD, "8000")
-    node.say(other, "3000")
-    below = ((gone, 9000), (POD, 8000), (other, 3000))
-    assert node.executor.lower(QUOTA, 5000, below) == -1
-    assert [node.said(knob) for knob in (QUOTA, POD, other)] == ["5000", "-1", "3000"]
-    assert node.reading(POD) == KnobReading(-1, -1, 8000) and node.executor.failed_cuts == 0
+    assert node.executor.lower(QUOTA, 5000, ((POD, 8000),)) == -1
+    assert [node.said(knob) for knob in (QUOTA, POD)] == ["5000", "8000"] and set(node.state.originals) == {QUOTA}
 
 
 def test_a_raise_decided_before_a_cut_is_dropped(node: Node) -> None:
@@ -238,6 +270,7 @@ def test_cgroups_that_are_gone_are_forgotten(node: Node) -> None:
     assert set(node.state.originals) == {QUOTA, POD}
     node.clock.now += 2
     node.apply()
+    node.settle()
     assert set(node.state.originals) == {QUOTA}
     node.say(POD, "-1")
     assert node.reading(POD) == KnobReading(-1) and node.reading().ours == 5000
@@ -250,13 +283,114 @@ def test_a_memory_limit_that_would_kill_waits(node: Node) -> None:
     (folder / "memory.current").write_text("9000000\n")
     lists = "inactive_anon 0\nactive_anon 9000000\ninactive_file 0\nactive_file 0\nunevictable 0\n"
     (folder / "memory.stat").write_text(f"anon 0\n{lists}")
-    assert node.apply(write(8_000_000, knob=V2_MEMORY))[0].dropped and node.said(V2_MEMORY) == "max"
-    assert node.apply(write(9_500_000, knob=V2_MEMORY)) == (WriteOutcome(write(9_500_000, knob=V2_MEMORY)),)
+    for value, said in ((8_000_000, "max"), (9_500_000, "9500000")):
+        node.apply(write(value, knob=V2_MEMORY))
+        node.settle()
+        assert node.said(V2_MEMORY) == said
+    assert node.reading(V2_MEMORY) == KnobReading(9_500_000, 9_500_000, -1)
+
+
+def test_nobody_waits_for_the_kernel_to_reclaim(node: Node) -> None:
+    """Neither the tick's other writes nor the brake; of the limits that wait meanwhile the newest is written."""
+    node.say(V2_MEMORY, "max")
+    node.apply(write(9_000_000, knob=V2_MEMORY))
+    node.settle()
+    slow = Reclaiming(node)
+    for value in (8_000_000, 7_000_000, 6_000_000):
+        outcomes = node.apply(write(value, knob=V2_MEMORY), write(value // 1000))
+        assert [outcome.error for outcome in outcomes] == ["", ""] and node.said(QUOTA) == str(value // 1000)
+    slow.begun("9000000")
+    assert node.executor.lower(QUOTA, 4000) == 6000 and not node.executor.idle()
+    slow.end()
+    assert node.said(V2_MEMORY) == "6000000"
+
+
+def test_what_the_kernel_shows_while_it_reclaims_is_ours(node: Node) -> None:
+    """cgroup v2 has the new limit at once and the answer late: nobody else was tighter."""
+    node.say(V2_MEMORY, "max")
+    node.apply(write(9_000_000, knob=V2_MEMORY))
+    node.settle()
+    slow = Reclaiming(node)
+    node.apply(write(8_000_000, knob=V2_MEMORY))
+    slow.begun("8000000")
+    assert node.reading(V2_MEMORY) == KnobReading(8_000_000, 8_000_000, -1)
+    slow.end()
+
+
+def test_a_memory_limit_that_fails(node: Node) -> None:
+    """The tick hears of it when it plans again, until one has succeeded."""
+    node.say(V2_MEMORY, "max")
+    node.apply(write(9_000_000, knob=V2_MEMORY))
+    node.settle()
+    path = node.executor.path(V2_MEMORY)
+    path.unlink()
+    path.mkdir()
+    errors = []
+    for value in (8_000_000, 8_000_000, 7_000_000, 7_000_000):
+        errors += [outcome.error for outcome in node.apply(write(value, knob=V2_MEMORY))]
+        node.settle()
+    assert [bool(error) for error in errors] == [False, True, True, True] and "Is a directory" in errors[1]
+    path.rmdir()
+    node.say(V2_MEMORY, "9000000")
+    for told in (True, False):
+        assert bool(node.apply(write(7_000_000, knob=V2_MEMORY))[0].error) == told
+        node.settle()
+    assert node.said(V2_MEMORY) == "7000000"
+
+
+def test_the_original_of_a_memory_limit_comes_first(node: Node) -> None:
+    """A disk that is full keeps it from being written."""
+    node.say(V2_MEMORY, "max")
+    blocked = node.state.path.with_name("agent.json.new")
+    blocked.mkdir()
+    node.apply(write(9_000_000, knob=V2_MEMORY))
+    node.settle()
+    assert node.said(V2_MEMORY) == "max"
+    assert "the state file cannot be written" in node.apply(write(9_000_000, knob=V2_MEMORY))[0].error
+    node.settle()
+    blocked.rmdir()
+    node.apply(write(9_000_000, knob=V2_MEMORY))
+    node.settle()
+    assert node.said(V2_MEMORY) == "9000000" and node.executor.restore().changed == 1
+
+
+def test_a_disk_that_hangs(node: Node) -> None:
+    """The tick goes on without the writes that need it; those whose original is known, and the brake, do not."""
+    node.executor.remember(QUOTA)
+    node.say(POD, "-1")
+    hanging = node.state.path.with_name("agent.json.new")
+    os.mkfifo(hanging)
+
+    def answer() -> None:
+        """Whoever wrote it goes on, and fails."""
+        descriptor = os.open(hanging, os.O_RDONLY | os.O_NONBLOCK)
+        hanging.unlink()
+        assert node.executor.idle(PATIENCE_SECONDS)
+        os.close(descriptor)
+
+    too_late = threading.Timer(PATIENCE_SECONDS, answer)
+    too_late.start()
+    for quota in (9000, 8000):
+        new, known = node.apply(write(4000, knob=POD), write(quota))
+        assert "not on the disk yet" in new.error and not known.error and node.said(POD) == "-1"
+    assert node.executor.lower(QUOTA, 5000) == 8000 and not node.executor.idle()
+    too_late.cancel()
+    answer()
+    assert not node.apply(write(4000, knob=POD))[0].error and node.said(POD) == "4000"
+
+
+def test_the_first_cut_needs_no_disk(node: Node) -> None:
+    """What was remembered at the start is enough; a disk that refuses even that is told of later."""
+    node.executor.remember(QUOTA)
+    node.state.path.with_name("agent.json.new").mkdir()
+    node.executor.remember(POD)
+    assert node.executor.lower(QUOTA, 5000) == -1 and node.said(QUOTA) == "5000"
 
 
 def test_observing_changes_nothing(node: Node) -> None:
     """Neither control files nor the state file; it reads and answers as ever."""
     executor = KnobExecutor(node.root, node.state, node.clock, dry=True)
+    executor.remember(QUOTA)
     assert executor.apply((write(5000),), 0) == (WriteOutcome(write(5000), dropped=True),)
     assert executor.lower(QUOTA, 5000) is None and executor.failed_cuts == 0
     assert executor.readings((QUOTA,)).readings[QUOTA] == KnobReading(-1)

@@ -91,9 +91,11 @@ def test_every_process_of_the_pod_and_no_other(tree: Tree) -> None:
     """All containers at all depths; neither another pod nor an online one."""
     victims = [tree.start(f"besteffort/poda/{container}") for container in ("c1", "c2", "c2/inner")]
     others = [tree.start("besteffort/podab/c1"), tree.start("burstable/podb/c1")]
+    assert tree.killer.processes(tree.pod("besteffort/poda")) == {victim.pid for victim in victims}
     assert tree.killer(tree.pod("besteffort/poda")) == 3
     assert [victim.wait(20) for victim in victims] == [-9, -9, -9]
     assert [other.poll() for other in others] == [None, None]
+    assert tree.killer.processes(tree.pod("besteffort/poda")) == set()
     assert tree.killer(tree.pod("besteffort/poda")) == 0, "the dead are not counted again"
 
 

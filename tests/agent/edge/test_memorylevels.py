@@ -10,9 +10,10 @@ from agent.core.layout import Layout
 from agent.edge.memorylevels import MemoryLevels
 
 MEMINFO = "MemTotal:       1000 kB\nMemFree:         10 kB\nMemAvailable:    300 kB\n"
+LISTS = "{0}inactive_anon 1\n{0}active_anon 1\n{0}inactive_file 512\n{0}active_file 1024\n{0}unevictable 1\n"
 FILES = {
-    1: ("memory/kubepods", "memory.usage_in_bytes", "cache 1\ninactive_file 1\ntotal_inactive_file 512\ntotal_x 0\n"),
-    2: ("kubepods", "memory.current", "anon 1\ninactive_file 512\nactive_file 0\n"),
+    1: ("memory/kubepods", "memory.usage_in_bytes", f"cache 1\ninactive_file 1\n{LISTS.format('total_')}"),
+    2: ("kubepods", "memory.current", f"anon 1\n{LISTS.format('')}"),
 }
 
 
@@ -20,14 +21,28 @@ FILES = {
 def test_levels(tmp_path: Path, version: int) -> None:
     """Each is None while its file is absent or says something else, which is counted; and comes back."""
     levels = MemoryLevels(tmp_path, Layout("/kubepods", version), tmp_path)
-    assert (levels.available(), levels.kubepods_charge(), levels.kubepods_inactive_file()) == (None, None, None)
+    assert (levels.available(), levels.kubepods_charge(), levels.kubepods_page_cache()) == (None, None, None)
     assert levels.unreadable == 3
     folder, charge, stat = FILES[version]
     (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "meminfo").write_text(MEMINFO)
     (tmp_path / folder / charge).write_text("4096\n")
     (tmp_path / folder / "memory.stat").write_text(stat)
-    assert (levels.available(), levels.kubepods_charge(), levels.kubepods_inactive_file()) == (307_200, 4096, 512)
+    assert (levels.available(), levels.kubepods_charge(), levels.kubepods_page_cache()) == (307_200, 4096, 1536)
     (tmp_path / "meminfo").write_text("garbage")
     assert levels.available() is None and levels.unreadable == 4
     levels.close()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_charge_of_one_cgroup(tmp_path: Path, version: int) -> None:
+    """Asked for anew each time; None where it is gone."""
+    levels = MemoryLevels(tmp_path, Layout("/kubepods", version), tmp_path)
+    folder, charge, _ = FILES[version]
+    pod = tmp_path / folder / "besteffort/poda"
+    pod.mkdir(parents=True)
+    found = []
+    for text in ("4096\n", "8192\n"):
+        (pod / charge).write_text(text)
+        found.append(levels.charge("/kubepods/besteffort/poda"))
+    assert found == [4096, 8192] and levels.charge("/kubepods/besteffort/podb") is None

@@ -46,6 +46,7 @@ class Life:
         readings = self.executor.readings(tuple(limits))
         outcomes = self.executor.apply(plan(limits, readings.readings), readings.brake_cuts)
         assert [outcome.error for outcome in outcomes if outcome.error or outcome.dropped] == []
+        assert self.executor.idle(20)
         assert {knob: self.executor.read(knob) for knob in limits} == {
             knob: limit.value for knob, limit in limits.items()
         }

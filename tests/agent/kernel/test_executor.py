@@ -49,7 +49,9 @@ class Agent:
                 self.limit(knob, value), readings.readings[knob], self.caps.get(knob)
             )
         meanwhile()
-        return list(self.executor.apply(plan(limits, readings.readings), readings.brake_cuts))
+        outcomes = self.executor.apply(plan(limits, readings.readings), readings.brake_cuts)
+        assert self.executor.idle(20)
+        return list(outcomes)
 
     def hold(self, wanted: Mapping[Knob, Value]) -> None:
         """One turn, in which everything is accepted."""
@@ -117,7 +119,7 @@ def test_a_child_that_was_made_in_between(agent: Agent, tree: V1Tree) -> None:
 
 
 def test_the_brake_and_quotas_above_its_cut(agent: Agent, tree: V1Tree) -> None:
-    """Prepared ones go first; one nobody knew of, deep inside a container, does not keep the cut from landing."""
+    """Prepared ones go where the kernel says they are in the way; one nobody knew of does not stop the cut either."""
     tree.make("podp/c/nested")
     agent.hold(dict(zip(map(tree.quota, GROUPS), QUOTAS["limits of pods"], strict=True)))
     tree.say({tree.quota("podp/c/nested"): 90_000})
@@ -135,6 +137,28 @@ def test_the_brake_and_quotas_above_its_cut(agent: Agent, tree: V1Tree) -> None:
     ]
     agent.executor.restore()
     assert tree.said(*map(tree.quota, ("", "podp/c/nested"))) == ["-1", "90000"]
+
+
+def test_a_cut_that_nothing_is_in_the_way_of(agent: Agent, tree: V1Tree) -> None:
+    """Children that hold no more stay as they are, whatever was prepared; those without a quota are not touched."""
+    agent.hold(dict(zip(map(tree.quota, GROUPS), QUOTAS["the root falls below one"], strict=True)))
+    below = ((tree.quota("podp"), 150_000), (tree.quota("podq"), 45_000))
+    assert agent.executor.lower(tree.quota(), 40_000, below) == 50_000
+    assert tree.said(*map(tree.quota, ("", "podp", "podq"))) == ["40000", "-1", "20000"]
+    tree.say({tree.quota("podq"): 35_000})
+    assert agent.executor.lower(tree.quota(), 30_000, below) == 40_000
+    assert tree.said(*map(tree.quota, ("", "podp", "podq"))) == ["30000", "-1", "-1"]
+    assert agent.executor.read(tree.quota("podp")) == -1 and agent.executor.failed_cuts == 0
+
+
+def test_what_was_planned_with_a_raise_that_is_dropped(agent: Agent, tree: V1Tree) -> None:
+    """The brake cut in between: quotas below the root are too large now, which is no error."""
+    wanted = {tree.quota(): 100_000, tree.quota("podp"): 60_000}
+    agent.hold({tree.quota(): 50_000, tree.quota("podp"): -1})
+    outcomes = agent.turn(wanted, lambda: agent.executor.lower(tree.quota(), 20_000) is None)
+    assert [(outcome.error, outcome.dropped) for outcome in outcomes] == [("", True), ("", True)]
+    assert tree.said(*wanted) == ["20000", "-1"]
+    agent.hold(wanted)
 
 
 def test_a_quota_binds(agent: Agent, tree: V1Tree) -> None:
@@ -174,6 +198,7 @@ def test_a_memory_limit_below_what_is_in_use(agent: Agent, tree: V1Tree) -> None
     while int(usage.read_text()) < 32 * MI and time.monotonic() < deadline:
         time.sleep(0.05)
     agent.hold({tree.memory("podp"): 256 * MI})
+    agent.turn({tree.memory("podp"): 8 * MI})
     outcomes = agent.turn({tree.memory("podp"): 8 * MI})
     assert "Device or resource busy" in outcomes[0].error
     assert tree.said(tree.memory("podp")) == [str(256 * MI)] and process.poll() is None
@@ -211,7 +236,7 @@ def test_what_somebody_tightened_stays(agent: Agent, tree: V1Tree) -> None:
 
 
 def test_a_cgroup_that_ends_between_reading_and_writing(agent: Agent, tree: V1Tree) -> None:
-    """That pod's writes come to nothing, without an error; all others are made."""
+    """That pod's writes come to nothing, without an error, also later; all others are made."""
     wanted = {
         tree.quota(): 50_000,
         tree.quota("podp"): 40_000,
@@ -222,7 +247,7 @@ def test_a_cgroup_that_ends_between_reading_and_writing(agent: Agent, tree: V1Tr
     assert {(outcome.write.knob, outcome.error, outcome.dropped) for outcome in outcomes} == {
         (tree.quota(), "", False),
         (tree.quota("podp"), "", True),
-        (tree.memory("podp"), "", True),
+        (tree.memory("podp"), "", False),
         (tree.quota("podq"), "", False),
     }
 

@@ -114,10 +114,13 @@ class Marks:
 
     def __init__(self) -> None:
         self.epoll = select.epoll()
-        self.marks = Thresholds(MOUNT)
+        self.now = 0.0
+        self.marks = Thresholds(MOUNT, lambda: self.now)
         self.told: list[WakeCause] = []
 
     def place(self, cgroup: str, mib: int) -> None:
+        """Ten seconds after the last time."""
+        self.now += 10
         self.marks.place(Watch(memory=(MemoryMark(cgroup, mib * MIB),)), self.epoll)
 
     def tell(self) -> list[WakeCause]:

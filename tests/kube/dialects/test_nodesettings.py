@@ -188,6 +188,73 @@ def test_who_switches_off(
     assert (found.suppress.enable, found.eviction.enable) == expected
 
 
+def in_config_map(*, entries: Any = None, **fields: Any) -> Sources:
+    document = {"clusterStrategy": fields, "nodeStrategies": entries}
+    return Sources(node({"pool": "b"}), config_map(resource_threshold_config=document))
+
+
+def in_slo(*, sections: dict[str, Any] | None = None, **fields: Any) -> Sources:
+    return Sources(node({"pool": "b"}), slo=slo(resourceUsedThresholdWithBE=fields, **(sections or {})))
+
+
+OTHER_POOL = {"matchLabels": {"pool": "a"}}
+OFF_AND_WRONG: dict[str, Sources] = {
+    "NodeSLO, suppression": in_slo(enable=False, cpuSuppressThresholdPercent=101),
+    "NodeSLO, an eviction": in_slo(enable=False, memoryEvictThresholdPercent="90"),
+    "NodeSLO, shares reversed": in_slo(enable=False, memoryEvictThresholdPercent=50, memoryEvictLowerPercent=60),
+    "NodeSLO, host applications": in_slo(sections={"hostApplications": "x"}, enable=False),
+    "NodeSLO, a section nothing acts on": in_slo(sections={"cpuBurstStrategy": "auto"}, enable=False),
+    "ConfigMap, suppression": in_config_map(enable=False, cpuSuppressPolicy="off"),
+    "ConfigMap, an eviction": in_config_map(enable=False, memoryEvictThresholdPercent=101),
+    "ConfigMap, another pool's entry": in_config_map(
+        enable=False, entries=[{"nodeSelector": OTHER_POOL, "memoryEvictThresholdPercent": 101}]
+    ),
+    "ConfigMap, an entry's selector": in_config_map(enable=False, entries=[{"nodeSelector": 3}]),
+    "ConfigMap, no entries": in_config_map(enable=False, entries=3),
+}
+
+
+@pytest.mark.parametrize("sources", OFF_AND_WRONG.values(), ids=OFF_AND_WRONG.keys())
+@pytest.mark.parametrize("kept", [None, Documents()], ids=["a new agent", "a running one"])
+def test_off_is_off_whatever_else_is_wrong(sources: Sources, kept: Documents | None) -> None:
+    """Suppression and evictions end, and the fault is told all the same."""
+    documents, faults = read(sources, kept)
+    found = node_settings(documents, NodeSettings())
+    assert (found.suppress.enable, found.eviction.enable, len(faults)) == (False, False, 1)
+
+
+def test_a_running_agent_is_switched_off() -> None:
+    """Though what else is said cannot be read, which stays as it was."""
+    good, _ = read(in_slo(enable=True, cpuSuppressThresholdPercent=40, memoryEvictThresholdPercent=90))
+    documents, faults = read(
+        in_slo(enable=False, cpuSuppressThresholdPercent=101, memoryEvictThresholdPercent=80), good
+    )
+    found = node_settings(documents, NodeSettings())
+    assert [fault.where for fault in faults] == [
+        "NodeSLO n: spec.resourceUsedThresholdWithBE.cpuSuppressThresholdPercent"
+    ]
+    assert (found.suppress.enable, found.eviction.enable) == (False, False)
+    assert (found.suppress.threshold_pct, found.eviction.memory_threshold_pct) == (40, 80)
+
+
+@pytest.mark.parametrize("was", [True, False])
+def test_a_switch_that_cannot_be_read_stays_where_it_was(was: bool) -> None:
+    """In each of its documents."""
+    for told in (in_slo, in_config_map, lambda enable: in_config_map(entries=[{"nodeSelector": {}, "enable": enable}])):
+        good, _ = read(told(enable=was))
+        documents, faults = read(told(enable="no"), good)
+        found = node_settings(documents, NodeSettings())
+        assert (found.suppress.enable, found.eviction.enable, len(faults)) == (was, was, 1)
+
+
+def test_a_pools_own_switch() -> None:
+    """The entry's word comes after the cluster's."""
+    entries = [{"nodeSelector": OTHER_POOL, "enable": True}, {"nodeSelector": {}, "enable": False}]
+    for pool, expected in (("a", True), ("b", False)):
+        found = settings(Sources(node({"pool": pool}), in_config_map(enable=not expected, entries=entries).config_map))
+        assert (found.suppress.enable, found.eviction.enable) == (expected, expected)
+
+
 def test_a_wrong_eviction_keeps_what_was_said_of_it() -> None:
     """And a change of suppression beside it takes effect; one fault, though the text is read twice."""
     good, _ = read(

@@ -1,7 +1,8 @@
-"""NodeSLO: suppression and host applications."""
+"""NodeSLO: the switch, suppression, evictions and host applications, each by itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,11 +14,14 @@ from kube.dialects.nodeslo import (
     EvictionPolicy,
     HostApplicationFields,
     HostApplicationSpec,
-    NodeSLOFields,
+    OtherSections,
     SuppressFields,
     SuppressPolicy,
+    SwitchFields,
     host_application,
-    node_slo,
+    slo_host_applications,
+    slo_others,
+    slo_threshold,
 )
 from kube.objects import Metadata, NodeSLO
 from model.fault import ConfigurationFault
@@ -29,8 +33,35 @@ def slo(spec: Any) -> NodeSLO:
     return NodeSLO(Metadata(name="n"), spec)
 
 
+READERS: dict[str, Callable[[NodeSLO | None], Any]] = {
+    "switch": lambda source: slo_threshold(source, SwitchFields),
+    "suppress": lambda source: slo_threshold(source, SuppressFields),
+    "eviction": lambda source: slo_threshold(source, EvictionFields),
+    "host applications": slo_host_applications,
+    "others": slo_others,
+}
+SILENT = {
+    "switch": SwitchFields(),
+    "suppress": SuppressFields(),
+    "eviction": EvictionFields(),
+    "host applications": HostApplicationFields(),
+    "others": OtherSections(),
+}
+
+
+def parts(spec: Any) -> dict[str, Any]:
+    """What each reader makes of the same document; its fault as a text."""
+    found = {}
+    for name, reader in READERS.items():
+        try:
+            found[name] = reader(slo(spec))
+        except ConfigurationFault as fault:
+            found[name] = str(fault)
+    return found
+
+
 # What koord-manager renders with every section of the API filled in.
-RENDERED = {
+RENDERED: dict[str, Any] = {
     "resourceUsedThresholdWithBE": {
         "enable": True,
         "cpuSuppressThresholdPercent": 65,
@@ -59,15 +90,21 @@ RENDERED = {
 def test_a_rendered_document() -> None:
     """All that is known is read; the rest is skipped."""
     path = CgroupPath(CgroupBase.ROOT, "host-latency-sensitive/", "nginx/")
-    assert node_slo(slo(RENDERED)) == NodeSLOFields(
-        SuppressFields(True, 65, 10, SuppressPolicy.CPUSET),
-        HostApplicationFields([HostApplicationSpec("nginx", PriorityBand.PROD, QoSClass.LS, path)]),
-        EvictionFields(True, 70, cpu_limit_policy=EvictionPolicy.REAL_LIMIT),
-    )
+    assert parts({**RENDERED, "cpuBurstStrategy": None}) == {
+        "switch": SwitchFields(True),
+        "suppress": SuppressFields(65, 10, SuppressPolicy.CPUSET),
+        "eviction": EvictionFields(70, cpu_limit_policy=EvictionPolicy.REAL_LIMIT),
+        "host applications": HostApplicationFields(
+            [HostApplicationSpec("nginx", PriorityBand.PROD, QoSClass.LS, path)]
+        ),
+        "others": OtherSections(
+            RENDERED["resourceQOSStrategy"], None, RENDERED["systemStrategy"], RENDERED["extensions"]
+        ),
+    }
+    assert slo_others(slo(RENDERED)).cpu_burst == RENDERED["cpuBurstStrategy"]
 
 
 EVICTIONS = {
-    "enable": True,
     "memoryEvictThresholdPercent": 80,
     "memoryEvictLowerPercent": 75,
     "memoryAllocatableEvictThresholdPercent": 120,
@@ -88,9 +125,9 @@ EVICTIONS = {
 
 def test_every_word_on_evictions() -> None:
     """By the names of Koordinator's API, lower and upper each where it belongs."""
-    found = node_slo(slo(threshold(**EVICTIONS))).eviction
+    found = slo_threshold(slo(threshold(**EVICTIONS)), EvictionFields)
     assert found == EvictionFields(
-        True, 80, 75, 120, 100, 60, 60, 85, 60, 90, 85, 130, 110, EvictionPolicy.ALLOCATABLE, 5999, 7999
+        80, 75, 120, 100, 60, 60, 85, 60, 90, 85, 130, 110, EvictionPolicy.ALLOCATABLE, 5999, 7999
     )
     assert found.cpu_satisfaction_lower_pct == found.cpu_satisfaction_upper_pct == 60
 
@@ -98,7 +135,12 @@ def test_every_word_on_evictions() -> None:
 @pytest.mark.parametrize("spec", [None, {}, {"resourceUsedThresholdWithBE": None, "hostApplications": None}])
 def test_an_empty_document_is_silent(spec: Any) -> None:
     """It sets nothing, so that what was stays."""
-    assert node_slo(slo(spec)) == NodeSLOFields()
+    assert parts(spec) == SILENT
+
+
+def test_without_an_object_nothing_is_said() -> None:
+    """As by an empty one."""
+    assert {name: reader(None) for name, reader in READERS.items()} == SILENT
 
 
 def threshold(**fields: Any) -> dict[str, Any]:
@@ -117,13 +159,12 @@ def wrong(field: str, value: Any, told: str = "") -> tuple[Any, str]:
     return threshold(**{field: value}), f".{SECTION}.{field}: is {value!r}{told}"
 
 
-def reversed_pair(lower: tuple[str, int], upper: tuple[str, int], told: str) -> tuple[Any, str]:
-    return threshold(**dict([lower, upper])), f".{SECTION}: is not valid (expected {lower[0]} {told} {upper[0]})"
+def reversed_pair(lower: tuple[str, int], upper: tuple[str, int]) -> tuple[Any, str]:
+    return threshold(**dict([lower, upper])), f".{SECTION}: is not valid (expected {lower[0]} below {upper[0]})"
 
 
 MEMORY_PAIR = ("memoryEvictLowerPercent", 70), ("memoryEvictThresholdPercent", 70)
 CPU_PAIR = ("cpuEvictLowerPercent", 91), ("cpuEvictThresholdPercent", 90)
-SATISFACTION_PAIR = ("cpuEvictBESatisfactionLowerPercent", 60), ("cpuEvictBESatisfactionUpperPercent", 59)
 REQUEST_PAIRS = [
     ((f"{of}AllocatableEvictLowerPercent", 100), (f"{of}AllocatableEvictThresholdPercent", 100))
     for of in ("memory", "cpu")
@@ -147,8 +188,8 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "memory below nothing": wrong("memoryEvictLowerPercent", -1, " (expected `int` >= 0"),
     "CPU above the node": wrong("cpuEvictThresholdPercent", 101),
     "CPU's lower share as text": wrong("cpuEvictLowerPercent", "70"),
-    "satisfied above 60 %": wrong("cpuEvictBESatisfactionLowerPercent", 61),
-    "satisfied by everything": wrong("cpuEvictBESatisfactionUpperPercent", 100, " (expected `int` <= 99"),
+    "satisfied by more than all": wrong("cpuEvictBESatisfactionUpperPercent", 101, " (expected `int` <= 100"),
+    "satisfied by less than nothing": wrong("cpuEvictBESatisfactionLowerPercent", -1, " (expected `int` >= 0"),
     "best effort's use": wrong("cpuEvictBEUsageThresholdPercent", 101),
     "no window": wrong("cpuEvictTimeWindowSeconds", 0, " (expected `int` >= 1"),
     "a negative share of what is lent": wrong("cpuAllocatableEvictThresholdPercent", -1),
@@ -156,11 +197,10 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "no number of a priority": wrong("evictEnabledPriorityThreshold", 1 << 31),
     "a priority of prod": wrong("allocatableEvictPriorityThreshold", 8000, " (expected `int` <= 7999"),
     "an unknown limit": wrong("cpuEvictPolicy", "evictByLimit", " (write one of evictByRealLimit, evictByAllocatable)"),
-    "memory's shares reversed": reversed_pair(*MEMORY_PAIR, "below"),
-    "CPU's shares reversed": reversed_pair(*CPU_PAIR, "below"),
-    "satisfaction reversed": reversed_pair(*SATISFACTION_PAIR, "at most"),
-    "memory requests reversed": reversed_pair(*REQUEST_PAIRS[0], "below"),
-    "CPU requests reversed": reversed_pair(*REQUEST_PAIRS[1], "below"),
+    "memory's shares reversed": reversed_pair(*MEMORY_PAIR),
+    "CPU's shares reversed": reversed_pair(*CPU_PAIR),
+    "memory requests reversed": reversed_pair(*REQUEST_PAIRS[0]),
+    "CPU requests reversed": reversed_pair(*REQUEST_PAIRS[1]),
     "a word for a switch": (threshold(enable="yes"), f".{SECTION}.enable: is 'yes' (expected `bool"),
     "a list for a section": ({SECTION: []}, f".{SECTION}: is a list"),
     "a section nothing acts on": ({"cpuBurstStrategy": "auto"}, ".cpuBurstStrategy: is 'auto' (expected `object"),
@@ -202,10 +242,38 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize(("spec", "told"), BROKEN.values(), ids=BROKEN.keys())
 def test_a_broken_document_names_the_field(spec: Any, told: str) -> None:
-    """Object, field, value and fix in one line."""
-    with pytest.raises(ConfigurationFault) as raised:
-        node_slo(slo(spec))
-    assert str(raised.value).startswith(f"NodeSLO n: spec{told}")
+    """Object, field, value and fix in one line, whoever else reads the rest."""
+    faults = {found for found in parts(spec).values() if isinstance(found, str)}
+    assert [fault.startswith(f"NodeSLO n: spec{told}") for fault in faults] == [True]
+
+
+# a fault of each part -> who cannot read the document
+ALONE: dict[str, tuple[Any, str]] = {
+    "switch": (threshold(enable="no", memoryEvictThresholdPercent=80), "switch"),
+    "suppression": (threshold(enable=False, cpuSuppressThresholdPercent=101), "suppress"),
+    "evictions": (threshold(enable=False, cpuEvictThresholdPercent=101), "eviction"),
+    "host applications": ({**threshold(enable=False), "hostApplications": 3}, "host applications"),
+    "a section nothing acts on": ({**threshold(enable=False), "cpuBurstStrategy": 3}, "others"),
+}
+
+
+@pytest.mark.parametrize(("spec", "reader"), ALONE.values(), ids=ALONE.keys())
+def test_a_fault_holds_up_its_own_part_alone(spec: Any, reader: str) -> None:
+    """All others are read, a switch to off among them."""
+    found = parts(spec)
+    assert [name for name, part in found.items() if isinstance(part, str)] == [reader]
+    assert reader == "switch" or found["switch"] == SwitchFields(False)
+
+
+SATISFACTION_OFF = [(61, 90), (50, 100), (50, 20), (0, 0), (100, 100)]
+
+
+@pytest.mark.parametrize(("lower", "upper"), SATISFACTION_OFF)
+def test_a_satisfaction_that_switches_its_rule_off_is_no_fault(lower: int, upper: int) -> None:
+    """Koordinator's definition lets it in, and koordlet has no such rule then."""
+    fields = {"cpuEvictBESatisfactionLowerPercent": lower, "cpuEvictBESatisfactionUpperPercent": upper}
+    found = slo_threshold(slo(threshold(**fields)), EvictionFields)
+    assert (found.cpu_satisfaction_lower_pct, found.cpu_satisfaction_upper_pct) == (lower, upper)
 
 
 def spec(**fields: Any) -> HostApplicationSpec:

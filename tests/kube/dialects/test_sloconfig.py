@@ -10,7 +10,7 @@ import pytest
 
 from kube.dialects import sloconfig
 from kube.dialects.document import GoDuration
-from kube.dialects.nodeslo import EvictionFields, EvictionPolicy, SuppressFields, SuppressPolicy
+from kube.dialects.nodeslo import EvictionFields, EvictionPolicy, SuppressFields, SuppressPolicy, SwitchFields
 from kube.dialects.sloconfig import (
     AggregatePolicy,
     CollectPolicy,
@@ -151,7 +151,9 @@ def test_names_in_any_case() -> None:
     assert layers.of({"Pool": "a"})[1].cpu_reclaim_threshold_pct == 40
     threshold = {"ClusterStrategy": {"CPUSuppressThresholdPercent": 7}, "nodestrategies": [entry("a", Enable=True)]}
     found = sloconfig.suppress_layers(config_map(resource_threshold_config=threshold))
-    assert found is not None and found.of({"pool": "a"}) == (SuppressFields(threshold_pct=7), SuppressFields(True))
+    assert found is not None and found.of({"pool": "a"}) == (SuppressFields(7), SuppressFields())
+    switches = sloconfig.entry_switches(config_map(resource_threshold_config=threshold))
+    assert switches is not None and switches.of({"pool": "a"})[1] == SwitchFields(True)
     ratios = {"RatioModel": {"X": {"BaseRatio": 2}}}
     normalization = sloconfig.normalization_layers(config_map(cpu_normalization_config=ratios))
     assert normalization is not None and normalization.cluster.ratio_model == {"X": ModelRatios(2.0)}
@@ -167,11 +169,14 @@ def test_thresholds() -> None:
     }
     layers = sloconfig.suppress_layers(config_map(resource_threshold_config=document))
     assert layers is not None
-    assert layers.of({}) == (SuppressFields(False, 65),)
+    assert layers.of({}) == (SuppressFields(65),)
     assert layers.of({"pool": "a"})[1] == SuppressFields(policy=SuppressPolicy.CFS_QUOTA)
     evictions = sloconfig.eviction_layers(config_map(resource_threshold_config=document))
     assert evictions is not None
-    assert evictions.of({"pool": "a"}) == (EvictionFields(False, 70), EvictionFields(cpu_be_usage_threshold_pct=80))
+    assert evictions.of({"pool": "a"}) == (EvictionFields(70), EvictionFields(cpu_be_usage_threshold_pct=80))
+    assert sloconfig.cluster_switch(config_map(resource_threshold_config=document)) == SwitchFields(False)
+    switches = sloconfig.entry_switches(config_map(resource_threshold_config=document))
+    assert switches is not None and switches.of({"pool": "a"}) == (SwitchFields(), SwitchFields())
 
 
 def test_a_wrong_eviction_holds_up_no_suppression() -> None:
@@ -182,6 +187,46 @@ def test_a_wrong_eviction_holds_up_no_suppression() -> None:
     assert sloconfig.suppress_layers(wrong) is not None
     other = config_map(resource_threshold_config={"clusterStrategy": {"cpuSuppressThresholdPercent": 101}})
     assert sloconfig.eviction_layers(other) is not None
+
+
+NO_OFF_IS_HIDDEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    # what else stands in the cluster's values, and the whole of the entries
+    "suppression": ({"cpuSuppressThresholdPercent": 101}, {}),
+    "evictions": ({"cpuEvictThresholdPercent": 101}, {}),
+    "an entry's field": ({}, {"nodeStrategies": [entry("a", memoryEvictThresholdPercent=101)]}),
+    "an entry's switch": ({}, {"nodeStrategies": [entry("a", enable="no")]}),
+    "an entry's selector": ({}, {"nodeStrategies": [{"nodeSelector": 3}]}),
+    "entries that are none": ({}, {"nodeStrategies": 3}),
+}
+
+
+@pytest.mark.parametrize(("values", "entries"), NO_OFF_IS_HIDDEN.values(), ids=NO_OFF_IS_HIDDEN.keys())
+def test_no_fault_hides_the_clusters_switch(values: dict[str, Any], entries: dict[str, Any]) -> None:
+    """It is read by itself."""
+    document = {"clusterStrategy": {"enable": False, **values}, **entries}
+    assert sloconfig.cluster_switch(config_map(resource_threshold_config=document)) == SwitchFields(False)
+
+
+SWITCH_FAULTS: dict[str, tuple[Callable[[ConfigMap | None], object], dict[str, Any], str]] = {
+    "the cluster's": (sloconfig.cluster_switch, {"clusterStrategy": {"enable": 1}}, ".clusterStrategy.enable: is 1"),
+    "an entry's": (
+        sloconfig.entry_switches,
+        {"nodeStrategies": [entry("a", enable="no")]},
+        ".nodeStrategies[0].enable: is 'no'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("reader", "document", "told"), SWITCH_FAULTS.values(), ids=SWITCH_FAULTS.keys())
+def test_a_broken_switch_is_named(
+    reader: Callable[[ConfigMap | None], object], document: dict[str, Any], told: str
+) -> None:
+    """By whoever reads it, and by no other."""
+    source = config_map(resource_threshold_config=document)
+    with pytest.raises(ConfigurationFault) as raised:
+        reader(source)
+    assert f"{THRESHOLD}{told} (expected `bool" in str(raised.value)
+    assert sloconfig.suppress_layers(source) and sloconfig.eviction_layers(source)
 
 
 def test_normalization() -> None:
@@ -399,18 +444,15 @@ def test_a_suppress_layer() -> None:
     """An empty policy is silence."""
     base = SuppressStrategy(threshold_pct=80, policy="cpuset")
     assert sloconfig.suppress_overlaid(base, SuppressFields(policy=SuppressPolicy.UNSET)) == base
-    found = sloconfig.suppress_overlaid(base, SuppressFields(False, 0, 0, SuppressPolicy.CFS_QUOTA))
-    assert found == SuppressStrategy(False, 0, 0, "cfsQuota")
+    found = sloconfig.suppress_overlaid(base, SuppressFields(0, 0, SuppressPolicy.CFS_QUOTA))
+    assert found == SuppressStrategy(True, 0, 0, "cfsQuota")
 
 
 def test_an_eviction_layer() -> None:
-    """Every field in the model's units; a satisfaction of 0 ends its rule, an empty policy is silence."""
-    fields = EvictionFields(
-        False, 80, 75, 120, 100, 60, 50, 85, 7200, 90, 85, 130, 110, EvictionPolicy.ALLOCATABLE, -1, 7999
-    )
+    """Every field in the model's units; an empty policy is silence."""
+    fields = EvictionFields(80, 75, 120, 100, 60, 50, 85, 7200, 90, 85, 130, 110, EvictionPolicy.ALLOCATABLE, -1, 7999)
     found = sloconfig.eviction_overlaid(EvictionStrategy(thrash_full_pct=50), fields)
     assert found == EvictionStrategy(
-        enable=False,
         memory_threshold_pct=80,
         memory_lower_pct=75,
         memory_allocatable_threshold_pct=120,
@@ -430,10 +472,29 @@ def test_an_eviction_layer() -> None:
     )
     silent = EvictionFields(cpu_limit_policy=EvictionPolicy.UNSET)
     assert sloconfig.eviction_overlaid(found, silent) == found
-    zero = sloconfig.eviction_overlaid(
-        found, EvictionFields(cpu_satisfaction_upper_pct=0, cpu_satisfaction_lower_pct=0)
-    )
-    assert (zero.cpu_satisfaction_lower_pct, zero.cpu_satisfaction_upper_pct) == (None, None)
+
+
+# lower and upper as they are written -> in force, over 50 and 60
+SATISFACTION: dict[str, tuple[int | None, int | None, tuple[int | None, int | None]]] = {
+    "silent": (None, None, (50, 60)),
+    "at their ends": (60, 99, (60, 99)),
+    "nothing": (0, 0, (None, None)),
+    "a lower one above 60 %": (61, 90, (None, 90)),
+    "an upper one of everything": (1, 100, (1, None)),
+    "alone": (None, 1, (50, 1)),
+}
+
+
+@pytest.mark.parametrize(("lower", "upper", "expected"), SATISFACTION.values(), ids=SATISFACTION.keys())
+def test_a_satisfaction_out_of_range_ends_its_rule(
+    lower: int | None, upper: int | None, expected: tuple[int | None, int | None]
+) -> None:
+    """Without one of its shares the rule is off; what stays is a strategy that the agent's own settings could hold."""
+    base = EvictionStrategy(cpu_satisfaction_lower_pct=50, cpu_satisfaction_upper_pct=60)
+    layer = EvictionFields(cpu_satisfaction_lower_pct=lower, cpu_satisfaction_upper_pct=upper)
+    found = sloconfig.eviction_overlaid(base, layer)
+    assert (found.cpu_satisfaction_lower_pct, found.cpu_satisfaction_upper_pct) == expected
+    assert msgspec.convert(msgspec.to_builtins(found), EvictionStrategy) == found
 
 
 def test_a_normalization_layer() -> None:
