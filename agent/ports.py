@@ -117,7 +117,8 @@ class KnobReadings(msgspec.Struct, frozen=True):
 
 
 class WriteOutcome(msgspec.Struct, frozen=True):
-    """`error` is empty when the kernel took the value.
+    """`error` is empty when the kernel took the value; a memory limit is still on its way then, and `error` is that of
+    the try before it.
 
     `dropped`: not written and nothing is wrong. The brake cut meanwhile, the cgroup is gone, a memory limit would kill,
     or the agent only observes.

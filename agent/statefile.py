@@ -103,7 +103,7 @@ class StateFile:
             return _parsed(self.path.read_bytes())
         except FileNotFoundError:
             return {}, EvictionRecord()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             os.close(self._lock_descriptor)
             fix = "mend it or move it away; without it the original limits are unknown"
             raise ConfigurationFault(str(self.path), f"unreadable state file: {error}", fix) from error
@@ -118,7 +118,7 @@ def originals_in(path: Path) -> Mapping[Knob, str]:
     """What another process's state file remembers now; nothing where it cannot be read."""
     try:
         return _parsed(path.read_bytes())[0]
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
 
 

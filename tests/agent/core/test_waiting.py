@@ -136,5 +136,7 @@ def test_signs(build: Any) -> None:
     told = signs(waits, found, usage, (web, job), STRATEGY)
     assert [(sign.key, sign.level) for sign in told] == [("/c", 2.5), ("throttled uid-web", 1.5)]
     assert told[0].text == "pod a/b waiting 25% of the time, 10 % is too much"
-    assert signs(waits, found, usage, (web,), SuppressStrategy(online_stall_pct=10, online_throttled_pct=None)) == told[:1]
+    assert (
+        signs(waits, found, usage, (web,), SuppressStrategy(online_stall_pct=10, online_throttled_pct=None)) == told[:1]
+    )
     assert signs(waits, found, usage, (web,), SuppressStrategy(online_stall_pct=None)) == told[1:]
