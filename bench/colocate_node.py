@@ -70,6 +70,11 @@ class NodeTree:
                 self.weigh(cgroup, home.cpu_millis)
         self.weigh(self.burstable, sum(home.cpu_millis for home in homes if home.tier == "burstable"))
 
+    def enter(self, home: Home, pid: int) -> None:
+        """A process that runs already goes on in the pod's container."""
+        for directory in self.directories(self.container(home)):
+            self._write(directory / "cgroup.procs", str(pid))
+
     def discard(self, home: Home) -> None:
         """End the pod's processes and remove its cgroups."""
         remove(self.directories(self.pod(home)))

@@ -30,7 +30,9 @@ _STEP_ROUNDS = 1000
 _WARM_SECONDS = 1.5
 _GENERATOR_BOUND_SECONDS = 60.0
 _PREPARED_SECONDS = 0.2
-_SERVICE, _BATCH = "service", "batch-"
+_SERVICE, _BATCH, _AGENT = "service", "batch-", "agent"
+_AGENT_MILLIS = 50
+"""What its DaemonSet requests."""
 _COUNTERS, _LATENCIES = "counters", "latencies"
 
 
@@ -87,7 +89,7 @@ class Scene(msgspec.Struct, frozen=True):
             machine=self.tree.cpu_seconds(),
             pods=self.tree.cpu_seconds(self.tree.kubepods),
             batch=sum(self.tree.cpu_seconds(cgroup) for cgroup in self.batch),
-            ours=sum(map(_cpu_seconds, own)) + agent,
+            ours=sum(map(_cpu_seconds, own)),
             agent=agent,
             stolen=psutil.cpu_times().steal,
             steps=sum(struct.unpack_from(f"{len(self.batch)}Q", self.counters)),
@@ -116,6 +118,8 @@ async def _scene(stage: Stage, row: Row, number: int, stack: AsyncExitStack) -> 
     tree = stack.enter_context(NodeTree(stage.hierarchies, stage.cpus))
     tree.add(homes)
     agent = await stack.enter_async_context(stage.cluster.agent(tree, settings_of(row))) if row.agent else None
+    if agent is not None:
+        tree.enter(next(home for home in homes if home.name == _AGENT), agent.pid)
     counters = stack.enter_context(_counters(stage.folder / _COUNTERS))
     batch = [home for home in homes if home.name.startswith(_BATCH)]
     for slot, home in enumerate(batch):
@@ -136,6 +140,8 @@ async def _homes(stage: Stage, stack: AsyncExitStack, row: Row) -> list[Home]:
     specs = [PodSpec(_SERVICE, service_millis(row, stage.cpus), memory), *_batch_specs(row, stage.cpus)]
     if row.memory and row.batch is not Batch.NONE:
         specs += hog_specs()
+    if row.agent is not None:
+        specs.append(PodSpec(_AGENT, _AGENT_MILLIS))
     found = []
     for spec in specs:
         found.append(await stage.cluster.add(spec))

@@ -24,6 +24,8 @@ FLOOR_US = 2000
 """Koordinator's beMinQuota: 0.02 CPU; the kernel's own minimum is 1,000."""
 FLOOR_NOTE = "best effort keeps this much, whatever the load"
 _DEADBAND_RATIO = 0.01
+_STEADY_RATIO = 0.05
+"""Where weight protects, the ceiling need not follow the noise of single seconds: so much lower is worth a cut."""
 _STEP_RATIO = 0.1
 _STEP_SECONDS = 1.0
 """Koordinator decides once a second: a decision that comes early takes its share of a step, a late one no more."""
@@ -119,7 +121,8 @@ def _formula(situation: Situation, size: NodeSize, demand: Demand, current: int)
     if cap is not None and current >= cap and wanted.value > cap:
         terms, reason = wanted.at_most("foreign writer is tighter", cap), Reason.FOREIGN_WRITER_TIGHTER
     elif current == UNLIMITED or wanted.value < current:
-        terms, reason = _lower(wanted, current, full_us, floor)
+        steady = situation.strategy.policy == ADAPTIVE and not relieved
+        terms, reason = _lower(wanted, current, full_us, floor, _STEADY_RATIO if steady else _DEADBAND_RATIO)
     else:
         calm = allowance(size, demand.calm, pct).at_least("floor", floor, FLOOR_NOTE)
         terms, reason = _raise(calm, current, full_us, situation)
@@ -138,11 +141,11 @@ def _relieved(wanted: TermSum, relief: Relief) -> bool:
     return wanted.value < before
 
 
-def _lower(wanted: TermSum, current: int, full_us: int, floor: int) -> tuple[TermSum, Reason]:
+def _lower(wanted: TermSum, current: int, full_us: int, floor: int, deadband: float) -> tuple[TermSum, Reason]:
     """Cut at once; only a change too small to matter is not worth a write."""
-    small = current != UNLIMITED and current - wanted.value < int(full_us * _DEADBAND_RATIO)
+    small = current != UNLIMITED and current - wanted.value < int(full_us * deadband)
     if small and wanted.value != floor:
-        return wanted.become("held: change below 1 % of the node", current), Reason.BELOW_DEADBAND
+        return wanted.become(f"held: change below {round(deadband * 100)} % of the node", current), Reason.BELOW_DEADBAND
     return wanted, Reason.QUOTA_LOWERED
 
 

@@ -49,8 +49,8 @@ def ceiling(build: Any, current: Any, **more: Any) -> Decision:
 CASES: dict[str, tuple[int, dict[str, Any], int, Reason]] = {
     "from unlimited the formula applies at once": (UNLIMITED, {}, 140_000, Reason.QUOTA_LOWERED),
     "lowering is at once": (190_000, {}, 140_000, Reason.QUOTA_LOWERED),
-    "less than 1 % lower is not worth a write": (141_900, {}, 141_900, Reason.BELOW_DEADBAND),
-    "exactly 1 % lower is": (142_000, {}, 140_000, Reason.QUOTA_LOWERED),
+    "less than 5 % lower is not worth a write": (149_900, {}, 149_900, Reason.BELOW_DEADBAND),
+    "exactly 5 % lower is": (150_000, {}, 140_000, Reason.QUOTA_LOWERED),
     "raising goes by a tenth of the node": (100_000, {}, 120_000, Reason.QUOTA_RAISED),
     "a decision half a second later takes half a step": (
         100_000,
