@@ -33,8 +33,10 @@ from model.topology import Processor
 
 _RAISE_REST_SECONDS = 5.0
 """After a cut by the brake nothing is raised for this long."""
-_BRAKE_DEADBAND_US_PER_MILLI = 5
-"""The brake acts from 5 % of the node on (100 us of quota are one milli-CPU); smaller changes wait for the tick."""
+_BRAKE_DEADBAND_PCT = 5
+_STEADY_BRAKE_DEADBAND_PCT = 10
+"""The brake acts from so much of the node on, smaller changes wait for the tick; the larger where weight protects: over
+200 ms a service's requests come and go by several percent."""
 _NO_CEILING = Decision("cgroup", "", 0, Unit.MICROSECONDS, Reason.KNOB_UNREADABLE, ())
 
 
@@ -293,6 +295,7 @@ def _brake_plan(
 ) -> BrakePlan | None:
     """The brake cuts by quota, also where CPUs are the ceiling: the tick that it wakes narrows the list instead."""
     ceiling, last = cpus or quota, scene.memory.brake
+    deadband_pct = _STEADY_BRAKE_DEADBAND_PCT if scene.facts.suppress.policy == ADAPTIVE else _BRAKE_DEADBAND_PCT
     in_force = min((us for us in (ceiling.in_force_us, quota.in_force_us) if us != UNLIMITED), default=UNLIMITED)
     if not ceiling.base_terms or scene.size is None:
         unreadable = ceiling.decision.reason is Reason.KNOB_UNREADABLE
@@ -303,7 +306,7 @@ def _brake_plan(
         base_us=ceiling.base_us,
         floor_us=ceiling.floor_us,
         ceiling_us=in_force,
-        deadband_us=scene.size.capacity_millis * _BRAKE_DEADBAND_US_PER_MILLI,
+        deadband_us=scene.size.capacity_millis * US_PER_MILLI * deadband_pct // 100,
         policy=ceiling.decision.policy,
         suffering_us=heard.relief.first_cut_us if heard.online else None,
         narrow_first=_narrow_first(scene.layout, below),

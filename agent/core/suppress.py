@@ -145,7 +145,9 @@ def _lower(wanted: TermSum, current: int, full_us: int, floor: int, deadband: fl
     """Cut at once; only a change too small to matter is not worth a write."""
     small = current != UNLIMITED and current - wanted.value < int(full_us * deadband)
     if small and wanted.value != floor:
-        return wanted.become(f"held: change below {round(deadband * 100)} % of the node", current), Reason.BELOW_DEADBAND
+        return wanted.become(
+            f"held: change below {round(deadband * 100)} % of the node", current
+        ), Reason.BELOW_DEADBAND
     return wanted, Reason.QUOTA_LOWERED
 
 

@@ -56,7 +56,7 @@ def job(build: Any, cpu: int = 500, memory: int = 1 << 30) -> Pod:
 
 
 def test_the_brake_defends_what_was_decided(build: Any) -> None:
-    """Base is the ceiling before online use; the deadband is 5 % of the node."""
+    """Base is the ceiling before online use; the deadband is 10 % of the node where weight protects."""
     seen = build.seen(10, knobs=build.readings(weight=1024, period=50_000))
     _, limits = decided(build, seen, build.usage())
     assert {d.name: d.value for d in limits.decisions.values()} == {
@@ -65,7 +65,7 @@ def test_the_brake_defends_what_was_decided(build: Any) -> None:
         "cpu.shares": 2,
     }
     assert limits.brake is not None
-    assert (limits.brake.base_us, limits.brake.ceiling_us, limits.brake.deadband_us) == (180_000, 140_000, 10_000)
+    assert (limits.brake.base_us, limits.brake.ceiling_us, limits.brake.deadband_us) == (180_000, 140_000, 20_000)
 
 
 def test_one_tick_without_usage_keeps_the_brake(build: Any) -> None:
