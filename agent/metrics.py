@@ -66,7 +66,7 @@ ROWS = (
     Row("sublet_agent_pressure_ratio", "Share of the last 10 s some or all tasks waited.", ("resource", "kind")),
     Row("sublet_agent_pressure_stalled_seconds_total", "Time some or all tasks waited.", ("resource", "kind")),
     Row("sublet_agent_limit", "Decided value of a control file of all best effort together.", ("file", "reason")),
-    Row("sublet_agent_limited_pods", "Best-effort pods with limits of their own."),
+    Row("sublet_agent_limited_pods", "Pods with limits from their batch resources."),
     Row("sublet_agent_observing", "1 in mode observe: nothing is written."),
     Row("sublet_agent_write_errors", "Control files not written in the newest tick."),
     Row("sublet_agent_unmeasured_pods", "Listed pods whose cgroup could not be read."),
@@ -140,8 +140,7 @@ def _of_tick(result: TickResult) -> _Series:
         yield "reclaimable", Sample(lent.value, (lent.name,))
     for limit in result.limits.of_all:
         yield "limit", Sample(limit.decision.value, (limit.knob.file, limit.decision.reason.value))
-    limited = {knob.cgroup for knob in result.limits.limits}
-    yield "limited_pods", Sample(sum(place.path in limited for place in result.observation.places.pods.values()))
+    yield "limited_pods", Sample(result.limits.limited_pods)
     for need in result.evictions.needs:
         yield "eviction_need", Sample(need.value, (need.policy, need.reason.value))
     yield "evictions_pending", Sample(len(result.evicting.record.pending))

@@ -86,6 +86,7 @@ def rich(build: Any) -> TickResult:
             {knob: Limit(knob, 5000, quota) for knob in (build.knobs.quota, pods_own)},
             None,
             root="/kubepods/besteffort",
+            limited_pods=1,
         ),
         evictions=Evictions((need,)),
         evicting=EvictionMemory(EvictionRecord(pending={job.uid: PendingVictim({}, 0, 0)})),
