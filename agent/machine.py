@@ -13,7 +13,7 @@ import msgspec
 from agent.core.files import FILES
 from agent.core.knobs import quota_knob
 from agent.core.layout import Layout
-from agent.core.observation import Knob, NetworkBytes
+from agent.core.observation import NetworkBytes
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, tree_of
@@ -77,10 +77,10 @@ class Machine:
         self.executor = KnobExecutor(root, state, dry=dry, guarded=lambda: originals_in(paths.guard_file))
         stack.callback(self.executor.close)
         self.executor.remember(quota_knob(layout, layout.best_effort))
-        self.killing = LastResortKill(MemoryLevels(root, layout, proc), Killer(root, layout, proc))
+        killing = LastResortKill(MemoryLevels(root, layout, proc), Killer(root, layout, proc))
         alarms = () if dry else (StallTriggers(root, layout, proc), memory_alarms(root, layout))
         self.brake = BrakeThread(
-            root, layout, brake_interval_seconds, self.executor.lower, wake, alarms, None if dry else self.killing
+            root, layout, brake_interval_seconds, self.executor.lower, wake, alarms, None if dry else killing
         )
 
     def observer(self, network: Callable[[], Mapping[str, NetworkBytes]]) -> NodeObserver:
@@ -93,10 +93,6 @@ class Machine:
             numa=lambda: self.topology.numa(self.cpu_info),
         )
         return NodeObserver(self._layout, senses, lambda: (time.time(), time.monotonic()))
-
-    def path(self, knob: Knob) -> Path:
-        """The control file."""
-        return self.executor.path(knob)
 
     async def follow_topology(self) -> None:
         """CPUs may come and go. Never returns."""

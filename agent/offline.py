@@ -22,7 +22,7 @@ from agent.edge.executor import KnobExecutor
 from agent.edge.nodelock import NodeLock
 from agent.restoring import Restored, restore
 from agent.silence import Guard, last_beat
-from agent.statefile import StateFile
+from agent.statefile import StateFile, guard_file
 from model.fault import ConfigurationFault
 
 log = structlog.get_logger()
@@ -40,11 +40,6 @@ class OfflineOptions(msgspec.Struct, frozen=True):
     heartbeat: Path = Path("/run/sublet/agent.heartbeat")
     guard_share_pct: int = 20
     guard_silence_seconds: float = 60.0
-
-
-def guard_file(state_file: Path) -> Path:
-    """The guard's own state, beside the agent's."""
-    return state_file.with_name("guard.json")
 
 
 def restore_all(options: OfflineOptions) -> Restored:

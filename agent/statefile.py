@@ -114,6 +114,11 @@ class StateFile:
         self._texts, self._evictions = texts, evictions
 
 
+def guard_file(state_file: Path) -> Path:
+    """The guard's own state, beside the agent's."""
+    return state_file.with_name("guard.json")
+
+
 def originals_in(path: Path) -> Mapping[Knob, str]:
     """What another process's state file remembers now; nothing where it cannot be read."""
     try:

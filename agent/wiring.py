@@ -39,7 +39,7 @@ from agent.metrics import Counters, Sample, collect
 from agent.ports import Sink, TickPorts, TickResult
 from agent.settings import AgentSettings, Mode, PodOrigin, load_settings
 from agent.silence import Heartbeat
-from agent.statefile import StateFile
+from agent.statefile import StateFile, guard_file
 from agent.status import AgentStatus
 from agent.tasks import PredictionSaver, clear_ready_file, run_until, write_ready_file
 from agent.tick import Tick, TickState
@@ -129,7 +129,7 @@ class _Agent:
         if self._observing:
             _tell_what_stays(state)
         self._machine = Machine(
-            MachinePaths(options.cgroup_root, options.proc, options.sys, options.state_file.with_name("guard.json")),
+            MachinePaths(options.cgroup_root, options.proc, options.sys, guard_file(options.state_file)),
             layout,
             state,
             settings.brake_interval_seconds,
