@@ -31,6 +31,7 @@ MIB = 1 << 20
 PROC = Path("/proc")
 SLEEP = "import time; time.sleep(600)"
 HOLD = f"held = bytearray(b'x' * {48 * MIB})\n{SLEEP}"
+GROW = "import time\nheld = []\nwhile True: held.append(b'x' * (2 << 20)); time.sleep(0.02)"
 SPIN = "while True: pass"
 SPIN_TOGETHER = f"import os; os.sched_setaffinity(0, {{0}})\n{SPIN}"
 
@@ -186,6 +187,29 @@ def test_kubepods_own_limit_is_short_memory_too(node: Node) -> None:
     assert eventually(lambda: ended(victim))
     (kill,) = node.brake.kills()
     assert kill.available_bytes < 32 * MIB
+
+
+def test_an_online_pod_is_spared_the_kernels_oom_killer(node: Node) -> None:
+    """A hungry best-effort pod would fill all pods' limit: it is ended before that, and not without the last resort."""
+    limit = 192 * MIB
+    (node.tree.folder(node.layout.root, "memory") / "memory.limit_in_bytes").write_text(str(limit))
+    online = node.tree.run(node.web, HOLD)
+    assert eventually(lambda: node.level(node.web) > 48 * MIB)
+    node.brake.arm(Watch(last_resort=LastResort(0, 64 * MIB, limit, (node.victim(node.jobs[0]),))))
+    node.brake.start()
+    hungry = node.tree.run(node.jobs[0], GROW)
+    assert eventually(lambda: ended(hungry)) and len(node.brake.kills()) == 1
+    assert kernel_kills(node) == 0 and not ended(online)
+    node.brake.arm(Watch())
+    unwatched = node.tree.run(node.jobs[1], GROW)
+    assert eventually(lambda: ended(unwatched) or ended(online))
+    assert kernel_kills(node) > 0
+
+
+def kernel_kills(node: Node) -> int:
+    """Processes of all pods that the kernel killed for want of memory."""
+    files = (node.tree.folder(cgroup, "memory") / "memory.oom_control" for cgroup in (*node.jobs, node.web))
+    return sum(int(file.read_text().rpartition("oom_kill ")[2]) for file in files)
 
 
 def test_waiting_for_cpu_is_told_through_the_unified_tree(node: Node) -> None:
