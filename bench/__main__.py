@@ -84,7 +84,7 @@ def _colocate(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
     asked = {name: getattr(arguments, name) for name in ("runs", "seconds", "minutes")}
     effort = msgspec.structs.replace(effort, **{name: value for name, value in asked.items() if value is not None})
     measured = colocate.measure_colocation(hierarchies, chosen(arguments.rows), effort)
-    colocate_report.show(measured, colocate_report.console())
+    colocate_report.show(measured, report.console(colocate_report.WIDTH))
     path = arguments.out / COLOCATE.name
     colocate_report.save(measured, path)
     if plot.available():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ from types import TracebackType
 
 import psutil
 
+from bench.native import c_compiler
 from model.fault import Fault
 
 _SOURCES = Path(__file__).parent / "loads"
@@ -48,7 +48,7 @@ class Programs:
 
 
 def _build(source: Path, program: Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    compiler = c_compiler()
     if compiler is None:
         raise LoadFault("cc", "no C compiler on PATH", "apt-get install gcc libc6-dev")
     part = program.with_suffix(".part")

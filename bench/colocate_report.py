@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 
 from bench.colocate import Colocation
 from bench.colocate_figures import CLEAN_PCT, Interval, Run, Target, clean_runs, interval
 from bench.colocate_rows import ALL_ROWS, KUBEPODS_MEMORY_MIB, MEMORY_ROWS, SERVICE_MEMORY_MIB, kinds_of
 from bench.colocate_targets import claims, targets
+from bench.report import block
 
 NOTES = (
     f"A run is clean where anything but this benchmark used at most {CLEAN_PCT:g} % of the machine, time stolen by "
@@ -27,7 +27,7 @@ NOTES = (
     "More batch requested than fits is not run here: who is placed follows from what is offered, not from speed, and "
     "is for an end-to-end test with the real scheduler.",
 )
-_WIDTH = 150
+WIDTH = 150
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ def show(measured: Colocation, console: Console) -> None:
         _show_kind(measured, kind, console)
     _show_memory(measured, console)
     _show_targets(targets(measured.runs), console)
-    _block(
+    block(
         console,
         "against the same without an agent",
         ("", "ratio", ""),
@@ -85,7 +85,7 @@ def _show_kind(measured: Colocation, kind: str, console: Console) -> None:
         "batch Mrounds/s",
         "agent %",
     )
-    _block(console, f"{kind} requests", columns, [_row(measured.runs, name, kind) for name in listed])
+    block(console, f"{kind} requests", columns, [_row(measured.runs, name, kind) for name in listed])
 
 
 def _row(runs: Sequence[Run], name: str, kind: str) -> list[str]:
@@ -137,7 +137,7 @@ def _show_memory(measured: Colocation, console: Console) -> None:
             max(each.peak_mib for each in outcomes),
         )
         found.append([row.title, *map(str, figures)])
-    _block(console, title, columns, found)
+    block(console, title, columns, found)
 
 
 def _show_targets(found: Sequence[Target], console: Console) -> None:
@@ -145,7 +145,7 @@ def _show_targets(found: Sequence[Target], console: Console) -> None:
     for target in found:
         bound = f"{'<=' if target.at_most else '>='} {target.limit:g}"
         listed.append([target.name, spread(target.measured, 1, ".2f"), bound, target.verdict.value])
-    _block(console, "targets (undecided: the median misses, the interval does not)", ("", "measured", "", ""), listed)
+    block(console, "targets (undecided: the median misses, the interval does not)", ("", "measured", "", ""), listed)
 
 
 def spread(found: Interval | None, scale: float, form: str) -> str:
@@ -156,20 +156,3 @@ def spread(found: Interval | None, scale: float, form: str) -> str:
         "inf" if value is None else format(value / scale, form) for value in (found.lowest, found.middle, found.highest)
     )
     return middle if low == high else f"{middle} ({low}-{high})"
-
-
-def _block(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A title and a table; nothing where there are no rows."""
-    if not rows:
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index == 0 else "right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(f"\n{title}", style="bold")
-    console.print(table)
-
-
-def console() -> Console:
-    return Console(width=_WIDTH, highlight=False)

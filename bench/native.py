@@ -22,12 +22,16 @@ class Absent(msgspec.Struct, frozen=True):
 
 def build_floor(folder: Path) -> Path | Absent:
     """The C loop as a shared library in `folder`."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    compiler = c_compiler()
     if compiler is None:
         return Absent("no C compiler (cc) on PATH")
     library = folder / "floor.so"
     source = str(_HERE / "floor" / "floor.c")
     return _built(library, [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), source], _HERE)
+
+
+def c_compiler() -> str | None:
+    return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
 def build_go(folder: Path) -> Path | Absent:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 
 from bench.colocate_figures import Interval, Target, interval
 from bench.react import MISSED_SECONDS, NOTICED_SHARE, WITH, WITHOUT, React, Reactions
+from bench.report import block
 from local.demo.load import percentile
 
 P99_SECONDS, TIMES_FASTER, COST_PCT = 0.25, 4.0, 1.0
@@ -65,10 +64,10 @@ def show(measured: React, console: Console) -> None:
     console.print(f"{machine.cpus} CPUs {machine.cpu}, kernel {machine.kernel}, load {machine.load_1m:.2f} before")
     share = f"{NOTICED_SHARE:.0%} of the node"
     rows = [_row(side) for side in measured.sides]
-    _block(console, f"from a surge of all CPUs to best effort's ceiling lower by {share}", _COLUMNS, rows)
+    block(console, f"from a surge of all CPUs to best effort's ceiling lower by {share}", _COLUMNS, rows)
     found = targets(measured, ratios_only=in_guest())
     listed = [[target.name, _told(target.measured), _bound(target), target.verdict.value] for target in found]
-    _block(console, "targets", ("", "measured", "", ""), listed)
+    block(console, "targets", ("", "measured", "", ""), listed)
 
 
 def save(measured: React, path: Path) -> None:
@@ -96,13 +95,3 @@ def _told(found: Interval | None) -> str:
 
 def _bound(target: Target) -> str:
     return f"{'<=' if target.at_most else '>='} {target.limit:g}"
-
-
-def _block(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index == 0 else "right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(f"\n{title}", style="bold")
-    console.print(table)

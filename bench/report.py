@@ -111,7 +111,7 @@ def _show_reading(reading: ReadingResult, console: Console) -> None:
         for name, label in _NAMES.items()
         if (cost := reading.costs.get(name))
     ]
-    _block(console, title, ("reader", "hot ms", "us/file", "1 Hz ms", "us/file"), rows)
+    block(console, title, ("reader", "hot ms", "us/file", "1 Hz ms", "us/file"), rows)
     for name, why in reading.absent.items():
         console.print(f"{_NAMES[name]} skipped: {why}")
 
@@ -124,21 +124,21 @@ def _show_agent(agent: AgentResult, console: Console) -> None:
     title = f"the agent: {agent.pods} pods x 2 containers, tick 1 s, over {agent.seconds:g} s"
     counts = [("-" if n is None else str(n)) for n in (agent.ticks, agent.late_ticks, agent.unmeasured_pods)]
     row = [f"{agent.cpu_pct:.2f}", f"{agent.rss_mib:.1f}", *counts]
-    _block(console, title, ("% of a core", "MiB resident", "ticks", "late", "pods not measured"), [row])
+    block(console, title, ("% of a core", "MiB resident", "ticks", "late", "pods not measured"), [row])
 
 
 def _show_imports(imports: Sequence[ImportCost], console: Console) -> None:
     total = ImportCost("all", sum(cost.mib for cost in imports), sum(cost.ms for cost in imports))
     rows = [[cost.package, f"{cost.mib:.1f}", f"{cost.ms:.0f}"] for cost in (*imports, total)]
-    _block(console, "what the agent imports, each after those above it", ("package", "MiB", "ms"), rows)
+    block(console, "what the agent imports, each after those above it", ("package", "MiB", "ms"), rows)
 
 
 def _show_targets(found: Sequence[Target], console: Console) -> None:
     rows = [[t.name, f"{t.measured:.3f}", f"{t.limit:g}", "met" if t.met else "MISSED"] for t in found]
-    _block(console, "targets", ("what", "measured", "at most", ""), rows)
+    block(console, "targets", ("what", "measured", "at most", ""), rows)
 
 
-def _block(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def block(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A title and a table; nothing where there are no rows."""
     if not rows:
         return
@@ -151,8 +151,8 @@ def _block(console: Console, title: str, columns: Sequence[str], rows: Sequence[
     console.print(table)
 
 
-def console() -> Console:
-    return Console(width=_WIDTH, highlight=False)
+def console(width: int = _WIDTH) -> Console:
+    return Console(width=width, highlight=False)
 
 
 def save(results: Results, path: Path) -> None:

@@ -15,7 +15,6 @@ from model.decision import Decision, Term, Unit
 from model.reason import Reason
 
 _PERIOD_FILE = "cpu.cfs_period_us"
-_WEIGHT_FILE = "cpu.weight"
 
 
 def held_limits(knobs: Knobs, readings: Mapping[Knob, KnobReading], idle_wanted: bool, now: float) -> tuple[Limit, ...]:

@@ -27,6 +27,7 @@ from agent.edge.executor import KnobExecutor
 from agent.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
+from tests.agent.kernel.v1_tree import removed
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "memory")
@@ -61,7 +62,7 @@ class Tree:
         for controller in CONTROLLERS:
             top = ROOT / controller / self.layout.root.lstrip("/") / group
             for folder in (*sorted(top.rglob("*/"), key=lambda p: -len(p.parts)), top):
-                remove(folder)
+                removed(folder)
 
     def spin(self, group: str) -> None:
         """A busy process in `group`; it joins before it spins."""
@@ -83,20 +84,8 @@ class Tree:
         top = self.layout.root.split("/")[1]
         for controller in CONTROLLERS:
             for folder in sorted((ROOT / controller / top).rglob("*/"), key=lambda p: -len(p.parts)):
-                remove(folder)
-            remove(ROOT / controller / top)
-
-
-def remove(folder: Path) -> None:
-    """A cgroup is busy for a moment after its last process died."""
-    for _ in range(100):
-        try:
-            folder.rmdir()
-        except OSError:
-            time.sleep(0.02)
-        else:
-            return
-    raise AssertionError(f"{folder} could not be removed")
+                removed(folder)
+            removed(ROOT / controller / top)
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ class V1Tree:
         for controller in CONTROLLERS:
             top = MOUNT / controller / self.cgroup(below).lstrip("/")
             for folder in (*sorted(top.rglob("*/"), key=lambda path: -len(path.parts)), top):
-                _removed(folder)
+                removed(folder)
 
     def quota(self, below: str = "") -> Knob:
         return quota_knob(self.layout, self.cgroup(below))
@@ -112,7 +112,7 @@ class V1Tree:
         for controller in CONTROLLERS:
             top = MOUNT / controller / self.name
             for folder in (*sorted(top.rglob("*/"), key=lambda path: -len(path.parts)), top):
-                _removed(folder)
+                removed(folder)
 
 
 def _content(file: Path) -> bytes:
@@ -122,7 +122,7 @@ def _content(file: Path) -> bytes:
         return str(error.errno).encode()
 
 
-def _removed(folder: Path) -> None:
+def removed(folder: Path) -> None:
     """A cgroup is busy for a moment after its last process died."""
     for _ in range(250):
         try:
