@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from local.apiserver import discovery, openapi, pods, reading, status, writing
 from local.apiserver.messages import Request, Response, Stream, answer
@@ -14,6 +14,7 @@ from local.apiserver.resources import Resources
 from local.apiserver.routes import Target, resolve, split_path
 from local.apiserver.status import StatusError
 from local.apiserver.store import Store
+from local.apiserver.writes import NoHooks, Writes
 
 _log = logging.getLogger(__name__)
 _HEALTH = ("healthz", "livez", "readyz")
@@ -33,6 +34,7 @@ class Core:
         self.registry = Registry()
         self.store = Store(clock, ring_events)
         self.resources = Resources(self.store, self.registry, clock)
+        self.writes = Writes(self.resources, NoHooks())
         self._logs = logs
         self._limits = limits or WatchLimits()
 
@@ -108,9 +110,9 @@ class Core:
         target = resolve(self.registry, group, version, rest)
         if target.subresource not in ("", "status", "finalize"):
             return await self._pod_subresource(request, target)
-        return self._resource(request, target)
+        return await self._resource(request, target)
 
-    def _resource(self, request: Request, target: Target) -> Response | Stream:
+    async def _resource(self, request: Request, target: Target) -> Response | Stream:
         if request.method == "GET":
             if request.flag("watch") and not target.subresource:
                 return reading.watch(self.resources, target, request, self._limits)
@@ -119,7 +121,7 @@ class Core:
         act = table.get(request.method)
         if act is None or (request.method == "POST" and target.rtype.namespaced and not target.namespace):
             raise status.method_not_allowed()
-        return act(self.resources, target, request)
+        return await act(self.writes, target, request)
 
     async def _pod_subresource(self, request: Request, target: Target) -> Response | Stream:
         where = (target.namespace, target.name)
@@ -147,7 +149,7 @@ class Core:
         return self._bound(request, namespace, str(dig(writing.body_object(request), "metadata.name") or ""))
 
 
-_Act = Callable[[Resources, Target, Request], Response]
+_Act = Callable[[Writes, Target, Request], Awaitable[Response]]
 _COLLECTION: dict[str, _Act] = {"POST": writing.create, "DELETE": writing.delete_collection}
 _OBJECT: dict[str, _Act] = {"PUT": writing.replace, "PATCH": writing.patch, "DELETE": writing.delete}
 _SUBRESOURCE: dict[str, _Act] = {"PUT": writing.replace, "PATCH": writing.patch}

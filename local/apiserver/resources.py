@@ -53,6 +53,28 @@ class DeleteOptions:
 _DEFAULT_DELETE = DeleteOptions()
 
 
+@dataclass(slots=True)
+class Draft:
+    """A write on its way: `new` may be changed, and other writes may happen, until it is committed.
+
+    `old` is what it replaces, None for a new object.
+    """
+
+    rtype: ResourceType
+    new: Object
+    old: Object | None
+    options: WriteOptions
+    subresource: str = ""
+
+    @property
+    def namespace(self) -> str:
+        return str(self.new["metadata"].get("namespace", ""))
+
+    @property
+    def name(self) -> str:
+        return str(self.new["metadata"]["name"])
+
+
 def random_suffix() -> str:
     return "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
 
@@ -97,20 +119,43 @@ class Resources:
 
     def create(self, rtype: ResourceType, namespace: str, obj: Object, options: WriteOptions | None = None) -> Object:
         """Store a new object: shape → name → default → admission → default again → validate."""
+        return self.commit(self.complete(self.draft_create(rtype, namespace, obj, options)))
+
+    def draft_create(
+        self, rtype: ResourceType, namespace: str, obj: Object, options: WriteOptions | None = None
+    ) -> Draft:
+        """A new object as this server alone would have it, before anybody else is asked."""
         options = options or WriteOptions()
         obj = self._accepted(rtype, obj, options)
         self._identify(rtype, namespace, obj)
-        admission.check_namespace(self, rtype, obj)
-        meta = metadata(obj)
-        if self.store.get(rtype.id, meta.get("namespace", ""), meta["name"]) is not None:
-            raise status.already_exists(rtype, meta["name"])
+        draft = Draft(rtype, obj, None, options)
+        self._check_place(draft)
         admission.reset_status(rtype, obj)
         self._defaulted(rtype, obj)
         admission.admit_new(self, rtype, obj)
-        obj = self._defaulted(rtype, obj)
-        self._validate(rtype, obj, None)
-        admission.complete(rtype, obj)
-        return self._stored(rtype, obj, options)
+        return draft
+
+    def _check_place(self, draft: Draft) -> None:
+        admission.check_namespace(self, draft.rtype, draft.new)
+        if self.store.get(draft.rtype.id, draft.namespace, draft.name) is not None:
+            raise status.already_exists(draft.rtype, draft.name)
+
+    def complete(self, draft: Draft) -> Draft:
+        """Default again what admission left open, then validate."""
+        draft.new = self._defaulted(draft.rtype, draft.new)
+        self._validate(draft.rtype, draft.new, draft.old, draft.subresource)
+        admission.complete(draft.rtype, draft.new)
+        return draft
+
+    def commit(self, draft: Draft) -> Object:
+        """Store a completed draft; raises 409 where another write came first, which only waiting makes possible."""
+        if draft.old is None:
+            self._check_place(draft)
+            return self._stored(draft.rtype, draft.new, draft.options)
+        held = self.store.get(draft.rtype.id, draft.namespace, draft.name)
+        if held is None or str(held.revision) != draft.old["metadata"]["resourceVersion"]:
+            raise status.stale(draft.rtype, draft.name)
+        return self._changed(draft.rtype, draft.old, draft.new, draft.options)
 
     def _accepted(self, rtype: ResourceType, obj: Object, options: WriteOptions) -> Object:
         """The object in the form it is kept: typed, without nulls, without fields its schema does not know."""
@@ -199,6 +244,18 @@ class Resources:
         A resourceVersion in the result that is not the live one is a conflict. A change that changes nothing
         keeps the resourceVersion and sends no event.
         """
+        return self.commit(self.complete(self.draft_update(rtype, namespace, name, change, options, subresource)))
+
+    def draft_update(
+        self,
+        rtype: ResourceType,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object],
+        options: WriteOptions | None = None,
+        subresource: str = "",
+    ) -> Draft:
+        """A changed object as this server alone would have it, before anybody else is asked."""
         options = options or WriteOptions()
         old = self.get(rtype, namespace, name)
         new = self._accepted(rtype, change(copy(old)), options)
@@ -206,9 +263,9 @@ class Resources:
         admission.keep_server_fields(rtype, old, new, subresource)
         if not subresource:
             admission.admit_change(self, rtype, old, new)
-        new = self._defaulted(rtype, new)
-        self._validate(rtype, new, old, subresource)
-        admission.complete(rtype, new)
+        return Draft(rtype, self._defaulted(rtype, new), old, options, subresource)
+
+    def _changed(self, rtype: ResourceType, old: Object, new: Object, options: WriteOptions) -> Object:
         if new == old:
             return old
         if rtype.generation and admission.wanted_state(new) != admission.wanted_state(old):
@@ -242,23 +299,6 @@ class Resources:
                     rtype, name, [status.bad_value("metadata.resourceVersion", asked, "must be a number")]
                 )
             raise status.stale(rtype, name)
-
-    def replace(
-        self,
-        rtype: ResourceType,
-        namespace: str,
-        name: str,
-        obj: Object,
-        options: WriteOptions | None = None,
-        subresource: str = "",
-    ) -> Object:
-        """PUT: like update, but some types insist on a resourceVersion."""
-        if not dig(obj, "metadata.resourceVersion") and not rtype.unconditional_update:
-            error = status.FieldError(
-                "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
-            )
-            raise status.invalid(rtype, name, [error])
-        return self.update(rtype, namespace, name, lambda _: obj, options, subresource)
 
     # -- deleting ------------------------------------------------------------------------------------------
 

@@ -14,9 +14,10 @@ from local.apiserver.patch import json_patch, merge_patch
 from local.apiserver.proto import MAGIC, decode_protobuf
 from local.apiserver.reading import filter_of
 from local.apiserver.registry import NAMESPACES, PODS
-from local.apiserver.resources import DeleteOptions, Resources, WriteOptions
+from local.apiserver.resources import DeleteOptions, WriteOptions
 from local.apiserver.routes import Target
 from local.apiserver.strategic import strategic_merge
+from local.apiserver.writes import Writes
 
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -54,7 +55,7 @@ def write_options(request: Request) -> WriteOptions:
     return WriteOptions(dry_run == "All", request.query.get("fieldValidation") or "Warn")
 
 
-def create(resources: Resources, target: Target, request: Request) -> Response:
+async def create(writes: Writes, target: Target, request: Request) -> Response:
     obj = body_object(request)
     kind = (obj.get("apiVersion") or target.rtype.api_version, obj.get("kind") or target.rtype.kind)
     if kind != (target.rtype.api_version, target.rtype.kind):
@@ -63,18 +64,16 @@ def create(resources: Resources, target: Target, request: Request) -> Response:
             f"Kind={target.rtype.kind}"
         )
     options = write_options(request)
-    return answer(resources.create(target.rtype, target.namespace, obj, options), 201, options.warnings)
+    return answer(await writes.create(target.rtype, target.namespace, obj, options), 201, options.warnings)
 
 
-def replace(resources: Resources, target: Target, request: Request) -> Response:
-    options = write_options(request)
-    obj = resources.replace(
-        target.rtype, target.namespace, target.name, body_object(request), options, target.subresource
-    )
+async def replace(writes: Writes, target: Target, request: Request) -> Response:
+    options, body = write_options(request), body_object(request)
+    obj = await writes.replace(target.rtype, target.namespace, target.name, body, options, target.subresource)
     return answer(obj, 200, options.warnings)
 
 
-def patch(resources: Resources, target: Target, request: Request) -> Response:
+async def patch(writes: Writes, target: Target, request: Request) -> Response:
     """Apply a JSON, merge or strategic merge patch to the live object."""
     options, rtype = write_options(request), target.rtype
     kind = request.content_type
@@ -99,7 +98,7 @@ def patch(resources: Resources, target: Target, request: Request) -> Response:
             raise status.bad_request("the patch does not leave an object with metadata")
         return changed
 
-    obj = resources.update(rtype, target.namespace, target.name, change, options, target.subresource)
+    obj = await writes.update(rtype, target.namespace, target.name, change, options, target.subresource)
     return answer(obj, 200, options.warnings)
 
 
@@ -126,21 +125,21 @@ def delete_options(request: Request) -> DeleteOptions:
     )
 
 
-def delete(resources: Resources, target: Target, request: Request) -> Response:
-    obj, gone = resources.delete(target.rtype, target.namespace, target.name, delete_options(request))
+async def delete(writes: Writes, target: Target, request: Request) -> Response:
+    obj, gone = await writes.delete(target.rtype, target.namespace, target.name, delete_options(request))
     if target.rtype in (PODS, NAMESPACES) or not gone:
         return answer(obj)
     return answer(status.success(target.rtype, target.name, obj["metadata"]["uid"]))
 
 
-def delete_collection(resources: Resources, target: Target, request: Request) -> Response:
+async def delete_collection(writes: Writes, target: Target, request: Request) -> Response:
     """Delete everything the selectors admit."""
     options, wanted = delete_options(request), filter_of(target, request)
-    removed = []
+    removed, resources = [], writes.resources
     for record in list(resources.store.select(target.rtype.id, wanted)):
         obj = resources.decoded(target.rtype, record)
         if target.rtype is NAMESPACES and record.name in admission.IMMORTAL_NAMESPACES:
             continue
-        removed.append(resources.delete(target.rtype, record.namespace, record.name, options)[0] or obj)
+        removed.append((await writes.delete(target.rtype, record.namespace, record.name, options))[0] or obj)
     head = {"kind": target.rtype.listing_kind, "apiVersion": target.rtype.api_version}
     return answer({**head, "metadata": {"resourceVersion": str(resources.store.revision)}, "items": removed})

@@ -1,0 +1,122 @@
+"""Writes that admission webhooks may look at: between this server's own decisions and the store, others are asked.
+
+Where nobody asks to be asked, a write is one atomic step, as in `Resources`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from local.apiserver import status
+from local.apiserver.objects import Object, copy, dig
+from local.apiserver.registry import ResourceType
+from local.apiserver.resources import DeleteOptions, Draft, Resources, WriteOptions
+from local.apiserver.status import StatusError
+
+_ATTEMPTS = 5  # at a change that others overtake while webhooks think about it
+
+
+class Hooks(Protocol):
+    """Admission by others. Every method raises StatusError for what they refuse."""
+
+    def concern(self, rtype: ResourceType, namespace: str, subresource: str) -> bool:
+        """Whether any of them may want to see such a write at all."""
+
+    async def mutate(self, draft: Draft) -> None:
+        """Let them change `draft.new`."""
+
+    async def validate(self, draft: Draft) -> None:
+        """Ask whether the completed draft may be stored."""
+
+    async def validate_deletion(self, rtype: ResourceType, old: Object, options: DeleteOptions) -> None:
+        """Ask whether this object may be deleted."""
+
+
+class NoHooks:
+    """Nobody else is asked."""
+
+    def concern(self, rtype: ResourceType, namespace: str, subresource: str) -> bool:
+        return False
+
+    async def mutate(self, draft: Draft) -> None: ...
+
+    async def validate(self, draft: Draft) -> None: ...
+
+    async def validate_deletion(self, rtype: ResourceType, old: Object, options: DeleteOptions) -> None: ...
+
+
+class Writes:
+    """Creates, changes and deletes as clients and controllers do. Raises StatusError for what is refused."""
+
+    def __init__(self, resources: Resources, hooks: Hooks) -> None:
+        self.resources = resources
+        self._hooks = hooks
+
+    async def create(
+        self, rtype: ResourceType, namespace: str, obj: Object, options: WriteOptions | None = None
+    ) -> Object:
+        draft = self.resources.draft_create(rtype, namespace, obj, options)
+        return await self._finish(draft)
+
+    async def update(
+        self,
+        rtype: ResourceType,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object],
+        options: WriteOptions | None = None,
+        subresource: str = "",
+    ) -> Object:
+        """As `Resources.update`. A change that another overtook meanwhile is made again on what is there now."""
+        for attempt in range(_ATTEMPTS):
+            draft = self.resources.draft_update(rtype, namespace, name, change, options, subresource)
+            try:
+                return await self._finish(draft)
+            except StatusError as error:
+                if error.reason != "Conflict" or attempt == _ATTEMPTS - 1 or self._current(draft):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def replace(
+        self,
+        rtype: ResourceType,
+        namespace: str,
+        name: str,
+        obj: Object,
+        options: WriteOptions | None = None,
+        subresource: str = "",
+    ) -> Object:
+        """PUT: like update, but some types insist on a resourceVersion."""
+        if not dig(obj, "metadata.resourceVersion") and not rtype.unconditional_update:
+            error = status.FieldError(
+                "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
+            )
+            raise status.invalid(rtype, name, [error])
+        return await self.update(rtype, namespace, name, lambda _: copy(obj), options, subresource)
+
+    async def delete(
+        self, rtype: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None
+    ) -> tuple[Object, bool]:
+        options = options or DeleteOptions()
+        if self._hooks.concern(rtype, namespace, ""):
+            await self._hooks.validate_deletion(rtype, self.resources.get(rtype, namespace, name), options)
+        return self.resources.delete(rtype, namespace, name, options)
+
+    async def _finish(self, draft: Draft) -> Object:
+        asked = self._hooks.concern(draft.rtype, draft.namespace, draft.subresource)
+        if asked:
+            await self._hooks.mutate(draft)
+        self.resources.complete(draft)
+        if asked:
+            await self._hooks.validate(draft)
+        return self.resources.commit(draft)
+
+    def _current(self, draft: Draft) -> bool:
+        """Whether what the draft replaces is still what is there: then its conflict is not one of timing."""
+        held = self.resources.store.get(draft.rtype.id, draft.namespace, draft.name)
+        return (
+            held is not None
+            and draft.old is not None
+            and str(held.revision) == draft.old["metadata"]["resourceVersion"]
+        )
