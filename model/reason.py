@@ -61,6 +61,10 @@ class Reason(StrEnum):
 
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
+    NODE_SELECTOR_MISMATCH = "NodeSelectorMismatch"
+    REQUEST_TOO_LARGE = "RequestTooLarge"
+    INSUFFICIENT_BATCH = "InsufficientBatch"
+    NO_BATCH_OFFERED = "NoBatchOffered"
     GANG_WAITING_FOR_MEMBERS = "GangWaitingForMembers"
     GANG_INVALID = "GangInvalid"
     GANG_NOT_FOUND = "GangNotFound"
@@ -117,6 +121,10 @@ _WORDS: dict[Reason, str] = {
     Reason.NO_VICTIM: "no pod that may be evicted frees what is missing",
     Reason.SCHEDULED: "placed",
     Reason.UNSCHEDULABLE: "no node fits",
+    Reason.NODE_SELECTOR_MISMATCH: "no node has the labels that the pod selects",
+    Reason.REQUEST_TOO_LARGE: "the pod asks for more than any node it may go to has, however idle",
+    Reason.INSUFFICIENT_BATCH: "less is lent at this moment than the pod asks for",
+    Reason.NO_BATCH_OFFERED: "no node it may go to offers batch resources: ask `sublet explain node` why",
     Reason.GANG_WAITING_FOR_MEMBERS: "the gang has fewer pods than its minimum",
     Reason.GANG_INVALID: "the gang's own definition is invalid",
     Reason.GANG_NOT_FOUND: "the PodGroup named by the pod does not exist",

@@ -9,8 +9,8 @@ from collections import deque
 import structlog
 
 from model.explain import sentence
-from model.reason import Reason
 from scheduler import facts
+from scheduler.core.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.ports import Clock, Meter
@@ -80,7 +80,7 @@ class Loop:
             log.error("gang left out", gang=gang.key, error=message)
         for subject in turn.gone:
             self._history.forget(subject)
-        unfit = sum(d.reason in (Reason.UNSCHEDULABLE, Reason.GANG_DOES_NOT_FIT) for d in turn.decisions)
+        unfit = sum(d.reason in MISFITS for d in turn.decisions)
         self._meter.cycle(seconds, len(turn.batches), unfit)
         backlog = self._cycle.backlog
         self._meter.waiting(len(backlog.candidates), backlog.parked, backlog.held)

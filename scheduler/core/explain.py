@@ -6,12 +6,14 @@ import msgspec
 
 from model.decision import Decision, TermSum, Unit
 from model.reason import Reason
+from scheduler.core.cause import CAUSES
 from scheduler.core.fit import FitReport, fit_error
 from scheduler.core.gang import Candidate, Hold
 from scheduler.core.place import Misfit, Placed
 from scheduler.core.snapshot import ClusterSnapshot
 
 NAME = "feasible nodes"
+MISFITS = frozenset({Reason.GANG_DOES_NOT_FIT, *CAUSES})
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -33,7 +35,7 @@ def placed(candidate: Candidate, fit: FitReport, outcome: Placed, snapshot: Clus
 def misfit(candidate: Candidate, outcome: Misfit, now: float) -> Verdict:
     """A lone pod carries kube-scheduler's text; a gang's says first how many members fit."""
     workload, text = candidate.workload, fit_error(outcome.report)
-    reason = Reason.UNSCHEDULABLE
+    reason = outcome.cause
     if workload.gang is not None and candidate.needed:
         reason = Reason.GANG_DOES_NOT_FIT
         fitting = f"{workload.bound + outcome.fits} of {workload.min_total} members fit"

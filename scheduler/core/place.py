@@ -13,8 +13,10 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
+from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
 from scheduler.core import fit
+from scheduler.core.cause import cause
 from scheduler.core.gang import Candidate
 from scheduler.core.podclass import PodClass
 from scheduler.core.snapshot import Amounts, ClusterSnapshot
@@ -38,10 +40,11 @@ class Placed(msgspec.Struct, frozen=True, eq=False):
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """`fits` of the waiting members would fit, fewer than needed; `report` is about the next member after those."""
+    """`fits` of the waiting members would fit, fewer than needed; the rest is about the next member after those."""
 
     fits: int
     report: fit.FitReport
+    cause: Reason = Reason.UNSCHEDULABLE
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -81,7 +84,11 @@ def place(snapshot: ClusterSnapshot, free: Amounts, candidate: Candidate) -> Pla
             if len(minimum.assignments) == candidate.needed:
                 return _with_surplus(snapshot, minimum, candidate)
     short = whole.short or candidate.classes[0]
-    return Misfit(len(whole.assignments), fit.report(snapshot, whole.free, short))
+    return _misfit(snapshot, whole.free, short, len(whole.assignments))
+
+
+def _misfit(snapshot: ClusterSnapshot, free: Amounts, short: PodClass, fits: int) -> Misfit:
+    return Misfit(fits, fit.report(snapshot, free, short), cause(snapshot, free, short))
 
 
 def _with_surplus(snapshot: ClusterSnapshot, minimum: _Filling, candidate: Candidate) -> Placed | Misfit:
@@ -89,7 +96,7 @@ def _with_surplus(snapshot: ClusterSnapshot, minimum: _Filling, candidate: Candi
     surplus = _fill(snapshot, minimum.free, minimum.rest, candidate.pending - candidate.needed, spread=False)
     assignments = minimum.assignments + surplus.assignments
     if not assignments:
-        return Misfit(0, fit.report(snapshot, surplus.free, surplus.short or candidate.classes[0]))
+        return _misfit(snapshot, surplus.free, surplus.short or candidate.classes[0], 0)
     return Placed(assignments, surplus.free)
 
 

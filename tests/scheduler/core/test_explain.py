@@ -28,7 +28,11 @@ def test_a_node_with_several_reasons_is_one_term() -> None:
     assert verdict.message == (
         "0/3 nodes are available: 1 Too many pods, 1 node(s) were unschedulable, 2 Insufficient kubernetes.io/batch-cpu."
     )
-    assert (verdict.decision.value, verdict.decision.reason, verdict.uids) == (0, Reason.UNSCHEDULABLE, ("uid-p1",))
+    assert (verdict.decision.value, verdict.decision.reason, verdict.uids) == (
+        0,
+        Reason.INSUFFICIENT_BATCH,
+        ("uid-p1",),
+    )
 
 
 def test_gang_texts() -> None:
