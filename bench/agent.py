@@ -20,7 +20,8 @@ from bench.tree import CONTAINERS_PER_POD, BenchTree, PodPlace, place, tier_of
 from bench.workers import Workers
 from kube.client import KubeClient
 from local.child import Child
-from local.programs import Choices, api_address, embedded_programs, kubeconfig_of, write_kubeconfigs, write_secrets
+from local.choices import Choices
+from local.programs import api_address, embedded_programs, kubeconfig_of, write_kubeconfigs, write_secrets
 from local.rundir import RunDirectory
 
 _NODE = "bench"

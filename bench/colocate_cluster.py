@@ -15,7 +15,8 @@ import psutil
 from bench.colocate_node import Home, NodeTree
 from kube.client import KubeClient
 from local.child import Child
-from local.programs import Choices, api_address, embedded_programs, kubeconfig_of, write_kubeconfigs, write_secrets
+from local.choices import Choices
+from local.programs import api_address, embedded_programs, kubeconfig_of, write_kubeconfigs, write_secrets
 from local.rundir import RunDirectory
 from model.fault import KubernetesFault
 

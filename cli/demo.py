@@ -1,4 +1,4 @@
-"""`sublet demo`: batch work beside a service, today's way and Sublet's, on this machine's own cgroups."""
+"""`sublet demo`: batch work beside a service, today's way and Sublet's, on this machine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from cli.up import KernelChoice, simulated_text
+
 if TYPE_CHECKING:
     from local.demo.results import Checks, DemoResult
+    from local.node.settings import Kernel
 
 PHASE_SECONDS = 16.0
 EXIT_CHECK_FAILED = 1
@@ -55,18 +58,29 @@ def demo(
         typer.Option(min=4.0, max=120.0, help="Length of each of the three phases; the surge is its second half."),
     ] = PHASE_SECONDS,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all results there.")] = None,
+    kernel: Annotated[
+        KernelChoice, typer.Option(help="The real kernel, a simulated one, or the real one where this user may.")
+    ] = KernelChoice.AUTO,
 ) -> int:
-    """Show batch work living off what a service leaves idle, and giving it back; about 90 seconds, needs root."""
-    return asyncio.run(_demo(phase_seconds, json_file))
+    """Show batch work living off what a service leaves idle, and giving it back; about 90 seconds.
 
-
-async def _demo(phase_seconds: float, json_file: Path | None) -> int:
+    As root on this machine's kernel; as an ordinary user on a simulated one, which it then says.
+    """
     # Imported here: an agent's image has no cryptography, and needs none.
+    from local.choices import usable_kernel
+    from local.node.settings import Kernel
+
+    wanted = None if kernel is KernelChoice.AUTO else Kernel(kernel.value)
+    found, why = usable_kernel(wanted, "sublet demo")
+    if why:
+        typer.echo(simulated_text(why))
+    return asyncio.run(_demo(phase_seconds, json_file, found))
+
+
+async def _demo(phase_seconds: float, json_file: Path | None, kernel: Kernel) -> int:
     from local.demo.story import Story
     from local.signals import Ending
-    from local.up import require_cgroups
 
-    require_cgroups("sublet demo")
     task = asyncio.current_task()
     assert task is not None
     ending = Ending(task)
@@ -74,7 +88,7 @@ async def _demo(phase_seconds: float, json_file: Path | None) -> int:
     console = Console(soft_wrap=True)
     try:
         with Progress(console) as progress:
-            result = await Story(phase_seconds, progress.tell, progress.live).run()
+            result = await Story(phase_seconds, kernel, progress.tell, progress.live).run()
     except asyncio.CancelledError:
         if ending.signal is None:
             raise
@@ -88,7 +102,7 @@ async def _demo(phase_seconds: float, json_file: Path | None) -> int:
 
 def show(console: Console, result: DemoResult) -> None:
     """The table, the offer, the verdict, the checks and the machine."""
-    from local.demo.results import offered_lines, table, verdict
+    from local.demo.results import kernel_told, offered_lines, table, verdict
 
     header, *rows = table(result.phases)
     shown = Table(title="the same load, three times", title_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
@@ -102,6 +116,7 @@ def show(console: Console, result: DemoResult) -> None:
         *offered_lines(result.phases),
         "",
         verdict(result.phases),
+        *([kernel_told(result.kernel)] if kernel_told(result.kernel) else []),
         "",
         *check_lines(result.checks),
         f"load: {result.base_per_second:.0f}, in the surge {result.surge_per_second:.0f} requests a second of about "

@@ -34,6 +34,7 @@ class Output(StrEnum):
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")]
 DirOption = Annotated[Path, typer.Option("--dir", help="The directory that `sublet up` runs in.")]
 AgentOption = Annotated[str, typer.Option("--agent", metavar="ADDR", help="The agent, as HOST:PORT or unix:PATH.")]
+NodeOption = Annotated[str, typer.Option("--node", metavar="NAME", help="Of several process nodes, the one to ask.")]
 SchedulerOption = Annotated[str, typer.Option("--scheduler", metavar="ADDR", help="The scheduler, as HOST:PORT.")]
 DEFAULT_DIR = Path("~/.sublet")
 _ZONE = "/zone/"
@@ -52,7 +53,7 @@ def node(
     """What a node uses, and what of it may be lent, term by term."""
     from cli.diagnostics import AgentDiagnostics
 
-    address = _given("agent", agent) or _endpoint(directory, "agent_grpc")
+    address = _given("agent", agent) or _agent(directory, name)
     answer = AgentDiagnostics(address).node()
     if name and name != answer.node:
         fix = f"give --agent with the address of the agent on {name}"
@@ -81,6 +82,7 @@ def pod(
 def limit(
     knob: Annotated[str, typer.Argument(help="A control file such as cpu.cfs_quota_us; all where left out.")] = "",
     pods: Annotated[bool, typer.Option("--pods", help="Also the limits of single pods and containers.")] = False,
+    of: NodeOption = "",
     agent: AgentOption = "",
     directory: DirOption = DEFAULT_DIR,
     output: OutputOption = Output.TEXT,
@@ -88,7 +90,7 @@ def limit(
     """The limits on best-effort work: the terms, their sum, and what the kernel holds at this moment."""
     from cli.diagnostics import AgentDiagnostics
 
-    address = _given("agent", agent) or _endpoint(directory, "agent_grpc")
+    address = _given("agent", agent) or _agent(directory, of)
     answers = AgentDiagnostics(address).limits(knob, pods=pods)
     if knob and not answers:
         raise ConfigurationFault(f"limit {knob}", "the agent keeps no such limit", "leave it out to see all")
@@ -97,6 +99,7 @@ def limit(
 
 @app.command()
 def evictions(
+    of: NodeOption = "",
     agent: AgentOption = "",
     directory: DirOption = DEFAULT_DIR,
     output: OutputOption = Output.TEXT,
@@ -104,7 +107,7 @@ def evictions(
     """What is missing by each rule that evicts, which pods are on the way out, and which went and why."""
     from cli.diagnostics import AgentDiagnostics
 
-    address = _given("agent", agent) or _endpoint(directory, "agent_grpc")
+    address = _given("agent", agent) or _agent(directory, of)
     answer = AgentDiagnostics(address).evictions()
     _print(answer, output, evictions_text(answer, time.time()))
 
@@ -220,6 +223,16 @@ def _given(option: str, address: str) -> str:
     if address and not local and not (host and port.isdecimal() and 0 < int(port) < 1 << 16):
         fix = "or unix:PATH" if option == "agent" else ""
         raise ConfigurationFault(f"--{option} {address}", "is not HOST:PORT", fix)
+    return address
+
+
+def _agent(directory: Path, node: str) -> str:
+    """Where the agent of a process node answers; of the first where none is named."""
+    from local.rundir import read_endpoints
+
+    address = read_endpoints(directory).agent_of(node)
+    if not address:
+        raise ConfigurationFault(str(directory), "the agent has not started yet", "try again in a moment")
     return address
 
 

@@ -6,40 +6,168 @@ import asyncio
 import shutil
 import sys
 import time
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.core.layout import CgroupDriver
+
 if TYPE_CHECKING:
+    from local.choices import Choices
     from local.rundir import Endpoints
+
+
+class KernelChoice(StrEnum):
+    """Who accounts for and limits pods; `auto` is the real kernel where this user may use it."""
+
+    AUTO = "auto"
+    REAL = "real"
+    SIMULATED = "simulated"
+
+
+_NODES = "The machine as nodes"
+_SERVER = "API server"
+_AGENT = "Agent"
 
 
 def up(
     directory: Annotated[
         Path, typer.Option("--dir", help="Where keys, logs and endpoints.json go; logs and learned peaks stay.")
     ] = Path("~/.sublet"),
-    node_name: Annotated[str, typer.Option(help="The node's name; this machine's host name where left out.")] = "",
-    agent_settings: Annotated[Path | None, typer.Option(metavar="FILE", help="The agent's settings.")] = None,
+    node_name: Annotated[
+        str,
+        typer.Option(
+            help="The node's name, or the first part of several nodes' names; this machine's host name if left out.",
+            rich_help_panel=_NODES,
+        ),
+    ] = "",
+    process_nodes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=4,
+            metavar="N",
+            help="Divide this machine into N nodes NAME-1, NAME-2, ...: each has its part of CPUs and memory, its own "
+            "cgroups and its own agent.",
+            rich_help_panel=_NODES,
+        ),
+    ] = 1,
+    no_process_node: Annotated[
+        bool,
+        typer.Option("--no-process-node", help="No node that runs pods; for simulated ones.", rich_help_panel=_NODES),
+    ] = False,
+    node_cpu: Annotated[
+        str,
+        typer.Option(
+            metavar="QUANTITY",
+            help="CPU that each node says it has, such as 4, for a walk-through on a small machine. What the machine "
+            "does not have counts as in use, so nothing is lent that is not there.",
+            rich_help_panel=_NODES,
+        ),
+    ] = "",
+    node_memory: Annotated[
+        str,
+        typer.Option(
+            metavar="QUANTITY", help="Memory that each node says it has, such as 16Gi.", rich_help_panel=_NODES
+        ),
+    ] = "",
+    kernel: Annotated[
+        KernelChoice,
+        typer.Option(
+            help="Who accounts for and limits pods: this machine's kernel (needs root and writable cgroups), or a "
+            "simulated one, where pods are real processes of yours and limits are imitated; auto takes the real one "
+            "where it can.",
+            rich_help_panel=_NODES,
+        ),
+    ] = KernelChoice.AUTO,
+    cgroup_driver: Annotated[
+        CgroupDriver,
+        typer.Option(help="How cgroups are named: plainly, or as systemd does.", rich_help_panel=_NODES),
+    ] = CgroupDriver.CGROUPFS,
+    simulated_nodes: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Also N nodes that exist in the API only; pods on them live as a model says.",
+            rich_help_panel=_NODES,
+        ),
+    ] = 0,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What simulated nodes' pods use.", rich_help_panel=_NODES),
+    ] = None,
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The API server's address; port 0 is any free one. Beyond loopback, whoever has the token runs "
+            "commands here.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = "127.0.0.1:0",
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep all objects there; without it they end with this command.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = None,
+    agent_settings: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The agent's settings.", rich_help_panel=_AGENT)
+    ] = None,
     agent_journal: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the agent writes each tick, for `sublet replay`.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the agent writes each tick, for `sublet replay`; FILE-1, FILE-2, ... of several agents.",
+            rich_help_panel=_AGENT,
+        ),
     ] = None,
 ) -> int:
-    """Start API server, node, scheduler and agent here; Ctrl-C stops all and leaves no process and no cgroup."""
-    return asyncio.run(_up(directory, node_name, agent_settings, agent_journal))
+    """Start a whole cluster here: API server, node, scheduler and agent, for kubectl to talk to.
 
-
-async def _up(directory: Path, node_name: str, settings: Path | None, journal: Path | None) -> int:
+    Ctrl-C stops everything and leaves no process and no cgroup. As root pods are limited by this machine's kernel; as
+    an ordinary user a simulated kernel takes its place.
+    """
     # Imported here: an agent's image has no cryptography, and needs none.
-    from local.signals import Ending
-    from local.up import Cluster, require_cgroups
+    from local.choices import Choices, usable_kernel
+    from local.node.settings import Kernel
+    from local.node.share import Claim
 
-    require_cgroups("sublet up")
+    wanted = None if kernel is KernelChoice.AUTO else Kernel(kernel.value)
+    found, why = usable_kernel(wanted, "sublet up") if not no_process_node else (Kernel.SIMULATED, "")
+    if why:
+        typer.echo(simulated_text(why))
+    more = {"node_name": node_name} if node_name else {}
+    choices = Choices(
+        **more,
+        agent_settings=agent_settings,
+        agent_journal=agent_journal,
+        process_nodes=0 if no_process_node else process_nodes,
+        claim=Claim(node_cpu, node_memory),
+        kernel=found,
+        cgroup_driver=cgroup_driver,
+        listen=listen,
+        state_dir=state_dir,
+        simulated_nodes=simulated_nodes,
+        trace=trace,
+    )
+    return asyncio.run(_up(directory, choices))
+
+
+async def _up(directory: Path, choices: Choices) -> int:
+    from local.signals import Ending
+    from local.up import Cluster
+
     task = asyncio.current_task()
     assert task is not None
     ending = Ending(task)
     ending.listen()
-    cluster = Cluster(directory, node_name, agent_settings=settings, agent_journal=journal, tell=typer.echo)
+    cluster = Cluster(directory, choices, typer.echo)
     began = time.monotonic()
     try:
         async with cluster:
@@ -52,6 +180,11 @@ async def _up(directory: Path, node_name: str, settings: Path | None, journal: P
     return 0
 
 
+def simulated_text(why: str) -> str:
+    """One line: what takes the kernel's place, and why."""
+    return f"simulated kernel ({why}): pods are real processes of yours, their limits and counters are imitated"
+
+
 def called(program: str) -> str:
     """How to call this command again, from what `sys.argv[0]` says: by its path where its name alone finds another."""
     name = Path(program).name
@@ -62,14 +195,18 @@ def called(program: str) -> str:
 
 def ready_text(endpoints: Endpoints, took_seconds: float, command: str) -> str:
     """What a person needs to know once everything runs; `command` is how they call this program."""
+    names = [each.name for each in endpoints.nodes]
+    nodes = f"{'node' if len(names) == 1 else 'nodes'} {', '.join(names) or 'none of this machine'}"
+    which = f" {names[-1]}" if len(names) > 1 else ""
+    explain = f"""
+  {command} explain node{which}{_dir(endpoints)}
+  {command} explain limit{f" --node{which}" if which else ""}{_dir(endpoints)}"""
     return f"""\
-ready after {took_seconds:.1f} s: node {endpoints.node}, API server {endpoints.api}
+ready after {took_seconds:.1f} s: {nodes}, API server {endpoints.api}
 
   export KUBECONFIG={endpoints.kubeconfig}
   kubectl get nodes,pods -A -o wide
-  kubectl apply -f examples/quickstart/
-  {command} explain node{_dir(endpoints)}
-  {command} explain limit{_dir(endpoints)}
+  kubectl apply -f examples/quickstart/{explain if names else ""}
 
 logs in {endpoints.directory}/logs, addresses in {endpoints.directory}/endpoints.json; Ctrl-C stops everything"""
 

@@ -10,26 +10,50 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
+from agent.core.layout import CgroupDriver
 from local import cgrouptree
+from local.node.layout import prefix_of
 from local.node.ownership import started_ticks
+from local.node.simkernel import tree
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 _POLL_SECONDS = 0.02
 
 
-def cgroups_of(name: str, root: Path = CGROUP_ROOT) -> list[Path]:
-    """The top directories called `name`, in every controller's hierarchy (v1) and in the unified one."""
-    return sorted({*root.glob(name), *root.glob(f"*/{name}")})
+class Trees(msgspec.Struct, frozen=True):
+    """The top cgroups of one cluster's nodes: `ids` names them; whatever a simulated kernel left is in `simulated`."""
 
+    ids: tuple[str, ...]
+    simulated: Path
+    root: Path = CGROUP_ROOT
 
-def processes_of(name: str, root: Path = CGROUP_ROOT) -> set[int]:
-    """The processes that sit anywhere below the cgroups called `name`."""
-    return cgrouptree.members(cgroups_of(name, root))
+    def cgroups(self) -> list[Path]:
+        """Those that exist, in every controller's hierarchy (v1), in the unified one, and the simulated."""
+        return [*self._real(), *self._imitated()]
 
+    def processes(self) -> set[int]:
+        """The processes that sit anywhere below them."""
+        folders = [folder for top in self._imitated() for folder in tree.cgroups_below(top)]
+        return cgrouptree.members(self._real()) | tree.members_of(folders)
 
-async def sweep(name: str, root: Path = CGROUP_ROOT, bound_seconds: float = 5.0) -> list[Path]:
-    """Kill what runs in the cgroups called `name` and remove them; returns those that resisted for the bound."""
-    return await cgrouptree.kill_and_remove(cgroups_of(name, root), bound_seconds)
+    async def sweep(self, bound_seconds: float = 5.0) -> list[Path]:
+        """Kill what runs in them and remove them; returns those that resisted for the bound."""
+        resisted = await cgrouptree.kill_and_remove(self._real(), bound_seconds)
+        for top in self._imitated():
+            resisted += await tree.sweep(top, bound_seconds)
+        return resisted
+
+    def _names(self) -> list[str]:
+        return [prefix_of(id_, driver).strip("/") for id_ in self.ids for driver in CgroupDriver]
+
+    def _real(self) -> list[Path]:
+        found = {path for name in self._names() for path in (*self.root.glob(name), *self.root.glob(f"*/{name}"))}
+        return sorted(found)
+
+    def _imitated(self) -> list[Path]:
+        return sorted(path for path in self.simulated.glob("*/*") if path.is_dir())
 
 
 async def end_processes(started: Mapping[int, int], bound_seconds: float = 15.0) -> None:

@@ -1,4 +1,6 @@
-"""The four programs of the embedded cluster: their command lines, in the order they start.
+"""The programs of the embedded cluster: their command lines, in the order they start.
+
+Each process node has an agent of its own; where there are several, their names end in the node's number.
 
 A first start listens on any free port. `bound` holds what each program then reported in its ready file, so that
 a restart takes the same ports and nobody has to look for it again.
@@ -7,24 +9,25 @@ a restart takes the same ports and nobody has to look for it again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from local.certificates import LOOPBACK_NAMES, Authority, random_token, write_private
+from local.choices import ANY_PORT, Choices, Slot, host_and_port
 from local.kubeconfig import kubeconfig
+from local.node.settings import Kernel
 from local.rundir import RunDirectory
+from scheduler.settings import Settings
 
 Ready = dict[str, Any]
 Bound = Mapping[str, Ready]
-ANY_PORT = "127.0.0.1:0"
 _DEPLOY = Path(__file__).parent.parent / "deploy" / "crds"
 _SERVERS = ("apiserver", "node", "scheduler")
 _USERS = {
     "admin": "sublet:admin",
-    "node": "system:node:{node}",
     "agent": "system:serviceaccount:sublet-system:sublet-agent",
     "scheduler": "system:serviceaccount:sublet-system:sublet-scheduler",
 }
@@ -44,31 +47,31 @@ class Program(msgspec.Struct, frozen=True):
     restart: bool = True
 
 
-class Choices(msgspec.Struct, frozen=True):
-    """What a person may choose about a cluster; `agent_settings` and `agent_journal` are files of the agent."""
-
-    node_name: str
-    id: str
-    agent_settings: Path | None = None
-    agent_journal: Path | None = None
-
-
 def write_secrets(run: RunDirectory, choices: Choices) -> dict[str, str]:
     """Certificates, keys and token files into `run.keys`; returns user → token for the kubeconfigs."""
     authority = Authority(f"sublet {choices.id}")
     write_private(run.keys / "ca.crt", authority.certificate_pem)
+    nodes = tuple(slot.name for slot in choices.slots)
     for server in _SERVERS:
-        certificate, key = authority.issue(f"sublet {server}", (*LOOPBACK_NAMES, choices.node_name))
+        names = choices.server_names if server == "apiserver" else (*LOOPBACK_NAMES, *nodes)
+        certificate, key = authority.issue(f"sublet {server}", names)
         write_private(run.keys / f"{server}.crt", certificate)
         write_private(run.keys / f"{server}.key", key)
-    tokens = {user: random_token() for user in _USERS}
-    lines = [f"{tokens[user]},{name.format(node=choices.node_name)}" for user, name in _USERS.items()]
-    write_private(run.keys / "users", "\n".join([*lines, ""]).encode())
+    users = _USERS | {f"node{slot.suffix}": _node_user(slot) for slot in choices.slots}
+    tokens = {user: random_token() for user in users}
+    _write_lines(run.keys / "users", [f"{tokens[user]},{name}" for user, name in users.items()])
     write_private(run.keys / "kubelet-token", random_token().encode())
-    link = random_token()
-    write_private(run.keys / "link-token", link.encode())
-    write_private(run.keys / "link-tokens", f"{link},{_USERS['node'].format(node=choices.node_name)}\n".encode())
+    links = {slot: random_token() for slot in choices.slots}
+    for slot, link in links.items():
+        write_private(run.keys / f"link-token{slot.suffix}", link.encode())
+    _write_lines(run.keys / "link-tokens", [f"{link},{_node_user(slot)}" for slot, link in links.items()])
     return tokens
+
+
+def write_scheduler_settings(run: RunDirectory) -> None:
+    """Here pods that name no scheduler are this one's too: there is no other."""
+    names = (*Settings().scheduler_names, "default-scheduler")
+    write_private(run.scheduler_settings, msgspec.json.encode({"scheduler_names": names}))
 
 
 def write_kubeconfigs(run: RunDirectory, address: str, tokens: Mapping[str, str]) -> None:
@@ -84,14 +87,29 @@ def kubeconfig_of(run: RunDirectory, user: str) -> Path:
 
 
 def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...]:
-    """API server, node, scheduler, agent: each needs those before it."""
+    """API server, nodes, scheduler, agents, simulated nodes: each needs those before it."""
     return (
-        # The API server keeps everything in memory: a fresh one would know nothing of what still runs.
-        Program("apiserver", lambda bound: _apiserver(run, bound), stop_bound_seconds=3.0, restart=False),
-        Program("node", lambda bound: _node(run, choices), stop_bound_seconds=15.0),
+        # With everything in memory a fresh API server would know nothing of what still runs.
+        Program(
+            "apiserver",
+            lambda bound: _apiserver(run, choices, bound),
+            stop_bound_seconds=3.0,
+            restart=choices.state_dir is not None,
+        ),
+        *(
+            Program(f"node{slot.suffix}", _node_of(run, choices, slot), stop_bound_seconds=15.0)
+            for slot in choices.slots
+        ),
         Program("scheduler", lambda bound: _scheduler(run, bound)),
-        Program("agent", lambda bound: _agent(run, choices, bound)),
+        *(Program(f"agent{slot.suffix}", _agent_of(run, choices, slot)) for slot in choices.slots),
+        *([Program("simnodes", lambda bound: _simnodes(run, choices))] if choices.simulated_nodes else []),
     )
+
+
+def stop_order(programs: Sequence[Program]) -> tuple[str, ...]:
+    """Those that decide stop first, while the API server can still hear them; then the nodes end their pods."""
+    kinds = ("scheduler", "agent", "simnodes", "node", "apiserver")
+    return tuple(sorted((program.name for program in programs), key=lambda name: kinds.index(name.split("-")[0])))
 
 
 def bootstrap_files(directory: Path = _DEPLOY) -> list[Path]:
@@ -99,28 +117,38 @@ def bootstrap_files(directory: Path = _DEPLOY) -> list[Path]:
     return sorted(path for path in directory.glob("*.yaml") if path.name != "kustomization.yaml")
 
 
-def _apiserver(run: RunDirectory, bound: Bound) -> list[str]:
+def _apiserver(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
+    state = ["--state-dir", str(choices.state_dir.expanduser().absolute())] if choices.state_dir else []
     bootstrap = [argument for path in bootstrap_files() for argument in ("--bootstrap", str(path))]
     return [
         *_module("local.apiserver", run, "apiserver"),
-        *("--listen", api_address(bound)),
+        *("--listen", _api_listen(choices, bound)),
         *_certificate(run, "apiserver"),
         *("--token-file", str(run.keys / "users")),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
+        *("--root-ca", str(run.keys / "ca.crt")),
         *("--kubelet-ca", str(run.keys / "ca.crt")),
+        *state,
         *bootstrap,
     ]
 
 
-def _node(run: RunDirectory, choices: Choices) -> list[str]:
-    return [
-        *_module("local.node", run, "node"),
-        *("--kubeconfig", str(kubeconfig_of(run, "node"))),
-        *("--node-name", choices.node_name),
-        *("--id", choices.id),
-        *("--run-dir", str(run.path / "node")),
+def _node_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound], list[str]]:
+    simulated = ["--cgroup-root", str(run.kernels / slot.id)] if choices.kernel is Kernel.SIMULATED else []
+    claimed = {"--node-cpu": choices.claim.cpu, "--node-memory": choices.claim.memory}
+    return lambda bound: [
+        *_module("local.node", run, f"node{slot.suffix}"),
+        *("--kubeconfig", str(kubeconfig_of(run, f"node{slot.suffix}"))),
+        *("--node-name", slot.name),
+        *("--id", slot.id),
+        *("--share", f"{slot.number}/{choices.process_nodes}"),
+        *("--run-dir", str(run.path / f"node{slot.suffix}")),
+        *("--kernel", choices.kernel.value),
+        *("--cgroup-driver", choices.cgroup_driver.value),
         *_certificate(run, "node"),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
+        *simulated,
+        *(word for flag, amount in claimed.items() if amount for word in (flag, amount)),
     ]
 
 
@@ -135,35 +163,67 @@ def _scheduler(run: RunDirectory, bound: Bound) -> list[str]:
         *("--token-file", str(run.keys / "link-tokens")),
         *("--grpc-listen", _port(bound, "scheduler", "grpc")),
         *("--http-listen", _port(bound, "scheduler", "http")),
+        *("--settings", str(run.scheduler_settings)),
         *("--log-format", "console"),
     ]
 
 
-def _agent(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
-    files = {"--settings": choices.agent_settings, "--journal": choices.agent_journal}
+def _agent_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound], list[str]]:
+    name = f"agent{slot.suffix}"
+    files = {"--settings": choices.agent_settings, "--journal": _journal(choices.agent_journal, slot)}
     # The program runs elsewhere: what a person named is below where they are.
     chosen = [word for flag, path in files.items() if path for word in (flag, str(path.absolute()))]
-    return [
-        *_module("agent", run, "agent"),
+    return lambda bound: [
+        *_module("agent", run, name),
         *("--kubeconfig", str(kubeconfig_of(run, "agent"))),
-        *("--node-name", choices.node_name),
-        *("--kubepods", f"{bound['node']['cgroup_prefix']}/kubepods"),
-        *("--state-file", str(run.path / "agent.state")),
-        *("--socket", str(run.agent_socket)),
-        *("--grpc-listen", _port(bound, "agent", "grpc")),
-        *("--http-listen", _port(bound, "agent", "http")),
+        *("--node-name", slot.name),
+        *_tree(bound[f"node{slot.suffix}"]),
+        *("--state-file", str(run.agent_file(slot.suffix, "state"))),
+        *("--prediction-file", str(run.path / f"prediction{slot.suffix}.json")),
+        *("--socket", str(run.agent_file(slot.suffix, "sock"))),
+        *("--heartbeat", str(run.agent_file(slot.suffix, "heartbeat"))),
+        *("--grpc-listen", _port(bound, name, "grpc")),
+        *("--http-listen", _port(bound, name, "http")),
         *("--scheduler", bound["scheduler"]["link"]),
         *("--scheduler-ca", str(run.keys / "ca.crt")),
-        *("--token-file", str(run.keys / "link-token")),
+        *("--token-file", str(run.keys / f"link-token{slot.suffix}")),
         *("--log-format", "console"),
         *chosen,
     ]
 
 
+def _tree(node: Ready) -> list[str]:
+    """Where the node's pods are, and what it shows of the machine where it is only a part of it."""
+    shown = [word for name in ("proc", "sys") if name in node for word in (f"--{name}", str(node[name]))]
+    return ["--cgroup-root", str(node["cgroup_root"]), "--kubepods", str(node["kubepods"]), *shown]
+
+
+def _journal(file: Path | None, slot: Slot) -> Path | None:
+    """Each agent needs one of its own."""
+    return file.with_name(f"{file.stem}{slot.suffix}{file.suffix}") if file else None
+
+
+def _simnodes(run: RunDirectory, choices: Choices) -> list[str]:
+    trace = ["--trace", str(choices.trace.expanduser().absolute())] if choices.trace else []
+    return [
+        *_module("local.simnodes", run, "simnodes"),
+        *("--kubeconfig", str(run.kubeconfig)),
+        *("--count", str(choices.simulated_nodes)),
+        *trace,
+    ]
+
+
 def api_address(bound: Bound) -> str:
-    """Where the API server listens, or any port while it has not reported one."""
+    """Where this machine's programs reach the API server, once it has reported that."""
+    ready = bound["apiserver"]
+    address = str(ready["address"])
+    return f"[{address}]:{ready['port']}" if ":" in address else f"{address}:{ready['port']}"
+
+
+def _api_listen(choices: Choices, bound: Bound) -> str:
+    """As chosen; the port of the first start from then on."""
     ready = bound.get("apiserver")
-    return f"{ready['address']}:{ready['port']}" if ready else ANY_PORT
+    return f"{host_and_port(choices.listen)[0]}:{ready['port']}" if ready else choices.listen
 
 
 def _port(bound: Bound, program: str, key: str) -> str:
@@ -172,6 +232,14 @@ def _port(bound: Bound, program: str, key: str) -> str:
 
 def _module(module: str, run: RunDirectory, program: str) -> list[str]:
     return [sys.executable, "-m", module, "--ready-file", str(run.ready_file_of(program))]
+
+
+def _node_user(slot: Slot) -> str:
+    return f"system:node:{slot.name}"
+
+
+def _write_lines(file: Path, lines: list[str]) -> None:
+    write_private(file, "\n".join([*lines, ""]).encode())
 
 
 def _certificate(run: RunDirectory, server: str) -> list[str]:

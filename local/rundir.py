@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import stat
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Annotated
@@ -20,11 +21,29 @@ DEFAULT_DIRECTORY = Path("~/.sublet")
 _SOCKET_PATH_BYTES = 107
 
 
+class NodeEndpoints(msgspec.Struct, frozen=True):
+    """One process node and the agent that serves it; empty strings for what has not started yet.
+
+    `cgroup_prefix` and `kubepods` are paths below `cgroup_root` (on cgroup v1 below each controller there).
+    """
+
+    name: str
+    kernel: str = ""
+    cgroup_root: str = ""
+    cgroup_version: int = 0
+    cgroup_prefix: str = ""
+    kubepods: str = ""
+    agent_grpc: str = ""
+    agent_http: str = ""
+    agent_socket: str = ""
+
+
 class Endpoints(msgspec.Struct, frozen=True):
     """Where everything of a running cluster is reached; the content of `endpoints.json`.
 
     Addresses are HOST:PORT, files are absolute paths; `programs` maps a program's name to its process id,
-    `started_ticks` to when that process began: a later one with the same id is another.
+    `started_ticks` to when that process began: a later one with the same id is another. `nodes` are all process nodes;
+    `node`, `cgroup_prefix` and `agent_…` speak of the first.
     """
 
     id: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]+\Z")]  # cgroups are found by it, so no wildcard may be in it
@@ -42,6 +61,20 @@ class Endpoints(msgspec.Struct, frozen=True):
     up_pid: int = 0
     programs: dict[str, int] = {}
     started_ticks: dict[str, int] = {}
+    nodes: tuple[NodeEndpoints, ...] = ()
+
+    def agent_of(self, node: str = "") -> str:
+        """The gRPC address of a node's agent, the first node's where none is named; empty before it has started.
+
+        Raises ConfigurationFault for a node that is not there.
+        """
+        found = [each for each in self.nodes if each.name == (node or self.node)]
+        if not found:
+            names = ", ".join(each.name for each in self.nodes) or "none"
+            raise ConfigurationFault(
+                f"node {node or self.node}", "no agent of this cluster serves it", f"nodes: {names}"
+            )
+        return found[0].agent_grpc
 
 
 class RunDirectory:
@@ -60,7 +93,8 @@ class RunDirectory:
         self._create()
         self._lock = self._take_lock()
         self.previous = self._read_previous()
-        self._forget_previous_run()
+        # The files of a simulated kernel tell which processes it left behind.
+        self._forget_previous_run({"kernel"})
         for directory in (self.logs, self.ready, self.keys):
             directory.mkdir(mode=0o700, exist_ok=True)
         return self
@@ -68,7 +102,7 @@ class RunDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._forget_previous_run(keep_logs=True)
+        self._forget_previous_run({"logs"})
         if self._lock is not None:
             self._lock.close()
 
@@ -94,8 +128,21 @@ class RunDirectory:
         return endpoints_file(self.path)
 
     @property
+    def scheduler_settings(self) -> Path:
+        return self.path / "scheduler.json"
+
+    @property
+    def kernels(self) -> Path:
+        """Where a simulated kernel keeps its files, a directory for each node."""
+        return self.path / "kernel"
+
+    @property
     def agent_socket(self) -> Path:
-        return self.path / "agent.sock"
+        return self.agent_file("", "sock")
+
+    def agent_file(self, suffix: str, extension: str) -> Path:
+        """A file of one agent: `agent.sock`, of the second of several `agent-2.sock`."""
+        return self.path / f"agent{suffix}.{extension}"
 
     def log_of(self, program: str) -> Path:
         return self.logs / f"{program}.log"
@@ -120,7 +167,7 @@ class RunDirectory:
                 self._close_to_others()
         except OSError as error:
             raise ConfigurationFault(str(self.path), f"not usable: {error.strerror}", "give --dir DIR") from error
-        if len(os.fsencode(self.agent_socket)) > _SOCKET_PATH_BYTES:
+        if len(os.fsencode(self.agent_file("-1", "sock"))) > _SOCKET_PATH_BYTES:
             raise ConfigurationFault(str(self.path), "too long for a unix socket below it", "give a shorter --dir")
 
     def _close_to_others(self) -> None:
@@ -152,11 +199,9 @@ class RunDirectory:
         except (OSError, msgspec.MsgspecError):
             return None
 
-    def _forget_previous_run(self, *, keep_logs: bool = False) -> None:
+    def _forget_previous_run(self, keep: Collection[str]) -> None:
         for entry in self.path.iterdir():
-            if entry.name == "lock" or (keep_logs and entry == self.logs):
-                continue
-            if entry.name not in _OURS:
+            if entry.name in keep or entry.name not in _OURS:
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)
@@ -164,18 +209,21 @@ class RunDirectory:
                 entry.unlink(missing_ok=True)
 
 
+MOST_NODES = 4
+_SUFFIXES = ("", *(f"-{number}" for number in range(1, MOST_NODES + 1)))
 # A directory given by a person may hold other things of theirs: only these names are ever removed.
 _OURS = frozenset(
     [
         "logs",
         "ready",
         "keys",
-        "node",
+        "kernel",
         "kubeconfig",
+        "scheduler.json",
         "endpoints.json",
         "endpoints.new",
-        "agent.sock",
-        "agent.state",
+        *(f"node{suffix}" for suffix in _SUFFIXES),
+        *(f"agent{suffix}.{end}" for suffix in _SUFFIXES for end in ("sock", "state", "heartbeat")),
     ]
 )
 

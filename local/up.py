@@ -1,44 +1,34 @@
 """The embedded cluster as one object: `async with Cluster(...)` and everything runs; leave it and nothing is left.
 
-    run directory → secrets → API server → kubeconfigs → node → scheduler → agent
+    run directory → secrets → API server → kubeconfigs → nodes → scheduler → agents
 
-Scheduler and agent stop first, while the API server can still hear them; the node then ends its pods.
+Scheduler and agent stop first, while the API server can still hear them; a node then ends its pods.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import secrets
-import socket
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from local.leftovers import CGROUP_ROOT, end_processes, sweep
-from local.node.cgroups import UnsuitableKernel, discover
+from local.choices import Choices, Slot, ids_of
+from local.leftovers import Trees, end_processes
 from local.node.ownership import started_ticks
-from local.programs import Choices, api_address, embedded_programs, write_kubeconfigs, write_secrets
-from local.rundir import DEFAULT_DIRECTORY, Endpoints, RunDirectory
+from local.programs import (
+    api_address,
+    embedded_programs,
+    stop_order,
+    write_kubeconfigs,
+    write_scheduler_settings,
+    write_secrets,
+)
+from local.rundir import Endpoints, NodeEndpoints, RunDirectory
 from local.supervisor import Supervisor
 from model.fault import KernelFault
-
-_STOP_ORDER = ("scheduler", "agent", "node", "apiserver")
-
-
-def default_node_name() -> str:
-    """This machine's host name as Kubernetes allows it."""
-    return socket.gethostname().split(".")[0].lower().replace("_", "-") or "localhost"
-
-
-def require_cgroups(command: str, root: Path = CGROUP_ROOT) -> None:
-    """Raises KernelFault, before anything is made, where this machine or this user cannot run a cluster."""
-    try:
-        discover(root, "")
-    except UnsuitableKernel as fault:
-        fix = f"{fault.where}: {fault.what}; {fault.fix}"
-        raise KernelFault(command, "needs root and writable cgroup v1 controllers", fix) from fault
 
 
 class Cluster:
@@ -50,19 +40,16 @@ class Cluster:
 
     def __init__(
         self,
-        directory: Path = DEFAULT_DIRECTORY,
-        node_name: str = "",
-        *,
-        agent_settings: Path | None = None,
-        agent_journal: Path | None = None,
+        directory: Path,
+        choices: Choices,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._run = RunDirectory(directory)
-        name = node_name or default_node_name()
-        self._choices = Choices(name, secrets.token_hex(3), agent_settings, agent_journal)
+        self._choices = choices
         self._tell = tell
         self._tokens: dict[str, str] = {}
-        self._supervisor = Supervisor(self._run, embedded_programs(self._run, self._choices), tell, self._became_ready)
+        self._programs = embedded_programs(self._run, self._choices)
+        self._supervisor = Supervisor(self._run, self._programs, tell, self._became_ready)
         self._held = ExitStack()
 
     @property
@@ -74,32 +61,49 @@ class Cluster:
         return self._run.kubeconfig
 
     @property
-    def cgroup_name(self) -> str:
-        """The name of this cluster's top cgroup in every controller."""
-        return f"sublet-{self._choices.id}"
+    def trees(self) -> Trees:
+        """The cgroups of this cluster's nodes."""
+        return Trees(ids_of(self._choices.id), self._run.kernels)
 
     @property
     def endpoints(self) -> Endpoints:
         """Where everything is reached at this moment."""
-        bound = self._supervisor.bound
-        agent, scheduler = bound.get("agent", {}), bound.get("scheduler", {})
-        programs = self._supervisor.pids
+        bound, programs = self._supervisor.bound, self._supervisor.pids
+        scheduler = bound.get("scheduler", {})
+        nodes = tuple(self._node_endpoints(slot) for slot in self._choices.slots)
+        first = nodes[0] if nodes else NodeEndpoints("")
         return Endpoints(
             id=self._choices.id,
             directory=str(self._run.path),
             kubeconfig=str(self._run.kubeconfig),
-            node=self._choices.node_name,
+            node=first.name,
             api=f"https://{api_address(bound)}" if "apiserver" in bound else "",
-            cgroup_prefix=bound.get("node", {}).get("cgroup_prefix", f"/{self.cgroup_name}"),
-            agent_grpc=agent.get("grpc", ""),
-            agent_http=agent.get("http", ""),
-            agent_socket=agent.get("socket", ""),
+            cgroup_prefix=first.cgroup_prefix,
+            agent_grpc=first.agent_grpc,
+            agent_http=first.agent_http,
+            agent_socket=first.agent_socket,
             scheduler_link=scheduler.get("link", ""),
             scheduler_grpc=scheduler.get("grpc", ""),
             scheduler_http=scheduler.get("http", ""),
             up_pid=os.getpid(),
             programs=programs,
             started_ticks={name: started_ticks(pid) or 0 for name, pid in programs.items()},
+            nodes=nodes,
+        )
+
+    def _node_endpoints(self, slot: Slot) -> NodeEndpoints:
+        node = self._supervisor.bound.get(f"node{slot.suffix}", {})
+        agent = self._supervisor.bound.get(f"agent{slot.suffix}", {})
+        return NodeEndpoints(
+            name=slot.name,
+            kernel=node.get("kernel", ""),
+            cgroup_root=node.get("cgroup_root", ""),
+            cgroup_version=node.get("cgroup_version", 0),
+            cgroup_prefix=node.get("cgroup_prefix", ""),
+            kubepods=node.get("kubepods", ""),
+            agent_grpc=agent.get("grpc", ""),
+            agent_http=agent.get("http", ""),
+            agent_socket=agent.get("socket", ""),
         )
 
     async def __aenter__(self) -> Cluster:
@@ -107,6 +111,7 @@ class Cluster:
         try:
             await self._clean_up_after_previous_run()
             self._tokens = write_secrets(self._run, self._choices)
+            write_scheduler_settings(self._run)
             await self._supervisor.start()
         except BaseException:
             await self._stop()
@@ -137,8 +142,8 @@ class Cluster:
 
     async def _stop_everything(self) -> None:
         try:
-            await self._supervisor.stop(_STOP_ORDER)
-            await self._remove_cgroups(self.cgroup_name)
+            await self._supervisor.stop(stop_order(self._programs))
+            await _remove(self.trees)
         finally:
             self._held.close()
 
@@ -149,11 +154,12 @@ class Cluster:
 
     async def _clean_up_after_previous_run(self) -> None:
         previous = self._run.previous
-        if previous is None:
-            return
-        await end_processes({pid: previous.started_ticks.get(name, 0) for name, pid in previous.programs.items()})
-        await self._remove_cgroups(f"sublet-{previous.id}")
+        if previous is not None:
+            await end_processes({pid: previous.started_ticks.get(name, 0) for name, pid in previous.programs.items()})
+        await _remove(Trees(ids_of(previous.id) if previous else (), self._run.kernels))
+        shutil.rmtree(self._run.kernels, ignore_errors=True)
 
-    async def _remove_cgroups(self, name: str) -> None:
-        if resisted := await sweep(name):
-            raise KernelFault(str(resisted[0]), "this cgroup could not be removed", "see what runs in cgroup.procs")
+
+async def _remove(trees: Trees) -> None:
+    if resisted := await trees.sweep():
+        raise KernelFault(str(resisted[0]), "this cgroup could not be removed", "see what runs in cgroup.procs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import ipaddress
 import json
@@ -13,14 +14,17 @@ import signal
 import ssl
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from local.apiserver.auth import TokenFileError, Tokens
+from local.apiserver.auth import TokenFileError, Tokens, certificate_names
 from local.apiserver.bootstrap import ManifestError, apply_manifests, create_system_objects
 from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
+from local.apiserver.journal import Journal, restore
 from local.apiserver.kubelet_logs import KubeletLogs
 from local.apiserver.server import Server, tls_context
+from local.apiserver.statedir import StateDirectory, StateError
 
 _GENERATION_0, _GENERATION_1, _GENERATION_2 = 50_000, 20, 100
 
@@ -31,14 +35,14 @@ class StartError(ValueError):
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.apiserver", description=__doc__)
-    parser.add_argument(
-        "--listen", required=True, metavar="HOST:PORT", help="loopback address; port 0 picks a free one"
-    )
+    parser.add_argument("--listen", required=True, metavar="HOST:PORT", help="address; port 0 picks a free one")
     parser.add_argument("--tls-cert", required=True, type=Path, help="PEM certificate of this server")
     parser.add_argument("--tls-key", required=True, type=Path, help="PEM key of that certificate")
     parser.add_argument("--token-file", required=True, type=Path, help="lines of token,username")
     parser.add_argument("--ready-file", required=True, type=Path, help="written when serving: address and port as JSON")
-    parser.add_argument("--kubelet-token-file", type=Path, help="bearer token to read container logs with")
+    parser.add_argument("--state-dir", type=Path, help="keeps the state across restarts; without it, memory only")
+    parser.add_argument("--kubelet-token-file", type=Path, help="bearer token to read container logs and usage with")
+    parser.add_argument("--root-ca", type=Path, help="PEM authority of --tls-cert, told to every namespace")
     parser.add_argument("--kubelet-ca", type=Path, help="PEM authority of the nodes' log servers")
     parser.add_argument(
         "--bootstrap",
@@ -50,22 +54,35 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def loopback_address(listen: str) -> tuple[str, int]:
-    """Host and port of --listen; raises StartError unless the host is a loopback address.
-
-    Nodes run the commands of pods, so whoever reaches this port runs commands on this machine.
-    """
+def listen_address(listen: str) -> tuple[str, int]:
+    """Host and port of --listen; raises StartError where it is not of that form."""
     host, _, port = listen.rpartition(":")
-    host = host.strip("[]")
+    bare = host.strip("[]")
+    if not bare or not port.isdecimal() or not 0 <= int(port) <= 65535 or (":" in bare and not host.startswith("[")):
+        raise StartError(f"--listen {listen}: expected HOST:PORT, such as 127.0.0.1:0 or [::1]:6443")
+    return ("127.0.0.1" if bare == "localhost" else bare), int(port)
+
+
+def reachable_address(host: str) -> str:
+    """Where this machine's own programs reach a server that listens on this host."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+
+
+def is_loopback(host: str) -> bool:
     try:
-        loopback = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        loopback = False
-    if not port.isdecimal() or not 0 <= int(port) <= 65535 or not host:
-        raise StartError(f"--listen {listen}: expected HOST:PORT, such as 127.0.0.1:0")
-    if not loopback:
-        raise StartError(f"--listen {listen}: only a loopback address is allowed, such as 127.0.0.1:0")
-    return ("127.0.0.1" if host == "localhost" else host), int(port)
+        return False
+
+
+def _warn_of_others(listen: str, host: str) -> None:
+    """Nodes run the commands of pods, so whoever reaches this port with a token runs commands on this machine."""
+    if not is_loopback(host):
+        print(
+            f"apiserver: --listen {listen}: reachable from other machines; "
+            "whoever has a token of this cluster runs commands on this one",
+            file=sys.stderr,
+        )
 
 
 def write_ready_file(path: Path, address: str, port: int) -> None:
@@ -75,14 +92,15 @@ def write_ready_file(path: Path, address: str, port: int) -> None:
     partial.replace(path)
 
 
-def _tls_context(options: argparse.Namespace) -> ssl.SSLContext:
+def _secured(options: argparse.Namespace) -> tuple[ssl.SSLContext, frozenset[str]]:
+    """The TLS settings, and the names that the certificate stands for."""
     try:
-        return tls_context(options.tls_cert, options.tls_key)
-    except (OSError, ssl.SSLError) as error:
+        return tls_context(options.tls_cert, options.tls_key), certificate_names(options.tls_cert)
+    except (OSError, ValueError) as error:
         raise StartError(f"--tls-cert {options.tls_cert}, --tls-key {options.tls_key}: {error}") from None
 
 
-def _log_source(options: argparse.Namespace) -> KubeletLogs | None:
+def _node_servers(options: argparse.Namespace) -> KubeletLogs | None:
     if options.kubelet_token_file is None:
         return None
     try:
@@ -96,39 +114,64 @@ def _log_source(options: argparse.Namespace) -> KubeletLogs | None:
 
 async def serve(options: argparse.Namespace) -> None:
     """Run until SIGTERM or SIGINT."""
-    host, port = loopback_address(options.listen)
-    tokens, logs = Tokens.read(options.token_file), _log_source(options)
-    core = Core(time.time, logs)
-    create_system_objects(core.resources)
-    apply_manifests(core.resources, options.bootstrap)
+    host, port = listen_address(options.listen)
+    authority = options.root_ca.read_text() if options.root_ca else ""
+    _warn_of_others(options.listen, host)
+    tokens, nodes, (tls, names) = Tokens.read(options.token_file), _node_servers(options), _secured(options)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server, controllers = Server(core, tokens, _tls_context(options)), Controllers(core.resources)
+    async with _state(options.state_dir) as (directory, journal):
+        core = Core(time.time, nodes, log=journal)
+        if directory is not None:
+            restore(core.resources, directory)
+        create_system_objects(core.resources)
+        apply_manifests(core.resources, options.bootstrap)
+        server = Server(core, tokens, tls, names)
+        controllers = Controllers(core.resources, core.writes, authority)
+        try:
+            bound = await server.start(host, port)
+        except OSError as error:
+            raise StartError(f"--listen {options.listen}: {error}") from None
+        try:
+            controllers.start()
+            _settle_collector()
+            write_ready_file(options.ready_file, reachable_address(host), bound)
+            await stop.wait()
+        finally:
+            await controllers.stop()
+            await server.stop()
+            await core.close()
+            if nodes is not None:
+                await nodes.close()
+
+
+@contextlib.asynccontextmanager
+async def _state(path: Path | None) -> AsyncIterator[tuple[StateDirectory | None, Journal | None]]:
+    """The state directory, if there is one, open until everything else is stopped."""
+    if path is None:
+        yield None, None
+        return
+    directory = StateDirectory(path)
+    journal = Journal(directory)
     try:
-        bound = await server.start(host, port)
-    except OSError as error:
-        raise StartError(f"--listen {options.listen}: {error}") from None
-    try:
-        controllers.start()
-        # What exists now lives as long as the process: the collector need not look at it again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_GENERATION_0, _GENERATION_1, _GENERATION_2)
-        write_ready_file(options.ready_file, host, bound)
-        await stop.wait()
+        yield directory, journal
     finally:
-        await controllers.stop()
-        await server.stop()
-        if logs is not None:
-            await logs.close()
+        await journal.close()
+
+
+def _settle_collector() -> None:
+    """What exists now lives as long as the process: the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GENERATION_0, _GENERATION_1, _GENERATION_2)
 
 
 def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         asyncio.run(serve(parse_arguments()))
-    except (StartError, TokenFileError, ManifestError, OSError) as error:
+    except (StartError, StateError, TokenFileError, ManifestError, OSError) as error:
         print(f"apiserver: {error}", file=sys.stderr)
         return 2
     return 0

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from local.apiserver import status
-from local.apiserver.objects import Object, being_deleted, dig, ensure, name_of, namespace_of, uid_of
+from local.apiserver.objects import Object, dig, ensure, name_of, namespace_of, uid_of
 from local.apiserver.registry import (
     CUSTOM_RESOURCE_DEFINITIONS,
     JOBS,
     NAMESPACES,
+    NODES,
     PODS,
     PRIORITY_CLASSES,
     ResourceType,
 )
+from local.apiserver.selectors import EVERYTHING
+from local.apiserver.taints import NO_SCHEDULE, NOT_READY
 
 if TYPE_CHECKING:
     from local.apiserver.resources import Resources
@@ -24,7 +27,7 @@ CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 HIGHEST_USER_PRIORITY = 1_000_000_000
 _EVICTION_TOLERATION_SECONDS = 300
 # Main-resource writes of these carry their status at birth; everyone else's status starts empty.
-_BORN_WITH_STATUS = frozenset({"nodes", "services"})
+BORN_WITH_STATUS = frozenset({"nodes", "services"})
 
 
 # -- creation -------------------------------------------------------------------------------------------------
@@ -35,10 +38,10 @@ def check_namespace(resources: Resources, rtype: ResourceType, obj: Object) -> N
     if not rtype.namespaced:
         return
     name = namespace_of(obj)
-    namespace = resources.find(NAMESPACES, "", name)
+    namespace = resources.store.get(NAMESPACES.id, "", name)
     if namespace is None:
         raise status.not_found(NAMESPACES, name)
-    if being_deleted(namespace):
+    if namespace.deleting:
         cause = {
             "reason": "NamespaceTerminating",
             "message": f"namespace {name} is being terminated",
@@ -48,9 +51,17 @@ def check_namespace(resources: Resources, rtype: ResourceType, obj: Object) -> N
         raise status.forbidden(rtype, name_of(obj), why, [cause])
 
 
+def check_definition(resources: Resources, rtype: ResourceType, name: str) -> None:
+    """Refuse custom objects (403) whose definition is going away."""
+    held = resources.store.get(CUSTOM_RESOURCE_DEFINITIONS.id, "", rtype.id) if rtype.custom is not None else None
+    if held is not None and held.deleting:
+        why = "create not allowed while custom resource definition is terminating"
+        raise status.forbidden(rtype, name, why)
+
+
 def reset_status(rtype: ResourceType, obj: Object) -> None:
     """Forget a status sent at creation where the status sub-resource is the way to set it."""
-    if rtype.has_status and rtype.id not in _BORN_WITH_STATUS:
+    if rtype.has_status and rtype.id not in BORN_WITH_STATUS:
         obj.pop("status", None)
     if rtype is PODS:
         obj["status"] = {"phase": "Pending"}
@@ -99,7 +110,10 @@ def _settle_priority(resources: Resources, pod: Object) -> None:
 
 
 def _default_class(resources: Resources) -> Object | None:
-    defaults = [found for found in resources.objects(PRIORITY_CLASSES) if found.get("globalDefault")]
+    # Every pod without a class asks: what cannot be a default need not be decoded.
+    likely = (r for r in resources.store.select(PRIORITY_CLASSES.id, EVERYTHING) if b'"globalDefault":true' in r.body)
+    decoded = (resources.decoded(PRIORITY_CLASSES, record) for record in likely)
+    defaults = [found for found in decoded if found.get("globalDefault")]
     return min(defaults, key=lambda found: (int(found["value"]), name_of(found)), default=None)
 
 
@@ -113,6 +127,16 @@ def _tolerate_lost_nodes(spec: Object) -> None:
         tolerations.append(
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _EVICTION_TOLERATION_SECONDS}
         )
+
+
+def _admit_node(_: Resources, node: Object) -> None:
+    """Nothing is placed on a node before the node controller has seen it ready.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#taintnodesbycondition
+    """
+    taints = node["spec"].setdefault("taints", [])
+    if all((taint["key"], taint["effect"]) != (NOT_READY, NO_SCHEDULE) for taint in taints):
+        taints.append({"key": NOT_READY, "effect": NO_SCHEDULE})
 
 
 def _admit_namespace(_: Resources, namespace: Object) -> None:
@@ -154,6 +178,7 @@ def _admit_job(_: Resources, job: Object) -> None:
 _ADMIT_NEW: dict[str, Callable[[Resources, Object], None]] = {
     PODS.id: _admit_pod,
     NAMESPACES.id: _admit_namespace,
+    NODES.id: _admit_node,
     PRIORITY_CLASSES.id: _admit_priority_class,
     CUSTOM_RESOURCE_DEFINITIONS.id: _admit_definition,
     JOBS.id: _admit_job,
@@ -191,6 +216,16 @@ def admit_change(resources: Resources, rtype: ResourceType, old: Object, new: Ob
     """Refuse changes that cluster state forbids."""
     if rtype is PRIORITY_CLASSES and new.get("globalDefault") and not old.get("globalDefault"):
         _only_default(resources, new)
+    if rtype is PODS and isinstance(new.get("spec"), dict):
+        _keep_decisions(old["spec"], new["spec"])
+
+
+def _keep_decisions(old: Object, new: Object) -> None:
+    """What admission decided when the pod was made stays decided for a manifest that does not mention it."""
+    for key in ("priority", "preemptionPolicy"):
+        if key in old:
+            new.setdefault(key, old[key])
+    _tolerate_lost_nodes(new)
 
 
 def keep_server_fields(rtype: ResourceType, old: Object, new: Object, subresource: str) -> None:
@@ -245,9 +280,10 @@ def _keep_generated_selector(old: Object, new: Object) -> None:
             labels.setdefault(key, value)
 
 
-def wanted_state(obj: Object) -> Object:
-    """The part of an object whose change moves its generation."""
-    return {key: value for key, value in obj.items() if key not in ("metadata", "status", "apiVersion", "kind")}
+def wanted_state(rtype: ResourceType, obj: Object) -> Object:
+    """The part of an object whose change moves its generation; a status that is none by definition is part of it."""
+    apart = {"metadata", "apiVersion", "kind"} | ({"status"} if rtype.has_status or rtype.custom is None else set())
+    return {key: value for key, value in obj.items() if key not in apart}
 
 
 # -- deletion -------------------------------------------------------------------------------------------------
@@ -266,6 +302,14 @@ def grace_seconds(rtype: ResourceType, obj: Object, asked: int | None) -> int:
         return 0
     own = int(dig(obj, "spec.terminationGracePeriodSeconds", 30))
     return max(0, own if asked is None else asked)
+
+
+def default_propagation(rtype: ResourceType, finalizers: list[str]) -> str | None:
+    """What a deletion that names no policy does with dependents: Jobs leave their pods behind, for old clients' sake.
+
+    https://kubernetes.io/docs/concepts/architecture/garbage-collection/#orphan-dependents
+    """
+    return "Orphan" if rtype is JOBS and "foregroundDeletion" not in finalizers else None
 
 
 def mark_terminating(rtype: ResourceType, obj: Object) -> None:

@@ -4,6 +4,8 @@ import hmac
 from collections.abc import Mapping
 from pathlib import Path
 
+from cryptography import x509
+
 _LOCAL_HOSTS = frozenset(
     {"127.0.0.1", "localhost", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
 )
@@ -50,7 +52,21 @@ class Tokens:
         return found if scheme.lower() == "bearer" and given else None
 
 
-def is_local_host(header: str) -> bool:
-    """Whether a Host header names this machine. A browser tricked by DNS rebinding sends another name."""
+def is_known_host(header: str, names: frozenset[str] = frozenset()) -> bool:
+    """Whether a Host header names this machine: by a local name, or by one of the certificate's.
+
+    A browser tricked by DNS rebinding sends another name.
+    """
     host = header.rsplit(":", 1)[0] if not header.endswith("]") else header
-    return host.strip("[]").lower() in _LOCAL_HOSTS
+    host = host.strip("[]").lower()
+    return host in _LOCAL_HOSTS or host in names
+
+
+def certificate_names(certificate: Path) -> frozenset[str]:
+    """The host names and addresses a PEM certificate is made out to; raises OSError or ValueError."""
+    found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    try:
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return frozenset()
+    return frozenset(str(name.value).lower() for name in names)

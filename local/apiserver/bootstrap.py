@@ -24,11 +24,14 @@ class ManifestError(ValueError):
 
 
 def create_system_objects(resources: Resources) -> None:
+    """Those that are not there from an earlier run."""
     for name in _NAMESPACES:
-        resources.create(NAMESPACES, "", {"metadata": {"name": name}})
+        if resources.find(NAMESPACES, "", name) is None:
+            resources.create(NAMESPACES, "", {"metadata": {"name": name}})
     for name, value in SYSTEM_CLASSES.items():
         obj: Object = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
-        resources.create(PRIORITY_CLASSES, "", obj)
+        if resources.find(PRIORITY_CLASSES, "", name) is None:
+            resources.create(PRIORITY_CLASSES, "", obj)
 
 
 def apply_manifests(resources: Resources, places: list[Path]) -> None:
@@ -61,7 +64,20 @@ def _create(resources: Resources, path: Path, obj: Object) -> None:
     rtype = resources.registry.by_kind(str(obj["apiVersion"]), str(obj["kind"]))
     if rtype is None:
         raise ManifestError(f"{path}: no resource of kind {obj['kind']} in {obj['apiVersion']} is served")
+    namespace = namespace_of(obj) or ("default" if rtype.namespaced else "")
     try:
-        resources.create(rtype, namespace_of(obj) or ("default" if rtype.namespaced else ""), obj)
+        if resources.find(rtype, namespace, name_of(obj)) is None:
+            resources.create(rtype, namespace, obj)
+        else:
+            resources.update(rtype, namespace, name_of(obj), lambda live: _renewed(live, obj))
     except StatusError as error:
         raise ManifestError(f"{path}: {rtype.kind} {name_of(obj)}: {error.message}") from None
+
+
+def _renewed(live: Object, given: Object) -> Object:
+    """An object of an earlier run as its manifest has it; what others added to its metadata and status stays."""
+    meta = dict(live["metadata"])
+    for key in ("labels", "annotations"):
+        if kept := {**(meta.get(key) or {}), **(given["metadata"].get(key) or {})}:
+            meta[key] = kept
+    return {**live, **given, "metadata": meta, **({"status": live["status"]} if "status" in live else {})}

@@ -1,64 +1,150 @@
-"""One task inside the server that reacts to changes: garbage collection, jobs, stranded pods, budgets, events."""
+"""The controllers inside the server: what reacts to changes and to time, as kube-controller-manager does."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
 
-from local.apiserver import disruption
+from local.apiserver.budgets import Budgets
+from local.apiserver.cronjobs import CronJobController
 from local.apiserver.gc import Collector
 from local.apiserver.jobs import JobController
+from local.apiserver.nodelife import NodeLife
+from local.apiserver.podgc import PodCollector
+from local.apiserver.pods_by_node import PodsByNode
 from local.apiserver.recorder import expire_events, trim_events
-from local.apiserver.registry import DISRUPTION_BUDGETS, EVENTS, PODS
+from local.apiserver.records import Change, Event
+from local.apiserver.registry import EVENTS
 from local.apiserver.resources import Resources
+from local.apiserver.selectors import EVERYTHING
+from local.apiserver.serviceaccounts import NamespaceFurnisher
 from local.apiserver.status import StatusError
-from local.apiserver.store import Event
-from local.apiserver.stranded import end_stranded, warn_of_absent_scheduler
+from local.apiserver.stranded import Stranded
+from local.apiserver.tainteviction import TaintEviction
+from local.apiserver.waiting import Key, Waiting
+from local.apiserver.writes import Writes
 
 _log = logging.getLogger(__name__)
-_SWEEP_SECONDS = 60.0
+_SWEEP_SECONDS = 20.0
+_CHANGES_AT_ONCE = 500  # requests are answered between one portion and the next
+_STEPS_AT_ONCE = 50
+_RETRY_SECONDS = 1.0
+_SHORTEST_PAUSE_SECONDS = 0.05
+
+
+class Creator(Protocol):
+    """A controller that creates objects, and so may have to wait for admission by others."""
+
+    waiting: Waiting
+
+    def react(self, type_id: str, event: Event) -> None: ...
+
+    async def advance(self, key: Key) -> None: ...
 
 
 class Controllers:
-    """Sees every change from its creation on. `settle` is synchronous; `start` runs it whenever something changed."""
+    """Sees every change from its creation on, and all there is at that moment.
 
-    def __init__(self, resources: Resources) -> None:
+    `settle` reacts until nothing is left to do; `start` does so whenever something changed or becomes due.
+    `authority` is the PEM certificate that every namespace is told of; empty when there is none to tell.
+    """
+
+    def __init__(self, resources: Resources, writes: Writes, authority: str = "") -> None:
         self._resources = resources
         self._changes = resources.store.listen()
+        self._backlog = deque(_everything(resources))
+        self._pods = PodsByNode()
         self._collector = Collector(resources)
-        self._jobs = JobController(resources)
-        self._task: asyncio.Task[None] | None = None
+        self._nodes = NodeLife(resources, self._pods)
+        self._evictions = TaintEviction(resources, self._nodes, self._pods)
+        self._orphans = PodCollector(resources, self._pods)
+        self._budgets = Budgets(resources)
+        self._jobs = JobController(resources, writes)
+        self._creators: tuple[Creator, ...] = (self._jobs, CronJobController(resources, writes))
+        self._reactors = self._all_reactors(authority)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._creators_wake = asyncio.Event()
         self._next_sweep = resources.clock() + _SWEEP_SECONDS
 
-    def settle(self) -> None:
+    def _all_reactors(self, authority: str) -> tuple[Callable[[str, Event], None], ...]:
+        """Those others ask about come before those who ask."""
+        return (
+            self._pods.react,
+            self._nodes.react,
+            self._collector.react,
+            *(creator.react for creator in self._creators),
+            self._budgets.react,
+            Stranded(self._resources, self._pods).react,
+            self._orphans.react,
+            self._evictions.react,
+            NamespaceFurnisher(self._resources, authority).react,
+        )
+
+    # -- one turn ------------------------------------------------------------------------------------------
+
+    async def settle(self) -> None:
         """React to all changes so far, and to those the reactions make, until nothing is left to do."""
-        while self._round():
+        while self._round() or await self._create():
             pass
 
     def _round(self) -> bool:
-        """React to the changes that wait; whether there is more to do."""
-        changes = self._changes.take()
+        """React to some of the changes that wait; whether there is more to do."""
+        self._backlog.extend(self._changes.take())
+        changes = [self._backlog.popleft() for _ in range(min(len(self._backlog), _CHANGES_AT_ONCE))]
         for type_id, event in changes:
-            self._guarded(self._collector.react, type_id, event)
-            self._guarded(self._jobs.react, type_id, event)
-            self._guarded(end_stranded, self._resources, type_id, event)
-            self._guarded(warn_of_absent_scheduler, self._resources, type_id, event)
+            for react in self._reactors:
+                self._guarded(react, type_id, event)
         for place in self._collector.take_due():
             self._guarded(self._collector.advance, *place)
-        self._guarded(self._jobs.work)
-        for namespace in _namespaces_of(changes):
-            self._guarded(disruption.refresh, self._resources, namespace)
+        now = self._resources.clock()
+        self._advance_nodes()
+        self._advance(self._nodes.lost_pods.take(now), self._nodes.advance_pod, self._nodes.lost_pods)
+        self._advance(self._evictions.take_due(), self._evictions.advance, self._evictions.waiting)
+        self._advance(self._orphans.waiting.take(now), self._orphans.advance, self._orphans.waiting)
+        for key in self._budgets.take_due():
+            self._guarded(self._budgets.advance, key)
         if any(type_id == EVENTS.id for type_id, _ in changes):
             self._guarded(trim_events, self._resources)
-        return not (self._changes.idle and self._collector.idle)
+        return not self._idle
+
+    @property
+    def _idle(self) -> bool:
+        waiting = (self._nodes.lost_pods, self._evictions.waiting, self._orphans.waiting)
+        parts = (self._changes, self._collector, self._nodes, self._budgets, *waiting)
+        return not self._backlog and all(part.idle for part in parts)
+
+    def _advance_nodes(self) -> None:
+        due = self._nodes.take_due()
+        for name in due[:_STEPS_AT_ONCE]:
+            self._guarded(self._nodes.advance, name)
+        self._nodes.again(due[_STEPS_AT_ONCE:])
+
+    def _advance(self, due: list[Key], step: Callable[[Key], None], waiting: Waiting) -> None:
+        for key in due[:_STEPS_AT_ONCE]:
+            self._guarded(step, key)
+        for key in due[_STEPS_AT_ONCE:]:
+            waiting.now(key)
+
+    async def _create(self) -> bool:
+        """Let the creating controllers work on what is due; whether there was anything."""
+        worked = False
+        for creator in self._creators:
+            for key in creator.waiting.take(self._resources.clock()):
+                worked = True
+                if not await self._tried(creator.advance(key)):
+                    creator.waiting.at(key, self._resources.clock() + _RETRY_SECONDS)
+        return worked
 
     def sweep(self) -> None:
         """What only time makes due."""
         if self._resources.clock() >= self._next_sweep:
             self._next_sweep = self._resources.clock() + _SWEEP_SECONDS
             self._guarded(expire_events, self._resources)
+            self._guarded(self._orphans.trim)
 
     def _guarded(self, act: Callable[..., object], *arguments: object) -> None:
         """One object that cannot be handled must not stop the handling of the others."""
@@ -69,31 +155,64 @@ class Controllers:
         except Exception:
             _log.exception("controller failed")
 
-    def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+    async def _tried(self, work: Awaitable[None]) -> bool:
+        try:
+            await work
+        except StatusError as error:
+            _log.warning("controller: %s", error.message)
+        except Exception:
+            _log.exception("controller failed")
+        else:
+            return True
+        return False
 
-    async def _run(self) -> None:
+    # -- for ever ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._react_for_ever()), loop.create_task(self._create_for_ever())]
+
+    async def _react_for_ever(self) -> None:
         # A closed queue is always ready: without this test a cancellation that arrives together with the
         # close, which Python 3.11's wait_for swallows, would leave this loop spinning for ever.
         while not self._changes.closed:
             while self._round():
+                self._wake_creators()
                 await asyncio.sleep(0)
+            self._wake_creators()
             self.sweep()
-            await self._changes.ready(self._pause_seconds())
+            waits = (self._nodes.next_due(), self._evictions.waiting.next_due(), self._orphans.waiting.next_due())
+            await self._changes.ready(self._pause_seconds(waits))
 
-    def _pause_seconds(self) -> float:
-        due = self._jobs.next_due()
-        left = _SWEEP_SECONDS if due is None else due - self._resources.clock()
-        return min(max(left, 0.05), _SWEEP_SECONDS)
+    async def _create_for_ever(self) -> None:
+        """Apart from the reactions, because an admission webhook may take its time."""
+        while not self._changes.closed:
+            await self._create()
+            self._creators_wake.clear()
+            pause = self._pause_seconds(creator.waiting.next_due() for creator in self._creators)
+            if all(creator.waiting.idle for creator in self._creators):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._creators_wake.wait()
+
+    def _wake_creators(self) -> None:
+        if not all(creator.waiting.idle for creator in self._creators):
+            self._creators_wake.set()
+
+    def _pause_seconds(self, due: Iterable[float | None]) -> float:
+        now = self._resources.clock()
+        left = min((moment - now for moment in due if moment is not None), default=_SWEEP_SECONDS)
+        return min(max(left, _SHORTEST_PAUSE_SECONDS), _SWEEP_SECONDS)
 
     async def stop(self) -> None:
         self._changes.close()
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _namespaces_of(changes: list[tuple[str, Event]]) -> list[str]:
-    watched = (PODS.id, DISRUPTION_BUDGETS.id)
-    return sorted({event.record.namespace for type_id, event in changes if type_id in watched})
+def _everything(resources: Resources) -> Iterable[tuple[str, Event]]:
+    """What is there already, as if it had just come."""
+    for rtype in list(resources.registry.stored()):
+        for record in list(resources.store.select(rtype.id, EVERYTHING)):
+            yield rtype.id, Event(Change.ADDED, record, None)

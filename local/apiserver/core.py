@@ -5,16 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from local.apiserver import discovery, openapi, pods, reading, status, writing
+from local.apiserver import discovery, openapi, pods, reading, scale, status, writing
+from local.apiserver.eventtypes import EVENTS_V1
 from local.apiserver.messages import Request, Response, Stream, answer
-from local.apiserver.objects import Clock, dig
-from local.apiserver.reading import WatchLimits
+from local.apiserver.metrics import METRICS, Metrics, NodeServers
+from local.apiserver.objects import Clock, Object, dig, encode
+from local.apiserver.options import check_options
 from local.apiserver.registry import PODS, Registry
-from local.apiserver.resources import Resources
+from local.apiserver.resources import Resources, WriteOptions
 from local.apiserver.routes import Target, resolve, split_path
 from local.apiserver.status import StatusError
-from local.apiserver.store import Store
-from local.apiserver.writes import NoHooks, Writes
+from local.apiserver.store import Log, Store
+from local.apiserver.watches import WatchLimits, watch
+from local.apiserver.webhook_call import HttpsCaller
+from local.apiserver.webhooks import Webhooks
+from local.apiserver.writes import Writes
 
 _log = logging.getLogger(__name__)
 _HEALTH = ("healthz", "livez", "readyz")
@@ -27,39 +32,59 @@ class Core:
     def __init__(
         self,
         clock: Clock,
-        logs: pods.LogSource | None = None,
+        nodes: NodeServers | None = None,
         limits: WatchLimits | None = None,
         ring_events: int = 8192,
+        log: Log | None = None,
     ) -> None:
         self.registry = Registry()
-        self.store = Store(clock, ring_events)
+        self.registry.register(EVENTS_V1, *METRICS)
+        self._documents = openapi.Documents(self.registry)
+        self.store = Store(clock, ring_events, log=log)
         self.resources = Resources(self.store, self.registry, clock)
-        self.writes = Writes(self.resources, NoHooks())
-        self._logs = logs
+        self._webhook_calls = HttpsCaller()
+        self.writes = Writes(self.resources, Webhooks(self.resources, self._webhook_calls))
+        self._nodes = nodes
+        self._metrics = Metrics(self.resources, nodes)
         self._limits = limits or WatchLimits()
 
     async def handle(self, request: Request) -> Response | Stream:
         """Answer a request. Never raises: what is refused or fails becomes a Status."""
         try:
-            return await self._route(request)
+            if request.method == "GET":
+                return await self._route(request)
+            self.store.log.admit()
+            result = await self._route(request)
+            await self.store.log.settled()
+            return result
         except StatusError as error:
-            return answer(error.body, error.code)
+            return _refused(error)
+        except RecursionError:  # nothing of this server's own is nested that deep
+            refusal = status.bad_request("the request cannot be handled: json: exceeded max depth")
+            return answer(refusal.body, refusal.code)
         except Exception:
             _log.exception("request failed: %s %s", request.method, request.path)
             failure = status.internal()
             return answer(failure.body, failure.code)
 
+    async def close(self) -> None:
+        """Give up connections to webhooks."""
+        await self._webhook_calls.close()
+
     async def _route(self, request: Request) -> Response | Stream:
         segments = split_path(request.path)
+        if request.method not in ("GET", "HEAD") and _is_document(segments):
+            raise status.method_not_allowed()
         match segments:
             case [root] if root in _HEALTH:
-                return Response(200, b"ok", "text/plain")
+                text = f"[+]ping ok\n{root} check passed\n" if "verbose" in request.query else "ok"
+                return Response(200, text.encode(), "text/plain")
             case ["version"]:
                 return answer(discovery.VERSION)
             case ["openapi", "v2"] if openapi.V2_ACCEPTED in request.accept:
                 return Response(200, openapi.V2_DOCUMENT, openapi.V2_CONTENT_TYPE)
             case ["openapi", "v3", *rest]:
-                return self._openapi(rest)
+                return self._documents.answer(request, rest)
             case ["api"] | ["apis"]:
                 return self._discovery(request, core=segments == ["api"])
             case ["apis", group]:
@@ -83,16 +108,6 @@ class Core:
         review = writing.body_object(request)
         return answer({**review, "status": {"allowed": True, "reason": "every known token may do everything"}}, 201)
 
-    def _openapi(self, rest: list[str]) -> Response:
-        match rest:
-            case []:
-                return answer(openapi.index(self.registry))
-            case ["api", version] if self.registry.serves("", version):
-                return answer(openapi.document(self.registry, "", version))
-            case ["apis", group, version] if self.registry.serves(group, version):
-                return answer(openapi.document(self.registry, group, version))
-        raise status.unknown_path()
-
     def _discovery(self, request: Request, core: bool) -> Response:
         version = discovery.aggregated_version(request.accept)
         if version is not None:
@@ -106,16 +121,21 @@ class Core:
                 raise status.unknown_path()
             return answer(discovery.resource_list(self.registry, group, version))
         if group == "" and len(rest) == 3 and rest[0] == "namespaces" and rest[2] == "bindings":
-            return self._legacy_binding(request, rest[1])
+            return await self._legacy_binding(request, rest[1])
         target = resolve(self.registry, group, version, rest)
+        if target.rtype in METRICS:
+            return await self._metrics.read(target, request)
+        if target.subresource == "scale":
+            return await scale.respond(self.writes, target, request)
         if target.subresource not in ("", "status", "finalize"):
             return await self._pod_subresource(request, target)
         return await self._resource(request, target)
 
     async def _resource(self, request: Request, target: Target) -> Response | Stream:
+        check_options(request, collection=not target.name)
         if request.method == "GET":
             if request.flag("watch") and not target.subresource:
-                return reading.watch(self.resources, target, request, self._limits)
+                return watch(self.resources, target, request, self._limits)
             return (reading.read_object if target.name else reading.read_list)(self.resources, target, request)
         table = _COLLECTION if not target.name else _OBJECT if not target.subresource else _SUBRESOURCE
         act = table.get(request.method)
@@ -124,29 +144,55 @@ class Core:
         return await act(self.writes, target, request)
 
     async def _pod_subresource(self, request: Request, target: Target) -> Response | Stream:
+        check_options(request, collection=False)
         where = (target.namespace, target.name)
         match (request.method, target.subresource):
             case ("POST", "binding"):
-                return self._bound(request, *where)
+                return await self._bound(request, *where)
             case ("POST", "eviction"):
-                return self._evicted(request, *where)
+                return await self._evicted(request, *where)
             case ("GET", "log"):
-                return await pods.read_log(self.resources, self._logs, *where, request.query)
+                return await pods.read_log(self.resources, self._nodes, *where, request.query)
         raise status.method_not_allowed()
 
-    def _bound(self, request: Request, namespace: str, name: str) -> Response:
-        binding, options = writing.body_object(request), writing.write_options(request)
+    async def _bound(self, request: Request, namespace: str, name: str) -> Response:
+        options = writing.write_options(request)
+        binding = await self._admitted(request, ("binding", "v1", "Binding"), (namespace, name), options)
         return answer(pods.bind(self.resources, namespace, name, binding, options), 201)
 
-    def _evicted(self, request: Request, namespace: str, name: str) -> Response:
-        eviction, options = writing.body_object(request), writing.write_options(request)
+    async def _evicted(self, request: Request, namespace: str, name: str) -> Response:
+        options = writing.write_options(request)
+        eviction = await self._admitted(request, ("eviction", "policy/v1", "Eviction"), (namespace, name), options)
         return answer(pods.evict(self.resources, namespace, name, eviction, options), 201)
 
-    def _legacy_binding(self, request: Request, namespace: str) -> Response:
+    async def _admitted(
+        self, request: Request, kind: tuple[str, str, str], where: tuple[str, str], options: WriteOptions
+    ) -> Object:
+        """The body of a request to a sub-resource of pods, as admission webhooks leave it."""
+        body, (subresource, api_version, name) = writing.body_object(request), kind
+        meta = body.get("metadata")
+        if not isinstance(meta, dict):
+            return body
+        meta = {**meta, "namespace": where[0]}
+        whole = {**body, "apiVersion": api_version, "kind": name, "metadata": meta}
+        return await self.writes.admit(PODS, subresource, whole, None, options)
+
+    async def _legacy_binding(self, request: Request, namespace: str) -> Response:
         """POST …/bindings, where the binding's own name says which pod it is for."""
         if request.method != "POST":
             raise status.method_not_allowed()
-        return self._bound(request, namespace, str(dig(writing.body_object(request), "metadata.name") or ""))
+        return await self._bound(request, namespace, str(dig(writing.body_object(request), "metadata.name") or ""))
+
+
+def _is_document(segments: list[str]) -> bool:
+    """Whether the path is one of the server's own descriptions, which can only be read."""
+    depth = {"version": 1, "openapi": 4, "api": 2, "apis": 3}.get(segments[0], 0)
+    return len(segments) <= depth
+
+
+def _refused(error: StatusError) -> Response:
+    seconds = error.details.get("retryAfterSeconds")
+    return Response(error.code, encode(error.body), headers={"Retry-After": str(seconds)} if seconds else {})
 
 
 _Act = Callable[[Writes, Target, Request], Awaitable[Response]]

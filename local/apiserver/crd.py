@@ -1,15 +1,17 @@
 """Custom resource definitions: from an applied definition to served types."""
 
-import re
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from local.apiserver import schema
-from local.apiserver.objects import Object, dig, name_of, set_condition
-from local.apiserver.registry import Registry, ResourceType
-from local.apiserver.status import FieldError, bad_request, bad_value, not_supported, required
-
-_SCHEMA_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+from local.apiserver.definition_rules import APPROVAL
+from local.apiserver.objects import Object, being_deleted, condition, decode_object, dig, name_of, set_condition
+from local.apiserver.registry import Registry, ResourceType, version_order
+from local.apiserver.selectors import EVERYTHING
+from local.apiserver.status import FieldError
+from local.apiserver.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,16 @@ class PrinterColumn:
     json_path: str
     description: str
     priority: int
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the objects keep what autoscaling/v1 Scale shows, as dotted paths; `selector` may be empty."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,37 +43,36 @@ class CustomVersion:
     columns: tuple[PrinterColumn, ...]
     storage_api_version: str
     only_version: bool
-
-    def prune(self, obj: Object, field_validation: str, warnings: list[str]) -> None:
-        """Drop fields the schema does not know: silently, with a warning, or (Strict) by refusing with 400."""
-        unknown = [] if self.schema is None else schema.prune(self.schema, obj, root=True)
-        if not unknown:
-            return
-        told = [f'unknown field "{path}"' for path in unknown]
-        if field_validation == "Strict":
-            raise bad_request(f"strict decoding error: {', '.join(told)}")
-        if field_validation != "Ignore":
-            warnings.extend(told)
+    scale: ScalePaths | None = None
+    storage_schema: Object | None = None
 
     def default(self, obj: Object) -> None:
         if self.schema is not None:
             schema.default(self.schema, obj)
 
+    def restore(self, obj: Object) -> None:
+        """Bring an object that was stored under an earlier schema in line, in place."""
+        if self.storage_schema is not None:
+            schema.prune(self.storage_schema, obj, root=True)
+            schema.default(self.storage_schema, obj)
+
     def errors(self, obj: Object) -> Iterator[FieldError]:
         if self.schema is not None:
-            # Metadata has its own rules, the same for every type.
-            yield from schema.errors(self.schema, {k: v for k, v in obj.items() if k != "metadata"} | {"metadata": {}})
+            # Metadata has its own rules, the same for every type, but for what a definition says of names.
+            meta = obj.get("metadata") or {}
+            named = {key: meta[key] for key in ("name", "generateName") if key in meta}
+            yield from schema.errors(self.schema, {**obj, "metadata": named})
 
 
 def served_types(definition: Object) -> Iterator[ResourceType]:
-    """The types a stored definition asks to serve, one for each served version."""
-    spec = definition["spec"]
-    names = spec["names"]
-    storage = next(version["name"] for version in spec["versions"] if version["storage"])
-    for version in spec["versions"]:
+    """The types a stored definition asks to serve, one for each served version, the most stable first."""
+    spec, names = definition["spec"], dig(definition, "status.acceptedNames") or definition["spec"]["names"]
+    storage = next(version for version in spec["versions"] if version["storage"])
+    selectable = _selectable(spec["versions"])
+    for version in sorted(spec["versions"], key=lambda version: version_order(version["name"])):
         if not version["served"]:
             continue
-        subresources = tuple(key for key in ("scale", "status") if key in (version.get("subresources") or {}))
+        scale = dig(version, "subresources.scale")
         yield ResourceType(
             group=spec["group"],
             version=version["name"],
@@ -70,7 +81,8 @@ def served_types(definition: Object) -> Iterator[ResourceType]:
             namespaced=spec["scope"] == "Namespaced",
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
-            subresources=tuple(name for name in subresources if name == "status"),
+            subresources=tuple(key for key in ("scale", "status") if key in (version.get("subresources") or {})),
+            fields=selectable,
             generation=True,
             unconditional_update=False,
             singular=names["singular"],
@@ -78,10 +90,23 @@ def served_types(definition: Object) -> Iterator[ResourceType]:
             custom=CustomVersion(
                 schema=dig(version, "schema.openAPIV3Schema"),
                 columns=_columns(version),
-                storage_api_version=f"{spec['group']}/{storage}",
+                storage_api_version=f"{spec['group']}/{storage['name']}",
                 only_version=len(spec["versions"]) == 1,
+                scale=None if scale is None else _scale_paths(scale),
+                storage_schema=dig(storage, "schema.openAPIV3Schema"),
             ),
         )
+
+
+def _selectable(versions: Iterable[Object]) -> tuple[str, ...]:
+    """The fields that any version lets select by: objects are indexed once for all versions."""
+    paths = (field["jsonPath"] for version in versions for field in version.get("selectableFields") or ())
+    return tuple(dict.fromkeys(path.removeprefix(".") for path in paths))
+
+
+def _scale_paths(scale: Object) -> ScalePaths:
+    keys = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    return ScalePaths(*((scale.get(key) or "").removeprefix(".") for key in keys))
 
 
 def _columns(version: Object) -> tuple[PrinterColumn, ...]:
@@ -93,81 +118,112 @@ def _columns(version: Object) -> tuple[PrinterColumn, ...]:
             column["jsonPath"],
             column.get("description", ""),
             column.get("priority", 0),
+            column.get("format", ""),
         )
         for column in found
     )
 
 
 def serve(registry: Registry, definition: Object) -> None:
-    """Bring the registry in line with a stored definition."""
-    registry.unregister(name_of(definition))
-    registry.register(*served_types(definition))
+    """Bring the registry in line with a stored definition, which is served only once its names are accepted."""
+    withdraw(registry, name_of(definition))
+    established = condition(definition, "Established") or {}
+    if established.get("status") == "True" and registry.by_id(name_of(definition)) is None:
+        registry.register(*served_types(definition))
 
 
-def establish(definition: Object, now: float) -> None:
-    """Accept the definition's names and mark it served, in its status, in place."""
-    definition.setdefault("status", {})
-    for kind, reason, message in (
-        ("NamesAccepted", "NoConflicts", "no conflicts found"),
-        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-    ):
-        set_condition(definition, {"type": kind, "status": "True", "reason": reason, "message": message}, now)
-    status, versions = definition["status"], definition["spec"]["versions"]
-    status["acceptedNames"] = definition["spec"]["names"]
-    storage = next(version["name"] for version in versions if version["storage"])
+def withdraw(registry: Registry, type_id: str) -> None:
+    """Stop serving a definition's types. A built-in type of that name was never the definition's."""
+    found = registry.by_id(type_id)
+    if found is not None and found.custom is not None:
+        registry.unregister(type_id)
+
+
+def serve_and_conform(store: Store, registry: Registry, definition: Object) -> None:
+    """Serve a definition's types; what is stored already follows its schema, under the revision it has."""
+    name = name_of(definition)
+    before = registry.by_id(name)
+    serve(registry, definition)
+    after = registry.by_id(name)
+    if after is None or after.custom is None or _reads_alike(before, after):
+        return
+    for record in list(store.select(name, EVERYTHING)):
+        obj = decode_object(record.body)
+        after.custom.restore(obj)
+        store.load(after, obj)
+
+
+def _reads_alike(before: ResourceType | None, after: ResourceType) -> bool:
+    if before is None or before.custom is None or after.custom is None:
+        return False
+    return before.fields == after.fields and before.custom.storage_schema == after.custom.storage_schema
+
+
+def establish(definition: Object, others: Iterable[Object], now: float) -> None:
+    """Accept the definition's names where no other of its group has them, and say so in its status, in place.
+
+    A definition once established stays so, under the names it was accepted with.
+    """
+    spec, taken = definition["spec"], _taken(definition, others)
+    accepted: Object = dict(dig(definition, "status.acceptedNames") or {})
+    conflicts = list(_accept(spec["names"], accepted, taken))
+    reason, message = conflicts[-1] if conflicts else ("NoConflicts", "no conflicts found")
+    _tell(definition, "NamesAccepted", not conflicts, (reason, message), now)
+    if not conflicts:
+        _tell(definition, "Established", True, ("InitialNamesAccepted", "the initial names have been accepted"), now)
+    elif condition(definition, "Established") is None:
+        _tell(definition, "Established", False, ("NotAccepted", "not all names are accepted"), now)
+    if being_deleted(definition):
+        why = ("InstanceDeletionInProgress", "CustomResource deletion is in progress")
+        _tell(definition, "Terminating", True, why, now)
+    _tell_approval(definition, now)
+    status = definition["status"]
+    status["acceptedNames"] = accepted
+    storage = next(version["name"] for version in spec["versions"] if version["storage"])
     stored = status.setdefault("storedVersions", [])
     if storage not in stored:
         stored.append(storage)
 
 
-def definition_errors(definition: Object) -> Iterator[FieldError]:
-    """Everything wrong with a definition that would keep its types from being served."""
-    spec = definition["spec"]
-    expected = f"{spec['names']['plural']}.{spec['group']}"
-    if name_of(definition) != expected:
-        yield bad_value("metadata.name", name_of(definition), f'must be spec.names.plural+"."+spec.group ({expected})')
-    if spec["scope"] not in ("Cluster", "Namespaced"):
-        yield not_supported("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
-    if "." not in spec["group"]:
-        yield bad_value("spec.group", spec["group"], "should be a domain with at least one dot")
-    if sum(version["storage"] for version in spec["versions"]) != 1:
-        yield bad_value(
-            "spec.versions",
-            [v["name"] for v in spec["versions"]],
-            "must have exactly one version marked as storage version",
-        )
-    for index, version in enumerate(spec["versions"]):
-        path = f"spec.versions[{index}].schema.openAPIV3Schema"
-        found = dig(version, "schema.openAPIV3Schema")
-        if found is None:
-            yield required(path, "schemas are required")
+def _taken(definition: Object, others: Iterable[Object]) -> set[str]:
+    """Names of resources and kinds that other definitions of the group were accepted with."""
+    found = set()
+    for other in others:
+        if other["spec"]["group"] == definition["spec"]["group"] and name_of(other) != name_of(definition):
+            names = dig(other, "status.acceptedNames") or {}
+            found |= {str(names[key]) for key in ("plural", "singular", "kind", "listKind") if names.get(key)}
+            found |= set(names.get("shortNames") or ())
+    return found
+
+
+def _accept(wanted: Object, accepted: Object, taken: set[str]) -> Iterator[tuple[str, str]]:
+    """Take over every name that is free; a (reason, message) for each that is not."""
+    for key in ("plural", "singular", "shortNames", "kind", "listKind"):
+        value = wanted.get(key)
+        asked = value if isinstance(value, list) else [value] if value else []
+        clashes = [name for name in asked if name in taken]
+        if clashes:
+            reason = f"{key[0].upper()}{key[1:]}Conflict"
+            yield reason, ", ".join(f'"{name}" is already in use' for name in clashes)
+        elif asked:
+            accepted[key] = value
         else:
-            yield from _schema_errors(path, found)
+            accepted.pop(key, None)
+    accepted["categories"] = wanted.get("categories") or []
+    if not accepted["categories"]:
+        del accepted["categories"]
 
 
-def _schema_errors(path: str, found: Object) -> Iterator[FieldError]:
-    kind = found.get("type")
-    untyped = found.get("x-kubernetes-int-or-string") or found.get("x-kubernetes-preserve-unknown-fields")
-    if kind is None and not untyped:
-        yield required(f"{path}.type", "must not be empty for specified object fields")
-    elif kind is not None and kind not in _SCHEMA_TYPES:
-        yield not_supported(f"{path}.type", kind, _SCHEMA_TYPES)
-    if "pattern" in found and not _compiles(found["pattern"]):
-        yield bad_value(f"{path}.pattern", found["pattern"], "must be a valid regular expression")
-    children = {f"properties[{key}]": child for key, child in (found.get("properties") or {}).items()}
-    for key in ("items", "additionalProperties"):
-        if isinstance(found.get(key), dict):
-            children[key] = found[key]
-    for key, child in children.items():
-        if not isinstance(child, dict):
-            yield bad_value(f"{path}.{key}", child, "must be a schema")
-        elif not path.endswith("openAPIV3Schema") or key != "properties[metadata]":
-            yield from _schema_errors(f"{path}.{key}", child)
+def _tell(definition: Object, kind: str, holds: bool, why: tuple[str, str], now: float) -> None:
+    told = {"type": kind, "status": "True" if holds else "False", "reason": why[0], "message": why[1]}
+    set_condition(definition, told, now)
 
 
-def _compiles(pattern: object) -> bool:
-    try:
-        re.compile(str(pattern))
-    except re.error:
-        return False
-    return True
+def _tell_approval(definition: Object, now: float) -> None:
+    approval = (dig(definition, "metadata.annotations") or {}).get(APPROVAL)
+    if approval is None:
+        return
+    why = ("ApprovedAnnotation", f"approved in {approval}")
+    if approval.startswith("unapproved"):
+        why = ("UnapprovedAnnotation", f'not approved: "{approval}"')
+    _tell(definition, "KubernetesAPIApprovalPolicyConformant", why[0] == "ApprovedAnnotation", why, now)

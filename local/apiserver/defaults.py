@@ -1,9 +1,11 @@
 """Default values of built-in types. Applied before and again after admission, so each step only fills gaps."""
 
+from base64 import b64encode
 from collections.abc import Callable
 
 from local.apiserver.objects import Object, copy, dig, ensure
 from local.apiserver.registry import ResourceType
+from local.apiserver.webhook_configurations import default_mutating, default_validating
 
 
 def apply_defaults(rtype: ResourceType, obj: Object) -> None:
@@ -49,12 +51,18 @@ def _default_container(container: Object) -> None:
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
     for variable in container.get("env") or ():
-        reference = dig(variable, "valueFrom.fieldRef")
-        if isinstance(reference, dict):
-            reference.setdefault("apiVersion", "v1")
+        _default_reference(variable.get("valueFrom") or {})
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if isinstance(container.get(probe), dict):
-            _fill(container[probe], timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+        if (found := container.get(probe)) is not None:
+            _fill(found, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+            _default_request(found)
+    for moment in ("postStart", "preStop"):
+        _default_request(dig(container, f"lifecycle.{moment}") or {})
+
+
+def _default_request(handler: Object) -> None:
+    if (request := handler.get("httpGet")) is not None:
+        _fill(request, path="/", scheme="HTTP")
 
 
 def _default_volume(volume: Object) -> None:
@@ -65,6 +73,21 @@ def _default_volume(volume: Object) -> None:
             volume[source].setdefault("defaultMode", 0o644)
     if isinstance(volume.get("hostPath"), dict):
         volume["hostPath"].setdefault("type", "")
+    sources = dig(volume, "projected.sources") or ()
+    for told in (volume.get("downwardAPI"), *(source.get("downwardAPI") for source in sources)):
+        for item in (told or {}).get("items") or ():
+            _default_reference(item)
+    for source in sources:
+        if (token := source.get("serviceAccountToken")) is not None:
+            _fill(token, expirationSeconds=3600)
+
+
+def _default_reference(holder: Object) -> None:
+    """Of a variable or a file to a field of its pod."""
+    if (reference := holder.get("fieldRef")) is not None:
+        _fill(reference, apiVersion="v1")
+    if (reference := holder.get("resourceFieldRef")) is not None:
+        _fill(reference, divisor="0")
 
 
 def _default_pod(pod: Object) -> None:
@@ -73,9 +96,17 @@ def _default_pod(pod: Object) -> None:
     spec.setdefault("enableServiceLinks", True)
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    if spec.get("hostNetwork"):
+        _default_host_ports(spec)
     for group in ("initContainers", "containers"):
         for container in spec.get(group) or ():
             _request_limits(container["resources"])
+
+
+def _default_host_ports(spec: Object) -> None:
+    for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
+        for port in container.get("ports") or ():
+            _fill(port, hostPort=port["containerPort"])
 
 
 def _request_limits(resources: Object) -> None:
@@ -101,7 +132,12 @@ def _default_namespace(namespace: Object) -> None:
 
 def _default_job(job: Object) -> None:
     spec = ensure(job, "spec")
-    _fill(spec, backoffLimit=6, completionMode="NonIndexed", suspend=False, podReplacementPolicy="TerminatingOrFailed")
+    tries = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
+    replacement = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+    _fill(spec, backoffLimit=tries, completionMode="NonIndexed", suspend=False, podReplacementPolicy=replacement)
+    for rule in dig(spec, "podFailurePolicy.rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            _fill(pattern, status="True")
     spec.setdefault("parallelism", 1)
     # With parallelism alone the job is a work queue, where the first success means the rest may finish.
     if "completions" not in spec and spec["parallelism"] == 1:
@@ -114,6 +150,15 @@ def _default_job(job: Object) -> None:
         meta["labels"] = dict(labels)
 
 
+def _default_cron_job(cronjob: Object) -> None:
+    """Its job template stays as written, but for the pods' own defaults; the Job made of it gets the rest."""
+    spec = ensure(cronjob, "spec")
+    _fill(spec, concurrencyPolicy="Allow", suspend=False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    default_pod_spec(ensure(ensure(ensure(ensure(spec, "jobTemplate"), "spec"), "template"), "spec"))
+
+
 def _default_priority_class(priority_class: Object) -> None:
     _fill(priority_class, value=0, preemptionPolicy="PreemptLowerPriority")
 
@@ -124,23 +169,48 @@ def _default_event(event: Object) -> None:
 
 
 def _default_definition(definition: Object) -> None:
-    spec = definition["spec"]
-    names = spec["names"]
-    _fill(names, singular=names["kind"].lower(), listKind=names["kind"] + "List")
+    spec = ensure(definition, "spec")
+    names = ensure(spec, "names")
+    if kind := names.get("kind"):
+        _fill(names, singular=kind.lower(), listKind=f"{kind}List")
     spec.setdefault("conversion", {"strategy": "None"})
 
 
 def _default_secret(secret: Object) -> None:
+    """`stringData` is there to be written alone: it becomes data."""
     secret.setdefault("type", "Opaque")
+    for key, text in (secret.pop("stringData", None) or {}).items():
+        ensure(secret, "data")[key] = b64encode(text.encode()).decode()
+
+
+def _default_service(service: Object) -> None:
+    spec = ensure(service, "spec")
+    _fill(spec, sessionAffinity="None", type="ClusterIP")
+    if spec["type"] != "ExternalName":
+        _fill(spec, internalTrafficPolicy="Cluster")
+    for port in spec.get("ports") or ():
+        _fill(port, protocol="TCP")
+        if port.get("targetPort") in (None, "", 0):
+            port["targetPort"] = port["port"]
+    ensure(service, "status").setdefault("loadBalancer", {})
+
+
+def _default_pod_template(template: Object) -> None:
+    default_pod_spec(ensure(ensure(template, "template"), "spec"))
 
 
 _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "pods": _default_pod,
     "nodes": _default_node,
     "namespaces": _default_namespace,
+    "cronjobs.batch": _default_cron_job,
     "jobs.batch": _default_job,
     "priorityclasses.scheduling.k8s.io": _default_priority_class,
     "events": _default_event,
     "secrets": _default_secret,
+    "services": _default_service,
+    "podtemplates": _default_pod_template,
     "customresourcedefinitions.apiextensions.k8s.io": _default_definition,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": default_mutating,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": default_validating,
 }

@@ -21,6 +21,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "eviction": ("policy", "v1", "Eviction", ("create",)),
     "finalize": ("", "v1", "Namespace", ("update",)),
     "log": ("", "v1", "Pod", ("get",)),
+    "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
 }
 _STATUS_VERBS = ("get", "patch", "update")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
+import msgspec
+
 from local.apiserver import status
 from local.apiserver.objects import (
     Object,
@@ -11,11 +13,11 @@ from local.apiserver.objects import (
     condition,
     copy,
     dig,
-    ensure,
     name_of,
     namespace_of,
     set_condition,
 )
+from local.apiserver.records import Record
 from local.apiserver.registry import DISRUPTION_BUDGETS, PODS
 from local.apiserver.resources import Resources
 from local.apiserver.selectors import Filter, admits, parse_label_selector
@@ -27,28 +29,51 @@ def matches(budget: Object, pod: Object) -> bool:
     return selector is not None and admits(selector, dig(pod, "metadata.labels") or {})
 
 
-def budget_status(budget: Object, pods: list[Object], now: float) -> Object:
-    """The budget with its status brought up to date for the pods of its namespace."""
-    covered = [pod for pod in pods if matches(budget, pod) and dig(pod, "status.phase") not in ("Succeeded", "Failed")]
-    healthy = sum(_healthy(pod) for pod in covered)
-    desired = _desired(budget.get("spec") or {}, len(covered))
-    allowed = max(0, healthy - desired) if covered else 0
-    fresh = copy(budget)
-    ensure(fresh, "status").update(
-        observedGeneration=budget["metadata"].get("generation", 1),
-        expectedPods=len(covered),
+class _Condition(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    status: str
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    conditions: tuple[_Condition, ...] | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True, gc=False):
+    status: _Status = _Status()
+
+
+_POD = msgspec.json.Decoder(_Pod)
+
+
+def counts(pod: Record) -> bool:
+    """Whether a budget that covers this pod expects it to run."""
+    return pod.fields["status.phase"] not in ("Succeeded", "Failed")
+
+
+def is_healthy(pod: Record) -> bool:
+    """Ready, and not on its way out."""
+    conditions = () if pod.deleting else _POD.decode(pod.body).status.conditions or ()
+    return any(found.type == "Ready" and found.status == "True" for found in conditions)
+
+
+def budget_status(budget: Object, expected: int, healthy: int, now: float) -> Object:
+    """The budget's status when it covers `expected` pods of which `healthy` are."""
+    desired = _desired(budget.get("spec") or {}, expected)
+    allowed = max(0, healthy - desired) if expected else 0
+    generation = budget["metadata"].get("generation", 1)
+    fresh = {**budget, "status": copy(budget.get("status") or {})}
+    fresh["status"].update(
+        observedGeneration=generation,
+        expectedPods=expected,
         currentHealthy=healthy,
         desiredHealthy=desired,
         disruptionsAllowed=allowed,
     )
     reason = "SufficientPods" if allowed else "InsufficientPods"
     wanted = {"type": "DisruptionAllowed", "status": "True" if allowed else "False", "reason": reason, "message": ""}
-    set_condition(fresh, {**wanted, "observedGeneration": budget["metadata"].get("generation", 1)}, now)
-    return fresh
-
-
-def _healthy(pod: Object) -> bool:
-    return not being_deleted(pod) and (condition(pod, "Ready") or {}).get("status") == "True"
+    set_condition(fresh, {**wanted, "observedGeneration": generation}, now)
+    status: Object = fresh["status"]
+    return status
 
 
 def _desired(spec: Object, expected: int) -> int:
@@ -62,30 +87,29 @@ def _scaled(value: int | str, whole: int) -> int:
     return value if isinstance(value, int) else ceil(int(value[:-1]) * whole / 100)
 
 
-def refresh(resources: Resources, namespace: str) -> None:
-    """Bring the status of every budget of a namespace up to date."""
-    budgets = list(resources.objects(DISRUPTION_BUDGETS, Filter(namespace)))
-    if not budgets:
-        return
-    pods, now = list(resources.objects(PODS, Filter(namespace))), resources.clock()
-    for budget in budgets:
-        fresh = budget_status(budget, pods, now)
-        if fresh["status"] != budget.get("status"):
-            _write_status(resources, budget, fresh["status"])
+def write_status(resources: Resources, budget: Object, expected: int, healthy: int) -> Object:
+    """Bring the status of a budget up to date; returns the budget as it is then."""
+    fresh = budget_status(budget, expected, healthy, resources.clock())
+    if fresh == budget.get("status"):
+        return budget
+    where = (namespace_of(budget), name_of(budget))
+    return resources.update(DISRUPTION_BUDGETS, *where, lambda held: {**held, "status": fresh}, subresource="status")
 
 
-def _write_status(resources: Resources, budget: Object, wanted: Object) -> None:
-    def change(held: Object) -> Object:
-        return {**held, "status": wanted}
-
-    resources.update(DISRUPTION_BUDGETS, namespace_of(budget), name_of(budget), change, subresource="status")
+def _counted(resources: Resources, budget: Object) -> Object:
+    """The budget with a status that is true at this moment."""
+    selector = parse_label_selector(dig(budget, "spec.selector"))
+    if selector is None:
+        return budget
+    covered = resources.store.select(PODS.id, Filter(namespace_of(budget), selector))
+    healths = [is_healthy(pod) for pod in covered if counts(pod)]
+    return write_status(resources, budget, len(healths), sum(healths))
 
 
 def spend(resources: Resources, pod: Object) -> None:
     """Raise 429 unless the budget over this pod allows one more disruption."""
-    namespace = namespace_of(pod)
-    refresh(resources, namespace)
-    covering = [found for found in resources.objects(DISRUPTION_BUDGETS, Filter(namespace)) if matches(found, pod)]
+    budgets = resources.objects(DISRUPTION_BUDGETS, Filter(namespace_of(pod)))
+    covering = [_counted(resources, budget) for budget in budgets if matches(budget, pod)]
     if len(covering) > 1:
         raise status.internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -106,7 +130,7 @@ def spend(resources: Resources, pod: Object) -> None:
 
 def _free_to_go(budget: Object, pod: Object) -> bool:
     """An unhealthy pod does not count towards the budget, unless the application is disrupted already."""
-    if _healthy(pod):
+    if not being_deleted(pod) and (condition(pod, "Ready") or {}).get("status") == "True":
         return False
     if dig(budget, "spec.unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

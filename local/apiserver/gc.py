@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from local.apiserver.admission import CRD_CLEANUP
-from local.apiserver.objects import Object, being_deleted, dig
+from local.apiserver.namespaces import terminating_status
+from local.apiserver.objects import Object, being_deleted, dig, namespace_of
+from local.apiserver.recorder import record_event
+from local.apiserver.records import Change, Event
 from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, ResourceType
 from local.apiserver.resources import FOREGROUND, ORPHAN, DeleteOptions, Resources
 from local.apiserver.selectors import Filter
-from local.apiserver.store import Change, Event
 
 _BACKGROUND = DeleteOptions(propagation="Background")
+_FOREGROUND = DeleteOptions(propagation="Foreground")
+_CONTENT = "kubernetes"  # the finalizer of a namespace that stands for its contents
 _DELETED_AT_ONCE = 100  # about 5 ms; requests are answered between one portion and the next
 
 
@@ -26,7 +30,7 @@ class Collector:
     def react(self, type_id: str, event: Event) -> None:
         record = event.record
         if event.change is not Change.DELETED:
-            if event.change is Change.ADDED and record.owners:
+            if record.owners and (event.old is None or event.old.owners != record.owners):
                 self._collect(type_id, record.namespace, record.name)
             if record.deleting:
                 self._dirty.add((type_id, record.namespace, record.name))
@@ -60,17 +64,33 @@ class Collector:
             return
         rtype, obj = found
         owners = dig(obj, "metadata.ownerReferences") or []
-        alive = [owner for owner in owners if self._lives(owner)]
+        alive = [owner for owner in owners if self._lives(obj, owner)]
         if not alive and owners:
             self._resources.delete(rtype, namespace, name, _BACKGROUND)
         elif len(alive) < len(owners):
             self._set_owners(rtype, obj, alive)
 
-    def _lives(self, owner: Object) -> bool:
+    def _lives(self, dependent: Object, owner: Object) -> bool:
         """Whether an owner exists. One of a kind not served here is somebody else's business."""
-        if self._resources.store.place_of(owner["uid"]) is not None:
+        rtype = self._resources.registry.by_kind(owner["apiVersion"], owner["kind"])
+        if rtype is None:
             return True
-        return self._resources.registry.by_kind(owner["apiVersion"], owner["kind"]) is None
+        namespace = namespace_of(dependent)
+        if rtype.namespaced and not namespace:
+            self._warn_of_namespace(dependent, owner)
+            return True  # where it would be, nobody can know
+        place = self._resources.store.place_of(owner["uid"])
+        if place is not None and rtype.namespaced and place[1] != namespace:
+            self._warn_of_namespace(dependent, owner)
+        return place == (rtype.id, namespace if rtype.namespaced else "", owner["name"])
+
+    def _warn_of_namespace(self, dependent: Object, owner: Object) -> None:
+        namespace = namespace_of(dependent)
+        shown = f"{owner['apiVersion']}/{owner['kind']}, namespace: {namespace}, name: {owner['name']}"
+        message = f'ownerRef [{shown}, uid: {owner["uid"]}] does not exist in namespace "{namespace}"'
+        record_event(
+            self._resources, dependent, "OwnerRefInvalidNamespace", message, "garbage-collector-controller", "Warning"
+        )
 
     def _set_owners(self, rtype: ResourceType, obj: Object, owners: list[Object]) -> None:
         def change(held: Object) -> Object:
@@ -99,14 +119,31 @@ class Collector:
     def _empty_namespace(self, namespace: Object) -> None:
         name = namespace["metadata"]["name"]
         types = [rtype for rtype in self._resources.registry.stored() if rtype.namespaced]
-        emptied = self._emptied(types, Filter(name), (NAMESPACES.id, "", name))
-        if emptied and dig(namespace, "spec.finalizers"):
-            self._resources.update(NAMESPACES, "", name, lambda held: {**held, "spec": {}}, subresource="finalize")
+        place = (NAMESPACES.id, "", name)
+        emptied = self._emptied(types, Filter(name), place)
+        finalizers = dig(namespace, "spec.finalizers") or []
+        others = [finalizer for finalizer in finalizers if finalizer != _CONTENT]
+        if place not in self._dirty and (others or not emptied):
+            self._say_what_is_left(namespace, types)
+        if emptied and _CONTENT in finalizers:
+            kept = {"finalizers": others}
+            self._resources.update(NAMESPACES, "", name, lambda held: {**held, "spec": kept}, subresource="finalize")
+
+    def _say_what_is_left(self, namespace: Object, types: list[ResourceType]) -> None:
+        name, store = namespace["metadata"]["name"], self._resources.store
+        left = ((rtype, record) for rtype in types for record in store.select(rtype.id, Filter(name)))
+        fresh = terminating_status(namespace, left, self._resources.clock())
+        if fresh != namespace["status"]:
+            self._resources.update(NAMESPACES, "", name, lambda held: {**held, "status": fresh}, subresource="status")
 
     def _empty_definition(self, definition: Object) -> None:
         name = definition["metadata"]["name"]
         rtype = self._resources.registry.by_id(name)
-        if rtype is None or self._emptied([rtype], Filter(), (CUSTOM_RESOURCE_DEFINITIONS.id, "", name)):
+        if (
+            rtype is None
+            or rtype.custom is None
+            or self._emptied([rtype], Filter(), (CUSTOM_RESOURCE_DEFINITIONS.id, "", name))
+        ):
             self._drop_finalizer(CUSTOM_RESOURCE_DEFINITIONS, definition, CRD_CLEANUP)
 
     def _emptied(self, types: list[ResourceType], wanted: Filter, container: tuple[str, str, str]) -> bool:
@@ -129,7 +166,8 @@ class Collector:
         for child_type, child in self._children(owner):
             if not being_deleted(child):
                 meta = child["metadata"]
-                self._resources.delete(child_type, meta.get("namespace", ""), meta["name"], _BACKGROUND)
+                options = _FOREGROUND if self._resources.store.children(meta["uid"]) else _BACKGROUND
+                self._resources.delete(child_type, meta.get("namespace", ""), meta["name"], options)
         blocking = [child for _, child in self._children(owner) if _blocks(child, uid)]
         if not blocking:
             self._drop_finalizer(rtype, owner, FOREGROUND)

@@ -2,175 +2,189 @@
 
 from __future__ import annotations
 
-from local.apiserver.job_plan import INDEX_ANNOTATION, JobPlan, Tally, completion_index, is_finished, plan_job
-from local.apiserver.objects import Object, being_deleted, condition, controller_of, copy, decode_object, ensure, uid_of
+import asyncio
+
+from local.apiserver.job_count import Tally, remembered
+from local.apiserver.job_plan import JobPlan, NewPod, Notice, is_ours, plan_job
+from local.apiserver.job_pods import FAILURES_KEY, INDEX_KEY, JobPod, decode_job_pod
+from local.apiserver.objects import Object, being_deleted, copy, ensure, uid_of
 from local.apiserver.recorder import record_event
-from local.apiserver.registry import JOBS, PODS
+from local.apiserver.records import Change, Event, Record
+from local.apiserver.registry import JOBS, PODS, ResourceType
 from local.apiserver.resources import DeleteOptions, Resources, random_suffix
 from local.apiserver.status import StatusError
-from local.apiserver.store import Change, Event
+from local.apiserver.waiting import Key, Waiting
+from local.apiserver.writes import Writes
 
-_RETRY_SECONDS = 10.0  # after the API refused a pod
+COMPONENT = "job-controller"
+_CREATED_AT_ONCE = 20  # pods; requests are answered between one portion and the next
 _NAME_CHARACTERS = 57  # what a suffix leaves of a pod's name, so that it stays a valid host name
 
 
 class JobController:
     """Remembers which jobs to look at, and the pods of each that are no longer there to be counted."""
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Resources, writes: Writes) -> None:
         self._resources = resources
-        self._dirty: set[tuple[str, str]] = set()
-        self._due: dict[tuple[str, str], float] = {}
+        self._writes = writes
         self._tallies: dict[str, Tally] = {}
-        self._refused_until: dict[tuple[str, str], float] = {}
-        self._dismissed: set[str] = set()  # uids of pods we deleted ourselves: their end is nobody's failure
+        self._pods: dict[str, tuple[int, JobPod]] = {}  # uid → revision and what was decoded of it
+        self.waiting = Waiting()
 
     def react(self, type_id: str, event: Event) -> None:
-        record = event.record
-        if type_id == JOBS.id:
-            if event.change is Change.DELETED:
-                self._tallies.pop(record.uid, None)
-                self._due.pop(record.key, None)
-                self._refused_until.pop(record.key, None)
-            else:
-                self._dirty.add(record.key)
-        elif type_id == PODS.id:
-            gone = event.change is Change.DELETED
+        record, gone = event.record, event.change is Change.DELETED
+        if type_id == PODS.id:
             if record.owners:
-                self._pod_changed(decode_object(record.body), gone)
+                self._pod_changed(record, gone)
             if gone:
-                self._dismissed.discard(record.uid)
+                self._pods.pop(record.uid, None)
+        elif type_id == JOBS.id and gone:
+            self._tallies.pop(record.uid, None)
+            self.waiting.forget(record.key)
+        elif type_id == JOBS.id:
+            self.waiting.now(record.key)
 
-    def _pod_changed(self, pod: Object, gone: bool) -> None:
-        owner = controller_of(pod)
-        if owner is None or (owner["apiVersion"], owner["kind"]) != (JOBS.api_version, JOBS.kind):
-            return
-        if gone:
-            self._count_gone(owner["uid"], pod)
-        self._dirty.add((pod["metadata"]["namespace"], owner["name"]))
+    def _pod_changed(self, record: Record, gone: bool) -> None:
+        for owner in record.owners:
+            place = self._resources.store.place_of(owner)
+            if place is None or place[0] != JOBS.id:
+                continue
+            if gone:
+                self._count_gone(place[1:], decode_job_pod(record.body))
+            self.waiting.now(place[1:])
 
-    def _count_gone(self, job_uid: str, pod: Object) -> None:
-        if self._resources.store.place_of(job_uid) is None:
-            return
-        tally, index = self._tallies.setdefault(job_uid, Tally()), completion_index(pod)
-        if pod["status"].get("phase") == "Succeeded":
-            tally.succeeded += 1
-            if index is not None:
-                tally.indexes.add(index)
-        elif uid_of(pod) not in self._dismissed:
-            tally.failed += 1
-            tally.last_failure = self._resources.clock()
+    def _count_gone(self, key: Key, pod: JobPod) -> None:
+        job = self._resources.get(JOBS, *key)
+        if pod.controller_uid == uid_of(job):
+            self._tally(job, [*self._pods_of(job), pod]).add(job, pod, self._resources.clock())
 
-    def next_due(self) -> float | None:
-        return min(self._due.values(), default=None)
+    def _tally(self, job: Object, pods: list[JobPod]) -> Tally:
+        uid = uid_of(job)
+        if uid not in self._tallies:
+            self._tallies[uid] = remembered(job, pods)
+        return self._tallies[uid]
 
-    def work(self) -> None:
-        """Look at every job that changed or whose time has come."""
-        now = self._resources.clock()
-        keys = self._dirty | {key for key, due in self._due.items() if due <= now}
-        self._dirty = set()
-        for key in sorted(keys):
-            self._due.pop(key, None)
-            job = self._resources.find(JOBS, *key)
-            if job is not None and not being_deleted(job):
-                self._carry_out(job, plan_job(job, self._pods_of(job), self._tally(job), now))
-
-    def _tally(self, job: Object) -> Tally:
-        return self._tallies.get(uid_of(job)) or Tally()
-
-    def _pods_of(self, job: Object) -> list[Object]:
+    def _pods_of(self, job: Object) -> list[JobPod]:
         store, uid = self._resources.store, uid_of(job)
-        places = [place for place in store.children(uid) if place[0] == PODS.id]
-        pods = [self._resources.get(PODS, namespace, name) for _, namespace, name in places]
-        return [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid]
+        places = (place for place in store.children(uid) if place[0] == PODS.id)
+        records = (record for place in places if (record := store.get(*place)) is not None)
+        return [pod for record in records if (pod := self._seen(record)).controller_uid == uid]
 
-    def _carry_out(self, job: Object, plan: JobPlan) -> None:
-        namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
-        if plan.look_again is not None:
-            self._due[(namespace, name)] = plan.look_again
-        if plan.expired:
-            self._resources.delete(JOBS, namespace, name, DeleteOptions(propagation="Background"))
+    def _seen(self, record: Record) -> JobPod:
+        held = self._pods.get(record.uid)
+        if held is None or held[0] != record.revision:
+            held = self._pods[record.uid] = (record.revision, decode_job_pod(record.body))
+        return held[1]
+
+    async def advance(self, key: Key) -> None:
+        """Take one job a step further."""
+        job = self._resources.find(JOBS, *key)
+        if job is None or being_deleted(job) or not is_ours(job):
             return
-        for pod_name in plan.delete:
-            self._dismiss(job, pod_name)
-        missing = len(plan.create) - self._create_pods(job, plan.create)
-        fresh = {**plan.status, "active": plan.status["active"] - missing} if missing else plan.status
-        if missing and not fresh["active"]:
-            del fresh["active"]
-        if fresh != job.get("status"):
-            stored = self._resources.update(
-                JOBS, namespace, name, lambda held: {**held, "status": fresh}, subresource="status"
-            )
-            self._announce_end(job, stored)
+        pods = self._pods_of(job)
+        plan = plan_job(job, pods, self._tally(job, pods), self._resources.clock())
+        if plan.look_again is not None:
+            self.waiting.at(key, plan.look_again)
+        if plan.expired:
+            self._resources.delete(JOBS, *key, DeleteOptions(propagation="Foreground", uid=uid_of(job)))
+            return
+        self._send_away(job, plan)
+        created = await self._create_pods(key, job, plan.create)
+        if created == len(plan.create):
+            self._write_status(job, plan.status)
+        else:
+            self._write_status(job, _with_fewer_active(plan.status, len(plan.create) - created))
+        for notice in plan.notices:
+            self._tell(job, notice)
 
-    def _dismiss(self, job: Object, pod_name: str) -> None:
-        namespace = job["metadata"]["namespace"]
-        self._dismissed.add(uid_of(self._resources.get(PODS, namespace, pod_name)))
-        self._resources.delete(PODS, namespace, pod_name)
-        record_event(self._resources, job, "SuccessfulDelete", f"Deleted pod: {pod_name}", "job-controller")
+    def _send_away(self, job: Object, plan: JobPlan) -> None:
+        namespace, tally = job["metadata"]["namespace"], self._tallies[uid_of(job)]
+        for name in plan.delete:
+            if plan.dismiss:
+                tally.dismissed.add(uid_of(self._resources.get(PODS, namespace, name)))
+            self._resources.delete(PODS, namespace, name)
+            self._tell(job, Notice("SuccessfulDelete", f"Deleted pod: {name}"))
 
-    def _create_pods(self, job: Object, indexes: tuple[int | None, ...]) -> int:
+    async def _create_pods(self, key: Key, job: Object, wanted: tuple[NewPod, ...]) -> int:
         """Create pods until one is refused, then wait a while; returns how many were created."""
-        key, now = (job["metadata"]["namespace"], job["metadata"]["name"]), self._resources.clock()
-        if not indexes:
+        if not wanted or self.waiting.must_pause(key, self._resources.clock()):
             return 0
-        if self._refused_until.get(key, 0.0) > now:
-            self._due[key] = self._refused_until[key]
-            return 0
-        self._refused_until.pop(key, None)
-        for created, index in enumerate(indexes):
-            if not self._create_pod(job, index):
-                self._refused_until[key] = self._due[key] = now + _RETRY_SECONDS
+        for created, new in enumerate(wanted):
+            if created % _CREATED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            if not await self._create_pod(job, new):
+                self.waiting.refused(key, self._resources.clock())
                 return created
-        return len(indexes)
+        self.waiting.accepted(key)
+        return len(wanted)
 
-    def _create_pod(self, job: Object, index: int | None) -> bool:
-        pod = pod_of(job, index)
-        namespace = job["metadata"]["namespace"]
+    async def _create_pod(self, job: Object, new: NewPod) -> bool:
+        pod = pod_of(job, new)
         try:
-            self._resources.create(PODS, namespace, pod)
+            await self._writes.create(PODS, job["metadata"]["namespace"], pod)
         except StatusError as error:
-            message = f"Error creating: {error.message}"
-            record_event(self._resources, job, "FailedCreate", message, "job-controller", "Warning")
+            self._tell(job, Notice("FailedCreate", f"Error creating: {error.message}", "Warning"))
             return False
-        message = f"Created pod: {pod['metadata']['name']}"
-        record_event(self._resources, job, "SuccessfulCreate", message, "job-controller")
+        self._tell(job, Notice("SuccessfulCreate", f"Created pod: {pod['metadata']['name']}"))
         return True
 
-    def _announce_end(self, before: Object, after: Object) -> None:
-        if is_finished(before) or not is_finished(after):
+    def _write_status(self, job: Object, fresh: Object) -> None:
+        """While pods were created the job may have gone, or been replaced by another of its name."""
+        meta = job["metadata"]
+        held = self._resources.find(JOBS, meta["namespace"], meta["name"])
+        if held is None or uid_of(held) != uid_of(job) or held.get("status") == fresh:
             return
-        if condition(after, "Complete"):
-            record_event(self._resources, after, "Completed", "Job completed", "job-controller")
-        elif failed := condition(after, "Failed"):
-            record_event(self._resources, after, failed["reason"], failed["message"], "job-controller", "Warning")
+        self._resources.update(
+            JOBS, meta["namespace"], meta["name"], lambda now: {**now, "status": fresh}, subresource="status"
+        )
+
+    def _tell(self, job: Object, notice: Notice) -> None:
+        record_event(self._resources, job, notice.reason, notice.message, COMPONENT, notice.kind)
 
 
-def pod_of(job: Object, index: int | None) -> Object:
+def _with_fewer_active(status: Object, missing: int) -> Object:
+    active = status.get("active", 0) - missing
+    rest = {key: value for key, value in status.items() if key != "active"}
+    return {**rest, "active": active} if active > 0 else rest
+
+
+def owner_reference(rtype: ResourceType, owner: Object) -> Object:
+    """The reference of an object its controller makes."""
+    return {
+        "apiVersion": rtype.api_version,
+        "kind": rtype.kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def pod_of(job: Object, new: NewPod) -> Object:
     """A pod from the job's template, owned by the job; with its completion index where there is one."""
     template, meta = copy(job["spec"]["template"]), job["metadata"]
-    prefix = meta["name"] if index is None else f"{meta['name']}-{index}"
+    prefix = meta["name"] if new.index is None else f"{meta['name']}-{new.index}"
     found = template.get("metadata") or {}
     found |= {
         "name": f"{prefix[:_NAME_CHARACTERS]}-{random_suffix()}",
         "generateName": f"{prefix}-",
         "namespace": meta["namespace"],
-        "ownerReferences": [
-            {
-                "apiVersion": JOBS.api_version,
-                "kind": JOBS.kind,
-                "name": meta["name"],
-                "uid": meta["uid"],
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
+        "ownerReferences": [owner_reference(JOBS, job)],
     }
     spec = template["spec"]
-    if index is not None:
-        ensure(found, "annotations")[INDEX_ANNOTATION] = str(index)
-        ensure(found, "labels")[INDEX_ANNOTATION] = str(index)
+    if new.index is not None:
+        ensure(found, "annotations")[INDEX_KEY] = str(new.index)
+        ensure(found, "labels")[INDEX_KEY] = str(new.index)
+        if new.failures is not None:
+            found["annotations"][FAILURES_KEY] = str(new.failures)
         spec.setdefault("hostname", prefix[:63])
         for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
-            container.setdefault("env", []).append({"name": "JOB_COMPLETION_INDEX", "value": str(index)})
+            _tell_index(container)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": found, "spec": spec}
+
+
+def _tell_index(container: Object) -> None:
+    variables = container.setdefault("env", [])
+    if all(variable.get("name") != "JOB_COMPLETION_INDEX" for variable in variables):
+        source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX_KEY}']"}}
+        variables.append({"name": "JOB_COMPLETION_INDEX", "valueFrom": source})

@@ -1,4 +1,4 @@
-"""Container logs fetched from the node that has them, over HTTPS on loopback."""
+"""What nodes serve over HTTPS on loopback: container logs, and their usage."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import aiohttp
 from local.apiserver.messages import Response, Stream
 from local.apiserver.status import StatusError
 
+_SUMMARY_SECONDS = 5.0
+_SUMMARY_BYTES = 32 << 20
+
 
 class KubeletLogs:
-    """Asks `https://127.0.0.1:<port>/containerLogs/…` with the nodes' bearer token."""
+    """Asks `https://127.0.0.1:<port>/…` with the nodes' bearer token."""
 
     def __init__(self, token: str, tls: ssl.SSLContext) -> None:
         self._headers = {"Authorization": f"Bearer {token}"}
@@ -21,25 +24,46 @@ class KubeletLogs:
 
     async def open(self, port: int, path: str, query: Mapping[str, str]) -> Response | Stream:
         """A stream of the log; raises 502 when the node does not answer, and the node's own status otherwise."""
+        answer = await self._get(port, path, query, aiohttp.ClientTimeout(total=None, connect=5, sock_connect=5))
+        return Stream(200, _chunks(answer), "text/plain")
+
+    async def fetch(self, port: int, path: str, query: Mapping[str, str]) -> bytes:
+        """A whole answer; raises StatusError like `open`."""
+        answer = await self._get(port, path, query, aiohttp.ClientTimeout(total=_SUMMARY_SECONDS))
+        try:
+            return await answer.content.read(_SUMMARY_BYTES)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _silent(port, error) from None
+        finally:
+            answer.close()
+
+    async def _get(
+        self, port: int, path: str, query: Mapping[str, str], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
         if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=None, connect=5, sock_connect=5)
-            self._session = aiohttp.ClientSession(timeout=timeout, trust_env=False)
+            self._session = aiohttp.ClientSession(trust_env=False)
         try:
             answer = await self._session.get(
-                f"https://127.0.0.1:{port}{path}", params=dict(query), headers=self._headers, ssl=self._tls
+                f"https://127.0.0.1:{port}{path}",
+                params=dict(query),
+                headers=self._headers,
+                ssl=self._tls,
+                timeout=timeout,
             )
-        except aiohttp.ClientError as error:
-            raise StatusError(
-                502, "BadGateway", f"the node's log server on port {port} does not answer: {error}"
-            ) from None
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _silent(port, error) from None
         if answer.status >= 400:
             text = (await answer.text())[:1000]
             raise StatusError(answer.status, "NodeRefused", f"the node's log server answered {answer.status}: {text}")
-        return Stream(200, _chunks(answer), "text/plain")
+        return answer
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+def _silent(port: int, error: Exception) -> StatusError:
+    return StatusError(502, "BadGateway", f"the node's log server on port {port} does not answer: {error}")
 
 
 async def _chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

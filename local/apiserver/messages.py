@@ -28,7 +28,8 @@ class Request:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def flag(self, name: str) -> bool:
-        return self.query.get(name, "").lower() in ("1", "true")
+        """Whether an option is on: it is unless absent, `false` or `0`, as apimachinery reads query booleans."""
+        return self.query.get(name, "false").lower() not in ("false", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Response:
     body: bytes
     content_type: str = JSON
     warnings: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,16 @@
 import re
 from collections.abc import Iterator
 
-from local.apiserver.objects import Object, dig
+from local.apiserver.objects import Object
 from local.apiserver.registry import ResourceType
-from local.apiserver.status import FieldError, bad_value, not_allowed, required
+from local.apiserver.status import FieldError, bad_value, required, too_long
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"^{_LABEL}(\.{_LABEL})*$")
-_DNS_LABEL = re.compile(rf"^{_LABEL}$")
-_QUALIFIED = re.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$")
+_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_DNS_LABEL = re.compile(_LABEL)
+_DNS_1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_PORT_LETTERS = re.compile(r"[-a-z0-9]+")
+_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
@@ -22,84 +24,147 @@ _LABEL_RULE = (
     "with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 )
-_KEY_RULE = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+_DNS_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+_QUALIFIED_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
+_OPTIONAL_PREFIX = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 _VALUE_RULE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
     "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
     "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _ANNOTATION_BYTES = 256 * 1024
-_LABEL_NAMED = frozenset({"namespaces", "services"})  # these become DNS labels
 
 
 def dns_label(path: str, text: str) -> Iterator[FieldError]:
-    if len(text) > 63:
-        yield bad_value(path, text, "must be no more than 63 characters")
-    elif not _DNS_LABEL.match(text):
+    yield from _too_long(path, text, 63)
+    if not _DNS_LABEL.fullmatch(text):
         yield bad_value(path, text, _LABEL_RULE)
 
 
+def dns_1035_label(path: str, text: str) -> Iterator[FieldError]:
+    yield from _too_long(path, text, 63)
+    if not _DNS_1035_LABEL.fullmatch(text):
+        yield bad_value(path, text, _DNS_1035_RULE)
+
+
 def dns_subdomain(path: str, text: str) -> Iterator[FieldError]:
-    if len(text) > 253:
-        yield bad_value(path, text, "must be no more than 253 characters")
-    elif not _SUBDOMAIN.match(text):
+    yield from _too_long(path, text, 253)
+    if not _SUBDOMAIN.fullmatch(text):
         yield bad_value(path, text, _SUBDOMAIN_RULE)
 
 
-def qualified_name(path: str, key: str) -> Iterator[FieldError]:
+def _too_long(path: str, text: str, most: int) -> Iterator[FieldError]:
+    if len(text) > most:
+        yield bad_value(path, text, f"must be no more than {most} characters")
+
+
+def qualified_name(path: str, key: str, shown: str | None = None) -> Iterator[FieldError]:
     """A label key, an annotation key, a finalizer or a resource name: an optional domain, `/`, a name."""
+    for rule in _qualified_rules(key):
+        yield bad_value(path, key if shown is None else shown, rule)
+
+
+def _qualified_rules(key: str) -> Iterator[str]:
     prefix, slash, name = key.rpartition("/")
-    if slash and not (len(prefix) <= 253 and _SUBDOMAIN.match(prefix)):
-        yield bad_value(path, key, f"prefix part {_SUBDOMAIN_RULE}")
-    if len(name) > 63:
-        yield bad_value(path, key, "name part must be no more than 63 characters")
-    elif not _QUALIFIED.match(name):
-        yield bad_value(path, key, _KEY_RULE)
+    if "/" in prefix:
+        yield f"a qualified name {_QUALIFIED_RULE} {_OPTIONAL_PREFIX}"
+        return
+    if slash and not prefix:
+        yield "prefix part must be non-empty"
+    elif slash:
+        if len(prefix) > 253:
+            yield "prefix part must be no more than 253 characters"
+        if not _SUBDOMAIN.fullmatch(prefix):
+            yield f"prefix part {_SUBDOMAIN_RULE}"
+    if not name:
+        yield "name part must be non-empty"
+    elif len(name) > 63:
+        yield "name part must be no more than 63 characters"
+    if not _QUALIFIED.fullmatch(name):
+        yield f"name part {_QUALIFIED_RULE}"
 
 
 def labels(path: str, found: Object | None) -> Iterator[FieldError]:
     for key, value in (found or {}).items():
         yield from qualified_name(path, key)
-        if len(value) > 63:
-            yield bad_value(path, value, "must be no more than 63 characters")
-        elif value and not _QUALIFIED.match(value):
-            yield bad_value(path, value, _VALUE_RULE)
+        yield from label_value(path, value)
+
+
+def label_value(path: str, value: str) -> Iterator[FieldError]:
+    yield from _too_long(path, value, 63)
+    if value and not _QUALIFIED.fullmatch(value):
+        yield bad_value(path, value, _VALUE_RULE)
+
+
+def port_number(path: str, port: int) -> Iterator[FieldError]:
+    if not 1 <= port <= 65535:
+        yield bad_value(path, port, "must be between 1 and 65535, inclusive")
+
+
+def port_name(path: str, text: str) -> Iterator[FieldError]:
+    """IANA_SVC_NAME, as ports of containers and services are named."""
+    if len(text) > 15:
+        yield bad_value(path, text, "must be no more than 15 characters")
+    if not _PORT_LETTERS.fullmatch(text):
+        yield bad_value(path, text, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not any("a" <= letter <= "z" for letter in text):
+        yield bad_value(path, text, "must contain at least one letter (a-z)")
+    if "--" in text:
+        yield bad_value(path, text, "must not contain consecutive hyphens")
+    if text.startswith("-") or text.endswith("-"):
+        yield bad_value(path, text, "must not begin or end with a hyphen")
+
+
+# Types whose names become DNS labels; everything else has names of subdomains.
+_NAME_RULES = {"namespaces": dns_label, "services": dns_1035_label}
 
 
 def metadata_errors(rtype: ResourceType, obj: Object) -> Iterator[FieldError]:
     """Everything wrong with an object's metadata."""
     meta = obj["metadata"]
-    name = meta.get("name") or ""
-    if not name:
-        yield required("metadata.name", "name or generateName is required")
-    elif rtype.id in _LABEL_NAMED:
-        yield from dns_label("metadata.name", name)
+    rule = _NAME_RULES.get(rtype.id, dns_subdomain)
+    if prefix := meta.get("generateName"):  # what is appended ends in a letter, so a dash before it is fine
+        yield from rule("metadata.generateName", prefix.rstrip("-") + "a" * prefix.endswith("-"))
+    if name := meta.get("name"):
+        yield from rule("metadata.name", name)
     else:
-        yield from dns_subdomain("metadata.name", name)
+        yield required("metadata.name", "name or generateName is required")
     yield from labels("metadata.labels", meta.get("labels"))
     annotations = meta.get("annotations") or {}
     for key in annotations:
-        yield from qualified_name("metadata.annotations", key.lower())
-    if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATION_BYTES:
-        yield not_allowed("metadata.annotations", f"must have at most {_ANNOTATION_BYTES} bytes")
-    for finalizer in meta.get("finalizers") or ():
+        yield from qualified_name("metadata.annotations", key.lower(), key)
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATION_BYTES:
+        yield too_long("metadata.annotations", _ANNOTATION_BYTES)
+    finalizers = meta.get("finalizers") or ()
+    for finalizer in finalizers:
         yield from qualified_name("metadata.finalizers", finalizer)
-    yield from _owner_errors(dig(obj, "metadata.ownerReferences") or [])
+    if "foregroundDeletion" in finalizers and "orphan" in finalizers:
+        why = "finalizer foregroundDeletion and orphan cannot be both set"
+        yield bad_value("metadata.finalizers", finalizers, why)
+    yield from _owner_errors(meta.get("ownerReferences") or [])
 
 
 def _owner_errors(owners: list[Object]) -> Iterator[FieldError]:
-    for index, owner in enumerate(owners):
-        for key in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(key):
-                yield required(f"metadata.ownerReferences[{index}].{key}", f"{key} must not be empty")
-    controllers = [owner for owner in owners if owner.get("controller")]
+    path = "metadata.ownerReferences"
+    for owner in owners:
+        if not owner["apiVersion"].rpartition("/")[2]:
+            yield bad_value(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty")
+        for key in ("kind", "name", "uid"):
+            if not owner[key]:
+                yield bad_value(f"{path}.{key}", owner[key], "must not be empty")
+    controllers = [owner["name"] for owner in owners if owner.get("controller")]
     if len(controllers) > 1:
         yield bad_value(
-            "metadata.ownerReferences",
-            [owner["name"] for owner in controllers],
-            "Only one reference can have Controller set to true",
+            path,
+            owners,
+            "Only one reference can have Controller set to true. "
+            f'Found "true" in references for {controllers[0]} and {controllers[1]}',
         )

@@ -1,4 +1,4 @@
-"""Kubernetes objects as plain JSON dictionaries: decoding, encoding, reading by path, tidying, time stamps."""
+"""Kubernetes objects as plain JSON dictionaries: decoding, encoding, reading by path, time stamps."""
 
 import math
 import re
@@ -13,23 +13,6 @@ Clock = Callable[[], float]  # seconds since the epoch
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
-# Optional maps that Go's `omitempty` drops when empty; an empty struct such as `emptyDir: {}` has to stay.
-_OPTIONAL_MAPS = frozenset(
-    [
-        "labels",
-        "annotations",
-        "nodeSelector",
-        "limits",
-        "requests",
-        "capacity",
-        "allocatable",
-        "data",
-        "binaryData",
-        "stringData",
-        "matchLabels",
-        "overhead",
-    ]
-)
 _FRACTION = re.compile(r"\.(\d+)")
 
 encode = msgspec.json.encode
@@ -93,31 +76,32 @@ def controller_of(obj: Object) -> Object | None:
     return next((owner for owner in owners if owner.get("controller")), None)
 
 
-def tidy(value: Any) -> Any:
-    """The value without nulls, empty lists and empty optional maps, as Go's `omitempty` would write it."""
-    if isinstance(value, dict):
-        kept = {key: tidy(item) for key, item in value.items() if item is not None}
-        return {key: item for key, item in kept.items() if not _omitted(key, item)}
-    if isinstance(value, list):
-        return [tidy(item) for item in value]
-    return value
-
-
-def _omitted(key: str, item: Any) -> bool:
-    return item == [] or (item == {} and key in _OPTIONAL_MAPS)
-
-
-def unstorable(value: Any, path: str = "") -> str | None:
+def unstorable(value: Any) -> str | None:
     """Path of the first number that 64-bit JSON readers cannot hold (overflow, NaN, infinity), or None."""
-    if isinstance(value, dict):
-        return _first(unstorable(item, f"{path}.{key}") for key, item in value.items())
-    if isinstance(value, list):
-        return _first(unstorable(item, f"{path}[{index}]") for index, item in enumerate(value))
-    if isinstance(value, float) and not math.isfinite(value):
-        return path or "."
-    if type(value) is int and not _INT64_MIN <= value <= _INT64_MAX:
-        return path or "."
+    held = [value]
+    while held:
+        item = held.pop()
+        if isinstance(item, dict):
+            held.extend(item.values())
+        elif isinstance(item, list):
+            held.extend(item)
+        elif _beyond_64_bits(item):
+            return _path_of_unstorable(value, "") or "."
     return None
+
+
+def _beyond_64_bits(value: Any) -> bool:
+    if type(value) is int:
+        return not _INT64_MIN <= value <= _INT64_MAX
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _path_of_unstorable(value: Any, path: str) -> str | None:
+    if isinstance(value, dict):
+        return _first(_path_of_unstorable(item, f"{path}.{key}") for key, item in value.items())
+    if isinstance(value, list):
+        return _first(_path_of_unstorable(item, f"{path}[{index}]") for index, item in enumerate(value))
+    return path if _beyond_64_bits(value) else None
 
 
 def _first(found: Iterator[str | None]) -> str | None:

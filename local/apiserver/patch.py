@@ -5,6 +5,8 @@ from typing import Any
 from local.apiserver.objects import copy
 from local.apiserver.status import StatusError, bad_request
 
+_MOST_OPERATIONS = 10_000
+
 
 def merge_patch(target: Any, patch: Any) -> Any:
     """The target with the patch merged in; a null removes, a list replaces."""
@@ -23,6 +25,9 @@ def json_patch(target: Any, operations: Any) -> Any:
     """The target after all operations in order; a failing one fails the whole patch with 422."""
     if not isinstance(operations, list) or not all(isinstance(item, dict) for item in operations):
         raise bad_request("a JSON patch must be a list of operations")
+    if len(operations) > _MOST_OPERATIONS:
+        told = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
+        raise StatusError(413, "RequestEntityTooLarge", told)
     document = copy(target)
     for operation in operations:
         document = _apply(document, operation)
@@ -47,10 +52,19 @@ def _apply(document: Any, operation: dict[str, Any]) -> Any:
             moved = _read(document, source)
             return _add(_remove(document, source), path, moved)
         case "test":
-            if _read(document, path) != operation.get("value"):
+            if not _same(_read(document, path), operation.get("value")):
                 raise _refused(f"testing path {operation['path']} value: test failed")
             return document
-    raise bad_request(f"unexpected JSON patch operation kind: {kind!r}")
+    raise _refused(f"unexpected kind: {kind}")
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON values: unlike in Python, true is not 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _refused(message: str) -> StatusError:

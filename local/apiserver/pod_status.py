@@ -1,20 +1,44 @@
-"""The STATUS and RESTARTS of a pod as kubectl shows them.
+"""READY, STATUS and RESTARTS of a pod as kubectl shows them.
 
 Source: kubernetes `pkg/printers/internalversion/printers.go`, printPod.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from local.apiserver.objects import Object, being_deleted, condition, dig, parse_time
 
 
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """How far the init containers are: why they are not through (empty when they are), and what they are up to."""
+
+    reason: str
+    ready: int
+    seen: tuple[Object, ...]  # statuses up to the one that is not through
+    sidecars: tuple[Object, ...]
+
+
+def pod_ready(pod: Object) -> tuple[int, int]:
+    """Ready containers and all containers; init containers that go on running count among both."""
+    starting = _starting(pod)
+    ready = starting.ready
+    if _started(pod, starting):
+        ready += sum(_serves(status) for status in _statuses(pod))
+    sidecars = sum(_is_sidecar(container) for container in dig(pod, "spec.initContainers") or ())
+    return ready, len(dig(pod, "spec.containers") or ()) + sidecars
+
+
 def pod_reason(pod: Object) -> str:
     """The one word that says most about a pod: its phase, or why it is not there yet, or what ended it."""
     reason = dig(pod, "status.reason") or dig(pod, "status.phase") or ""
-    scheduled = condition(pod, "PodScheduled") or {}
-    if scheduled.get("reason") == "SchedulingGated":
+    if (condition(pod, "PodScheduled") or {}).get("reason") == "SchedulingGated":
         reason = "SchedulingGated"
-    reason = _init_reason(pod) or _container_reason(pod, reason)
+    starting = _starting(pod)
+    reason = starting.reason or reason
+    if _started(pod, starting):
+        reason = _container_reason(pod, reason)
     if being_deleted(pod):
         if dig(pod, "status.reason") == "NodeLost":
             return "Unknown"
@@ -23,21 +47,65 @@ def pod_reason(pod: Object) -> str:
     return str(reason)
 
 
-def _init_reason(pod: Object) -> str:
-    """Why the init containers are not through; empty when they are, or when there are none."""
+def pod_restarts(pod: Object) -> tuple[int, float | None]:
+    """How often containers were restarted, and when the last of them ended (seconds), if that is known.
+
+    Init containers count while they are what the pod is at; afterwards only those that go on running do.
+    """
+    starting = _starting(pod)
+    counted = [*starting.sidecars, *_statuses(pod)] if _started(pod, starting) else starting.seen
+    ends = [parse_time(dig(status, "lastState.terminated.finishedAt")) for status in counted]
+    return (
+        sum(int(status.get("restartCount") or 0) for status in counted),
+        max((end for end in ends if end is not None), default=None),
+    )
+
+
+def _statuses(pod: Object) -> Iterable[Object]:
+    return dig(pod, "status.containerStatuses") or ()
+
+
+def _is_sidecar(container: Object | None) -> bool:
+    return (container or {}).get("restartPolicy") == "Always"
+
+
+def _serves(status: Object) -> bool:
+    state = status.get("state") or {}
+    ended = state.get("terminated") is not None or (state.get("waiting") or {}).get("reason")
+    return bool(status.get("ready")) and state.get("running") is not None and not ended
+
+
+def _started(pod: Object, starting: Starting) -> bool:
+    return not starting.reason or (condition(pod, "Initialized") or {}).get("status") == "True"
+
+
+def _starting(pod: Object) -> Starting:
     specs = {c.get("name"): c for c in dig(pod, "spec.initContainers") or ()}
+    seen, sidecars, ready, reason = [], [], 0, ""
     for index, status in enumerate(dig(pod, "status.initContainerStatuses") or ()):
-        state = status.get("state") or {}
-        sidecar = (specs.get(status["name"]) or {}).get("restartPolicy") == "Always"
-        ended, held = state.get("terminated"), state.get("waiting") or {}
-        if (ended and ended.get("exitCode") == 0) or (sidecar and status.get("started")):
-            continue
-        if ended:
-            return f"Init:{_ending(ended)}"
-        if held.get("reason") and held["reason"] != "PodInitializing":
-            return f"Init:{held['reason']}"
-        return f"Init:{index}/{len(specs)}"
-    return ""
+        seen.append(status)
+        sidecar = _is_sidecar(specs.get(status.get("name")))
+        if sidecar:
+            sidecars.append(status)
+        if sidecar and status.get("started") and not _succeeded(status):
+            ready += bool(status.get("ready"))
+        elif not _succeeded(status):
+            reason = f"Init:{_obstacle(status.get('state') or {}) or f'{index}/{len(specs)}'}"
+            break
+    return Starting(reason, ready, tuple(seen), tuple(sidecars))
+
+
+def _succeeded(status: Object) -> bool:
+    ended = dig(status, "state.terminated")
+    return ended is not None and ended.get("exitCode", 0) == 0
+
+
+def _obstacle(state: Object) -> str:
+    """What keeps an init container from ending well; empty while it is simply its turn."""
+    if state.get("terminated"):
+        return _ending(state["terminated"])
+    held = str((state.get("waiting") or {}).get("reason") or "")
+    return "" if held == "PodInitializing" else held
 
 
 def _ending(ended: dict[str, Any]) -> str:
@@ -48,26 +116,16 @@ def _ending(ended: dict[str, Any]) -> str:
 
 def _container_reason(pod: Object, reason: Any) -> Any:
     running = False
-    for status in reversed(dig(pod, "status.containerStatuses") or []):
+    for status in reversed([*_statuses(pod)]):
         state = status.get("state") or {}
         held, ended = state.get("waiting") or {}, state.get("terminated")
         if held.get("reason"):
             reason = held["reason"]
-        elif ended:
+        elif ended is not None:
             reason = _ending(ended)
-        elif status.get("ready") and "running" in state:
-            running = True
+        else:
+            running = running or _serves(status)
     if reason == "Completed" and running:
         ready = (condition(pod, "Ready") or {}).get("status") == "True"
         return "Running" if ready else "NotReady"
     return reason
-
-
-def pod_restarts(pod: Object) -> tuple[int, float | None]:
-    """How often containers were restarted, and when the last of them ended (seconds), if that is known."""
-    statuses = [*(dig(pod, "status.initContainerStatuses") or ()), *(dig(pod, "status.containerStatuses") or ())]
-    ends = [parse_time(dig(status, "lastState.terminated.finishedAt")) for status in statuses]
-    return (
-        sum(int(status.get("restartCount") or 0) for status in statuses),
-        max((end for end in ends if end is not None), default=None),
-    )

@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 
 from local.apiserver import names
+from local.apiserver.affinity_validation import affinity_errors, spread_errors
+from local.apiserver.container_validation import containers_errors
 from local.apiserver.objects import Object, copy, dig
 from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
-from model.quantity import parse
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
+_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _CHANGEABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -18,116 +21,111 @@ _CHANGEABLE = (
 
 
 def pod_spec_errors(path: str, spec: Object) -> Iterator[FieldError]:
-    """Everything wrong with a defaulted pod specification."""
+    """Everything wrong with a defaulted pod specification, in Kubernetes' order."""
     yield from _volume_errors(path, spec)
-    volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
-    if not spec.get("containers"):
-        yield required(f"{path}.containers")
-    seen: set[str] = set()
-    for group in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(group) or ()):
-            yield from _container_errors(f"{path}.{group}[{index}]", container, seen, volumes)
-    if spec["restartPolicy"] not in _RESTART_POLICIES:
-        yield not_supported(f"{path}.restartPolicy", spec["restartPolicy"], _RESTART_POLICIES)
-    if spec["terminationGracePeriodSeconds"] < 0:
-        yield bad_value(
-            f"{path}.terminationGracePeriodSeconds",
-            spec["terminationGracePeriodSeconds"],
-            "must be greater than or equal to 0",
-        )
-    if (deadline := spec.get("activeDeadlineSeconds")) is not None and deadline < 1:
-        yield bad_value(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
-    if spec.get("nodeName"):
-        yield from names.dns_subdomain(f"{path}.nodeName", spec["nodeName"])
-        if spec.get("schedulingGates"):
-            yield not_allowed(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared")
+    yield from containers_errors(path, spec, frozenset(volume["name"] for volume in spec.get("volumes") or ()))
+    if spec.get("hostNetwork"):
+        yield from _host_network_errors(path, spec)
+    for key, allowed in (("restartPolicy", _RESTART_POLICIES), ("dnsPolicy", _DNS_POLICIES)):
+        if spec[key] not in allowed:
+            yield not_supported(f"{path}.{key}", spec[key], allowed)
     yield from names.labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
-    yield from _toleration_errors(path, spec)
+    yield from affinity_errors(f"{path}.affinity", spec.get("affinity") or {})
+    yield from _gate_errors(path, spec)
+    yield from spread_errors(f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints") or [])
+    for key, rule in _NAMES.items():
+        if spec.get(key):
+            yield from rule(f"{path}.{key}", spec[key])
+    yield from _second_errors(path, spec)
+    yield from toleration_errors(path, spec)
+    if (policy := spec.get("preemptionPolicy")) is not None and policy not in _PREEMPTION_POLICIES:
+        yield not_supported(f"{path}.preemptionPolicy", policy, _PREEMPTION_POLICIES)
+
+
+_NAMES = {
+    "serviceAccountName": names.dns_subdomain,
+    "nodeName": names.dns_subdomain,
+    "hostname": names.dns_label,
+    "subdomain": names.dns_label,
+    "priorityClassName": names.dns_subdomain,
+    "runtimeClassName": names.dns_subdomain,
+}
+
+
+def _second_errors(path: str, spec: Object) -> Iterator[FieldError]:
+    grace, deadline = spec["terminationGracePeriodSeconds"], spec.get("activeDeadlineSeconds")
+    if grace < 0:
+        yield bad_value(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
+    if deadline is not None and not 1 <= deadline < 1 << 31:
+        yield bad_value(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
+
+
+def _gate_errors(path: str, spec: Object) -> Iterator[FieldError]:
+    for index, gate in enumerate(spec.get("readinessGates") or ()):
+        yield from names.qualified_name(f"{path}.readinessGates[{index}].conditionType", gate["conditionType"])
+    seen: set[str] = set()
+    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+        yield from names.qualified_name(f"{path}.schedulingGates[{index}]", gate["name"])
+        if gate["name"] in seen:
+            yield duplicate(f"{path}.schedulingGates[{index}]", gate["name"])
+        seen.add(gate["name"])
+    if seen and spec.get("nodeName"):
+        yield not_allowed(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared")
+
+
+def _host_network_errors(path: str, spec: Object) -> Iterator[FieldError]:
+    for index, container in enumerate(spec.get("containers") or ()):
+        for number, port in enumerate(container.get("ports") or ()):
+            if port.get("hostPort", 0) not in (0, port["containerPort"]):
+                here = f"{path}.containers[{index}].ports[{number}].hostPort"
+                yield bad_value(here, port["hostPort"], "must match `containerPort` when `hostNetwork` is true")
 
 
 def _volume_errors(path: str, spec: Object) -> Iterator[FieldError]:
-    seen = set()
+    seen: set[str] = set()
     for index, volume in enumerate(spec.get("volumes") or ()):
-        name, here = volume.get("name"), f"{path}.volumes[{index}].name"
+        name, here = volume["name"], f"{path}.volumes[{index}]"
         if not name:
-            yield required(here)
-            continue
-        yield from names.dns_label(here, name)
+            yield required(f"{here}.name")
+        else:
+            yield from names.dns_label(f"{here}.name", name)
         if name in seen:
-            yield duplicate(here, name)
+            yield duplicate(f"{here}.name", name)
         seen.add(name)
+        sources = [key for key in volume if key != "name"]
+        for key in sources[1:]:
+            yield not_allowed(f"{here}.{key}", "may not specify more than 1 volume type")
+        host = volume.get("hostPath")
+        if host is not None and not host["path"]:
+            yield required(f"{here}.hostPath.path")
+        for key, name_key in (("secret", "secretName"), ("configMap", "name")):
+            if volume.get(key) is not None and not volume[key].get(name_key):
+                yield required(f"{here}.{key}.{name_key}")
 
 
-def _container_errors(path: str, container: Object, seen: set[str], volumes: set[str | None]) -> Iterator[FieldError]:
-    name = container.get("name")
-    if not name:
-        yield required(f"{path}.name")
-    else:
-        yield from names.dns_label(f"{path}.name", name)
-        if name in seen:
-            yield duplicate(f"{path}.name", name)
-        seen.add(name)
-    if not container.get("image"):
-        yield required(f"{path}.image")
-    for index, mount in enumerate(container.get("volumeMounts") or ()):
-        if mount["name"] not in volumes:
-            here = f"{path}.volumeMounts[{index}].name"
-            yield FieldError(here, "FieldValueNotFound", f'Not found: "{mount["name"]}"')
-        if not mount.get("mountPath"):
-            yield required(f"{path}.volumeMounts[{index}].mountPath")
-    for index, port in enumerate(container.get("ports") or ()):
-        if not 0 < (port.get("containerPort") or 0) < 65536:
-            yield bad_value(
-                f"{path}.ports[{index}].containerPort",
-                port.get("containerPort"),
-                "must be between 1 and 65535, inclusive",
-            )
-    yield from resource_errors(f"{path}.resources", container.get("resources") or {})
-
-
-def is_extended(resource: str) -> bool:
-    """Whether a resource belongs to a vendor: a domain that is not kubernetes.io."""
-    return "/" in resource and "kubernetes.io/" not in resource
-
-
-def resource_errors(path: str, resources: Object) -> Iterator[FieldError]:
-    """Requests above limits, negative amounts, and the stricter rules of extended resources."""
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for group, amounts in (("limits", limits), ("requests", requests)):
-        for resource, amount in amounts.items():
-            yield from _amount_errors(f"{path}.{group}[{resource}]", resource, amount)
-    for resource, request in requests.items():
-        limit = limits.get(resource)
-        if is_extended(resource) or resource.startswith("hugepages-"):
-            if limit is None:
-                yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-            elif parse(request) != parse(limit):
-                yield bad_value(f"{path}.requests", request, f"must be equal to {resource} limit of {limit}")
-        elif limit is not None and parse(request) > parse(limit):
-            yield bad_value(f"{path}.requests", request, f"must be less than or equal to {resource} limit of {limit}")
-
-
-def _amount_errors(path: str, resource: str, amount: str) -> Iterator[FieldError]:
-    if "/" not in resource and resource not in _STANDARD_RESOURCES and not resource.startswith("hugepages-"):
-        yield bad_value(path, resource, "must be a standard resource for containers")
-    yield from names.qualified_name(path, resource)
-    value = parse(amount)
-    if value < 0:
-        yield bad_value(path, amount, "must be greater than or equal to 0")
-    elif is_extended(resource) and value.denominator != 1:
-        yield bad_value(path, amount, "must be an integer")
-
-
-def _toleration_errors(path: str, spec: Object) -> Iterator[FieldError]:
+def toleration_errors(path: str, spec: Object) -> Iterator[FieldError]:
     for index, toleration in enumerate(spec.get("tolerations") or ()):
-        here = f"{path}.tolerations[{index}]"
-        operator = toleration.get("operator") or "Equal"
-        if operator not in _TOLERATION_OPERATORS:
-            yield not_supported(f"{here}.operator", operator, _TOLERATION_OPERATORS)
-        elif operator == "Exists" and toleration.get("value"):
-            yield bad_value(f"{here}.operator", toleration, "value must be empty when `operator` is 'Exists'")
-        elif operator == "Equal" and not toleration.get("key"):
-            yield bad_value(f"{here}.operator", operator, "operator must be Exists when `key` is empty")
+        yield from _one_toleration(f"{path}.tolerations[{index}]", toleration)
+
+
+def _one_toleration(path: str, toleration: Object) -> Iterator[FieldError]:
+    key, value = toleration.get("key") or "", toleration.get("value") or ""
+    operator, effect = toleration.get("operator") or "", toleration.get("effect") or ""
+    if key:
+        yield from names.qualified_name(f"{path}.key", key)
+    elif operator != "Exists":
+        why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield bad_value(f"{path}.operator", operator, why)
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        yield bad_value(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+    if operator in ("", "Equal"):
+        yield from names.label_value(f"{path}.operator", value)
+    elif operator not in _TOLERATION_OPERATORS:
+        yield not_supported(f"{path}.operator", operator, _TOLERATION_OPERATORS)
+    elif value:
+        yield bad_value(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
+    if effect and effect not in _TAINT_EFFECTS:
+        yield not_supported(f"{path}.effect", effect, _TAINT_EFFECTS)
 
 
 def pod_update_errors(pod: Object, old: Object) -> Iterator[FieldError]:
@@ -138,13 +136,28 @@ def pod_update_errors(pod: Object, old: Object) -> Iterator[FieldError]:
     for group in ("initContainers", "containers"):
         if len(spec.get(group) or ()) != len(old_spec.get(group) or ()):
             yield not_allowed(f"spec.{group}", "pod updates may not add or remove containers")
-    kept = spec.get("tolerations") or []
-    if any(toleration not in kept for toleration in old_spec.get("tolerations") or ()):
+    kept = [_lasting(toleration) for toleration in spec.get("tolerations") or ()]
+    if any(_lasting(toleration) not in kept for toleration in old_spec.get("tolerations") or ()):
         yield not_allowed("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
-    if {gate["name"] for gate in spec.get("schedulingGates") or ()} - {
-        gate["name"] for gate in old_spec.get("schedulingGates") or ()
-    }:
-        yield not_allowed("spec.schedulingGates", "only deletion is allowed, but found new scheduling gates")
+    held = {gate["name"] for gate in old_spec.get("schedulingGates") or ()}
+    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+        if gate["name"] not in held:
+            why = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            yield not_allowed(f"spec.schedulingGates[{index}].name", why)
+    yield from _deadline_change(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds"))
+
+
+def _lasting(toleration: Object) -> Object:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+def _deadline_change(new: int | None, old: int | None) -> Iterator[FieldError]:
+    if old is None or new == old:
+        return
+    if new is None:
+        yield bad_value("spec.activeDeadlineSeconds", new, "must not update from a positive integer to nil value")
+    elif new > old:
+        yield bad_value("spec.activeDeadlineSeconds", new, "must be less than or equal to previous value")
 
 
 def _settled(spec: Object, old_spec: Object) -> Object:

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
+from hashlib import blake2b
 
 import msgspec
 
 from local.apiserver.objects import Object, name_of, namespace_of, parse_time, rfc3339, uid_of
+from local.apiserver.records import Record
 from local.apiserver.registry import EVENTS
-from local.apiserver.resources import Resources, random_suffix
+from local.apiserver.resources import Resources
 from local.apiserver.selectors import EVERYTHING, Filter
 from local.apiserver.status import StatusError
-from local.apiserver.store import Record
 
 TTL_SECONDS = 3600.0
 NAMESPACE_CAP = 2000
+_NAME_CHARACTERS = 236  # what a digest leaves of a name
 _SLACK = 200  # trimming in batches costs less than trimming at every event
 
 
 def record_event(
     resources: Resources, about: Object, reason: str, message: str, component: str, kind: str = "Normal"
 ) -> None:
-    """Write an Event about an object. One that cannot be written is not worth failing for."""
-    now = rfc3339(resources.clock())
-    namespace = namespace_of(about) or "default"
-    event: Object = {
-        "metadata": {"name": f"{name_of(about)}.{random_suffix()}{random_suffix()}", "namespace": namespace},
+    """Write an Event about an object; the same one again only counts. One that cannot be written fails nothing."""
+    namespace, now = namespace_of(about) or "default", rfc3339(resources.clock())
+    event = _event(about, namespace, (kind, reason, message[:1024], component), now)
+    try:
+        if resources.store.get(EVENTS.id, namespace, name_of(event)) is None:
+            resources.create(EVENTS, namespace, event)
+        else:
+            resources.update(EVENTS, namespace, name_of(event), lambda held: _again(held, now))
+    except StatusError:
+        return
+
+
+def _event(about: Object, namespace: str, said: tuple[str, str, str, str], now: str) -> Object:
+    """Its name follows from what it says, so that saying it again finds it."""
+    kind, reason, message, component = said
+    digest = blake2b("\0".join((uid_of(about), *said)).encode(), digest_size=8).hexdigest()
+    return {
+        "metadata": {"name": f"{name_of(about)[:_NAME_CHARACTERS]}.{digest}", "namespace": namespace},
         "involvedObject": {
             "apiVersion": about["apiVersion"],
             "kind": about["kind"],
@@ -35,17 +50,17 @@ def record_event(
             "resourceVersion": about["metadata"].get("resourceVersion", ""),
         },
         "reason": reason,
-        "message": message[:1024],
+        "message": message,
         "type": kind,
         "count": 1,
         "firstTimestamp": now,
         "lastTimestamp": now,
         "source": {"component": component},
     }
-    try:
-        resources.create(EVENTS, namespace, event)
-    except StatusError:
-        return
+
+
+def _again(held: Object, now: str) -> Object:
+    return {**held, "count": int(held.get("count") or 1) + 1, "lastTimestamp": now}
 
 
 class _Born(msgspec.Struct, rename="camel"):

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-
-from local.apiserver.objects import dig
 
 if TYPE_CHECKING:
     from local.apiserver.crd import CustomVersion
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the objects of a type look other than stored: stored → shown, and back."""
+
+    shown: Callable[[dict[str, Any]], dict[str, Any]]
+    stored: Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,8 @@ class ResourceType:
     singular: str = ""
     list_kind: str = ""
     verbs: tuple[str, ...] = VERBS
+    field_aliases: Mapping[str, str] = field(default_factory=dict, compare=False)  # selector → indexed label
+    form: Form | None = field(default=None, compare=False)
     custom: CustomVersion | None = field(default=None, compare=False)
 
     @property
@@ -109,6 +119,8 @@ CONFIG_MAPS = ResourceType("", "v1", "configmaps", "ConfigMap", True, ("cm",))
 SECRETS = ResourceType("", "v1", "secrets", "Secret", True, fields=("type",))
 SERVICE_ACCOUNTS = ResourceType("", "v1", "serviceaccounts", "ServiceAccount", True, ("sa",))
 SERVICES = ResourceType("", "v1", "services", "Service", True, ("svc",), ("all",), subresources=("status",))
+POD_TEMPLATES = ResourceType("", "v1", "podtemplates", "PodTemplate", True)
+RESOURCE_QUOTAS = ResourceType("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), subresources=("status",))
 LEASES = ResourceType("coordination.k8s.io", "v1", "leases", "Lease", True, unconditional_update=False)
 PRIORITY_CLASSES = ResourceType("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, ("pc",))
 DISRUPTION_BUDGETS = ResourceType(
@@ -133,6 +145,9 @@ JOBS = ResourceType(
     fields=("status.successful",),
     generation=True,
 )
+CRON_JOBS = ResourceType(
+    "batch", "v1", "cronjobs", "CronJob", True, ("cj",), ("all",), subresources=("status",), generation=True
+)
 CUSTOM_RESOURCE_DEFINITIONS = ResourceType(
     "apiextensions.k8s.io",
     "v1",
@@ -145,6 +160,26 @@ CUSTOM_RESOURCE_DEFINITIONS = ResourceType(
     generation=True,
     unconditional_update=False,
 )
+MUTATING_WEBHOOKS = ResourceType(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    False,
+    categories=("api-extensions",),
+    generation=True,
+    unconditional_update=False,
+)
+VALIDATING_WEBHOOKS = ResourceType(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    False,
+    categories=("api-extensions",),
+    generation=True,
+    unconditional_update=False,
+)
 
 BUILT_IN = (
     CONFIG_MAPS,
@@ -152,26 +187,64 @@ BUILT_IN = (
     NAMESPACES,
     NODES,
     PODS,
+    POD_TEMPLATES,
+    RESOURCE_QUOTAS,
     SECRETS,
     SERVICE_ACCOUNTS,
     SERVICES,
     JOBS,
+    CRON_JOBS,
     LEASES,
     DISRUPTION_BUDGETS,
     PRIORITY_CLASSES,
     CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
 )
+
+
+# Types that are another form of one that keeps their objects.
+STORED_AS = {"events.events.k8s.io": EVENTS.id}
 
 
 def field_values(rtype: ResourceType, obj: dict[str, Any]) -> dict[str, str]:
     """The values a field selector may ask for, as text."""
     values = {"metadata.name": obj["metadata"]["name"], "metadata.namespace": obj["metadata"].get("namespace", "")}
-    for label in rtype.fields:
-        value = dig(obj, _FIELD_PATHS.get(label, label))
+    for label, steps, default in _field_steps(rtype.fields):
+        value: Any = obj
+        for step in steps:
+            value = value.get(step) if isinstance(value, dict) else None
         if isinstance(value, bool):
             value = "true" if value else "false"
-        values[label] = _FIELD_DEFAULTS.get(label, "") if value is None else str(value)
+        values[label] = default if value is None else str(value)
     return values
+
+
+@lru_cache
+def _field_steps(labels: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...], str], ...]:
+    """(label, path in steps, default) of each field: taken apart once, as every write asks."""
+    return tuple(
+        (label, tuple(_FIELD_PATHS.get(label, label).split(".")), _FIELD_DEFAULTS.get(label, "")) for label in labels
+    )
+
+
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+def version_order(name: str) -> tuple[int, int, int, str]:
+    """A key that sorts versions as Kubernetes prefers them: v10, v2, v1, v2beta1, v1alpha1, then the others.
+
+    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
+    """
+    found = _VERSION.fullmatch(name)
+    if found is None:
+        return (3, 0, 0, name)
+    major, stage, minor = found.groups()
+    return ({None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), name)
+
+
+def _by_version(item: tuple[str, object]) -> tuple[int, int, int, str]:
+    return version_order(item[0])
 
 
 class Registry:
@@ -201,16 +274,24 @@ class Registry:
     def by_id(self, type_id: str) -> ResourceType | None:
         return next((t for t in self._types.values() if t.id == type_id), None)
 
+    def versions_of(self, rtype: ResourceType) -> list[ResourceType]:
+        """Every served version of a resource, the given one first."""
+        others = [found for found in self._types.values() if found.id == rtype.id and found.version != rtype.version]
+        return [rtype, *others]
+
     def serves(self, group: str, version: str) -> bool:
         return any(g == group and v == version for g, v, _ in self._types)
 
     def stored(self) -> Iterator[ResourceType]:
         """One type for each stored resource, whichever versions it is served in."""
-        yield from {rtype.id: rtype for rtype in self._types.values()}.values()
+        found: dict[str, ResourceType] = {}
+        for rtype in self._types.values():
+            found.setdefault(STORED_AS.get(rtype.id, rtype.id), rtype)
+        yield from found.values()
 
     def groups(self) -> dict[str, dict[str, list[ResourceType]]]:
-        """group → version → types, the core group first, the rest as registered."""
+        """group → version → types: the core group first, the rest as registered; the most stable version first."""
         found: dict[str, dict[str, list[ResourceType]]] = {}
         for rtype in self._types.values():
             found.setdefault(rtype.group, {}).setdefault(rtype.version, []).append(rtype)
-        return found
+        return {group: dict(sorted(types.items(), key=_by_version)) for group, types in found.items()}

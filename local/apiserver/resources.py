@@ -6,8 +6,10 @@ import secrets
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from local.apiserver import admission, amounts, crd, defaults, shapes, status, validation
+from local.apiserver import admission, crd, decoding, defaults, status, validation
+from local.apiserver.definition_rules import definition_warnings
 from local.apiserver.objects import (
     Clock,
     Object,
@@ -17,8 +19,8 @@ from local.apiserver.objects import (
     encode,
     metadata,
     rfc3339,
-    tidy,
 )
+from local.apiserver.ownership import tracking
 from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, Registry, ResourceType
 from local.apiserver.selectors import EVERYTHING, Filter
 from local.apiserver.store import Record, Store
@@ -28,15 +30,24 @@ _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _PREFIX_CHARACTERS = 58
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+CONTROLLERS = "kube-controller-manager"  # who writes where no client does
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is to be done; `warnings` collects what the client should be told besides."""
+    """How a write is to be done; `warnings` collects what the client should be told besides.
+
+    `repeated` is what strict decoding already holds against a body that is no object, such as a patch. `manager` is
+    who owns what the write changes; an object that is being applied (`applies`) brings its managedFields along.
+    """
 
     dry_run: bool = False
     field_validation: str = "Warn"
     warnings: list[str] = field(default_factory=list)
+    repeated: tuple[str, ...] = ()
+    manager: str = CONTROLLERS
+    applies: bool = False
+    user: str = ""  # who asks; empty for this server's own controllers
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,8 @@ class DeleteOptions:
     uid: str | None = None
     resource_version: str | None = None
     dry_run: bool = False
+    user: str = ""
+    warnings: list[str] = field(default_factory=list)
 
 
 _DEFAULT_DELETE = DeleteOptions()
@@ -57,7 +70,7 @@ _DEFAULT_DELETE = DeleteOptions()
 class Draft:
     """A write on its way: `new` may be changed, and other writes may happen, until it is committed.
 
-    `old` is what it replaces, None for a new object.
+    `old` is what it replaces, None for a new object. `generated_name` is set when the server chose its name.
     """
 
     rtype: ResourceType
@@ -65,10 +78,16 @@ class Draft:
     old: Object | None
     options: WriteOptions
     subresource: str = ""
+    generated_name: bool = False
 
     @property
     def namespace(self) -> str:
         return str(self.new["metadata"].get("namespace", ""))
+
+    @property
+    def of_other_kind(self) -> bool:
+        """Whether it is no object of the type but what a sub-resource takes, such as a Binding."""
+        return bool(self.new.get("kind", self.rtype.kind) != self.rtype.kind)
 
     @property
     def name(self) -> str:
@@ -102,12 +121,14 @@ class Resources:
     def decoded(self, rtype: ResourceType, record: Record) -> Object:
         """The object as this version of its type shows it."""
         obj = decode_object(record.body)
+        if rtype.form is not None:
+            return rtype.form.shown(obj)
         obj["apiVersion"] = rtype.api_version
         return obj
 
     def encoded(self, rtype: ResourceType, record: Record) -> bytes:
         """Its bytes as this version of its type shows it; the stored bytes where that is the same."""
-        if rtype.custom is None or rtype.custom.only_version:
+        if rtype.form is None and (rtype.custom is None or rtype.custom.only_version):
             return record.body
         return encode(self.decoded(rtype, record))
 
@@ -127,8 +148,9 @@ class Resources:
         """A new object as this server alone would have it, before anybody else is asked."""
         options = options or WriteOptions()
         obj = self._accepted(rtype, obj, options)
+        named = bool(obj["metadata"].get("name"))
         self._identify(rtype, namespace, obj)
-        draft = Draft(rtype, obj, None, options)
+        draft = Draft(rtype, obj, None, options, generated_name=not named)
         self._check_place(draft)
         admission.reset_status(rtype, obj)
         self._defaulted(rtype, obj)
@@ -137,13 +159,43 @@ class Resources:
 
     def _check_place(self, draft: Draft) -> None:
         admission.check_namespace(self, draft.rtype, draft.new)
+        admission.check_definition(self, draft.rtype, draft.name)
         if self.store.get(draft.rtype.id, draft.namespace, draft.name) is not None:
             raise status.already_exists(draft.rtype, draft.name)
+
+    def amend(self, draft: Draft, obj: Object) -> None:
+        """Take what somebody else made of the draft's object, but for what is not theirs to settle."""
+        rtype, was = draft.rtype, draft.new
+        if draft.of_other_kind:
+            draft.new = obj
+            return
+        obj = self._accepted(rtype, obj, WriteOptions(field_validation="Ignore"))
+        kept = ("namespace", "uid", "creationTimestamp", "generation")
+        obj["metadata"] |= {key: was["metadata"][key] for key in kept if key in was["metadata"]}
+        obj["apiVersion"], obj["kind"] = rtype.api_version, rtype.kind
+        if draft.old is None:
+            obj["metadata"].setdefault("name", was["metadata"]["name"])
+            admission.reset_status(rtype, obj)
+        else:
+            obj["metadata"]["name"] = was["metadata"]["name"]
+            admission.keep_server_fields(rtype, draft.old, obj, draft.subresource)
+        draft.new = self._defaulted(rtype, obj)
+
+    def readmit(self, draft: Draft) -> None:
+        """Let cluster state decide again, after somebody else changed the draft."""
+        if draft.of_other_kind:
+            return
+        if draft.old is None:
+            admission.admit_new(self, draft.rtype, draft.new)
+        elif not draft.subresource:
+            admission.admit_change(self, draft.rtype, draft.old, draft.new)
 
     def complete(self, draft: Draft) -> Draft:
         """Default again what admission left open, then validate."""
         draft.new = self._defaulted(draft.rtype, draft.new)
         self._validate(draft.rtype, draft.new, draft.old, draft.subresource)
+        if draft.rtype is CUSTOM_RESOURCE_DEFINITIONS:
+            draft.options.warnings.extend(definition_warnings(draft.new))
         admission.complete(draft.rtype, draft.new)
         return draft
 
@@ -159,17 +211,13 @@ class Resources:
 
     def _accepted(self, rtype: ResourceType, obj: Object, options: WriteOptions) -> Object:
         """The object in the form it is kept: typed, without nulls, without fields its schema does not know."""
-        if not isinstance(obj.get("metadata"), dict):
-            obj["metadata"] = {}
-        if rtype.custom is not None:
-            obj["metadata"] = tidy(obj["metadata"])
-            rtype.custom.prune(obj, options.field_validation, options.warnings)
-        elif rtype is not CUSTOM_RESOURCE_DEFINITIONS:  # a CRD's schema holds meaningful nulls and empties
-            obj = tidy(obj)
-        else:
-            obj["metadata"] = tidy(obj["metadata"])
-        shapes.check_shape(rtype, obj)
-        return obj
+        decoded = decoding.decode_object(rtype, obj)
+        told = [*options.repeated, *decoded.told]
+        if told and options.field_validation == "Strict":
+            raise status.undecodable(rtype, f"strict decoding error: {', '.join(told)}")
+        if told and options.field_validation != "Ignore":
+            options.warnings.extend(text for text in told if text not in options.warnings)
+        return decoded.value
 
     def _identify(self, rtype: ResourceType, namespace: str, obj: Object) -> None:
         """Settle who the object is: names, uid, birth; what a client sends for the latter is not believed."""
@@ -208,7 +256,6 @@ class Resources:
         if rtype.custom is not None:
             rtype.custom.default(obj)
             return obj
-        amounts.canonicalise(rtype, obj)
         defaults.apply_defaults(rtype, obj)
         return obj
 
@@ -223,10 +270,10 @@ class Resources:
         if rtype.custom is not None:
             obj["apiVersion"] = rtype.custom.storage_api_version
         if rtype is CUSTOM_RESOURCE_DEFINITIONS:
-            crd.establish(obj, self.clock())
-            crd.serve(self.registry, obj)
-        record = self.store.put(rtype, obj)
-        return self.decoded(rtype, record)
+            crd.establish(obj, self.objects(rtype), self.clock())
+            crd.serve_and_conform(self.store, self.registry, obj)
+        record = self.store.put(rtype, obj if rtype.form is None else rtype.form.stored(obj))
+        return obj if rtype.custom is None and rtype.form is None else self.decoded(rtype, record)
 
     # -- changing ------------------------------------------------------------------------------------------
 
@@ -258,17 +305,31 @@ class Resources:
         """A changed object as this server alone would have it, before anybody else is asked."""
         options = options or WriteOptions()
         old = self.get(rtype, namespace, name)
-        new = self._accepted(rtype, change(copy(old)), options)
+        new = change(copy(old))
+        sent = dig(new, "metadata.managedFields")  # what is kept cannot tell an empty list from none
+        new = self._accepted(rtype, new, options)
         self._check_identity(rtype, name, old, new)
         admission.keep_server_fields(rtype, old, new, subresource)
         if not subresource:
             admission.admit_change(self, rtype, old, new)
-        return Draft(rtype, self._defaulted(rtype, new), old, options, subresource)
+        draft = Draft(rtype, self._defaulted(rtype, new), old, options, subresource)
+        self._track(draft, old, sent)
+        return draft
+
+    def _track(self, draft: Draft, old: Object, sent: Any) -> None:
+        """Settle who owns what after a change, of objects that somebody has applied to."""
+        meta = draft.new["metadata"]
+        if draft.options.applies:
+            meta["managedFields"] = sent
+        elif sent or "managedFields" in old["metadata"]:
+            author = tracking.Author(draft.options.manager, draft.subresource, self.clock())
+            held = tracking.tracked(draft.rtype, old, draft.new, sent, author)
+            tracking.set_managers(draft.new, held)
 
     def _changed(self, rtype: ResourceType, old: Object, new: Object, options: WriteOptions) -> Object:
         if new == old:
             return old
-        if rtype.generation and admission.wanted_state(new) != admission.wanted_state(old):
+        if rtype.generation and admission.wanted_state(rtype, new) != admission.wanted_state(rtype, old):
             new["metadata"]["generation"] = int(old["metadata"].get("generation", 0)) + 1
         if self._released(rtype, new):
             return new if options.dry_run else self._remove(rtype, new)
@@ -312,7 +373,8 @@ class Resources:
         new = copy(old)
         meta = new["metadata"]
         grace = admission.grace_seconds(rtype, old, options.grace_seconds)
-        finalizers = _finalizers_for(meta.get("finalizers") or [], options.propagation)
+        held = meta.get("finalizers") or []
+        finalizers = _finalizers_for(held, options.propagation or admission.default_propagation(rtype, held))
         if finalizers:
             meta["finalizers"] = finalizers
         if meta.get("deletionTimestamp"):
@@ -324,7 +386,7 @@ class Resources:
         if self._released(rtype, new):
             return (new if options.dry_run else self._remove(rtype, new)), True
         if new != old and not options.dry_run:
-            new = self.decoded(rtype, self.store.put(rtype, new))
+            new = self._stored(rtype, new, WriteOptions())
         return new, False
 
     def _released(self, rtype: ResourceType, obj: Object) -> bool:
@@ -339,9 +401,12 @@ class Resources:
     def _remove(self, rtype: ResourceType, obj: Object) -> Object:
         if rtype.custom is not None:
             obj["apiVersion"] = rtype.custom.storage_api_version
-        record = self.store.remove(rtype, obj)
+        record = self.store.remove(rtype, obj if rtype.form is None else rtype.form.stored(obj))
         if rtype is CUSTOM_RESOURCE_DEFINITIONS:
-            self.registry.unregister(obj["metadata"]["name"])
+            crd.withdraw(self.registry, obj["metadata"]["name"])
+            for other in list(self.objects(rtype)):  # one of them may have waited for the names
+                if self.registry.by_id(other["metadata"]["name"]) is None:
+                    self._stored(rtype, other, WriteOptions())
         return self.decoded(rtype, record)
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from local.apiserver.objects import Object, copy
-from local.apiserver.status import FieldError, bad_type, bad_value, not_supported, required
+from local.apiserver import formats
+from local.apiserver.objects import Object, copy, encode
+from local.apiserver.status import FieldError, bad_type, bad_value, duplicate, not_supported, required
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
@@ -72,6 +73,7 @@ def errors(schema: Object, value: Any, path: str = "") -> Iterator[FieldError]:
         yield not_supported(path, value, schema["enum"])
     if isinstance(value, dict):
         yield from _map_errors(schema, value, path)
+        yield from _embedded_errors(schema, value, path)
     elif isinstance(value, list):
         yield from _list_errors(schema, value, path)
     elif isinstance(value, str):
@@ -133,6 +135,30 @@ def _list_errors(schema: Object, value: list[Any], path: str) -> Iterator[FieldE
     for index, item in enumerate(value):
         yield from errors(items, item, f"{path}[{index}]")
     yield from _size_errors(path, len(value), schema.get("minItems"), schema.get("maxItems"), "items")
+    yield from _duplicate_errors(schema, value, path)
+
+
+def _duplicate_errors(schema: Object, value: list[Any], path: str) -> Iterator[FieldError]:
+    """Items of a set, and the keys of a list map's items, are unique."""
+    kind, seen = schema.get("x-kubernetes-list-type"), set()
+    if kind not in ("set", "map"):
+        return
+    for index, item in enumerate(value):
+        if kind == "map" and not isinstance(item, dict):
+            continue  # which its own type error tells
+        keys = schema.get("x-kubernetes-list-map-keys") or ()
+        identity = item if kind == "set" else {key: item[key] for key in keys if key in item}
+        known = encode(identity, order="sorted")
+        if known in seen:
+            yield duplicate(f"{path}[{index}]", identity)
+        seen.add(known)
+
+
+def _embedded_errors(schema: Object, value: Object, path: str) -> Iterator[FieldError]:
+    if schema.get(_EMBEDDED):
+        for key in ("apiVersion", "kind"):
+            if not value.get(key):
+                yield required(f"{path}.{key}", "must not be empty")
 
 
 def _size_errors(path: str, size: int, least: int | None, most: int | None, what: str) -> Iterator[FieldError]:
@@ -143,6 +169,9 @@ def _size_errors(path: str, size: int, least: int | None, most: int | None, what
 
 
 def _text_errors(schema: Object, value: str, path: str) -> Iterator[FieldError]:
+    form = schema.get("format") or ""
+    if form and not formats.admits_text(form, value):
+        yield bad_value(path, value, f'{path} in body must be of type {form}: "{value}"')
     pattern = schema.get("pattern")
     if pattern is not None and not _compiled(pattern).search(value):
         yield bad_value(path, value, f"{path} in body should match '{pattern}'")
@@ -160,6 +189,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _number_errors(schema: Object, value: int | float, path: str) -> Iterator[FieldError]:
     least, most, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
+    form = schema.get("format") or ""
+    if form and not formats.admits_number(form, value):
+        yield bad_value(path, value, f"Checked value must be of type integer with format {form} in {path}")
     strictly_above, strictly_below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     if least is not None and (value < least or (strictly_above and value == least)):
         word = "greater than" if strictly_above else "greater than or equal to"
@@ -174,10 +206,17 @@ def _number_errors(schema: Object, value: int | float, path: str) -> Iterator[Fi
 def _combination_errors(schema: Object, value: Any, path: str) -> Iterator[FieldError]:
     for part in schema.get("allOf") or ():
         yield from errors(part, value, path)
-    for key, most in (("anyOf", None), ("oneOf", 1)):
-        parts = schema.get(key) or []
-        fitting = sum(not any(errors(part, value, path)) for part in parts)
-        if parts and (fitting == 0 or (most is not None and fitting > most)):
-            yield bad_value(path, value, f"{path} in body must validate {key} of the schemas")
+    fitting = _fitting(schema.get("anyOf"), value, path)
+    if fitting == 0:
+        yield bad_value(path, value, f'"{path}" must validate at least one schema (anyOf)')
+    fitting = _fitting(schema.get("oneOf"), value, path)
+    if fitting not in (None, 1):
+        found = f"Found {fitting} valid alternatives" if fitting else "Found none valid"
+        yield bad_value(path, value, f'"{path}" must validate one and only one schema (oneOf). {found}')
     if "not" in schema and not any(errors(schema["not"], value, path)):
-        yield bad_value(path, value, f"{path} in body must not validate the schema (not)")
+        yield bad_value(path, value, f'"{path}" must not validate the schema (not)')
+
+
+def _fitting(parts: list[Object] | None, value: Any, path: str) -> int | None:
+    """How many of the schemas the value fits; None without any."""
+    return sum(not any(errors(part, value, path)) for part in parts) if parts else None

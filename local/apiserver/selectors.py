@@ -12,6 +12,9 @@ _KEY = re.compile(r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-
 _VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
 _SET_TERM = re.compile(r"^(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)$")
 _COMPARISON = re.compile(r"^(?P<key>[^=!<>\s]+)\s*(?P<operator>==|!=|=|>|<)\s*(?P<value>\S*)$")
+# Terms between commas; a backslash takes the next character's meaning away.
+_FIELD_TERM = re.compile(r"((?:\\.|[^,\\])+)")
+_FIELD_COMPARISON = re.compile(r"^(?P<key>[^=!]+)(?P<operator>==|!=|=)(?P<value>(?:\\.|[^=\\])*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +83,39 @@ def _label_term(term: str) -> Requirement:
 def _checked(requirement: Requirement) -> Requirement:
     if not _KEY.match(requirement.key) or not all(_VALUE.match(value) for value in requirement.values):
         raise bad_request(f"unable to parse requirement: {requirement.key!r} is not a valid label selector term")
+    if requirement.operator in ("gt", "lt") and not all(map(_is_integer, requirement.values)):
+        raise bad_request("unable to parse requirement: for 'Gt', 'Lt' operators, the value must be an integer")
     return requirement
+
+
+def _is_integer(text: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+", text) is not None
 
 
 def parse_fields(text: str, rtype: ResourceType) -> Selector:
     """A field selector such as `spec.nodeName=a,status.phase!=Failed`; raises 400 on an unsupported field."""
-    return tuple(_field_term(term, rtype) for term in _split(text))
+    return tuple(_field_term(term, rtype) for term in _FIELD_TERM.findall(text) if term)
 
 
 def _field_term(term: str, rtype: ResourceType) -> Requirement:
-    found = re.match(r"^(?P<key>[^=!]+)(?P<operator>==|!=|=)(?P<value>.*)$", term)
+    found = _FIELD_COMPARISON.match(term.strip())
     if found is None:
-        raise bad_request(f"invalid field selector: {term!r}; can't understand it")
-    if found["key"] not in ("metadata.name", "metadata.namespace", *rtype.fields):
-        raise bad_request(f"field label not supported: {found['key']}")
-    return Requirement(
-        found["key"], "notin" if found["operator"] == "!=" else "in", frozenset((_unescaped(found["value"]),))
-    )
+        raise bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
+    operator = "notin" if found["operator"] == "!=" else "in"
+    return Requirement(_indexed_label(found["key"], rtype), operator, frozenset((_unescaped(found["value"]),)))
+
+
+def _indexed_label(label: str, rtype: ResourceType) -> str:
+    """The label that objects of the type are indexed by; raises 400 in the words upstream has for it."""
+    if label in ("metadata.name", "metadata.namespace"):
+        return label
+    if rtype.field_aliases and label in rtype.field_aliases:
+        return rtype.field_aliases[label]
+    if label in rtype.fields and not rtype.field_aliases:
+        return label
+    if rtype.fields or rtype.custom:
+        raise bad_request(f"field label not supported: {label}")
+    raise bad_request(f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"')
 
 
 def _unescaped(value: str) -> str:
@@ -134,6 +153,15 @@ class Filter:
         if self.namespace and namespace != self.namespace:
             return False
         return admits(self.fields, fields) and admits(self.labels, labels)
+
+    @property
+    def admits_namespace_only(self) -> bool:
+        """Whether the namespace is all that counts."""
+        return not (self.fields or self.labels)
+
+    @property
+    def admits_all(self) -> bool:
+        return not (self.fields or self.labels or self.namespace)
 
     def pinned(self, field: str) -> str | None:
         """The single value this filter demands of a field, when it does."""

@@ -8,17 +8,28 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
 
 from local.apiserver import status
-from local.apiserver.auth import Tokens, is_local_host
+from local.apiserver.auth import Tokens, is_known_host
 from local.apiserver.core import Core
 from local.apiserver.messages import Request, Response, Stream, answer
 
 _log = logging.getLogger(__name__)
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 _BODY_BYTES = 3 << 20  # etcd's own request limit is 1.5 MiB; JSON takes more room than protobuf
+# Of each connection; it may be idle for longer than clients themselves keep idle ones.
+_BOUNDS: dict[str, Any] = {
+    "access_log": None,
+    "keepalive_timeout": 180.0,
+    "max_line_size": 32 << 10,
+    "max_field_size": 16 << 10,
+    "max_headers": 100,
+}
+_PIECE_BYTES = 256 << 10
 _SHUTDOWN_SECONDS = 1.0
 
 
@@ -32,17 +43,18 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 @dataclass(slots=True)
 class Server:
-    """Serves a core on a loopback address until stopped."""
+    """Serves a core on one address until stopped; `hosts` are the names it answers to besides the local ones."""
 
     core: Core
     tokens: Tokens
     tls: ssl.SSLContext
+    hosts: frozenset[str] = frozenset()
     _streams: set[asyncio.Task[None]] = field(default_factory=set)
     _runner: web.ServerRunner | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Begin to listen; the port, chosen by the kernel when 0 was asked for."""
-        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=_SHUTDOWN_SECONDS)
+        self._runner = web.ServerRunner(_Connections(self._handle, **_BOUNDS), shutdown_timeout=_SHUTDOWN_SECONDS)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, ssl_context=self.tls)
         await site.start()
@@ -57,32 +69,27 @@ class Server:
             await self._runner.cleanup()
 
     async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
-        refusal = self._refusal(raw)
+        user = self.tokens.user_of(raw.headers.get("Authorization", ""))
+        refusal = self._refusal(raw, user)
         if refusal is not None:
-            return _whole(answer(refusal.body, refusal.code))
+            return _refused(refusal)
         if (raw.content_length or 0) > _BODY_BYTES:
-            return _whole(_too_large())
-        body = await _read(raw)
+            return _refused(_too_large())
+        body = await _read(raw) if raw.can_read_body else b""
         if body is None:
-            return _whole(_too_large())
+            return _refused(_too_large())
+        headers = {name.lower(): value for name, value in raw.headers.items()}
         result = await self.core.handle(
-            Request(
-                raw.method,
-                raw.rel_url.raw_path,
-                dict(raw.query),
-                {name.lower(): value for name, value in raw.headers.items()},
-                body,
-                self.tokens.user_of(raw.headers.get("Authorization", "")) or "",
-            )
+            Request(raw.method, raw.rel_url.raw_path, dict(raw.query), headers, body, user or "")
         )
-        return _whole(result) if isinstance(result, Response) else await self._streamed(raw, result)
+        if isinstance(result, Stream):
+            return await self._streamed(raw, result)
+        return _whole(result) if len(result.body) <= _PIECE_BYTES else await _in_pieces(raw, result)
 
-    def _refusal(self, raw: web.BaseRequest) -> status.StatusError | None:
-        if not is_local_host(raw.headers.get("Host", "")):
+    def _refusal(self, raw: web.BaseRequest, user: str | None) -> status.StatusError | None:
+        if not is_known_host(raw.headers.get("Host", ""), self.hosts):
             return status.StatusError(403, "Forbidden", "forbidden: the Host header does not name this machine")
-        if raw.path in _OPEN_PATHS or self.tokens.user_of(raw.headers.get("Authorization", "")):
-            return None
-        return status.unauthorized()
+        return None if user is not None or raw.path in _OPEN_PATHS else status.unauthorized()
 
     async def _streamed(self, raw: web.BaseRequest, stream: Stream) -> web.StreamResponse:
         response = web.StreamResponse(status=stream.status, headers={"Content-Type": stream.content_type})
@@ -104,6 +111,21 @@ class Server:
         return response
 
 
+async def _in_pieces(raw: web.BaseRequest, result: Response) -> web.StreamResponse:
+    """A large body, with room for the other clients between its pieces."""
+    response = web.StreamResponse(status=result.status, headers=_headers(result))
+    response.content_length = len(result.body)
+    whole = memoryview(result.body)
+    try:
+        await response.prepare(raw)
+        for start in range(0, len(whole), _PIECE_BYTES):
+            await response.write(whole[start : start + _PIECE_BYTES])
+        await response.write_eof()
+    except ConnectionError:
+        pass  # the client left
+    return response
+
+
 async def _close(stream: Stream) -> None:
     closer: Callable[[], Awaitable[None]] | None = getattr(stream.chunks, "aclose", None)
     if closer is not None:
@@ -120,14 +142,54 @@ async def _read(raw: web.BaseRequest) -> bytes | None:
     return bytes(body)
 
 
-def _too_large() -> Response:
-    error = status.StatusError(413, "RequestEntityTooLarge", f"the request body is larger than {_BODY_BYTES} bytes")
-    return answer(error.body, error.code)
+def _too_large() -> status.StatusError:
+    return status.StatusError(413, "RequestEntityTooLarge", f"the request body is larger than {_BODY_BYTES} bytes")
+
+
+def _refused(error: status.StatusError) -> web.Response:
+    return _whole(answer(error.body, error.code))
 
 
 def _whole(result: Response) -> web.Response:
-    response = web.Response(status=result.status, body=result.body, headers={"Content-Type": result.content_type})
-    for warning in result.warnings:
-        text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")
-        response.headers.add("Warning", f'299 - "{text}"')
-    return response
+    return web.Response(status=result.status, body=result.body, headers=_headers(result))
+
+
+def _headers(result: Response) -> list[tuple[str, str]]:
+    return [("Content-Type", result.content_type), *result.headers.items(), *map(_warning, result.warnings)]
+
+
+def _warning(text: str) -> tuple[str, str]:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")
+    return ("Warning", f'299 - "{quoted}"')
+
+
+class _Connections(web.Server):
+    """Accepts connections whose requests are bounded, and whose broken ones are answered with a Status."""
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Connection(web.RequestHandler):
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status_code: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What is not HTTP, or too much of it; the connection ends with the answer."""
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun already")
+        response = _refused(_broken_request(status_code, exc))
+        response.force_close()
+        return response
+
+
+def _broken_request(code: int, exc: BaseException | None) -> status.StatusError:
+    if isinstance(exc, LineTooLong):
+        return status.StatusError(431, "RequestHeaderFieldsTooLarge", "the request line or a header is too long")
+    if code < 500:
+        return status.bad_request("the request is not valid HTTP")
+    _log.error("request failed", exc_info=exc)
+    return status.internal()

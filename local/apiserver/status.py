@@ -52,8 +52,17 @@ def not_allowed(path: str, detail: str) -> FieldError:
     return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
 
 
-def duplicate(path: str, value: Any) -> FieldError:
-    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}")
+def too_long(path: str, most_bytes: int) -> FieldError:
+    return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {most_bytes} bytes")
+
+
+def not_existing(path: str, value: Any) -> FieldError:
+    """A reference within the object to a part that it does not have."""
+    return FieldError(path, "FieldValueNotFound", f"Not found: {_shown(value)}")
+
+
+def duplicate(path: str, value: Any, detail: str = "") -> FieldError:
+    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}{detail and ': '}{detail}")
 
 
 class StatusError(Exception):
@@ -133,6 +142,34 @@ def invalid(rtype: ResourceType, name: str, errors: Sequence[FieldError]) -> Sta
         f'{rtype.group_kind} "{name}" is invalid: {text}',
         {key: value for key, value in details.items() if value},
     )
+
+
+def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
+    """A query whose options of this kind, such as CreateOptions, are not allowed."""
+    text = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(map(str, errors)) + "]"
+    causes = [{"reason": error.reason, "message": error.message, "field": error.field} for error in errors]
+    details = {"group": "meta.k8s.io", "kind": kind, "causes": causes}
+    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {text}', details)
+
+
+class Undecodable(StatusError):
+    """A body that cannot become an object of its type; `why` alone is what a patch that causes it answers with."""
+
+    def __init__(self, rtype: ResourceType, why: str) -> None:
+        what = f'{rtype.kind} in version "{rtype.version}" cannot be handled as a {rtype.kind}'
+        super().__init__(400, "BadRequest", f"{what}: {why}")
+        self.why = why
+
+
+def undecodable(rtype: ResourceType, why: str) -> Undecodable:
+    return Undecodable(rtype, why)
+
+
+def unpatchable(patch: Any, error: Undecodable) -> StatusError:
+    """A patch whose result cannot become an object of its type, as kube-apiserver words it: of no kind and name."""
+    cause = bad_value("patch", encode(patch).decode(), error.why)
+    causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
+    return StatusError(422, "Invalid", f' "" is invalid: {cause}', {"causes": causes})
 
 
 def bad_request(message: str) -> StatusError:

@@ -4,90 +4,78 @@ Objects are kept encoded because ten thousand decoded pods cost three times the 
 garbage collection pause the server. Callers decode a copy of their own, so nothing stored is ever shared.
 """
 
-from bisect import bisect_left, insort
-from collections import deque
-from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from collections.abc import Iterator
+from typing import Protocol
 
-import msgspec
-
-from local.apiserver.objects import Clock, Object, encode
-from local.apiserver.registry import ResourceType, field_values
+from local.apiserver.objects import Clock, Object
+from local.apiserver.records import Change, Event, Record, Seen, record_of
+from local.apiserver.registry import STORED_AS, ResourceType
 from local.apiserver.selectors import Filter
+from local.apiserver.shelf import Shelf
 from local.apiserver.status import expired, from_the_future
 from local.apiserver.watching import Watcher
 
+__all__ = ["Change", "Event", "Record", "Seen", "Store"]  # a reader of the store needs no other module
+
 _EPOCH_2020_SECONDS = 1_577_836_800
-# Watches that demand one value of this field are indexed by it: each of a thousand nodes asks for its own pods.
-PINNED_FIELD = "spec.nodeName"
 
 
-class Change(StrEnum):
-    """Event types of the watch protocol."""
-
-    ADDED = "ADDED"
-    MODIFIED = "MODIFIED"
-    DELETED = "DELETED"
-
-
-class Record(msgspec.Struct, frozen=True, gc=False):
-    """One stored object: its bytes, and what lists and watches select by."""
-
-    namespace: str
-    name: str
-    uid: str
-    revision: int
-    labels: dict[str, str]
-    fields: dict[str, str]
-    owners: tuple[str, ...]
-    deleting: bool
-    body: bytes
+class Log(Protocol):
+    """Where changes are written down so that they outlive the process."""
 
     @property
-    def key(self) -> tuple[str, str]:
-        return (self.namespace, self.name)
+    def least_revision(self) -> int:
+        """Above every revision of earlier runs."""
+
+    def begin(self, revision: int) -> None:
+        """The revision this run starts at."""
+
+    def admit(self) -> None:
+        """Raises StatusError where no further change can be kept."""
+
+    def kept(self, type_id: str, record: Record) -> None: ...
+
+    def gone(self, type_id: str, record: Record) -> None: ...
+
+    async def settled(self) -> None:
+        """Return when every change so far will be found again after a restart; raises StatusError if it is not."""
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
-    """One change of one object, with the labels and fields it had before (None: it was not there)."""
+class NoLog:
+    """Everything is in memory only."""
 
-    change: Change
-    record: Record
-    old_labels: dict[str, str] | None
-    old_fields: dict[str, str] | None
+    least_revision = 0
 
-    def seen_by(self, wanted: Filter) -> Change | None:
-        """What this change is to someone who sees only part of the objects; None when they see nothing."""
-        record = self.record
-        before = self.old_labels is not None and wanted.admits(record.namespace, self.old_labels, self.old_fields or {})
-        after = self.change is not Change.DELETED and wanted.admits(record.namespace, record.labels, record.fields)
-        if after:
-            return Change.MODIFIED if before else Change.ADDED
-        return Change.DELETED if before else None
+    def begin(self, revision: int) -> None: ...
 
+    def admit(self) -> None: ...
 
-class _Shelf:
-    """All objects of one type, with their recent events and the watchers interested in them."""
+    def kept(self, type_id: str, record: Record) -> None: ...
 
-    def __init__(self, floor: int) -> None:
-        self.records: dict[tuple[str, str], Record] = {}
-        self.order: list[tuple[str, str]] = []
-        self.events: deque[Event] = deque()
-        self.event_bytes = 0
-        self.floor = floor  # events up to this revision are gone
-        self.watchers: dict[str | None, set[Watcher[Event]]] = {}
+    def gone(self, type_id: str, record: Record) -> None: ...
+
+    async def settled(self) -> None: ...
 
 
 class Store:
     """Objects by type, namespace and name. Synchronous throughout: one call is one atomic step."""
 
-    def __init__(self, clock: Clock, ring_events: int = 8192, ring_bytes: int = 64 << 20) -> None:
-        # A revision taken from the clock makes clients of an earlier run see 410 instead of a silent gap.
-        self.revision = int((clock() - _EPOCH_2020_SECONDS) * 1000)
+    def __init__(
+        self,
+        clock: Clock,
+        ring_events: int = 8192,
+        ring_bytes: int = 64 << 20,
+        log: Log | None = None,
+    ) -> None:
+        self.log = log or NoLog()
+        # A revision taken from the clock makes clients of an earlier run see 410 instead of a silent gap;
+        # what the log knows holds where that clock was set back.
+        self.revision = max(int((clock() - _EPOCH_2020_SECONDS) * 1000), self.log.least_revision)
+        self.log.begin(self.revision)
         self._floor = self.revision
         self._ring_events = ring_events
         self._ring_bytes = ring_bytes
-        self._shelves: dict[str, _Shelf] = {}
+        self._shelves: dict[str, Shelf] = {}
         self._uids: dict[str, tuple[str, str, str]] = {}
         self._children: dict[str, set[tuple[str, str, str]]] = {}
         self._listeners: list[Watcher[tuple[str, Event]]] = []
@@ -97,14 +85,14 @@ class Store:
 
     def select(self, type_id: str, wanted: Filter, after: tuple[str, str] | None = None) -> Iterator[Record]:
         """Matching records in (namespace, name) order, from just after a key if one is given."""
-        shelf = self._shelf(type_id)
-        start = max((wanted.namespace, ""), (*after[:1], after[1] + "\0") if after else ("", ""))
-        stop = (wanted.namespace + "\0", "") if wanted.namespace else None
-        last = bisect_left(shelf.order, stop) if stop else len(shelf.order)
-        for key in shelf.order[bisect_left(shelf.order, start) : last]:
-            record = shelf.records[key]
-            if wanted.admits(record.namespace, record.labels, record.fields):
-                yield record
+        return self._shelf(type_id).select(wanted, after)
+
+    def select_at(
+        self, type_id: str, revision: int, wanted: Filter, after: tuple[str, str] | None = None
+    ) -> Iterator[Record]:
+        """The same as it was at a revision; raises 410 or 504 when that revision is out of reach."""
+        self.check_reachable(type_id, revision)
+        return self._shelf(type_id).select_at(revision, wanted, after)
 
     def count(self, type_id: str) -> int:
         return len(self._shelf(type_id).records)
@@ -114,32 +102,31 @@ class Store:
 
         The object is stamped with that resourceVersion in place; it is the caller's own copy.
         """
-        self.revision += 1
-        meta = obj["metadata"]
-        meta["resourceVersion"] = str(self.revision)
-        record = self._record(rtype, obj)
-        shelf = self._shelf(rtype.id)
-        old = shelf.records.get(record.key)
-        if old is None:
-            insort(shelf.order, record.key)
-        else:
-            self._unlink(rtype.id, old)
-        shelf.records[record.key] = record
-        self._link(rtype.id, record)
-        self._publish(rtype.id, shelf, _event(Change.MODIFIED if old else Change.ADDED, record, old))
+        record, type_id = self._stamped(rtype, obj), STORED_AS.get(rtype.id, rtype.id)
+        shelf = self._shelf(type_id)
+        old = shelf.put(record)
+        if old is not None:
+            self._unlink(type_id, old)
+        self._link(type_id, record)
+        self.log.kept(type_id, record)
+        self._publish(type_id, shelf, Event(Change.MODIFIED if old else Change.ADDED, record, old))
         return record
 
     def remove(self, rtype: ResourceType, obj: Object) -> Record:
         """Drop an object; `obj` is its last state, which watchers receive under the next revision."""
-        self.revision += 1
-        obj["metadata"]["resourceVersion"] = str(self.revision)
-        record = self._record(rtype, obj)
-        shelf = self._shelf(rtype.id)
-        old = shelf.records.pop(record.key)
-        del shelf.order[bisect_left(shelf.order, record.key)]
-        self._unlink(rtype.id, old)
-        self._publish(rtype.id, shelf, _event(Change.DELETED, record, old))
+        record, type_id = self._stamped(rtype, obj), STORED_AS.get(rtype.id, rtype.id)
+        shelf = self._shelf(type_id)
+        old = shelf.pop(record.key)
+        self._unlink(type_id, old)
+        self.log.gone(type_id, record)
+        self._publish(type_id, shelf, Event(Change.DELETED, record, old))
         return record
+
+    def load(self, rtype: ResourceType, obj: Object) -> None:
+        """Put back an object of an earlier run, under the revision it had. Nobody is told."""
+        record = record_of(rtype, obj, int(obj["metadata"]["resourceVersion"]))
+        self._shelf(rtype.id).put(record)
+        self._link(rtype.id, record)
 
     def place_of(self, uid: str) -> tuple[str, str, str] | None:
         """(type, namespace, name) of the live object with this uid."""
@@ -149,21 +136,14 @@ class Store:
         """(type, namespace, name) of every object that names this uid as an owner."""
         return sorted(self._children.get(uid, ()))
 
-    def watch(self, type_id: str, wanted: Filter, since: int | None, limit: int = 8192) -> Watcher[Event]:
-        """Events after a revision (None: from now on); raises 410 or 504 when that revision is out of reach."""
+    def watch(self, type_id: str, wanted: Filter, since: int | None, limit: int = 8192) -> Watcher[Seen]:
+        """Changes after a revision (None: from now on); raises 410 or 504 when that revision is out of reach."""
         shelf = self._shelf(type_id)
-        backlog: list[Event] = []
+        watcher: Watcher[Seen] = Watcher(limit)
         if since is not None:
             self.check_reachable(type_id, since)
-            for event in reversed(shelf.events):
-                if event.record.revision <= since:
-                    break
-                backlog.append(event)
-        watcher: Watcher[Event] = Watcher(limit, lambda event: event.seen_by(wanted) is not None)
-        watcher.preload(reversed(backlog))
-        pin = wanted.pinned(PINNED_FIELD)
-        shelf.watchers.setdefault(pin, set()).add(watcher)
-        watcher.on_close(lambda: shelf.watchers.get(pin, set()).discard(watcher))
+            watcher.preload(shelf.since(since, wanted))
+        shelf.attach(watcher, wanted)
         return watcher
 
     def check_reachable(self, type_id: str, since: int) -> None:
@@ -174,31 +154,27 @@ class Store:
             raise expired(f"too old resource version: {since} ({floor})")
 
     def listen(self, limit: int = 1 << 20) -> Watcher[tuple[str, Event]]:
-        """Every event of every type, for the controllers inside this process."""
-        listener: Watcher[tuple[str, Event]] = Watcher(limit)
+        """Every event of every type, for the controllers inside this process; first, what exists, as if just added."""
+        listener: Watcher[tuple[str, Event]] = Watcher(limit, limit_bytes=None)
+        found = [(type_id, record) for type_id, shelf in self._shelves.items() for record in shelf.records.values()]
+        found.sort(key=lambda item: item[1].revision)
+        listener.preload([(type_id, Event(Change.ADDED, record, None)) for type_id, record in found])
         self._listeners.append(listener)
         listener.on_close(lambda: self._listeners.remove(listener))
         return listener
 
-    def _shelf(self, type_id: str) -> _Shelf:
+    def _shelf(self, type_id: str) -> Shelf:
+        type_id = STORED_AS.get(type_id, type_id)
         shelf = self._shelves.get(type_id)
         if shelf is None:
-            shelf = self._shelves[type_id] = _Shelf(self._floor)
+            shelf = self._shelves[type_id] = Shelf(self._floor, self._ring_events, self._ring_bytes)
         return shelf
 
-    def _record(self, rtype: ResourceType, obj: Object) -> Record:
-        meta = obj["metadata"]
-        return Record(
-            namespace=meta.get("namespace", ""),
-            name=meta["name"],
-            uid=meta["uid"],
-            revision=self.revision,
-            labels=meta.get("labels") or {},
-            fields=field_values(rtype, obj),
-            owners=tuple(owner["uid"] for owner in meta.get("ownerReferences") or ()),
-            deleting=bool(meta.get("deletionTimestamp")),
-            body=encode(obj),
-        )
+    def _stamped(self, rtype: ResourceType, obj: Object) -> Record:
+        self.log.admit()
+        self.revision += 1
+        obj["metadata"]["resourceVersion"] = str(self.revision)
+        return record_of(rtype, obj, self.revision)
 
     def _link(self, type_id: str, record: Record) -> None:
         place = (type_id, record.namespace, record.name)
@@ -214,23 +190,7 @@ class Store:
             if not found:
                 self._children.pop(owner, None)
 
-    def _publish(self, type_id: str, shelf: _Shelf, event: Event) -> None:
-        shelf.events.append(event)
-        shelf.event_bytes += len(event.record.body)
-        while len(shelf.events) > self._ring_events or (shelf.event_bytes > self._ring_bytes and len(shelf.events) > 1):
-            gone = shelf.events.popleft()
-            shelf.event_bytes -= len(gone.record.body)
-            shelf.floor = gone.record.revision
-        for watcher in _interested(shelf.watchers, event):
-            watcher.offer(event)
+    def _publish(self, type_id: str, shelf: Shelf, event: Event) -> None:
+        shelf.publish(event)
         for listener in self._listeners:
             listener.offer((type_id, event))
-
-
-def _event(change: Change, record: Record, old: Record | None) -> Event:
-    return Event(change, record, old.labels if old else None, old.fields if old else None)
-
-
-def _interested(watchers: Mapping[str | None, set[Watcher[Event]]], event: Event) -> list[Watcher[Event]]:
-    pins = {None, event.record.fields.get(PINNED_FIELD), (event.old_fields or {}).get(PINNED_FIELD)}
-    return [watcher for pin in pins for watcher in watchers.get(pin, ())]

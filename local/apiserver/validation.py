@@ -3,16 +3,23 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from local.apiserver import names
-from local.apiserver.admission import CRD_CLEANUP, HIGHEST_USER_PRIORITY, wanted_state
-from local.apiserver.crd import definition_errors
-from local.apiserver.objects import Object, copy, dig, name_of
+from local.apiserver.admission import HIGHEST_USER_PRIORITY
+from local.apiserver.data_validation import config_map_changes, config_map_errors, secret_changes, secret_errors
+from local.apiserver.definition_rules import change_errors as definition_change_errors
+from local.apiserver.definition_rules import definition_errors
+from local.apiserver.eventtypes import EVENTS_V1, event_change_errors, new_event_errors
+from local.apiserver.job_validation import cron_job_errors, job_errors, job_update_errors
+from local.apiserver.objects import Object, dig, name_of
 from local.apiserver.pod_validation import pod_spec_errors, pod_update_errors
+from local.apiserver.quota_validation import quota_changes, quota_errors
 from local.apiserver.registry import ResourceType
+from local.apiserver.selector_validation import label_selector_errors
+from local.apiserver.service_validation import service_errors
 from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
+from local.apiserver.webhook_configurations import configuration_errors
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_IMMUTABLE = "field is immutable"
 
 
 def errors(rtype: ResourceType, obj: Object, old: Object | None, subresource: str = "") -> Iterator[FieldError]:
@@ -23,7 +30,11 @@ def errors(rtype: ResourceType, obj: Object, old: Object | None, subresource: st
     elif check := _CHECKS.get(rtype.id):
         yield from check(obj)
     if old is None:
+        if rtype is EVENTS_V1:
+            yield from new_event_errors(obj)
         return
+    if rtype is EVENTS_V1:
+        yield from event_change_errors(obj, old)
     yield from _new_finalizers(obj, old)
     if not subresource and (compare := _COMPARISONS.get(rtype.id)):
         yield from compare(obj, old)
@@ -49,10 +60,13 @@ def _node(node: Object) -> Iterator[FieldError]:
     for index, taint in enumerate(dig(node, "spec.taints") or ()):
         path = f"spec.taints[{index}]"
         yield from names.qualified_name(f"{path}.key", taint["key"])
-        if taint["effect"] not in _TAINT_EFFECTS:
+        yield from names.label_value(f"{path}.value", taint.get("value") or "")
+        if not taint["effect"]:
+            yield required(f"{path}.effect")
+        elif taint["effect"] not in _TAINT_EFFECTS:
             yield not_supported(f"{path}.effect", taint["effect"], _TAINT_EFFECTS)
         if (taint["key"], taint["effect"]) in seen:
-            yield duplicate(path, taint)
+            yield duplicate(path, taint, "taints must be unique by key and effect pair")
         seen.add((taint["key"], taint["effect"]))
     for group in ("capacity", "allocatable"):
         for resource, amount in (dig(node, f"status.{group}") or {}).items():
@@ -67,27 +81,16 @@ def _natural(path: str, value: int | None, least: int = 0) -> Iterator[FieldErro
         )
 
 
-def _job(job: Object) -> Iterator[FieldError]:
-    spec = job["spec"]
-    for key in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
-        yield from _natural(f"spec.{key}", spec.get(key))
-    if spec["completionMode"] not in ("NonIndexed", "Indexed"):
-        yield not_supported("spec.completionMode", spec["completionMode"], ("NonIndexed", "Indexed"))
-    if spec["completionMode"] == "Indexed" and spec.get("completions") is None:
-        yield required("spec.completions", "when completion mode is Indexed")
-    template = spec["template"]["spec"]
-    if template["restartPolicy"] not in ("OnFailure", "Never"):
-        yield not_supported("spec.template.spec.restartPolicy", template["restartPolicy"], ("OnFailure", "Never"))
-    yield from names.labels("spec.template.labels", dig(spec, "template.metadata.labels"))
-    yield from pod_spec_errors("spec.template.spec", template)
-
-
 def _budget(budget: Object) -> Iterator[FieldError]:
     spec = budget.get("spec") or {}
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         yield bad_value("spec", spec, "minAvailable and maxUnavailable cannot be both set")
     for key in ("minAvailable", "maxUnavailable"):
         yield from _int_or_percent(f"spec.{key}", spec.get(key))
+    yield from label_selector_errors("spec.selector", spec.get("selector"))
+    policy, policies = spec.get("unhealthyPodEvictionPolicy"), ("AlwaysAllow", "IfHealthyBudget")
+    if policy is not None and policy not in policies:
+        yield not_supported("spec.unhealthyPodEvictionPolicy", policy, policies)
 
 
 def _int_or_percent(path: str, value: int | str | None) -> Iterator[FieldError]:
@@ -125,45 +128,29 @@ def _event(event: Object) -> Iterator[FieldError]:
         yield bad_value("involvedObject.namespace", about.get("namespace", ""), "does not match event.namespace")
 
 
-def _config_map(config_map: Object) -> Iterator[FieldError]:
-    for group in ("data", "binaryData"):
-        for key in config_map.get(group) or ():
-            if not key or len(key) > 253 or not all(c.isalnum() or c in "-_." for c in key):
-                yield bad_value(
-                    f"{group}[{key}]",
-                    key,
-                    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-                )
+def _pod_template(obj: Object) -> Iterator[FieldError]:
+    yield from names.labels("template.labels", dig(obj, "template.metadata.labels"))
+    yield from pod_spec_errors("template.spec", obj["template"]["spec"])
 
 
 _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     "pods": _pod,
     "nodes": _node,
-    "configmaps": _config_map,
-    "secrets": _config_map,
+    "configmaps": config_map_errors,
+    "secrets": secret_errors,
+    "services": service_errors,
+    "podtemplates": _pod_template,
+    "resourcequotas": quota_errors,
     "events": _event,
-    "jobs.batch": _job,
+    "cronjobs.batch": cron_job_errors,
+    "jobs.batch": job_errors,
     "leases.coordination.k8s.io": _lease,
     "poddisruptionbudgets.policy": _budget,
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "customresourcedefinitions.apiextensions.k8s.io": definition_errors,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": configuration_errors,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": configuration_errors,
 }
-
-
-def _changed(obj: Object, old: Object, *paths: str) -> Iterator[FieldError]:
-    for path in paths:
-        if dig(obj, path) != dig(old, path):
-            yield bad_value(path, dig(obj, path), _IMMUTABLE)
-
-
-def _job_change(job: Object, old: Object) -> Iterator[FieldError]:
-    elastic = dig(job, "spec.completionMode") == "Indexed" and dig(job, "spec.completions") == dig(
-        job, "spec.parallelism"
-    )
-    fixed = ["spec.selector", "spec.template", "spec.completionMode"]
-    if dig(old, "spec.suspend") and not dig(old, "status.startTime"):
-        fixed.remove("spec.template")  # queueing systems inject node selectors before a suspended job starts
-    yield from _changed(job, old, *fixed, *(() if elastic else ("spec.completions",)))
 
 
 def _priority_class_change(obj: Object, old: Object) -> Iterator[FieldError]:
@@ -172,27 +159,12 @@ def _priority_class_change(obj: Object, old: Object) -> Iterator[FieldError]:
             yield not_allowed(path, "may not be changed in an update.")
 
 
-def _config_map_change(obj: Object, old: Object) -> Iterator[FieldError]:
-    if not old.get("immutable"):
-        return
-    for key in ("data", "binaryData", "immutable"):
-        if obj.get(key) != old.get(key):
-            yield not_allowed(key, "field is immutable when `immutable` is set")
-
-
-def _definition_change(obj: Object, old: Object) -> Iterator[FieldError]:
-    yield from _changed(obj, old, "spec.group", "spec.scope", "spec.names.plural", "spec.names.kind")
-    if dig(old, "metadata.deletionTimestamp") and CRD_CLEANUP in (dig(old, "metadata.finalizers") or ()):
-        changed = wanted_state(copy(obj)) != wanted_state(copy(old))
-        if changed:
-            yield not_allowed("spec", "the definition is being deleted")
-
-
 _COMPARISONS: dict[str, Callable[[Object, Object], Iterable[FieldError]]] = {
     "pods": pod_update_errors,
-    "jobs.batch": _job_change,
+    "jobs.batch": job_update_errors,
     "priorityclasses.scheduling.k8s.io": _priority_class_change,
-    "configmaps": _config_map_change,
-    "secrets": _config_map_change,
-    "customresourcedefinitions.apiextensions.k8s.io": _definition_change,
+    "configmaps": config_map_changes,
+    "secrets": secret_changes,
+    "resourcequotas": quota_changes,
+    "customresourcedefinitions.apiextensions.k8s.io": definition_change_errors,
 }

@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+LIMIT_BYTES = 64 << 20
 
 
 class Watcher(Generic[T]):
@@ -16,18 +17,20 @@ class Watcher(Generic[T]):
     reader waits for it.
     """
 
-    def __init__(self, limit: int, accepts: Callable[[T], bool] = lambda _: True) -> None:
+    def __init__(self, limit: int, limit_bytes: int | None = LIMIT_BYTES) -> None:
         self._limit = limit
-        self._accepts = accepts
+        self._limit_bytes = limit_bytes
         self._waiting: deque[T] = deque()
+        self._waiting_bytes = 0
         self._wake = asyncio.Event()
         self._closers: list[Callable[[], None]] = []
         self.cut = False
         self.closed = False
 
-    def preload(self, events: Iterable[T]) -> None:
-        """Events that happened before the reader came; the limit does not apply to them."""
-        self._waiting.extend(event for event in events if self._accepts(event))
+    def preload(self, events: Collection[T]) -> None:
+        """Events that happened before the reader came; the limits do not apply to them."""
+        self._limit += len(events)
+        self._waiting.extend(events)
         if self._waiting:
             self._wake.set()
 
@@ -36,10 +39,12 @@ class Watcher(Generic[T]):
         """Whether nothing waits."""
         return not self._waiting
 
-    def offer(self, event: T) -> None:
-        if self.cut or not self._accepts(event):
+    def offer(self, event: T, size_bytes: int = 0) -> None:
+        if self.cut:
             return
-        if len(self._waiting) >= self._limit:
+        self._waiting_bytes += size_bytes
+        too_much = self._limit_bytes is not None and self._waiting_bytes > self._limit_bytes
+        if too_much or len(self._waiting) >= self._limit:
             self._waiting.clear()
             self.cut = True
         else:
@@ -50,6 +55,7 @@ class Watcher(Generic[T]):
         """Everything that waits, without waiting for more."""
         taken = list(self._waiting)
         self._waiting.clear()
+        self._waiting_bytes = 0
         self._wake.clear()
         return taken
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from local.apiserver import status
-from local.apiserver.objects import Object, copy, dig
+from local.apiserver.bodies import copy_body
+from local.apiserver.objects import Object, dig
 from local.apiserver.registry import ResourceType
 from local.apiserver.resources import DeleteOptions, Draft, Resources, WriteOptions
 from local.apiserver.status import StatusError
@@ -88,12 +89,12 @@ class Writes:
         subresource: str = "",
     ) -> Object:
         """PUT: like update, but some types insist on a resourceVersion."""
-        if not dig(obj, "metadata.resourceVersion") and not rtype.unconditional_update:
+        if dig(obj, "metadata.resourceVersion") in (None, "", "0") and not rtype.unconditional_update:
             error = status.FieldError(
                 "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
             )
             raise status.invalid(rtype, name, [error])
-        return await self.update(rtype, namespace, name, lambda _: copy(obj), options, subresource)
+        return await self.update(rtype, namespace, name, lambda _: copy_body(obj), options, subresource)
 
     async def delete(
         self, rtype: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None
@@ -102,6 +103,17 @@ class Writes:
         if self._hooks.concern(rtype, namespace, ""):
             await self._hooks.validate_deletion(rtype, self.resources.get(rtype, namespace, name), options)
         return self.resources.delete(rtype, namespace, name, options)
+
+    async def admit(
+        self, rtype: ResourceType, subresource: str, obj: Object, old: Object | None, options: WriteOptions
+    ) -> Object:
+        """Ask about what a sub-resource takes and nobody stores, such as a Binding; as others leave it."""
+        if not self._hooks.concern(rtype, "", subresource):
+            return obj
+        draft = Draft(rtype, obj, old, options, subresource)
+        await self._hooks.mutate(draft)
+        await self._hooks.validate(draft)
+        return draft.new
 
     async def _finish(self, draft: Draft) -> Object:
         asked = self._hooks.concern(draft.rtype, draft.namespace, draft.subresource)

@@ -2,69 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace as replaced
 from typing import Any
 
-import msgspec
-import yaml
-
-from local.apiserver import admission, status
-from local.apiserver.messages import JSON, Request, Response, answer
-from local.apiserver.objects import Object, decode, unstorable
+from local.apiserver import admission, applying, status
+from local.apiserver.bodies import repeated_fields
+from local.apiserver.messages import Request, Response, answer
+from local.apiserver.objects import Object, copy
 from local.apiserver.patch import json_patch, merge_patch
-from local.apiserver.proto import MAGIC, decode_protobuf
 from local.apiserver.reading import filter_of
-from local.apiserver.registry import NAMESPACES, PODS
-from local.apiserver.resources import DeleteOptions, WriteOptions
+from local.apiserver.registry import JOBS, NAMESPACES, ResourceType
+from local.apiserver.requestbody import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    body_object,
+    body_value,
+    unknown_format,
+)
+from local.apiserver.resources import WriteOptions
 from local.apiserver.routes import Target
+from local.apiserver.status import StatusError
 from local.apiserver.strategic import strategic_merge
+from local.apiserver.write_options import delete_options, write_options
 from local.apiserver.writes import Writes
 
-_PROTOBUF = "application/vnd.kubernetes.protobuf"
-_YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+__all__ = ["body_object", "body_value", "create", "delete", "delete_collection", "patch", "replace", "write_options"]
+
+_PODS_STAY = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 
 
-def body_value(request: Request) -> Any:
-    """The decoded body, whatever it is written in; raises 400 or 415."""
-    try:
-        if request.content_type == _PROTOBUF or request.body.startswith(MAGIC):
-            value: Any = decode_protobuf(request.body)
-        elif request.content_type in _YAML:
-            value = yaml.safe_load(request.body)
-        elif request.content_type in ("", JSON, "application/octet-stream") or request.content_type.endswith("+json"):
-            value = decode(request.body)
-        else:
-            raise status.unsupported_media(f"the body of the request was in an unknown format - {request.content_type}")
-    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise status.bad_request(f"the request body cannot be decoded: {error}") from None
-    if (path := unstorable(value)) is not None:
-        raise status.bad_request(f"the request body cannot be decoded: the number at {path} does not fit 64 bits")
-    return value
-
-
-def body_object(request: Request) -> Object:
-    value = body_value(request)
-    if not isinstance(value, dict):
-        raise status.bad_request("the request body must be an object")
-    return value
-
-
-def write_options(request: Request) -> WriteOptions:
-    dry_run = request.query.get("dryRun", "")
-    if dry_run not in ("", "All"):
-        raise status.bad_request(f'dryRun: Unsupported value: {dry_run!r}: supported values: "All"')
-    return WriteOptions(dry_run == "All", request.query.get("fieldValidation") or "Warn")
+_OPERATION = ("op", "path", "from", "value")
+# `ReturnDeletedObject` of the registries of kube-apiserver, whose typed clients expect the object; others get a Status.
+_ANSWER_WITH_THEMSELVES = frozenset(
+    {"pods", "services", "serviceaccounts", "resourcequotas", "podtemplates", "namespaces"}
+)
 
 
 async def create(writes: Writes, target: Target, request: Request) -> Response:
-    obj = body_object(request)
-    kind = (obj.get("apiVersion") or target.rtype.api_version, obj.get("kind") or target.rtype.kind)
-    if kind != (target.rtype.api_version, target.rtype.kind):
+    obj, rtype = body_object(request), target.rtype
+    api_version, kind = obj.get("apiVersion") or rtype.api_version, obj.get("kind") or rtype.kind
+    if kind != rtype.kind:
+        version = str(api_version).rpartition("/")[2]
+        raise status.bad_request(f'{kind} in version "{version}" cannot be handled as a {rtype.kind}')
+    if api_version != rtype.api_version:
         raise status.bad_request(
-            f"{kind[0]}, Kind={kind[1]} in the body does not match the expected {target.rtype.api_version}, "
-            f"Kind={target.rtype.kind}"
+            f"the API version in the data ({api_version}) does not match the expected API version ({rtype.api_version})"
         )
     options = write_options(request)
-    return answer(await writes.create(target.rtype, target.namespace, obj, options), 201, options.warnings)
+    return answer(await writes.create(rtype, target.namespace, obj, options), 201, options.warnings)
 
 
 async def replace(writes: Writes, target: Target, request: Request) -> Response:
@@ -73,63 +64,66 @@ async def replace(writes: Writes, target: Target, request: Request) -> Response:
     return answer(obj, 200, options.warnings)
 
 
+def patch_types(rtype: ResourceType) -> tuple[str, ...]:
+    """Custom types know no merge keys, so that a strategic patch would not know what to merge by."""
+    strategic = (STRATEGIC_PATCH,) if rtype.custom is None else ()
+    return (JSON_PATCH, MERGE_PATCH, *strategic, APPLY_PATCH)
+
+
 async def patch(writes: Writes, target: Target, request: Request) -> Response:
-    """Apply a JSON, merge or strategic merge patch to the live object."""
-    options, rtype = write_options(request), target.rtype
-    kind = request.content_type
-    if kind not in ("application/json-patch+json", "application/merge-patch+json") and not (
-        kind == "application/strategic-merge-patch+json" and rtype.custom is None
-    ):
-        raise status.unsupported_media(
-            f"the body of the request was in an unknown format - {kind}: accepted media types include: "
-            "application/json-patch+json, application/merge-patch+json"
-            + ("" if rtype.custom else ", application/strategic-merge-patch+json")
-        )
+    """Apply a patch of any kind to the live object."""
+    if request.content_type not in patch_types(target.rtype):
+        raise unknown_format(patch_types(target.rtype))
+    if request.content_type == APPLY_PATCH:
+        return await applying.apply(writes, target, request)
     value = body_value(request)
+    options = _patch_options(request, value)
 
     def change(obj: Object) -> Object:
-        if kind == "application/json-patch+json":
-            changed = json_patch(obj, value)
-        elif kind == "application/merge-patch+json":
-            changed = merge_patch(obj, value)
-        else:
-            changed = strategic_merge(rtype.id, obj, value)
-        if not isinstance(changed, dict) or not isinstance(changed.get("metadata"), dict):
-            raise status.bad_request("the patch does not leave an object with metadata")
-        return changed
+        # A copy, because what becomes of it is changed on its way, and a change that is overtaken is made again.
+        return _patched(target.rtype, request.content_type, obj, copy(value))
 
-    obj = await writes.update(rtype, target.namespace, target.name, change, options, target.subresource)
+    try:
+        obj = await writes.update(target.rtype, target.namespace, target.name, change, options, target.subresource)
+    except status.Undecodable as error:
+        raise status.unpatchable(value, error) from None
     return answer(obj, 200, options.warnings)
 
 
-def delete_options(request: Request) -> DeleteOptions:
-    """DeleteOptions from the body, in JSON, YAML or protobuf, or else from the query."""
-    body = body_object(request) if request.body.strip() else {}
-    grace = body.get("gracePeriodSeconds")
-    if grace is None and request.query.get("gracePeriodSeconds", "").isdecimal():
-        grace = int(request.query["gracePeriodSeconds"])
-    if grace is not None and (not isinstance(grace, int) or grace < 0):
-        raise status.bad_request("gracePeriodSeconds must be a non-negative integer")
-    preconditions = body.get("preconditions") or {}
-    propagation = body.get("propagationPolicy") or request.query.get("propagationPolicy")
-    if body.get("orphanDependents"):
-        propagation = "Orphan"
-    if propagation not in (None, "", "Background", "Foreground", "Orphan"):
-        raise status.bad_request(f"propagationPolicy {propagation!r} is not one of Background, Foreground, Orphan")
-    return DeleteOptions(
-        grace_seconds=grace,
-        propagation=propagation or None,
-        uid=preconditions.get("uid"),
-        resource_version=preconditions.get("resourceVersion"),
-        dry_run="All" in (body.get("dryRun") or ()) or request.query.get("dryRun") == "All",
-    )
+def _patch_options(request: Request, value: Any) -> WriteOptions:
+    """The options of a patch, with what strict decoding holds against the patch itself."""
+    told = list(repeated_fields(value))
+    if request.content_type == JSON_PATCH:
+        told = [f"json patch {text}" for text in (*told, *_unknown_members(value))]
+    return replaced(write_options(request), repeated=tuple(told))
+
+
+def _unknown_members(operations: Any) -> Iterator[str]:
+    for index, operation in enumerate(operations if isinstance(operations, list) else ()):
+        if isinstance(operation, dict):
+            yield from (f'unknown field "[{index}].{key}"' for key in operation if key not in _OPERATION)
+
+
+def _patched(rtype: ResourceType, kind: str, obj: Object, value: Any) -> Object:
+    if kind == JSON_PATCH:
+        changed = json_patch(obj, value)
+    elif kind == MERGE_PATCH:
+        changed = merge_patch(obj, value)
+    else:
+        changed = strategic_merge(rtype, obj, value)
+    if not isinstance(changed, dict) or not isinstance(changed.get("metadata"), dict):
+        raise status.bad_request("the patch does not leave an object with metadata")
+    return changed
 
 
 async def delete(writes: Writes, target: Target, request: Request) -> Response:
-    obj, gone = await writes.delete(target.rtype, target.namespace, target.name, delete_options(request))
-    if target.rtype in (PODS, NAMESPACES) or not gone:
-        return answer(obj)
-    return answer(status.success(target.rtype, target.name, obj["metadata"]["uid"]))
+    options = delete_options(request)
+    if target.rtype is JOBS and options.propagation is None:
+        options.warnings.append(_PODS_STAY)
+    obj, gone = await writes.delete(target.rtype, target.namespace, target.name, options)
+    if target.rtype.id not in _ANSWER_WITH_THEMSELVES and gone:
+        obj = status.success(target.rtype, target.name, obj["metadata"]["uid"])
+    return answer(obj, 200, options.warnings)
 
 
 async def delete_collection(writes: Writes, target: Target, request: Request) -> Response:
@@ -137,9 +131,13 @@ async def delete_collection(writes: Writes, target: Target, request: Request) ->
     options, wanted = delete_options(request), filter_of(target, request)
     removed, resources = [], writes.resources
     for record in list(resources.store.select(target.rtype.id, wanted)):
-        obj = resources.decoded(target.rtype, record)
         if target.rtype is NAMESPACES and record.name in admission.IMMORTAL_NAMESPACES:
             continue
-        removed.append((await writes.delete(target.rtype, record.namespace, record.name, options))[0] or obj)
+        try:
+            removed.append((await writes.delete(target.rtype, record.namespace, record.name, options))[0])
+        except StatusError as error:
+            if error.reason != "NotFound":  # somebody else was faster
+                raise
     head = {"kind": target.rtype.listing_kind, "apiVersion": target.rtype.api_version}
-    return answer({**head, "metadata": {"resourceVersion": str(resources.store.revision)}, "items": removed})
+    body = {**head, "metadata": {"resourceVersion": str(resources.store.revision)}, "items": removed}
+    return answer(body, 200, options.warnings)

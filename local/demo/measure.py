@@ -10,9 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from local.node.knobs import number_of
 from local.node.ownership import started_ticks
+from local.rundir import NodeEndpoints
 
-CGROUP_ROOT = Path("/sys/fs/cgroup")
 UNLIMITED = -1
 
 
@@ -40,7 +41,7 @@ def read_cpu_time() -> CpuTime:
 
 
 class QuotaSample(msgspec.Struct, frozen=True):
-    """A value of cpu.cfs_quota_us; `at` is the monotonic clock, -1 is no limit."""
+    """A quota; `at` is the monotonic clock, -1 is no limit."""
 
     at: float
     quota_us: int
@@ -98,7 +99,9 @@ class QuotaTrace:
             return
         try:
             while not self._ended.wait(self._interval):
-                value = int(os.pread(descriptor, 32, 0))
+                value = parse_quota(os.pread(descriptor, 64, 0).decode())
+                if value is None:
+                    continue
                 if not self.samples or self.samples[-1].quota_us != value:
                     self.samples.append(QuotaSample(time.monotonic(), value))
         except OSError:
@@ -108,32 +111,45 @@ class QuotaTrace:
             os.close(descriptor)
 
 
-def besteffort_quota_file(cgroup_prefix: str) -> Path:
-    """The ceiling of all best-effort pods together (cgroup v1)."""
-    return CGROUP_ROOT / "cpu" / cgroup_prefix.strip("/") / "kubepods" / "besteffort" / "cpu.cfs_quota_us"
+def parse_quota(text: str) -> int | None:
+    """us per period of cpu.cfs_quota_us or cpu.max; None for a file that is being written."""
+    word = text.split()[:1]
+    return None if not word else UNLIMITED if word[0] == "max" else int(word[0])
 
 
-def pods_cpu_seconds(cgroup_prefix: str, uids: list[str]) -> float:
-    """CPU seconds the pods have used since they began (cgroup v1); a pod without a cgroup counts nothing."""
-    kubepods = CGROUP_ROOT / "cpuacct" / cgroup_prefix.strip("/") / "kubepods"
-    files = [path for uid in uids for path in kubepods.glob(f"**/pod{uid}/cpuacct.usage")]
-    return sum(_read_number(path) for path in files) / 1e9
+def besteffort_quota_file(node: NodeEndpoints) -> Path:
+    """The ceiling of all best-effort pods together."""
+    name = "cpu.max" if node.cgroup_version == 2 else "cpu.cfs_quota_us"
+    return _kubepods(node, "cpu") / "besteffort" / name
 
 
-def _read_number(path: Path) -> int:
+def pods_cpu_seconds(node: NodeEndpoints, uids: list[str]) -> float:
+    """CPU seconds the pods have used since they began; a pod without a cgroup counts nothing."""
+    name = "cpu.stat" if node.cgroup_version == 2 else "cpuacct.usage"
+    files = [path for uid in uids for path in _kubepods(node, "cpuacct").glob(f"**/pod{uid}/{name}")]
+    return sum(_cpu_seconds(path) for path in files)
+
+
+def _kubepods(node: NodeEndpoints, controller: str) -> Path:
+    mount = Path(node.cgroup_root) / ("" if node.cgroup_version == 2 else controller)
+    return mount / node.kubepods.strip("/")
+
+
+def _cpu_seconds(path: Path) -> float:
     try:
-        return int(path.read_text())
+        text = path.read_text()
+        return number_of("usage_usec", text) / 1e6 if path.name == "cpu.stat" else int(text) / 1e9
     except (OSError, ValueError):
-        return 0
+        return 0.0
 
 
-def describe_machine() -> str:
-    """Cores, memory, kernel, cgroup version and Python, on one line."""
+def describe_machine(node: NodeEndpoints) -> str:
+    """Cores, memory, kernel, cgroups and Python, on one line."""
     pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    version = "v2" if (CGROUP_ROOT / "cgroup.controllers").exists() else "v1"
+    version = "simulated" if node.kernel == "simulated" else f"v{node.cgroup_version}"
     return (
         f"{os.cpu_count()} CPUs, {pages * page / 2**30:.0f} GiB, Linux {platform.release()}, "
-        f"cgroup {version}, Python {platform.python_version()}"
+        f"cgroups {version}, Python {platform.python_version()}"
     )
 
 

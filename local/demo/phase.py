@@ -24,6 +24,7 @@ from local.demo.measure import (
     read_cpu_time,
 )
 from local.demo.results import SUBLET, PhaseResult, latencies
+from local.rundir import NodeEndpoints
 
 _LEAD_SECONDS = 1.0
 SEED = 20240229
@@ -45,8 +46,7 @@ class Bench(msgspec.Struct, frozen=True):
     """What a phase works with; `work_dir` takes the generator's files."""
 
     client: KubeClient
-    node: str
-    cgroup_prefix: str
+    node: NodeEndpoints
     work_dir: Path
     load: Load
     tell: Callable[[str], None]
@@ -72,7 +72,7 @@ async def start_generator(bench: Bench, name: str, segments: list[Segment], begi
 async def run_phase(bench: Bench, name: str, batch: list[Pod]) -> PhaseResult:
     """Run the load and measure; `batch` are the batch pods that run beside it."""
     begin = time.monotonic() + _LEAD_SECONDS
-    load, trace = bench.load, QuotaTrace(besteffort_quota_file(bench.cgroup_prefix))
+    load, trace = bench.load, QuotaTrace(besteffort_quota_file(bench.node))
     generator = await start_generator(bench, name, [load.base, load.surge], begin)
     try:
         await _sleep_until(begin)
@@ -109,7 +109,7 @@ async def _watch_offer(bench: Bench, begin: float, name: str) -> list[int | None
         if not told and second >= bench.load.base.seconds:
             bench.tell(f"{name}: surge to {bench.load.surge.per_second:.0f} requests a second")
             told = True
-        offered.append(await batch_cpu_offered(bench.client, bench.node))
+        offered.append(await batch_cpu_offered(bench.client, bench.node.name))
         bench.live(f"{name}: second {second + 1} of {bench.load.seconds:.0f}, batch-cpu offered {offered[-1]}")
     await _sleep_until(begin + bench.load.seconds)
     return offered
@@ -117,7 +117,7 @@ async def _watch_offer(bench: Bench, begin: float, name: str) -> list[int | None
 
 async def _read(bench: Bench, batch: list[Pod]) -> _Reading:
     uids = [pod.metadata.uid for pod in batch]
-    cpu, seconds = read_cpu_time(), pods_cpu_seconds(bench.cgroup_prefix, uids)
+    cpu, seconds = read_cpu_time(), pods_cpu_seconds(bench.node, uids)
     return _Reading(cpu, seconds, await units_done(bench.client, batch))
 
 

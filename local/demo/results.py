@@ -61,6 +61,7 @@ class DemoResult(msgspec.Struct, frozen=True):
     """Everything, as `--json` writes it."""
 
     machine: str
+    kernel: str
     base_per_second: float
     surge_per_second: float
     phase_seconds: float
@@ -132,6 +133,17 @@ def verdict(phases: Sequence[PhaseResult]) -> str:
         _unanswered(phases),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def kernel_told(kernel: str) -> str:
+    """What may be concluded from numbers taken on this kernel."""
+    if kernel != "simulated":
+        return ""
+    return (
+        "simulated kernel: quotas were imitated by stopping and starting processes, some 25 ms late and in "
+        "steps of 10 ms of CPU time. The run shows how lending, the gang and the cut work together; latencies on a "
+        "real kernel are others. Run it as root for those."
+    )
 
 
 def _cost(how: str, alone: PhaseResult, beside: PhaseResult) -> str:

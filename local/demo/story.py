@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kube.client import KubeClient
+from local.choices import Choices
 from local.demo import manifests
 from local.demo.load import Segment
 from local.demo.measure import ProcessMark, describe_machine, mark_process, read_cpu_time, still_alive
 from local.demo.phase import Bench, run_phase, start_generator
 from local.demo.results import ALONE, SUBLET, TODAY, Checks, DemoResult, PhaseResult, cut_told
 from local.demo.service import ROUNDS, answers, cost_of_request, free_port, load_for
-from local.leftovers import cgroups_of, processes_of
+from local.leftovers import Trees
+from local.node.settings import Kernel
 from local.up import Cluster
 from model.fault import ConfigurationFault, Fault, KubernetesFault
 
@@ -49,14 +51,18 @@ SETTINGS_TOLD = (
 class Story:
     """`tell` gets a line at each step, `live` one a second; `run` returns what was found, or raises a Fault."""
 
-    def __init__(self, phase_seconds: float, tell: Callable[[str], None], live: Callable[[str], None]) -> None:
+    def __init__(
+        self, phase_seconds: float, kernel: Kernel, tell: Callable[[str], None], live: Callable[[str], None]
+    ) -> None:
         self._phase_seconds = phase_seconds
+        self._kernel = kernel
         self._tell = tell
         self._live = live
         self._phases: list[PhaseResult] = []
         self._gang_told = "its phase was not reached"
         self._gang_whole = False
         self._marks: list[ProcessMark] = []
+        self._machine = ""
         self._cost = 0.0
         self._other_work_pct = 0.0
 
@@ -76,7 +82,7 @@ class Story:
         except BaseException:
             shutil.rmtree(work_dir, ignore_errors=True)
             raise
-        result = self._result(self._checks(cluster.cgroup_name), started - began, time.monotonic() - began)
+        result = self._result(self._checks(cluster.trees), started - began, time.monotonic() - began)
         if result.passed:
             shutil.rmtree(work_dir, ignore_errors=True)
         else:
@@ -95,7 +101,7 @@ class Story:
     async def _in_cluster(self, work_dir: Path, began: float) -> tuple[Cluster, float]:
         settings = work_dir / "agent.yaml"
         settings.write_bytes(msgspec.yaml.encode(_SETTINGS))
-        cluster = Cluster(work_dir / "up", agent_settings=settings, tell=self._tell)
+        cluster = Cluster(work_dir / "up", Choices(agent_settings=settings, kernel=self._kernel), self._tell)
         self._tell("starting API server, node, scheduler and agent")
         async with cluster:
             started = time.monotonic()
@@ -110,7 +116,8 @@ class Story:
     async def _phases_in(self, cluster: Cluster, client: KubeClient, work_dir: Path) -> None:
         ends = cluster.endpoints
         load = load_for(self._cost, self._phase_seconds, os.cpu_count() or 1, free_port())
-        bench = Bench(client, ends.node, ends.cgroup_prefix, work_dir, load, self._tell, self._live)
+        self._machine = describe_machine(ends.nodes[0])
+        bench = Bench(client, ends.nodes[0], work_dir, load, self._tell, self._live)
         await self._start_service(client, load.port)
         self._phases.append(await run_phase(bench, ALONE, []))
         await self._today(bench)
@@ -162,11 +169,11 @@ class Story:
         self._tell(f"gang: {self._gang_told}")
 
     def _remember(self, cluster: Cluster) -> None:
-        pids = {*cluster.endpoints.programs.values(), *processes_of(cluster.cgroup_name)}
+        pids = {*cluster.endpoints.programs.values(), *cluster.trees.processes()}
         self._marks = [mark for pid in pids if (mark := mark_process(pid)) is not None]
 
-    def _checks(self, cgroup_name: str) -> Checks:
-        alive, cgroups = still_alive(self._marks), cgroups_of(cgroup_name)
+    def _checks(self, trees: Trees) -> Checks:
+        alive, cgroups = still_alive(self._marks), trees.cgroups()
         told = f"{len(self._marks)} processes ended, no cgroup left"
         if alive or cgroups:
             told = f"left behind: processes {alive}, cgroups {[str(path) for path in cgroups]}"
@@ -176,7 +183,8 @@ class Story:
     def _result(self, checks: Checks, start_seconds: float, took_seconds: float) -> DemoResult:
         load = load_for(self._cost, self._phase_seconds, os.cpu_count() or 1, 0)
         return DemoResult(
-            machine=describe_machine(),
+            machine=self._machine,
+            kernel=self._kernel.value,
             base_per_second=load.base.per_second,
             surge_per_second=load.surge.per_second,
             phase_seconds=self._phase_seconds,

@@ -1,6 +1,6 @@
 """`python -m local.node`: the process node as a program of its own.
 
-Exit codes: 0 stopped by a signal · 1 could not start or go on · 2 wrong arguments · 3 no root or no writable cgroup v1.
+Exit codes: 0 stopped by a signal · 1 could not start or go on · 2 wrong arguments · 3 no root or no writable cgroups.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from pathlib import Path
 
 import structlog
 
+from agent.core.layout import CgroupDriver
 from local.node.cgroups import UnsuitableKernel
-from local.node.settings import NodeSettings
+from local.node.pressure import DEFAULT_THRESHOLDS, TRANSITION_SECONDS, Limits, parse_thresholds
+from local.node.settings import Kernel, NodeSettings
+from local.node.share import Claim, parse_share
 from local.node.wiring import serve
 from model.fault import Fault
 
@@ -69,7 +72,12 @@ def _settings(options: argparse.Namespace) -> NodeSettings:
         kubelet_token_file=options.kubelet_token_file,
         ready_file=options.ready_file,
         backoff_base_seconds=options.backoff_base,
+        eviction=Limits(parse_thresholds(options.eviction_hard), options.eviction_pressure_transition_period),
         cgroup_root=options.cgroup_root,
+        cgroup_driver=options.cgroup_driver,
+        kernel=options.kernel,
+        share=parse_share(options.share),
+        claim=Claim(options.node_cpu, options.node_memory),
     )
 
 
@@ -83,8 +91,38 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tls-key", type=Path, required=True, help="its key")
     parser.add_argument("--kubelet-token-file", type=Path, required=True, help="what a log reader must present")
     parser.add_argument("--ready-file", type=Path, help="written, as JSON, once the node is Ready")
+    parser.add_argument(
+        "--eviction-hard",
+        default=DEFAULT_THRESHOLDS,
+        metavar="SIGNAL<AMOUNT,…",
+        help="when to evict a pod for the node's own sake (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--eviction-pressure-transition-period",
+        type=float,
+        default=TRANSITION_SECONDS,
+        metavar="SECONDS",
+        help="how long a pressure condition stays at least (default: %(default)s)",
+    )
     parser.add_argument("--backoff-base", type=float, default=10.0, help="seconds of the first restart delay")
-    parser.add_argument("--cgroup-root", type=Path, default=Path("/sys/fs/cgroup"), help="where cgroup v1 is mounted")
+    parser.add_argument("--cgroup-root", type=Path, default=Path("/sys/fs/cgroup"), help="where cgroups are mounted")
+    parser.add_argument(
+        "--cgroup-driver",
+        type=CgroupDriver,
+        choices=list(CgroupDriver),
+        default=CgroupDriver.CGROUPFS,
+        help="how cgroups are named (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--kernel",
+        type=Kernel,
+        choices=list(Kernel),
+        default=Kernel.REAL,
+        help="simulated: an imitation of cgroup v2 in plain files below --cgroup-root (default: %(default)s)",
+    )
+    parser.add_argument("--share", default="1/1", metavar="NUMBER/NODES", help="which part of this machine the node is")
+    parser.add_argument("--node-cpu", default="", metavar="QUANTITY", help="CPU the Node says it has")
+    parser.add_argument("--node-memory", default="", metavar="QUANTITY", help="memory the Node says it has")
     return parser
 
 

@@ -11,8 +11,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from local.node.podobject import PodObject
+from model.qos import KubernetesQoS
 from model.resources import CPU, MEMORY, PODS, ResourceVector
 
+SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
+_MEMORY_PRESSURE_TAINT = "node.kubernetes.io/memory-pressure"
 _FIRST = (PODS, CPU, MEMORY, "ephemeral-storage")
 
 
@@ -43,6 +47,25 @@ def judge(
         if rejection:
             return rejection
     return None
+
+
+def judge_under_pressure(pod: PodObject, qos: KubernetesQoS, pressures: frozenset[str]) -> Rejection | None:
+    """While the node is short of something it takes no pod that would be the first to go again.
+
+    Source: kubernetes pkg/kubelet/eviction/eviction_manager.go (Admit).
+    """
+    if not pressures or (pod.spec.priority or 0) >= SYSTEM_CRITICAL_PRIORITY:
+        return None
+    if pressures == {"MemoryPressure"} and (qos is not KubernetesQoS.BEST_EFFORT or _tolerates_memory_pressure(pod)):
+        return None
+    return Rejection("Evicted", f"Pod was rejected: The node had condition: [{' '.join(sorted(pressures))}]. ")
+
+
+def _tolerates_memory_pressure(pod: PodObject) -> bool:
+    return any(
+        each.key in (_MEMORY_PRESSURE_TAINT, "") and each.effect in ("", "NoSchedule") and each.operator == "Exists"
+        for each in pod.spec.tolerations or []
+    )
 
 
 def _in_order(wanted: ResourceVector) -> list[str]:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+
+import msgspec
 
 from kube.client import KubeClient, PatchKind, path_of
 from kube.events import EventRecorder, ObjectRef
 from local.node.podobject import NodeObject, PodObject
+from local.node.sources import SourceKind, SourceRef
+from model.fault import KubernetesFault
+
+
+class _Keyed(msgspec.Struct, frozen=True, rename="camel"):
+    """A ConfigMap or a Secret."""
+
+    data: dict[str, str] | None = None
+    binary_data: dict[str, str] | None = None
 
 
 class KubeApi:
@@ -31,6 +44,19 @@ class KubeApi:
     async def read_node(self) -> NodeObject:
         return await self._read_node()
 
+    async def read_source(self, namespace: str, ref: SourceRef) -> Mapping[str, bytes] | None:
+        path = path_of(f"v1/{ref.kind.plural}", namespace=namespace, name=ref.name)
+        try:
+            found = await self._client.get(path, _Keyed)
+        except KubernetesFault as fault:
+            if fault.status == 404:
+                return None
+            raise
+        if ref.kind is SourceKind.SECRET:
+            return {key: _decoded(value) for key, value in (found.data or {}).items()}
+        text = {key: value.encode() for key, value in (found.data or {}).items()}
+        return text | {key: _decoded(value) for key, value in (found.binary_data or {}).items()}
+
     def record(self, pod: PodObject, reason: str, message: str, *, warning: bool = False) -> None:
         about = ObjectRef("Pod", pod.metadata.name, pod.metadata.namespace, pod.uid)
         self._events.record(about, reason, message, warning=warning)
@@ -38,3 +64,11 @@ class KubeApi:
 
 def _path(pod: PodObject, subresource: str = "") -> str:
     return path_of("v1/pods", namespace=pod.metadata.namespace, name=pod.metadata.name, subresource=subresource)
+
+
+def _decoded(text: str) -> bytes:
+    """The server has checked it; what is no base64 all the same counts as empty."""
+    try:
+        return base64.b64decode(text)
+    except binascii.Error:
+        return b""

@@ -1,14 +1,22 @@
 """A container's environment, and `$(VAR)` in its command: the kubelet's rules.
 
-Source: kubernetes third_party/forked/golang/expansion/expand.go. Nothing of the node's own environment passes on.
+Source: kubernetes third_party/forked/golang/expansion/expand.go and pkg/kubelet/kubelet_pods.go
+(makeEnvironmentVariables). Nothing of the node's own environment passes on; there are no service variables.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
 
 from local.node.podobject import EnvVar, PodContainer, PodObject
+from local.node.resources import limits, requests
+from local.node.sources import SourceKind, SourceRef, Sources, ref_of
+from model.quantity import parse_millis
+from model.resources import CPU, ResourceVector
 
 HOST_ADDRESS = "127.0.0.1"
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -17,7 +25,16 @@ _MAP_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]\Z")
 
 
 class Unsupported(Exception):
-    """The container asks for something this node cannot give; the text goes into its waiting message."""
+    """The container asks for something this node cannot give now; the text goes into its waiting message."""
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What an environment is made of besides the pod: PATH, HOME, fetched objects, and what the node has."""
+
+    search_path: str
+    home: str
+    sources: Sources = Sources()
+    allocatable: ResourceVector = ResourceVector()
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
@@ -35,30 +52,62 @@ def expand_all(texts: Iterable[str], variables: Mapping[str, str]) -> list[str]:
     return [expand(text, variables) for text in texts]
 
 
-def environment(pod: PodObject, container: PodContainer, search_path: str, home: str) -> dict[str, str]:
-    """All variables of the container. Raises Unsupported for a source this node has no access to."""
-    for source in container.env_from or []:
-        if not _optional(source):
-            raise Unsupported("envFrom is not supported by the process node: write the variables under env")
+def environment(pod: PodObject, container: PodContainer, around: Surroundings) -> dict[str, str]:
+    """All variables of the container. Raises Unsupported with the kubelet's words for what is missing."""
     hostname = pod.spec.node_name if pod.spec.host_network else pod.spec.hostname or pod.metadata.name
-    variables = {"PATH": search_path, "HOME": home, "LANG": "C.UTF-8", "HOSTNAME": hostname}
+    variables = {"PATH": around.search_path, "HOME": around.home, "LANG": "C.UTF-8", "HOSTNAME": hostname}
     declared: dict[str, str] = {}
+    for source in container.env_from or []:
+        declared |= _whole(source, around.sources)
     for variable in container.env or []:
-        value = _value(pod, variable, declared)
+        value = _value(pod, container, variable, declared, around)
         if value is not None:
             declared[variable.name] = value
     return variables | declared
 
 
-def _value(pod: PodObject, variable: EnvVar, declared: Mapping[str, str]) -> str | None:
+def _whole(source: Mapping[str, Any], sources: Sources) -> dict[str, str]:
+    """One entry of envFrom: every key of the object, with the entry's prefix."""
+    prefix = str(source.get("prefix") or "")
+    for name, kind in (("configMapRef", SourceKind.CONFIG_MAP), ("secretRef", SourceKind.SECRET)):
+        named = source.get(name)
+        if isinstance(named, dict):
+            values = _object(ref_of(kind, named), sources, optional=bool(named.get("optional"))) or {}
+            return {prefix + key: value.decode(errors="replace") for key, value in values.items()}
+    return {}
+
+
+def _value(
+    pod: PodObject, container: PodContainer, variable: EnvVar, declared: Mapping[str, str], around: Surroundings
+) -> str | None:
     if not variable.value_from:
         return expand(variable.value or "", declared)
     kind, source = next(iter(variable.value_from.items()))
     if kind == "fieldRef":
         return field(pod, str(source.get("fieldPath", "")))
-    if source.get("optional"):
-        return None
+    if kind == "resourceFieldRef":
+        return resource_field(pod, container, source, around.allocatable)
+    if kind in ("configMapKeyRef", "secretKeyRef"):
+        which = SourceKind.CONFIG_MAP if kind == "configMapKeyRef" else SourceKind.SECRET
+        return _key(pod, ref_of(which, source), source, around.sources)
     raise Unsupported(f"env {variable.name}: valueFrom.{kind} is not supported by the process node")
+
+
+def _key(pod: PodObject, ref: SourceRef, source: Mapping[str, Any], sources: Sources) -> str | None:
+    optional, key = bool(source.get("optional")), str(source.get("key", ""))
+    values = _object(ref, sources, optional=optional)
+    if values is not None and key in values:
+        return values[key].decode(errors="replace")
+    if optional:
+        return None
+    raise Unsupported(f"couldn't find key {key} in {ref.kind} {pod.metadata.namespace}/{ref.name}")
+
+
+def _object(ref: SourceRef, sources: Sources, *, optional: bool) -> Mapping[str, bytes] | None:
+    values = sources.get(ref)
+    if values is None and not optional:
+        raise Unsupported(f"{ref} not found")
+    return values
 
 
 def field(pod: PodObject, path: str) -> str:
@@ -71,6 +120,8 @@ def field(pod: PodObject, path: str) -> str:
         "metadata.name": pod.metadata.name,
         "metadata.namespace": pod.metadata.namespace,
         "metadata.uid": pod.metadata.uid,
+        "metadata.labels": _lines(pod.metadata.labels),
+        "metadata.annotations": _lines(pod.metadata.annotations),
         "spec.nodeName": pod.spec.node_name,
         "spec.serviceAccountName": pod.spec.service_account_name or "default",
         "status.podIP": HOST_ADDRESS,
@@ -83,6 +134,30 @@ def field(pod: PodObject, path: str) -> str:
     return known[path]
 
 
-def _optional(source: Mapping[str, object]) -> bool:
-    references = [value for value in source.values() if isinstance(value, dict)]
-    return bool(references) and all(bool(reference.get("optional")) for reference in references)
+def resource_field(
+    pod: PodObject, container: PodContainer, source: Mapping[str, Any], allocatable: ResourceVector
+) -> str:
+    """A request or limit in units of the divisor, rounded up; a limit nobody set is what the node has."""
+    name = str(source.get("containerName") or container.name)
+    named = next((each for each in _containers(pod) if each.name == name), None)
+    which, _, resource = str(source.get("resource", "")).partition(".")
+    if named is None or which not in ("limits", "requests"):
+        raise Unsupported(f"resourceFieldRef {source.get('resource')} of container {name} is not known")
+    amount = limits(named)[resource] or allocatable[resource] if which == "limits" else requests(named)[resource]
+    amount_millis = amount if resource == CPU else amount * 1000
+    divisor_millis = parse_millis(source.get("divisor") or 1) or 1000
+    return str(-(-amount_millis // divisor_millis))
+
+
+def _containers(pod: PodObject) -> Iterator[PodContainer]:
+    yield from pod.spec.containers
+    yield from pod.spec.init_containers or []
+
+
+def _lines(values: Mapping[str, str] | None) -> str:
+    """Labels as a file of the downward API has them."""
+    return "".join(f'{key}="{_escaped(value)}"\n' for key, value in sorted((values or {}).items()))
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -50,11 +50,16 @@ def search_path(image: str) -> str:
     return f"{Path(sys.executable).parent}:{SEARCH_PATH}" if family(image) == "python" else SEARCH_PATH
 
 
-def find_from(directory: Path) -> Which:
-    """A search for programs on this machine; a name with a slash is taken from `directory`."""
+def find_from(directory: Path, on_machine: Callable[[Path], Path] = lambda path: path) -> Which:
+    """A search for programs; a name with a slash is taken from `directory`.
+
+    `on_machine` says where a path of the container is on this machine: a volume may bring the program.
+    """
 
     def find(program: str, path: str) -> str | None:
-        return shutil.which(str(directory / program)) if "/" in program else shutil.which(program, path=path)
+        places = [directory] if "/" in program else [directory / each for each in path.split(":")]
+        candidates = (place / program for place in places)
+        return next((str(each) for each in candidates if shutil.which(str(on_machine(each)))), None)
 
     return find
 

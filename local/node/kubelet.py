@@ -9,10 +9,11 @@ from pathlib import Path
 import structlog
 
 from kube.informer import Change, ChangeKind
-from local.node.admission import Rejection, judge
+from local.node.admission import Rejection, judge, judge_under_pressure
 from local.node.podobject import NodeObject, PodObject
 from local.node.ports import Services
-from local.node.resources import effective_requests
+from local.node.resources import effective_requests, qos_class
+from local.node.stats import Living
 from local.node.worker import PodWorker
 from model.fault import Fault, KernelFault, KubernetesFault
 from model.qos import KubernetesQoS
@@ -22,13 +23,17 @@ log = structlog.get_logger()
 
 
 class Kubelet:
-    """`observe` takes the informer's changes in order; `run` works them off; `node` is our Node as last seen."""
+    """`observe` takes the informer's changes in order; `run` works them off; `node` is our Node as last seen.
+
+    `pressures` are the conditions that hold; see housekeeping.Housekeeping.
+    """
 
     def __init__(self, services: Services, node: Callable[[], NodeObject | None]) -> None:
         self._services = services
         self._node = node
         self._changes: asyncio.Queue[Change[PodObject]] = asyncio.Queue()
         self._workers: dict[str, PodWorker] = {}
+        self.pressures: frozenset[str] = frozenset()
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def observe(self, change: Change[PodObject]) -> None:
@@ -59,6 +64,15 @@ class Kubelet:
             if (worker.pod.metadata.namespace, worker.pod.metadata.name) == (namespace, name):
                 return worker
         return None
+
+    @property
+    def workers(self) -> list[PodWorker]:
+        """Of pods that hold resources."""
+        return [each for each in self._workers.values() if each.holds_resources]
+
+    def living(self) -> list[Living]:
+        """Pods of which something may run."""
+        return [Living(each.pod, each.views) for each in self.workers]
 
     def log_file(self, namespace: str, name: str, container: str, *, previous: bool) -> Path | str:
         """A container's output, or a sentence why there is none."""
@@ -116,7 +130,7 @@ class Kubelet:
 
     def _verdict(self, pod: PodObject, node: NodeObject) -> Rejection | None:
         try:
-            return judge(
+            return judge_under_pressure(pod, qos_class(pod), self.pressures) or judge(
                 effective_requests(pod),
                 [worker.requests for worker in self._workers.values() if worker.holds_resources],
                 parse_resources(node.status.allocatable or {}, "node allocatable"),

@@ -1,22 +1,38 @@
-"""Container logs: one file a run, appended by the process itself, cut by the node.
+"""Container logs: one file a run, appended by the process itself; the node keeps time and takes the oldest part away.
 
     <run dir>/logs/<namespace>_<pod>_<uid>/<container>/<restart count>.log      the kubelet's /var/log/pods names
+    …                                                 /<restart count>.times    (end, time) of what was written when
 
-Processes write straight to the file, so a busy one costs the node nothing; the ceiling is therefore soft by what is
-written between two looks. A cut keeps the last `limit` bytes as `<restart count>.log.1`.
+Processes write straight to the file: a busy one costs the node nothing, none waits for the node, and what it writes
+outlives the node. So there is nobody to stamp lines as they come; the node looks at every file several times a second
+and notes its size and when it was last written: that is the time of all lines that came since the look before.
+Of more than 50 MiB (the kubelet's five files of 10 MiB) the oldest are punched out of the file: offsets stay as they
+are, so that neither writer nor reader notices.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
-from collections.abc import Iterator
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
+
+import msgspec
 
 from local.node.podobject import PodObject
 
-LIMIT_BYTES = 10 * 1024 * 1024
+SEGMENT_BYTES = 10 * 1024 * 1024
+SEGMENTS = 5
+LOOK_SECONDS = 0.2
 _BLOCK = 64 * 1024
+_NOTE = struct.Struct("<QQ")
+_KEEP_SIZE_AND_PUNCH_HOLE = 3
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def pod_directory(run_dir: Path, pod: PodObject) -> Path:
@@ -31,72 +47,204 @@ def open_log(file: Path) -> int:
     """A descriptor for a container's output; the logs of runs before the previous one are removed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     current = int(file.stem)
-    for old in file.parent.glob("*.log*"):
+    for old in file.parent.iterdir():
         if int(old.name.partition(".")[0]) < current - 1:
             old.unlink(missing_ok=True)
     return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-def cut_large(run_dir: Path, limit_bytes: int = LIMIT_BYTES) -> int:
-    """Cut every log above the limit; returns how many were cut."""
-    large = [each for each in (run_dir / "logs").glob("*/*/*.log") if _size(each) > limit_bytes]
-    for file in large:
-        _cut(file, limit_bytes)
-    return len(large)
+class LogKeeper:
+    """Looks after the logs that are being written. `look` takes microseconds a log."""
+
+    def __init__(self, segment_bytes: int = SEGMENT_BYTES, punch: Callable[[int, int], bool] | None = None) -> None:
+        """`punch` takes the first bytes of an open file away, and says whether it could."""
+        self._segment_bytes = segment_bytes
+        self._punch = punch or punch_hole
+        self._sizes: dict[Path, int] = {}
+        self._starts: dict[Path, int] = {}
+
+    def add(self, file: Path) -> None:
+        self._sizes[file], self._starts[file] = _written(file)[0], 0
+
+    def remove(self, file: Path) -> None:
+        """The writer has ended: its last words get their time."""
+        self._note(file)
+        self._sizes.pop(file, None)
+        self._starts.pop(file, None)
+
+    def look(self) -> None:
+        """Note what was written since the last look, and keep every log within its bounds."""
+        for file in list(self._sizes):
+            self._note(file)
+            if self._sizes[file] - self._starts[file] > SEGMENTS * self._segment_bytes:
+                self._shorten(file)
+
+    def _note(self, file: Path) -> None:
+        size, at_ns = _written(file)
+        if size == self._sizes.get(file, size):
+            return
+        self._sizes[file] = size
+        try:
+            with _times(file).open("ab") as notes:
+                notes.write(_NOTE.pack(size, at_ns))
+        except OSError:
+            pass  # the pod and its logs are gone, or the disk is full: a line then has the time of a later look
+
+    def _shorten(self, file: Path) -> None:
+        """Take the oldest segments, so that the newest four and what comes remain."""
+        whole = self._sizes[file] // self._segment_bytes
+        start = (whole - SEGMENTS + 1) * self._segment_bytes
+        try:
+            with file.open("r+b") as log:
+                if self._punch(log.fileno(), start):
+                    self._starts[file] = start
+                    return
+                # This file system knows no holes: everything goes, and the writer starts at the beginning again.
+                log.truncate(0)
+            _times(file).unlink(missing_ok=True)
+            self._sizes[file] = self._starts[file] = 0
+        except OSError:
+            self._starts[file] = self._sizes[file]
 
 
-def _size(file: Path) -> int:
+def punch_hole(descriptor: int, length: int) -> bool:
+    """Give the space of the first bytes back; False where the file system cannot. See fallocate(2)."""
+    answer = _libc.fallocate(descriptor, _KEEP_SIZE_AND_PUNCH_HOLE, ctypes.c_long(0), ctypes.c_long(length))
+    return bool(answer == 0)
+
+
+def _times(file: Path) -> Path:
+    return file.with_suffix(".times")
+
+
+def _written(file: Path) -> tuple[int, int]:
+    """How much, and when (nanoseconds since 1970) the last of it was."""
     try:
-        return file.stat().st_size
+        found = file.stat()
     except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
+class Times(msgspec.Struct, frozen=True):
+    """When what was written: `ends[i]` bytes had been seen at `nanoseconds[i]`; later bytes count as `latest_ns`."""
+
+    ends: tuple[int, ...]
+    nanoseconds: tuple[int, ...]
+    latest_ns: int
+
+    def of(self, offset: int) -> int:
+        """Nanoseconds since 1970 of the line that begins at `offset`."""
+        at = bisect_right(self.ends, offset)
+        return self.nanoseconds[at] if at < len(self.nanoseconds) else self.latest_ns
+
+    def offset_since(self, nanoseconds: int) -> int:
+        """Where what was seen at that time or later begins."""
+        for at, each in enumerate(self.nanoseconds):
+            if each >= nanoseconds:
+                return self.ends[at - 1] if at else 0
+        end = self.ends[-1] if self.ends else 0
+        return end if self.latest_ns >= nanoseconds else 1 << 62
+
+
+def read_times(file: Path) -> Times:
+    """Raises OSError when the log is gone."""
+    try:
+        notes = list(_NOTE.iter_unpack(_whole(_times(file).read_bytes())))
+    except FileNotFoundError:
+        notes = []
+    ends, moments = tuple(end for end, _ in notes), tuple(moment for _, moment in notes)
+    return Times(ends, moments, file.stat().st_mtime_ns)
+
+
+def _whole(content: bytes) -> bytes:
+    return content[: len(content) // _NOTE.size * _NOTE.size]
+
+
+def rfc3339(nanoseconds: int) -> str:
+    """As the kubelet stamps a line."""
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+
+
+def first_offset(log: FileIO) -> int:
+    """Where the first whole line that is kept begins."""
+    return after_hole(log, 0)
+
+
+def after_hole(log: FileIO, offset: int) -> int:
+    """`offset` itself, or the first whole line after the part that was punched out there."""
+    try:
+        start = log.seek(offset, os.SEEK_DATA)
+    except OSError:
+        return offset  # the end, or the file system cannot tell: then nothing was punched out either
+    return next_line(log, start) if start > offset else offset
+
+
+def next_line(log: FileIO, offset: int) -> int:
+    """Where the first line at or after `offset` begins."""
+    if offset <= 0:
         return 0
+    log.seek(offset - 1)
+    while block := log.read(_BLOCK):
+        at = block.find(b"\n")
+        if at >= 0:
+            return log.tell() - len(block) + at + 1
+    return log.tell()
 
 
-def _cut(file: Path, limit_bytes: int) -> None:
-    """Copy, then truncate in place: the writer appends, so its next line starts the file anew."""
-    with file.open("r+b") as source, file.with_name(file.name + ".1").open("wb") as kept:
-        source.seek(-limit_bytes, os.SEEK_END)
-        shutil.copyfileobj(source, kept)
-        source.truncate(0)
-
-
-def tail_offset(file: Path, lines: int | None) -> int:
-    """Where the last `lines` lines begin; 0 for all of them."""
+def tail_offset(log: FileIO, lines: int | None, start: int = 0) -> int:
+    """Where the last `lines` lines begin, `start` at the earliest; `start` for all of them."""
     if lines is None:
-        return 0
+        return start
     missing = lines
-    with file.open("rb") as source:
-        end = source.seek(0, os.SEEK_END)
-        for start, block in _blocks_backwards(source.fileno(), end):
-            # The newline that ends the last line begins no further one.
-            block_end = len(block) - 1 if start + len(block) == end and block.endswith(b"\n") else len(block)
-            while missing:
-                at = block.rfind(b"\n", 0, block_end)
-                if at < 0:
-                    break
-                missing, block_end = missing - 1, at
-            if not missing:
-                return start + block_end + 1 if lines else end
-    return 0
+    end = log.seek(0, os.SEEK_END)
+    for begin, block in _blocks_backwards(log.fileno(), start, end):
+        # The newline that ends the last line begins no further one.
+        block_end = len(block) - 1 if begin + len(block) == end and block.endswith(b"\n") else len(block)
+        while missing:
+            at = block.rfind(b"\n", 0, block_end)
+            if at < 0:
+                break
+            missing, block_end = missing - 1, at
+        if not missing:
+            return begin + block_end + 1 if lines else end
+    return start
 
 
-def _blocks_backwards(descriptor: int, end: int) -> Iterator[tuple[int, bytes]]:
-    while end > 0:
-        start = max(0, end - _BLOCK)
-        yield start, os.pread(descriptor, end - start, start)
-        end = start
+def _blocks_backwards(descriptor: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    while end > start:
+        begin = max(start, end - _BLOCK)
+        yield begin, os.pread(descriptor, end - begin, begin)
+        end = begin
 
 
 def last_words(file: Path, limit_bytes: int = 2048, lines: int = 80) -> str:
     """The end of a log, for terminationMessagePolicy FallbackToLogsOnError."""
     try:
-        text = file.read_bytes()[-limit_bytes:] if _size(file) <= _BLOCK else _last_block(file)[-limit_bytes:]
+        with file.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - limit_bytes))
+            text = log.read(limit_bytes)
     except OSError:
         return ""
     return "\n".join(text.decode(errors="replace").splitlines()[-lines:])
 
 
-def _last_block(file: Path) -> bytes:
-    with file.open("rb") as source:
-        source.seek(-_BLOCK, os.SEEK_END)
-        return source.read()
+def used_bytes(run_dir: Path, pod: PodObject) -> int:
+    """Disk space of the pod's logs."""
+    return tree_bytes(pod_directory(run_dir, pod))
+
+
+def tree_bytes(directory: Path) -> int:
+    """Disk space of everything below; what vanishes meanwhile counts nothing."""
+    total = 0
+    for each in directory.rglob("*"):
+        try:
+            total += each.lstat().st_blocks * 512
+        except OSError:
+            continue
+    return total
+
+
+def remove(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,6 +1,9 @@
-"""Container output over HTTPS on the loopback address; the API server fetches `kubectl logs` from here.
+"""Container output, and what is in use, over HTTPS on the loopback address; the API server asks here.
 
-GET /containerLogs/{namespace}/{pod}/{container}?follow=&tailLines=&previous=&limitBytes=
+GET /containerLogs/{namespace}/{pod}/{container}    kubectl logs: follow, previous, tailLines, limitBytes,
+                                                    sinceSeconds, sinceTime, timestamps
+GET /stats/summary                                  the kubelet's Summary API, for metrics.k8s.io
+GET /metrics/resource                               the same numbers for Prometheus
 Authorization: Bearer <kubelet token>
 """
 
@@ -10,15 +13,15 @@ import asyncio
 import hmac
 import ssl
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from aiohttp import web
 
-from local.node.logs import tail_offset
+from local.node.logreading import LogQuery, LogReading, parse
 from model.fault import ConfigurationFault
 
-_CHUNK = 256 * 1024
 _LOOK_SECONDS = 0.1
 
 
@@ -28,10 +31,20 @@ class LogSource(Protocol):
     def log_file(self, namespace: str, name: str, container: str, *, previous: bool) -> Path | str: ...
 
 
+class Statistics(Protocol):
+    """What is in use; see stats.Statistics."""
+
+    def summary(self) -> bytes: ...
+    def metrics(self) -> str: ...
+
+
 class LogServer:
     """`still_running` says whether a followed container may write more."""
 
-    def __init__(self, source: LogSource, token: str, still_running: Callable[[str, str, str], bool]) -> None:
+    def __init__(
+        self, source: LogSource, statistics: Statistics, token: str, still_running: Callable[[str, str, str], bool]
+    ) -> None:
+        self._statistics = statistics
         self._source = source
         self._token = token
         self._still_running = still_running
@@ -41,6 +54,8 @@ class LogServer:
         """Listen on 127.0.0.1; returns the port."""
         application = web.Application()
         application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._answer)
+        application.router.add_get("/stats/summary", self._summary)
+        application.router.add_get("/metrics/resource", self._metrics)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.2)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=context).start()
@@ -51,52 +66,55 @@ class LogServer:
             await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        # A header's bytes that are not UTF-8 arrive as surrogates.
-        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
-        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+        if not self._allowed(request):
             return web.Response(status=401, text="Unauthorized\n")
         where = (request.match_info["namespace"], request.match_info["pod"], request.match_info["container"])
         try:
-            tail, limit = _number(request, "tailLines"), _number(request, "limitBytes")
-        except ValueError:
-            return web.Response(status=400, text="tailLines and limitBytes are whole numbers of 0 or more\n")
-        file = self._source.log_file(*where, previous=_flag(request, "previous"))
+            query = parse(request.query, datetime.now(UTC))
+        except ValueError as error:
+            return web.Response(status=400, text=f"{error}\n")
+        file = self._source.log_file(*where, previous=query.previous)
         if isinstance(file, str):
             return web.Response(status=400, text=file + "\n")
-        follow = _flag(request, "follow") and not _flag(request, "previous")
-        return await self._send(request, file, tail, limit, (lambda: self._still_running(*where)) if follow else None)
+        follow = query.follow and not query.previous
+        return await self._send(request, file, query, lambda: follow and self._still_running(*where))
 
     async def _send(
-        self,
-        request: web.Request,
-        file: Path,
-        tail: int | None,
-        limit: int | None,
-        more: Callable[[], bool] | None,
+        self, request: web.Request, file: Path, query: LogQuery, more: Callable[[], bool]
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
         await response.prepare(request)
-        left = limit
         try:
-            with file.open("rb") as source:
-                source.seek(tail_offset(file, tail))
-                while left is None or left > 0:
+            with LogReading(file, query) as reading:
+                while not reading.exhausted:
                     # Asked before reading: what a container wrote before its end is then always read.
-                    going_on = more is not None and more()
-                    block = source.read(_CHUNK if left is None else min(left, _CHUNK))
+                    going_on = more()
+                    block = reading.read()
                     if block:
                         await response.write(block)
-                        left = None if left is None else left - len(block)
                     elif going_on:
                         await asyncio.sleep(_LOOK_SECONDS)
-                        if file.stat().st_size < source.tell():
-                            source.seek(0)  # the log was cut
                     else:
                         break
             await response.write_eof()
         except (ConnectionError, FileNotFoundError):
             pass  # the reader left, or the pod did
         return response
+
+    async def _summary(self, request: web.Request) -> web.Response:
+        if not self._allowed(request):
+            return web.Response(status=401, text="Unauthorized\n")
+        return web.Response(body=self._statistics.summary(), content_type="application/json")
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        if not self._allowed(request):
+            return web.Response(status=401, text="Unauthorized\n")
+        return web.Response(text=self._statistics.metrics(), content_type="text/plain")
+
+    def _allowed(self, request: web.Request) -> bool:
+        # A header's bytes that are not UTF-8 arrive as surrogates.
+        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
+        return hmac.compare_digest(given, f"Bearer {self._token}".encode())
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -107,16 +125,3 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationFault(f"--tls-cert {certificate}", f"not usable with {key}: {error}") from error
     return context
-
-
-def _flag(request: web.Request, name: str) -> bool:
-    return request.query.get(name, "").lower() in ("true", "1")
-
-
-def _number(request: web.Request, name: str) -> int | None:
-    text = request.query.get(name)
-    if text is None or text == "":
-        return None
-    if int(text) < 0:
-        raise ValueError(text)
-    return int(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from importlib import metadata
@@ -10,13 +11,15 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from local.node.share import Claim, Share, share_of
+
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """True capacity and identity; `architecture` in Go's words."""
+    """Identity and capacity, which is what the Node says it has; `architecture` in Go's words."""
 
-    cpu_count: int
+    cpu_millis: int
     memory_bytes: int
     storage_bytes: int
     architecture: str
@@ -27,12 +30,22 @@ class Machine(msgspec.Struct, frozen=True):
     sublet_version: str
 
 
-def read_machine(storage: Path) -> Machine:
-    """`storage` is a directory on the file system whose size counts as ephemeral storage."""
+def cpus_of_machine() -> tuple[int, ...]:
+    """Ids of the CPUs that this process may use, ascending."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def share_of_machine(number: int, of: int, claim: Claim) -> Share:
+    """This machine's CPUs and memory, divided."""
+    return share_of(number, of, cpus_of_machine(), psutil.virtual_memory().total, claim)
+
+
+def read_machine(storage: Path, share: Share) -> Machine:
+    """`storage` is a directory on the file system whose size, divided, counts as ephemeral storage."""
     return Machine(
-        cpu_count=psutil.cpu_count() or 1,
-        memory_bytes=psutil.virtual_memory().total,
-        storage_bytes=shutil.disk_usage(storage).total,
+        cpu_millis=share.claimed_cpu_millis,
+        memory_bytes=share.claimed_memory_bytes,
+        storage_bytes=shutil.disk_usage(storage).total // share.of,
         architecture=_ARCHITECTURES.get(platform.machine(), platform.machine()),
         kernel=platform.release(),
         os_image=_os_image(),

@@ -2,23 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from local.node.environment import HOST_ADDRESS
 from local.node.machine import Machine
-from local.node.status import stamp
+from local.node.metatime import stamp
+from model.quantity import format_millis
 
 POD_LIMIT = 110
 NOT_READY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 LEASE_NAMESPACE = "kube-node-lease"
 _LEASE_SECONDS = 40
 
-_PRESSURES = (
-    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-)
+# Condition, then reason and message while it is False, and while it is True.
+_PRESSURES = {
+    "MemoryPressure": (
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    ),
+    "DiskPressure": (
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+    ),
+    "PIDPressure": (
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+    ),
+}
+
+
+class Health(msgspec.Struct, frozen=True):
+    """What the node says of itself. `since` has, by condition, when it last changed."""
+
+    ready: bool
+    pressures: frozenset[str]
+    since: Mapping[str, datetime]
+
+    def changed(self, now: datetime, *, ready: bool | None = None, pressures: frozenset[str] | None = None) -> Health:
+        """The same with other values; what they change has changed now."""
+        new_ready = self.ready if ready is None else ready
+        new_pressures = self.pressures if pressures is None else pressures
+        moved = dict.fromkeys(self.pressures ^ new_pressures, now)
+        if new_ready != self.ready:
+            moved["Ready"] = now
+        return Health(new_ready, new_pressures, {**self.since, **moved})
+
+
+def healthy(now: datetime) -> Health:
+    """At the start: not ready yet, and short of nothing."""
+    return Health(False, frozenset(), dict.fromkeys(("Ready", *_PRESSURES), now))
 
 
 def labels(name: str, machine: Machine) -> dict[str, str]:
@@ -42,19 +78,17 @@ def new_node(name: str, machine: Machine) -> dict[str, Any]:
 
 
 def amounts(machine: Machine) -> dict[str, str]:
-    """Our own keys of capacity and allocatable; all of the machine is allocatable."""
+    """Our own keys of capacity and allocatable; all of it is allocatable."""
     return {
-        "cpu": str(machine.cpu_count),
+        "cpu": format_millis(machine.cpu_millis),
         "memory": f"{machine.memory_bytes // 1024}Ki",
         "ephemeral-storage": f"{machine.storage_bytes // 1024}Ki",
         "pods": str(POD_LIMIT),
     }
 
 
-def status(
-    name: str, machine: Machine, log_port: int, *, ready: bool, since: datetime, now: datetime
-) -> dict[str, Any]:
-    """The body of a strategic patch of `status`; `since` is when readiness last changed."""
+def status(name: str, machine: Machine, log_port: int, health: Health, now: datetime) -> dict[str, Any]:
+    """The body of a strategic patch of `status`."""
     return {
         "capacity": amounts(machine),
         "allocatable": amounts(machine),
@@ -72,17 +106,19 @@ def status(
             "osImage": machine.os_image,
             "systemUUID": machine.machine_id,
         },
-        "conditions": conditions(ready=ready, since=since, now=now),
+        "conditions": conditions(health, now),
     }
 
 
-def conditions(*, ready: bool, since: datetime, now: datetime) -> list[dict[str, str]]:
+def conditions(health: Health, now: datetime) -> list[dict[str, str]]:
     readiness = (
         ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
-        if ready
+        if health.ready
         else ("Ready", "False", "KubeletNotReady", "the process node is not running pods now")
     )
-    rows = [(kind, "False", reason, message) for kind, reason, message in _PRESSURES]
+    rows = [
+        (kind, str(kind in health.pressures), *words[kind in health.pressures]) for kind, words in _PRESSURES.items()
+    ]
     return [
         {
             "type": kind,
@@ -90,7 +126,7 @@ def conditions(*, ready: bool, since: datetime, now: datetime) -> list[dict[str,
             "reason": reason,
             "message": message,
             "lastHeartbeatTime": stamp(now),
-            "lastTransitionTime": stamp(since),
+            "lastTransitionTime": stamp(health.since[kind]),
         }
         for kind, holds, reason, message in (*rows, readiness)
     ]

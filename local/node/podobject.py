@@ -30,6 +30,72 @@ class VolumeMount(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     mount_path: str = ""
     sub_path: str = ""
+    sub_path_expr: str = ""
+    read_only: bool | None = None
+
+
+class ExecAction(msgspec.Struct, frozen=True):
+    command: list[str] | None = None
+
+
+class HeaderField(msgspec.Struct, frozen=True):
+    name: str = ""
+    value: str = ""
+
+
+class HttpGetAction(msgspec.Struct, frozen=True, rename="camel"):
+    port: int | str = 0
+    path: str | None = None
+    host: str | None = None
+    scheme: str | None = None
+    http_headers: list[HeaderField] | None = None
+
+
+class TcpSocketAction(msgspec.Struct, frozen=True):
+    port: int | str = 0
+    host: str | None = None
+
+
+class GrpcAction(msgspec.Struct, frozen=True):
+    port: int = 0
+    service: str | None = None
+
+
+class SleepAction(msgspec.Struct, frozen=True):
+    seconds: int = 0
+
+
+class Handler(msgspec.Struct, frozen=True, rename="camel"):
+    """One step of a container's lifecycle: exactly one of the fields is set."""
+
+    exec: ExecAction | None = None
+    http_get: HttpGetAction | None = None
+    tcp_socket: TcpSocketAction | None = None
+    grpc: GrpcAction | None = None
+    sleep: SleepAction | None = None
+
+
+class ProbeSpec(Handler, frozen=True, rename="camel"):
+    initial_delay_seconds: int | None = None
+    timeout_seconds: int | None = None
+    period_seconds: int | None = None
+    success_threshold: int | None = None
+    failure_threshold: int | None = None
+    termination_grace_period_seconds: int | None = None
+
+
+class Lifecycle(msgspec.Struct, frozen=True, rename="camel"):
+    post_start: Handler | None = None
+    pre_stop: Handler | None = None
+
+
+class ContainerPortSpec(msgspec.Struct, frozen=True, rename="camel"):
+    name: str | None = None
+    container_port: int = 0
+
+
+class ReadinessGate(msgspec.Struct, frozen=True, rename="camel"):
+    condition_type: str = ""
 
 
 class PodContainer(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,7 +109,24 @@ class PodContainer(msgspec.Struct, frozen=True, rename="camel"):
     resources: Resources | None = None
     volume_mounts: list[VolumeMount] | None = None
     restart_policy: str | None = None
+    termination_message_path: str | None = None
     termination_message_policy: str | None = None
+    ports: list[ContainerPortSpec] | None = None
+    startup_probe: ProbeSpec | None = None
+    readiness_probe: ProbeSpec | None = None
+    liveness_probe: ProbeSpec | None = None
+    lifecycle: Lifecycle | None = None
+
+    @property
+    def sidecar(self) -> bool:
+        """Of an init container: it is started in its turn and then runs beside the containers."""
+        return self.restart_policy == "Always"
+
+
+class Toleration(msgspec.Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    effect: str = ""
 
 
 class KubeletPodSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -60,6 +143,11 @@ class KubeletPodSpec(msgspec.Struct, frozen=True, rename="camel"):
     host_network: bool | None = None
     overhead: Quantities | None = None
     priority: int | None = None
+    tolerations: list[Toleration] | None = None
+    readiness_gates: list[ReadinessGate] | None = None
+
+    def init_container(self, name: str) -> PodContainer | None:
+        return next((each for each in self.init_containers or [] if each.name == name), None)
 
 
 class RunningState(msgspec.Struct, frozen=True, rename="camel"):
@@ -157,6 +245,7 @@ class NodeTaints(msgspec.Struct, frozen=True):
 
 class NodeAmounts(msgspec.Struct, frozen=True):
     allocatable: Quantities | None = None
+    conditions: list[dict[str, Any]] | None = None
 
 
 class NodeObject(msgspec.Struct, frozen=True):

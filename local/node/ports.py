@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ import msgspec
 
 from local.node.images import Missing, Refused
 from local.node.podobject import NodeObject, PodContainer, PodObject
+from local.node.sources import SourceRef, Sources
 
 
 class ApiPort(Protocol):
@@ -25,6 +27,9 @@ class ApiPort(Protocol):
     async def read_node(self) -> NodeObject:
         """Our own Node as it is now."""
 
+    async def read_source(self, namespace: str, ref: SourceRef) -> Mapping[str, bytes] | None:
+        """Key → value of a ConfigMap or Secret; None when there is none."""
+
     def record(self, pod: PodObject, reason: str, message: str, *, warning: bool = False) -> None:
         """Queue an Event about the pod; never fails."""
 
@@ -36,6 +41,13 @@ class Exit(msgspec.Struct, frozen=True):
     oom_killed: bool = False
 
 
+class Execution(msgspec.Struct, frozen=True):
+    """How a command beside a container ended; no code: it had to be killed. `output` is its beginning."""
+
+    code: int | None
+    output: bytes = b""
+
+
 class ContainerPort(Protocol):
     """One running container."""
 
@@ -44,6 +56,9 @@ class ContainerPort(Protocol):
 
     async def wait(self) -> Exit:
         """Returns when the main process has ended and nothing of the container is left."""
+
+    async def execute(self, command: list[str], timeout_seconds: float) -> Execution:
+        """Run a command inside the container. Raises KernelFault when it cannot be run at all."""
 
     def terminate(self) -> None:
         """SIGTERM to the main process."""
@@ -55,10 +70,12 @@ class ContainerPort(Protocol):
 class RuntimePort(Protocol):
     """Runs containers. Methods raise KernelFault when the machine refuses."""
 
-    def make_pod(self, pod: PodObject) -> None:
-        """Cgroup and private directory of a pod."""
+    def make_pod(self, pod: PodObject, sources: Sources) -> None:
+        """Cgroup, private directory and volumes of a pod. Raises VolumeNotReady too."""
 
-    def start(self, pod: PodObject, container: PodContainer, restart_count: int) -> ContainerPort | Refused | Missing:
+    def start(
+        self, pod: PodObject, container: PodContainer, restart_count: int, sources: Sources
+    ) -> ContainerPort | Refused | Missing:
         """Start one container."""
 
     async def remove_pod(self, pod: PodObject) -> None:
@@ -73,6 +90,12 @@ class RuntimePort(Protocol):
     def log_file(self, pod: PodObject, container: str, restart_count: int) -> Path:
         """Where one run's output is."""
 
+    def container_ended(self, pod: PodObject, container: str, restart_count: int) -> None:
+        """That run is over: nothing more comes to its log."""
+
+    def termination_message(self, pod: PodObject, container: str, restart_count: int) -> str:
+        """What that run wrote to its terminationMessagePath."""
+
     def set_burstable(self, cpu_millis: int) -> None:
         """The CPU requests of all Burstable pods together."""
 
@@ -84,3 +107,4 @@ class Services(msgspec.Struct, frozen=True):
     runtime: RuntimePort
     now: Callable[[], datetime]
     backoff_base_seconds: float = 10.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

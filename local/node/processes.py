@@ -2,78 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
-import msgspec
 import structlog
 
-from local.node import entry, environment, images, logs, volumes
+from local.node import environment, images, logs, mounting, volumes
 from local.node.cgroups import Cgroups
+from local.node.containerprocess import ContainerProcess, Program, spawn
+from local.node.environment import Surroundings
 from local.node.images import Missing, Refused
+from local.node.knobs import Use
 from local.node.podobject import PodContainer, PodObject
-from local.node.ports import Exit
 from local.node.resources import Ceiling, container_ceiling, oom_score, pod_ceiling, qos_class, shares
+from local.node.sources import Sources
+from local.node.volumes import Mount, Places
 from model.fault import KernelFault
 from model.qos import KubernetesQoS
+from model.resources import CPU, MEMORY, ResourceVector
 
 log = structlog.get_logger()
 
-# An interpreter of its own for the moment before the command: no site packages, no variables, so it starts in 7 ms.
-_ENTRY = [sys.executable, "-I", "-S", str(Path(entry.__file__))]
-
-
-class _Program(msgspec.Struct, frozen=True):
-    """What a container runs; the command begins with an absolute path."""
-
-    directory: Path
-    command: list[str]
-    variables: dict[str, str]
-
-
-class ContainerProcess:
-    """One container: its main process and whatever that started."""
-
-    def __init__(self, container_id: str, path: str, process: subprocess.Popen[bytes], cgroups: Cgroups) -> None:
-        self.container_id = container_id
-        self._path = path
-        self._process = process
-        self._cgroups = cgroups
-        self._pidfd = os.pidfd_open(process.pid)
-        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().add_reader(self._pidfd, self._on_end)
-
-    async def wait(self) -> Exit:
-        """The end of the main process ends the container, as the end of process 1 ends a PID namespace."""
-        await self._ended
-        code = self._process.wait()
-        out_of_memory = self._cgroups.oom_kills(self._path) > 0
-        await self._cgroups.remove(self._path)
-        return Exit(128 - code if code < 0 else code, out_of_memory)
-
-    def terminate(self) -> None:
-        self._signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        # The main process may have been started a moment ago and not be inside yet.
-        self._signal(signal.SIGKILL)
-        self._cgroups.kill(self._path)
-
-    def _signal(self, number: signal.Signals) -> None:
-        if not self._ended.done():
-            signal.pidfd_send_signal(self._pidfd, number)
-
-    def _on_end(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        if not self._ended.done():
-            self._ended.set_result(None)
+# The kubelet's limit for one container's termination message.
+_MESSAGE_BYTES = 4096
 
 
 class ProcessRuntime:
@@ -85,6 +38,8 @@ class ProcessRuntime:
         self._run_dir = run_dir
         self._cpu_millis = cpu_millis
         self._memory_bytes = memory_bytes
+        self._allocatable = ResourceVector({CPU: cpu_millis, MEMORY: memory_bytes})
+        self._logs = logs.LogKeeper()
 
     def make_node(self) -> None:
         """The cgroups above all pods, with the kubelet's values. Raises KernelFault."""
@@ -98,96 +53,137 @@ class ProcessRuntime:
 
     def hold_best_effort(self) -> None:
         """Weight 2 for BestEffort, written again only if somebody changed it; its quota is never touched."""
-        path = self._layout.qos(KubernetesQoS.BEST_EFFORT)
-        current = self._cgroups.read("cpu", path, "cpu.shares")
-        if current is not None and current.strip() != str(shares(0)):
-            self._cgroups.write("cpu", path, "cpu.shares", shares(0))
+        self._cgroups.hold_shares(self._layout.qos(KubernetesQoS.BEST_EFFORT), shares(0))
 
     def set_burstable(self, cpu_millis: int) -> None:
-        self._cgroups.write("cpu", self._layout.qos(KubernetesQoS.BURSTABLE), "cpu.shares", shares(cpu_millis))
+        self._cgroups.hold_shares(self._layout.qos(KubernetesQoS.BURSTABLE), shares(cpu_millis))
 
-    def make_pod(self, pod: PodObject) -> None:
+    def make_pod(self, pod: PodObject, sources: Sources) -> None:
         path = self._pod_path(pod)
         self._cgroups.create(path)
         self._cgroups.set_ceiling(path, pod_ceiling(pod))
         try:
             self._home(pod).mkdir(parents=True, exist_ok=True, mode=0o700)
+            mounting.set_up(pod, self._places(pod))
+            volumes.set_up(pod, self._places(pod), sources, self._allocatable)
         except OSError as error:
-            raise KernelFault(str(self._home(pod)), f"cannot be made: {error.strerror}") from error
+            raise KernelFault(error.filename or str(self._home(pod)), f"cannot be made: {error.strerror}") from error
 
     def start(
-        self, pod: PodObject, container: PodContainer, restart_count: int
+        self, pod: PodObject, container: PodContainer, restart_count: int, sources: Sources
     ) -> ContainerProcess | Refused | Missing:
         try:
-            program = self._prepared(pod, container)
-            if not isinstance(program, _Program):
+            program = self._prepared(pod, container, restart_count, sources)
+            if not isinstance(program, Program):
                 return program
             # First what a full disk refuses: then no cgroup is left over.
-            output = logs.open_log(self.log_file(pod, container.name, restart_count))
+            file = self.log_file(pod, container.name, restart_count)
+            output = logs.open_log(file)
             try:
-                return self._launch(pod, container, program, output)
+                process = self._launch(pod, container, program, output)
             finally:
                 os.close(output)
+            self._logs.add(file)
+            return process
         except OSError as error:
             raise KernelFault(f"container {container.name}", f"cannot be started: {error}") from error
 
-    def _prepared(self, pod: PodObject, container: PodContainer) -> _Program | Refused | Missing:
-        home = self._home(pod)
-        if container.restart_policy == "Always":
-            return Refused(
-                "CreateContainerConfigError", "sidecars (restartPolicy of an init container) are not supported"
-            )
-        refused = volumes.refusal(pod, container)
-        if refused:
-            return Refused("CreateContainerConfigError", refused)
+    def _prepared(
+        self, pod: PodObject, container: PodContainer, restart_count: int, sources: Sources
+    ) -> Program | Refused | Missing:
+        home, places = str(self._home(pod)), self._places(pod)
+        around = Surroundings(images.search_path(container.image), home, sources, self._allocatable)
         try:
-            variables = environment.environment(pod, container, images.search_path(container.image), str(home))
+            variables = environment.environment(pod, container, around)
+            mounts = self._mounts(pod, container, restart_count, variables)
         except environment.Unsupported as error:
             return Refused("CreateContainerConfigError", str(error))
-        directory = Path(environment.expand(container.working_dir or str(home), variables))
-        if not directory.is_dir():
+        directory = Path(environment.expand(container.working_dir or home, variables))
+        if not volumes.host_path(directory, mounts).is_dir():
             return Missing(f"chdir to cwd ({directory}) set in config.json failed: no such file or directory")
-        command = images.resolve(container, variables, images.find_from(directory))
+        search = images.find_from(directory, lambda path: volumes.host_path(path, mounts))
+        command = images.resolve(container, variables, search)
         if isinstance(command, Refused | Missing):
             return command
-        return _Program(directory, command, variables)
+        return Program(
+            str(directory),
+            command,
+            variables,
+            [(each.target, each.source, each.read_only) for each in mounts],
+            str(places.stage),
+            lambda name: search(name, variables["PATH"]),
+        )
 
-    def _launch(self, pod: PodObject, container: PodContainer, program: _Program, output: int) -> ContainerProcess:
+    def _mounts(
+        self, pod: PodObject, container: PodContainer, restart_count: int, variables: dict[str, str]
+    ) -> tuple[Mount, ...]:
+        """Empty for a container that finds everything in its place on the machine. Raises Unsupported."""
+        places = self._places(pod)
+        wanted = volumes.mounts(pod, container, places, variables)
+        volumes.make_sources(pod, container, wanted, places)
+        if all(volumes.in_place(each) for each in wanted) and not volumes.uses_message(container):
+            return ()
+        if mounting.namespaces_possible():
+            return (*wanted, volumes.message_mount(container, places, restart_count))
+        refused = volumes.unplaceable(wanted, places)
+        if refused:
+            raise environment.Unsupported(refused)
+        return ()
+
+    def _launch(self, pod: PodObject, container: PodContainer, program: Program, output: int) -> ContainerProcess:
         container_id = secrets.token_hex(32)
         qos = qos_class(pod)
         path = self._layout.container(qos, pod.uid, container_id)
         self._cgroups.create(path)
-        self._cgroups.set_ceiling(path, container_ceiling(container))
-        score = oom_score(container, qos, self._memory_bytes)
-        launch = entry.launch_file((str(score), self._cgroups.procs_files(path), program.command, program.variables))
+        self._cgroups.set_container(path, container_ceiling(container))
+        launch = program.launch(oom_score(container, qos, self._memory_bytes), self._cgroups.procs_files(path))
+        spawned = spawn(launch, output)
         try:
-            process = subprocess.Popen(
-                [*_ENTRY, str(launch)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=program.directory,
-                env={},
-                pass_fds=[launch],
-                start_new_session=True,
-            )
-        finally:
-            os.close(launch)
-        return self._watched(process, container_id, path)
-
-    def _watched(self, process: subprocess.Popen[bytes], container_id: str, path: str) -> ContainerProcess:
-        try:
-            return ContainerProcess(container_id, path, process, self._cgroups)
+            return ContainerProcess(container_id, path, spawned, self._cgroups, launch, program.find)
         except OSError:
             # Nobody would ever end or reap what cannot be watched.
-            process.kill()
+            os.close(spawned.door)
+            spawned.process.kill()
             self._cgroups.kill(path)
-            process.wait()
+            spawned.process.wait()
             raise
+
+    def look_at_logs(self) -> None:
+        """To be called every `logs.LOOK_SECONDS`: times of lines, and rotation."""
+        self._logs.look()
+
+    def container_ended(self, pod: PodObject, container: str, restart_count: int) -> None:
+        self._logs.remove(self.log_file(pod, container, restart_count))
+
+    def termination_message(self, pod: PodObject, container: str, restart_count: int) -> str:
+        try:
+            with self._places(pod).message(container, restart_count).open("rb") as file:
+                return file.read(_MESSAGE_BYTES).decode(errors="replace")
+        except OSError:
+            return ""
+
+    def use(self, pod: PodObject, container_id: str = "") -> Use | None:
+        """Of the pod, or of one running container."""
+        qos = qos_class(pod)
+        path = self._layout.container(qos, pod.uid, container_id) if container_id else self._layout.pod(qos, pod.uid)
+        return self._cgroups.use(path)
+
+    def use_of_all(self) -> Use | None:
+        """Of all pods together."""
+        return self._cgroups.use(self._layout.kubepods)
+
+    def processes(self, pod: PodObject) -> int:
+        return len(self._cgroups.members(self._pod_path(pod)))
+
+    def disk_bytes(self, pod: PodObject) -> int:
+        """Logs, volumes and the private directory; walks the trees."""
+        trees = (logs.pod_directory(self._run_dir, pod), self._places(pod).root, self._home(pod))
+        return sum(logs.tree_bytes(each) for each in trees)
 
     async def remove_pod(self, pod: PodObject) -> None:
         await self._cgroups.remove(self._pod_path(pod))
         shutil.rmtree(self._home(pod), ignore_errors=True)
+        mounting.remove(self._places(pod).root)
 
     def remove_logs(self, pod: PodObject) -> None:
         shutil.rmtree(logs.pod_directory(self._run_dir, pod), ignore_errors=True)
@@ -195,6 +191,7 @@ class ProcessRuntime:
     def keep_only(self, uids: set[str]) -> None:
         """Logs are named by uid at the end; private directories do not outlive the processes that used them."""
         shutil.rmtree(self._run_dir / "pods", ignore_errors=True)
+        mounting.remove(self._run_dir / "volumes")
         for directory in (self._run_dir / "logs").glob("*"):
             if directory.name.rpartition("_")[2] not in uids:
                 shutil.rmtree(directory, ignore_errors=True)
@@ -208,3 +205,6 @@ class ProcessRuntime:
     def _home(self, pod: PodObject) -> Path:
         """The pod's private directory: HOME and, without workingDir, where its containers start."""
         return self._run_dir / "pods" / pod.uid
+
+    def _places(self, pod: PodObject) -> Places:
+        return Places(self._run_dir / "volumes" / pod.uid)

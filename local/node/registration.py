@@ -39,8 +39,7 @@ class Registration:
         self._machine = machine
         self._log_port = log_port
         self._now = now
-        self._ready = False
-        self._since = now()
+        self._health = nodeobject.healthy(now())
         self._path = path_of("v1/nodes", name=name)
 
     async def read(self) -> NodeObject:
@@ -52,12 +51,17 @@ class Registration:
 
     async def become_ready(self) -> None:
         """Condition Ready, then no taint that keeps pods away; waits for an API server that is away."""
-        self._ready, self._since = True, self._now()
+        self._health = self._health.changed(self._now(), ready=True)
         await self._persist(self._welcome_pods, "node not ready yet")
 
     async def become_unready(self) -> None:
         """Raises KubernetesFault."""
-        self._ready, self._since = False, self._now()
+        self._health = self._health.changed(self._now(), ready=False)
+        await self._publish()
+
+    async def show_pressures(self, pressures: frozenset[str]) -> None:
+        """Those conditions are True, the others of their kind False. Raises KubernetesFault."""
+        self._health = self._health.changed(self._now(), pressures=pressures)
         await self._publish()
 
     async def heartbeat(self) -> None:
@@ -74,7 +78,7 @@ class Registration:
     async def _beat(self, *, with_status: bool) -> None:
         await self._renew()
         try:
-            await self.read()
+            node = await self.read()
         except KubernetesFault as fault:
             if fault.status != 404:
                 raise
@@ -82,7 +86,7 @@ class Registration:
             await self._register_once()
             await self._untaint()
             return
-        if with_status:
+        if with_status or _given_up(node):
             await self._publish()
 
     async def _persist(self, attempt: Callable[[], Awaitable[None]], waiting: str) -> None:
@@ -114,9 +118,7 @@ class Registration:
             await self._client.patch(self._path, {"metadata": {"labels": labels}}, PatchKind.MERGE)
 
     async def _publish(self) -> None:
-        status = nodeobject.status(
-            self._name, self._machine, self._log_port, ready=self._ready, since=self._since, now=self._now()
-        )
+        status = nodeobject.status(self._name, self._machine, self._log_port, self._health, self._now())
         path = path_of("v1/nodes", name=self._name, subresource="status")
         await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
 
@@ -156,3 +158,9 @@ class Registration:
             if fault.status not in (404, 409):
                 raise
             log.warning("no lease", namespace=nodeobject.LEASE_NAMESPACE, error=str(fault))
+
+
+def _given_up(node: NodeObject) -> bool:
+    """Whether the cluster has stopped hearing us, and says so in our place."""
+    held = node.status.conditions or ()
+    return any(found.get("type") == "Ready" and found.get("status") == "Unknown" for found in held)

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
+from agent.core.layout import CgroupDriver
+from local.node.pressure import Limits
+from local.node.share import Claim
 from model.fault import ConfigurationFault
 
 _ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\Z")
 _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 
 
+class Kernel(StrEnum):
+    """Who accounts for and limits the processes of pods: this machine's kernel, or one imitated from user space."""
+
+    REAL = "real"
+    SIMULATED = "simulated"
+
+
 class NodeSettings(msgspec.Struct, frozen=True):
-    """`id` keeps nodes of one machine apart: all cgroups live under `/sublet-<id>` and nothing outside is touched."""
+    """`id` keeps nodes of one machine apart: all cgroups live under `/sublet-<id>` and nothing outside is touched.
+
+    `share` is (number, of): which part of this machine the node is.
+    """
 
     kubeconfig: Path
     node_name: str
@@ -25,7 +39,12 @@ class NodeSettings(msgspec.Struct, frozen=True):
     kubelet_token_file: Path
     ready_file: Path | None = None
     backoff_base_seconds: float = 10.0
+    eviction: Limits = Limits()
     cgroup_root: Path = Path("/sys/fs/cgroup")
+    cgroup_driver: CgroupDriver = CgroupDriver.CGROUPFS
+    kernel: Kernel = Kernel.REAL
+    share: tuple[int, int] = (1, 1)
+    claim: Claim = Claim()
 
     def __post_init__(self) -> None:
         if not _ID.match(self.id):

@@ -15,19 +15,24 @@ import msgspec
 import structlog
 
 from kube.client import KubeClient
-from kube.events import EventRecorder
+from kube.events import EventRecorder, ObjectRef
 from kube.informer import Informer
-from local.node import logs, ownership
+from local.node import mounting, ownership
 from local.node.api import KubeApi
-from local.node.cgroups import Cgroups, discover
+from local.node.cgroups import Cgroups
+from local.node.housekeeping import Housekeeping, Levels, NodeVoice
+from local.node.kernels import Simulator, confine, open_cgroups
 from local.node.kubelet import Kubelet
 from local.node.logserver import LogServer, tls_context
-from local.node.machine import read_machine
+from local.node.machine import read_machine, share_of_machine
 from local.node.podobject import NodeObject, PodObject
 from local.node.ports import Services
 from local.node.processes import ProcessRuntime
 from local.node.registration import Registration
-from local.node.settings import NodeSettings
+from local.node.settings import Kernel, NodeSettings
+from local.node.share import Share
+from local.node.shownpart import ShownPart
+from local.node.stats import MachineUses, Statistics
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
 
 log = structlog.get_logger()
@@ -35,7 +40,6 @@ log = structlog.get_logger()
 STOP_GRACE_SECONDS = 2.0
 _GOODBYE_SECONDS = 1.0
 _BEST_EFFORT_SECONDS = 60.0
-_LOG_LOOK_SECONDS = 2.0
 
 
 async def serve(settings: NodeSettings) -> None:
@@ -45,29 +49,36 @@ async def serve(settings: NodeSettings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _make_private(settings.run_dir)
     context, token = tls_context(settings.tls_cert, settings.tls_key), _read_token(settings.kubelet_token_file)
-    cgroups = Cgroups(discover(settings.cgroup_root, settings.id))
-    killed = await ownership.take(cgroups, ownership.this_process())
+    share = share_of_machine(*settings.share, settings.claim)
+    cgroups, me = open_cgroups(settings), ownership.this_process()
+    killed = await ownership.take(cgroups, me)
     if killed:
         log.warning("leftovers of a dead process node killed", processes=killed, prefix=cgroups.layout.prefix)
-    try:
-        async with await KubeClient.connect(settings.kubeconfig, "sublet-node") as client:
-            node = _Node(settings, cgroups, client, token)
-            await node.run(context, stop)
-    finally:
-        await ownership.release(cgroups)
-        log.info("node stopped", node=settings.node_name)
+    async with Simulator(settings) if settings.kernel is Kernel.SIMULATED else contextlib.nullcontext():
+        try:
+            confine(cgroups, share, me)
+            async with await KubeClient.connect(settings.kubeconfig, "sublet-node") as client:
+                node = _Node(settings, share, cgroups, client, token)
+                await node.run(context, stop)
+        finally:
+            await ownership.release(cgroups)
+            mounting.remove(settings.run_dir / "volumes")
+            log.info("node stopped", node=settings.node_name)
 
 
 class _Node:
     """The parts of one running node."""
 
-    def __init__(self, settings: NodeSettings, cgroups: Cgroups, client: KubeClient, token: str) -> None:
+    def __init__(
+        self, settings: NodeSettings, share: Share, cgroups: Cgroups, client: KubeClient, token: str
+    ) -> None:
         self._settings = settings
+        self._part = None if share.whole else ShownPart(settings, share, cgroups)
         self._cgroups = cgroups
         self._client = client
-        self._machine = read_machine(settings.run_dir)
+        self._machine = read_machine(settings.run_dir, share)
         self._runtime = ProcessRuntime(
-            cgroups, settings.run_dir, self._machine.cpu_count * 1000, self._machine.memory_bytes
+            cgroups, settings.run_dir, self._machine.cpu_millis, self._machine.memory_bytes
         )
         self._events = EventRecorder(client, "kubelet", settings.node_name)
         self._own = Informer(client, "v1/nodes", NodeObject, field_selector=f"metadata.name={settings.node_name}")
@@ -83,7 +94,9 @@ class _Node:
             field_selector=f"spec.nodeName={settings.node_name}",
             on_change=self._kubelet.observe,
         )
-        self._logs = LogServer(self._kubelet, token, self._running)
+        uses = MachineUses(self._runtime) if share.whole else self._runtime
+        self._statistics = Statistics(settings.node_name, uses, self._kubelet.living, _now)
+        self._logs = LogServer(self._kubelet, self._statistics, token, self._running)
         self._registration: Registration | None = None
 
     async def run(self, context: Any, stop: asyncio.Event) -> None:
@@ -121,7 +134,21 @@ class _Node:
                 task.cancel()
 
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
-        return [self._events.run(), self._hold_best_effort(), self._cut_logs()]
+        shown = [self._part.run()] if self._part else []
+        return [self._events.run(), self._hold_best_effort(), *self._care(), *shown]
+
+    def _care(self) -> list[Coroutine[Any, Any, None]]:
+        levels = Levels(self._runtime, self._machine.memory_bytes, self._settings.run_dir)
+        keeper = Housekeeping(self._runtime, self._kubelet, self._statistics, levels, self._settings.eviction)
+        return keeper.loops(NodeVoice(self._show_pressures, self._record), _now)
+
+    async def _show_pressures(self, pressures: frozenset[str]) -> None:
+        if self._registration:
+            await self._registration.show_pressures(pressures)
+
+    def _record(self, reason: str, message: str) -> None:
+        name = self._settings.node_name
+        self._events.record(ObjectRef("Node", name, uid=name), reason, message, warning=True)
 
     async def _hold_best_effort(self) -> None:
         while True:
@@ -130,14 +157,6 @@ class _Node:
                 self._runtime.hold_best_effort()
             except KernelFault as fault:
                 log.warning("best-effort weight not set", error=str(fault))
-
-    async def _cut_logs(self) -> None:
-        while True:
-            await asyncio.sleep(_LOG_LOOK_SECONDS)
-            try:
-                await asyncio.to_thread(logs.cut_large, self._settings.run_dir)
-            except OSError as error:
-                log.warning("logs not cut", error=str(error))
 
     async def _say_goodbye(self, registration: Registration) -> None:
         with contextlib.suppress(KubernetesFault, TimeoutError):
@@ -156,7 +175,16 @@ class _Node:
         prefix = self._cgroups.layout.prefix
         log.info("node ready", node=self._settings.node_name, cgroup_prefix=prefix, log_port=port)
         if self._settings.ready_file:
-            facts = {"node": self._settings.node_name, "cgroup_prefix": prefix, "log_port": port}
+            facts = {
+                "node": self._settings.node_name,
+                "cgroup_prefix": prefix,
+                "cgroup_root": str(self._settings.cgroup_root),
+                "cgroup_version": self._cgroups.layout.version,
+                "kubepods": self._cgroups.layout.kubepods,
+                "kernel": self._settings.kernel.value,
+                "log_port": port,
+                **(self._part.directories if self._part else {}),
+            }
             _write_whole(self._settings.ready_file, msgspec.json.encode(facts))
 
 

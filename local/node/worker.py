@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
 from local.node.admission import Rejection
+from local.node.eventbudget import EventBudget
+from local.node.metatime import moment
 from local.node.podobject import PodContainer, PodObject, ReportedCondition
+from local.node.podview import ContainerView, Gate, PodView
 from local.node.ports import Services
 from local.node.reporting import PodReporter, until_gone
 from local.node.resources import effective_requests, qos_class
 from local.node.runner import ContainerRunner
-from local.node.status import ContainerView, PodView, initial_views, moment, pod_status, rejected_status
-from model.fault import KernelFault
+from local.node.sequence import ContainerSequence
+from local.node.sources import SourceRef, gather, of_volumes
+from local.node.status import initial_views, pod_status, rejected_status
+from local.node.volumes import VolumeNotReady
+from model.fault import KernelFault, KubernetesFault
 from model.qos import KubernetesQoS
 from model.resources import ResourceVector
 
 log = structlog.get_logger()
 
-# The kubelet's spam filter lets 25 events of one object through, then one in five minutes.
-_EVENT_BURST = 25
-_EVENT_REFILL_SECONDS = 300.0
+# Source: kubernetes pkg/kubelet/eviction/eviction_manager.go (immediateEvictionGracePeriodSeconds).
+_EVICTION_GRACE_SECONDS = 1.0
 
 
 class PodWorker:
@@ -43,6 +48,8 @@ class PodWorker:
         self._finished = finished
         self._over = rejection is not None or pod.terminal
         self._failure: Rejection | None = None
+        self._disruption = ""
+        self._made_once = False
         self._started_at = moment(pod.status.start_time) or services.now()
         self._conditions = list(pod.status.conditions or [])
         self._reporter = PodReporter(services.api, pod)
@@ -51,26 +58,46 @@ class PodWorker:
         self._stopping = asyncio.Event()
         self._silent = False
         self.quiet = asyncio.Event()
-        self._events_left = float(_EVENT_BURST)
-        self._event_at = services.now()
+        self._budget = EventBudget(services.now())
         self.qos = KubernetesQoS.BEST_EFFORT if rejection else qos_class(pod)
         self.requests = ResourceVector() if rejection else effective_requests(pod)
         main, init = initial_views(pod, services.now())
-        self._runners = self._make_runners(pod.spec.containers, main, pod.spec.restart_policy)
         init_policy = "Never" if pod.spec.restart_policy == "Never" else "OnFailure"
-        self._init_runners = self._make_runners(pod.spec.init_containers or [], init, init_policy)
+        self._sequence = ContainerSequence(
+            self._make_runners(pod.spec.init_containers or [], init, init_policy),
+            self._make_runners(pod.spec.containers, main, pod.spec.restart_policy),
+            lambda: self.pod.grace_seconds,
+        )
 
     @property
     def holds_resources(self) -> bool:
         """Counts in admission: admitted, and not yet through."""
         return not self._over
 
+    @property
+    def leaving(self) -> bool:
+        """On its way out, or gone already: evicting it would gain nothing."""
+        return self._over or self._stopping.is_set()
+
+    @property
+    def views(self) -> tuple[ContainerView, ...]:
+        return tuple(runner.view for runner in self._sequence.all)
+
     def update(self, pod: PodObject) -> None:
-        """The object changed; only its deletion matters to a running pod."""
+        """The object changed; its deletion and the gates of its readiness matter to a running pod."""
         self.pod = pod
+        if pod.spec.readiness_gates and not self._over and self._made_once:
+            self._publish()
         if pod.deleting:
             self._leaving.set()
             self.stop(pod.grace_seconds)
+
+    def evict(self, message: str) -> None:
+        """End a pod of this node for the node's own sake; it has a second, and Failed is how it ends."""
+        if not self.leaving:
+            self._failure, self._disruption = Rejection("Evicted", message), message
+            self._record("Evicted", message, True)
+            self.stop(_EVICTION_GRACE_SECONDS)
 
     def vanish(self) -> None:
         """The object is gone: kill at once, there is nobody left to tell."""
@@ -80,8 +107,7 @@ class PodWorker:
 
     def stop(self, grace_seconds: float | None) -> None:
         self._stopping.set()
-        for runner in (*self._init_runners, *self._runners):
-            runner.stop(grace_seconds)
+        self._sequence.stop(grace_seconds)
 
     async def run(self) -> None:
         reporter = asyncio.create_task(self._reporter.run())
@@ -108,13 +134,13 @@ class PodWorker:
 
     def log_file(self, container: str, *, previous: bool) -> Path | str:
         """The output of the current or the previous run, or a sentence why there is none."""
-        for runner in (*self._runners, *self._init_runners):
+        for runner in self._sequence.all:
             if runner.view.name == container:
                 return self._log_of(runner.view, previous)
         return f"container {container} is not valid for pod {self.pod.metadata.name}"
 
     def running(self, container: str) -> bool:
-        return any(r.view.name == container and r.view.running for r in (*self._runners, *self._init_runners))
+        return any(r.view.name == container and r.view.running for r in self._sequence.all)
 
     def _log_of(self, view: ContainerView, previous: bool) -> Path | str:
         file = self._services.runtime.log_file(self.pod, view.name, view.restart_count - (1 if previous else 0))
@@ -130,11 +156,7 @@ class PodWorker:
             self.update(self.pod)
         if not self._stopping.is_set() and await self._made():
             self._publish()
-            if await self._initialize():
-                await asyncio.gather(*(runner.run() for runner in self._runners))
-        for runner in self._runners:
-            if self._stopping.is_set():
-                await runner.run()
+        await self._sequence.run()
         await self._services.runtime.remove_pod(self.pod)
         self._over = True
         self._publish()
@@ -143,22 +165,25 @@ class PodWorker:
     async def _made(self) -> bool:
         while not self._stopping.is_set():
             try:
-                self._services.runtime.make_pod(self.pod)
+                sources = await gather(of_volumes(self.pod), self._read_source)
+                if self._stopping.is_set():
+                    return False
+                self._services.runtime.make_pod(self.pod, sources)
+                self._made_once = True
                 return True
+            except VolumeNotReady as reason:
+                self._record("FailedMount", str(reason), True)
+            except KubernetesFault as fault:
+                self._record("FailedMount", f"MountVolume.SetUp failed: {fault}", True)
             except KernelFault as fault:
                 self._record("FailedCreatePodSandBox", f"Failed to create pod: {fault}", True)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), self._services.backoff_base_seconds)
+            self._publish()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), self._services.backoff_base_seconds)
         return False
 
-    async def _initialize(self) -> bool:
-        """Run init containers one after the other; False when the pod may not go on."""
-        for runner in self._init_runners:
-            await runner.run()
-            ended = runner.view.ended
-            if self._stopping.is_set() or ended is None or ended.exit_code != 0:
-                return False
-        return True
+    async def _read_source(self, ref: SourceRef) -> Mapping[str, bytes] | None:
+        return await self._services.api.read_source(self.pod.metadata.namespace, ref)
 
     async def _leave(self) -> None:
         """Wait for the deletion of the object, then let it go."""
@@ -202,10 +227,13 @@ class PodWorker:
         view = PodView(
             self.qos,
             self._started_at,
-            tuple(runner.view for runner in self._runners),
-            tuple(runner.view for runner in self._init_runners),
+            tuple(runner.view for runner in self._sequence.containers),
+            tuple(runner.view for runner in self._sequence.init),
+            made=self._made_once,
             over=self._over,
             failure=self._failure if self._over else None,
+            disruption=self._disruption,
+            gates=_gates(self.pod),
         )
         status = pod_status(view, self.pod.spec.restart_policy, self._conditions, self._services.now())
         self._conditions = [
@@ -214,11 +242,7 @@ class PodWorker:
         self._reporter.offer(status)
 
     def _record(self, reason: str, message: str, warning: bool) -> None:
-        now = self._services.now()
-        refill = (now - self._event_at).total_seconds() / _EVENT_REFILL_SECONDS
-        self._events_left, self._event_at = min(_EVENT_BURST, self._events_left + refill), now
-        if self._events_left >= 1:
-            self._events_left -= 1
+        if self._budget.take(self._services.now()):
             self._services.api.record(self.pod, reason, message, warning=warning)
 
     def _make_runners(
@@ -230,9 +254,14 @@ class PodWorker:
                 container,
                 view,
                 self._services,
-                policy=policy,
+                policy="Always" if view.sidecar else policy,
                 changed=self._publish,
                 record=self._record,
             )
             for container, view in zip(containers, views, strict=True)
         ]
+
+
+def _gates(pod: PodObject) -> tuple[Gate, ...]:
+    held = {each.type: each.status for each in pod.status.conditions or []}
+    return tuple(Gate(each.condition_type, held.get(each.condition_type)) for each in pod.spec.readiness_gates or [])

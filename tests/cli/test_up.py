@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.up import called, ready_text
-from local.rundir import Endpoints
+from cli.up import called, ready_text, simulated_text
+from local.rundir import Endpoints, NodeEndpoints
 
 
 @pytest.fixture
@@ -38,7 +38,24 @@ def test_the_command_as_it_was_called(installed: Path, case: str, program: str, 
 
 def test_what_to_type_next(tmp_path: Path) -> None:
     """With the directory where it is not the default one."""
-    endpoints = Endpoints(id="x", directory=str(tmp_path), kubeconfig="/k", node="n")
+    endpoints = Endpoints(id="a", directory=str(tmp_path), kubeconfig="/k", node="n", nodes=(NodeEndpoints("n"),))
     told = ready_text(endpoints, 1.0, ".venv/bin/sublet")
     assert f"  .venv/bin/sublet explain node --dir {tmp_path}\n" in told
     assert f"  .venv/bin/sublet explain limit --dir {tmp_path}\n" in told
+
+
+def test_one_of_several_nodes_is_named(tmp_path: Path) -> None:
+    """Each has an agent of its own to ask."""
+    nodes = (NodeEndpoints("n-1"), NodeEndpoints("n-2"))
+    told = ready_text(
+        Endpoints(id="a", directory=str(tmp_path), kubeconfig="/k", node="n-1", nodes=nodes), 1.0, "sublet"
+    )
+    assert "nodes n-1, n-2" in told
+    assert f"  sublet explain node n-2 --dir {tmp_path}\n" in told
+    assert f"  sublet explain limit --node n-2 --dir {tmp_path}\n" in told
+
+
+def test_a_simulated_kernel_is_told_in_one_line() -> None:
+    """With the reason."""
+    told = simulated_text("/sys/fs/cgroup: cgroup v2 is not writable")
+    assert "not writable" in told and "imitated" in told and "\n" not in told

@@ -33,6 +33,13 @@ def demonstration(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], Path
             demo.wait()
 
 
+def cgroups_of(name: str, output: Path) -> list[Path]:
+    """Of the demonstration's cluster."""
+    return [path for up in output.parent.glob("*/up") for path in cgroups_named(name, up)] or cgroups_named(
+        name, output.parent
+    )
+
+
 def cgroup_name(output: Path) -> str:
     """The name of its cluster's cgroups, once it runs: neighbours have theirs."""
     found = until(lambda: list(output.parent.glob("*/up/endpoints.json")), 40)
@@ -54,7 +61,7 @@ def test_the_demonstration_runs_to_its_end(tmp_path: Path) -> None:
     assert all(phase["cpu_pct"] > 5 for phase in found["phases"])
     assert found["phases"][1]["batch_cpu_seconds"] > 0
     assert found["checks"]["nothing_left"]
-    assert cgroups_named(name) == []
+    assert cgroups_of(name, output) == []
     for expected in ("the same load, three times", "machine: ", "p99 in the surge", "batch-cpu offered"):
         assert expected in told
 
@@ -65,8 +72,8 @@ def test_an_interrupted_demonstration_cleans_up(number: signal.Signals, code: in
     with demonstration() as (demo, output):
         name = cgroup_name(output)
         assert until(lambda: "requests a second" in output.read_text(), 40)
-        assert cgroups_named(name)
+        assert cgroups_of(name, output)
         demo.send_signal(number)
         assert demo.wait(40) == code
         assert "Traceback" not in output.read_text()
-    assert until(lambda: not cgroups_named(name))
+    assert until(lambda: not cgroups_of(name, output))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.conftest import RunningCluster, alive, cgroups_named, until
+from tests.e2e.conftest import RunningCluster, alive, until
 
 StartCluster = Callable[..., RunningCluster]
 
@@ -58,7 +58,9 @@ def test_the_quick_start_is_applied_runs_and_is_deleted(cluster: RunningCluster)
     finally:
         cluster.kubectl("delete", "-f", "examples/quickstart/")
     assert until(lambda: not phases(cluster), 30)
-    kubepods = Path("/sys/fs/cgroup/cpu") / cluster.endpoints["cgroup_prefix"].strip("/") / "kubepods"
+    (node,) = cluster.endpoints["nodes"]
+    kubepods = Path(node["cgroup_root"]) / ("cpu" if node["cgroup_version"] == 1 else "") / node["kubepods"].strip("/")
+    assert kubepods.is_dir()
     assert until(lambda: not [path for uid in uids for path in kubepods.glob(f"**/pod{uid}")], 10)
 
 
@@ -96,12 +98,12 @@ def test_a_killed_program_comes_back_on_its_ports(cluster: RunningCluster) -> No
 def test_stopping_leaves_nothing(start_cluster: StartCluster) -> None:
     """SIGTERM: exit code 0, every program has ended, every cgroup is gone."""
     own = start_cluster()
-    programs, name = own.endpoints["programs"], f"sublet-{own.endpoints['id']}"
+    programs, id_ = own.endpoints["programs"], own.endpoints["id"]
     assert len(programs) == 4
-    assert cgroups_named(name)
+    assert own.cgroups_of(id_)
     assert own.stop() == 0
     assert [pid for pid in programs.values() if alive(pid)] == []
-    assert cgroups_named(name) == []
+    assert own.cgroups_of(id_) == []
 
 
 def test_killing_up_leaves_nothing(start_cluster: StartCluster) -> None:
@@ -109,9 +111,9 @@ def test_killing_up_leaves_nothing(start_cluster: StartCluster) -> None:
     own = start_cluster()
     own.kubectl("apply", "-f", "examples/quickstart/1-service.yaml")
     assert until(lambda: phases(own) == {"web": "Running"}, 20)
-    programs, name = own.endpoints["programs"], f"sublet-{own.endpoints['id']}"
+    programs, id_ = own.endpoints["programs"], own.endpoints["id"]
     own.process.kill()
-    assert until(lambda: not [pid for pid in programs.values() if alive(pid)] and not cgroups_named(name), 30)
+    assert until(lambda: not [pid for pid in programs.values() if alive(pid)] and not own.cgroups_of(id_), 30)
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(start_cluster: StartCluster) -> None:
@@ -119,24 +121,24 @@ def test_what_a_killed_run_left_is_removed_by_the_next(start_cluster: StartClust
     first = start_cluster()
     first.kubectl("apply", "-f", "examples/quickstart/1-service.yaml")
     assert until(lambda: phases(first) == {"web": "Running"}, 20)
-    name = f"sublet-{first.endpoints['id']}"
+    id_ = first.endpoints["id"]
     programs = first.endpoints["programs"]
     os.kill(programs["node"], signal.SIGSTOP)
     for pid in (first.process.pid, *programs.values()):
         os.kill(pid, signal.SIGKILL)
     first.process.wait()
-    assert cgroups_named(name)
+    assert first.cgroups_of(id_)
     second = start_cluster(directory=first.directory)
-    assert cgroups_named(name) == []
-    assert cgroups_named(f"sublet-{second.endpoints['id']}")
+    assert first.cgroups_of(id_) == []
+    assert second.cgroups()
     assert phases(second) == {}
 
 
 def test_the_end_of_the_api_server_ends_the_cluster_in_one_line(start_cluster: StartCluster) -> None:
     """Its state is in memory: nothing is pretended, everything is cleaned up."""
     own = start_cluster()
-    name = f"sublet-{own.endpoints['id']}"
+    id_ = own.endpoints["id"]
     os.kill(own.endpoints["programs"]["apiserver"], signal.SIGKILL)
     assert own.process.wait(40) == 2
     assert "error: apiserver: " in own.output.read_text()
-    assert cgroups_named(name) == []
+    assert own.cgroups_of(id_) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from local.leftovers import CGROUP_ROOT, cgroups_of, end_processes, processes_of, sweep
+from local.leftovers import CGROUP_ROOT, Trees, end_processes
 from local.node.ownership import started_ticks
 from tests.local.dummies import alive, until
 
@@ -31,6 +31,10 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
+def trees(root: Path, id_: str = "a") -> Trees:
+    return Trees((id_,), root / "simulated", root)
+
+
 def made(root: Path, *names: str) -> None:
     for name in names:
         (root / name).mkdir(parents=True)
@@ -39,17 +43,20 @@ def made(root: Path, *names: str) -> None:
 def test_cgroups_are_found_in_every_hierarchy_by_their_whole_name(tmp_path: Path) -> None:
     """v1 has a directory below each controller, v2 one at the top; longer names are others'."""
     made(tmp_path, "cpu/sublet-a/kubepods", "memory/sublet-a", "sublet-a", "cpu/sublet-ab", "cpu/other/sublet-a")
-    assert [str(path.relative_to(tmp_path)) for path in cgroups_of("sublet-a", tmp_path)] == [
+    made(tmp_path, "sublet_a.slice", "sublet-a.slice", "simulated/a/sublet-a/kubepods")
+    assert [str(path.relative_to(tmp_path)) for path in trees(tmp_path).cgroups()] == [
         "cpu/sublet-a",
         "memory/sublet-a",
         "sublet-a",
+        "sublet_a.slice",
+        "simulated/a/sublet-a",
     ]
 
 
 def test_sweep_removes_nested_directories_and_leaves_others(tmp_path: Path) -> None:
     """From the leaves up; another run's tree stays."""
     made(tmp_path, "cpu/sublet-a/kubepods/besteffort/pod1", "cpu/sublet-b/kubepods")
-    assert asyncio.run(sweep("sublet-a", tmp_path)) == []
+    assert asyncio.run(trees(tmp_path).sweep()) == []
     assert not (tmp_path / "cpu/sublet-a").exists()
     assert (tmp_path / "cpu/sublet-b/kubepods").exists()
 
@@ -58,20 +65,21 @@ def test_sweep_tells_what_resists(tmp_path: Path) -> None:
     """A directory that cannot be removed is returned once the bound has passed."""
     made(tmp_path, "cpu/sublet-a")
     (tmp_path / "cpu/sublet-a/file").write_text("")
-    assert asyncio.run(sweep("sublet-a", tmp_path, bound_seconds=0.1)) == [tmp_path / "cpu/sublet-a"]
+    assert asyncio.run(trees(tmp_path).sweep(bound_seconds=0.1)) == [tmp_path / "cpu/sublet-a"]
 
 
 @pytest.mark.kernel
 @needs_cgroups
 def test_sweep_ends_the_processes_of_real_cgroups(sleeper: subprocess.Popen[bytes]) -> None:
     """A process in a nested cgroup is found, killed, and its cgroups are gone."""
-    name = f"sublet-test-{secrets.token_hex(3)}"
+    found = trees(CGROUP_ROOT, f"test-{secrets.token_hex(3)}")
+    name = f"sublet-{found.ids[0]}"
     made(CPU / name, "kubepods/pod1")
     (CPU / name / "kubepods/pod1/cgroup.procs").write_text(str(sleeper.pid))
-    assert processes_of(name) == {sleeper.pid}
-    assert asyncio.run(sweep(name)) == []
+    assert found.processes() == {sleeper.pid}
+    assert asyncio.run(found.sweep()) == []
     assert until(lambda: not alive(sleeper.pid))
-    assert cgroups_of(name) == []
+    assert found.cgroups() == []
 
 
 def test_programs_of_a_killed_run_are_ended_by_pid_and_start_time() -> None:

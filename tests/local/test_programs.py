@@ -8,12 +8,24 @@ from pathlib import Path
 import pytest
 import yaml
 
-from local.programs import Choices, Program, bootstrap_files, embedded_programs, write_kubeconfigs, write_secrets
+from local.choices import Choices
+from local.node.settings import Kernel
+from local.node.share import Claim
+from local.programs import (
+    Program,
+    bootstrap_files,
+    embedded_programs,
+    stop_order,
+    write_kubeconfigs,
+    write_scheduler_settings,
+    write_secrets,
+)
 from local.rundir import RunDirectory
+from scheduler import settings
 
 BOUND = {
     "apiserver": {"address": "127.0.0.1", "port": 6443},
-    "node": {"node": "n", "cgroup_prefix": "/sublet-abc", "log_port": 10250},
+    "node": {"node": "n", "cgroup_root": "/sys/fs/cgroup", "kubepods": "/sublet-abc/kubepods", "log_port": 10250},
     "scheduler": {"link": "127.0.0.1:1", "grpc": "127.0.0.1:2", "http": "127.0.0.1:3"},
     "agent": {"grpc": "127.0.0.1:4", "http": "127.0.0.1:5", "socket": "/s"},
 }
@@ -30,8 +42,13 @@ def option(argv: list[str], name: str) -> str:
     return argv[argv.index(name) + 1]
 
 
-def programs(run: RunDirectory) -> dict[str, Program]:
-    return {program.name: program for program in embedded_programs(run, CHOICES)}
+def programs(run: RunDirectory, choices: Choices = CHOICES) -> dict[str, Program]:
+    return {program.name: program for program in embedded_programs(run, choices)}
+
+
+def bound_nodes(count: int) -> dict[str, dict[str, str]]:
+    found = {f"node-{n}": {**BOUND["node"], "proc": f"/view-{n}/proc"} for n in range(1, count + 1)}
+    return {**BOUND, **found}  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +74,49 @@ def test_the_agent_works_below_the_nodes_cgroup_and_calls_the_schedulers_link(tm
     argv = programs(RunDirectory(tmp_path))["agent"].argv(BEFORE["agent"])
     assert option(argv, "--kubepods") == "/sublet-abc/kubepods"
     assert option(argv, "--scheduler") == "127.0.0.1:1"
+
+
+def test_several_nodes_have_nothing_in_common(tmp_path: Path) -> None:
+    """Each program its own files, names and identity; the agent sees what its node shows of the machine."""
+    choices = Choices("n", "abc", process_nodes=2, claim=Claim("4", "16Gi"), kernel=Kernel.SIMULATED)
+    found = programs(RunDirectory(tmp_path), choices)
+    assert list(found) == ["apiserver", "node-1", "node-2", "scheduler", "agent-1", "agent-2"]
+    nodes = [found[f"node-{n}"].argv(BOUND) for n in (1, 2)]
+    agents = [found[f"agent-{n}"].argv(bound_nodes(2)) for n in (1, 2)]
+    assert [option(argv, "--share") for argv in nodes] == ["1/2", "2/2"]
+    assert {option(argv, "--node-cpu") for argv in nodes} == {"4"}
+    assert [option(argv, "--proc") for argv in agents] == ["/view-1/proc", "/view-2/proc"]
+    own = ("--node-name", "--ready-file", "--kubeconfig")
+    for argv, flags in (
+        (nodes, (*own, "--id", "--run-dir", "--cgroup-root")),
+        (agents, ("--node-name", "--state-file", "--socket", "--heartbeat", "--prediction-file", "--token-file")),
+    ):
+        assert [flag for flag in flags if option(argv[0], flag) == option(argv[1], flag)] == []
+
+
+def test_who_decides_stops_first(tmp_path: Path) -> None:
+    """And the API server last, since all others speak with it."""
+    choices = Choices("n", "abc", process_nodes=2, simulated_nodes=3)
+    order = stop_order(embedded_programs(RunDirectory(tmp_path), choices))
+    assert order == ("scheduler", "agent-1", "agent-2", "simnodes", "node-1", "node-2", "apiserver")
+
+
+@pytest.mark.parametrize("state", [None, Path("state")])
+def test_the_api_server_may_begin_anew_with_a_state_directory_only(tmp_path: Path, state: Path | None) -> None:
+    """On the address it was given, with the port it had."""
+    choices = Choices("n", "abc", state_dir=state, listen="0.0.0.0:0")
+    server = programs(RunDirectory(tmp_path), choices)["apiserver"]
+    assert server.restart is (state is not None)
+    assert option(server.argv(BOUND), "--listen") == "0.0.0.0:6443"
+    assert ("--state-dir" in server.argv(BOUND)) is (state is not None)
+
+
+def test_pods_that_name_no_scheduler_are_scheduled(tmp_path: Path) -> None:
+    """The scheduler reads its settings and serves them."""
+    with RunDirectory(tmp_path / "run") as run:
+        write_scheduler_settings(run)
+        served = settings.load(Path(option(programs(run)["scheduler"].argv(BOUND), "--settings"))).scheduler_names
+    assert "default-scheduler" in served and "koord-scheduler" in served
 
 
 def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from local.rundir import Endpoints, RunDirectory, read_endpoints
+from local.rundir import Endpoints, NodeEndpoints, RunDirectory, read_endpoints
 from model.fault import ConfigurationFault
 
 ENDPOINTS = Endpoints(id="abc123", directory="/x", kubeconfig="/x/kubeconfig", node="n")
@@ -131,3 +131,23 @@ def test_endpoints_are_read_back_and_their_absence_is_explained(tmp_path: Path) 
         run.publish(ENDPOINTS)
         assert read_endpoints(run.path) == ENDPOINTS
         assert stat.S_IMODE(run.endpoints.stat().st_mode) == 0o600
+
+
+def test_the_agent_of_a_node() -> None:
+    """The first node's unless one is named; a name that nobody has is answered with those there are."""
+    nodes = (NodeEndpoints("n-1", agent_grpc="127.0.0.1:1"), NodeEndpoints("n-2", agent_grpc="127.0.0.1:2"))
+    endpoints = msgspec.structs.replace(ENDPOINTS, node="n-1", nodes=nodes)
+    assert (endpoints.agent_of(), endpoints.agent_of("n-2")) == ("127.0.0.1:1", "127.0.0.1:2")
+    with pytest.raises(ConfigurationFault, match="nodes: n-1, n-2"):
+        endpoints.agent_of("n-3")
+
+
+def test_a_simulated_kernels_files_outlive_a_killed_run(tmp_path: Path) -> None:
+    """Until what they name has been ended; an orderly end takes them along."""
+    run = RunDirectory(tmp_path / "run").__enter__()
+    run.kernels.mkdir()
+    assert run._lock is not None
+    run._lock.close()
+    with RunDirectory(tmp_path / "run") as following:
+        assert following.kernels.exists()
+    assert not following.kernels.exists()

@@ -25,7 +25,7 @@ from local.apiserver.bootstrap import create_system_objects
 from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
 from local.apiserver.messages import Request, Stream
-from local.apiserver.reading import WatchLimits
+from local.apiserver.watches import WatchLimits
 
 Object = dict[str, Any]
 NOON = 1_790_000_000.0
@@ -53,7 +53,7 @@ class Api:
         self.core = Core(self.clock, None, WatchLimits(bookmark_seconds=0.01), ring_events)
         self.resources = self.core.resources
         create_system_objects(self.resources)
-        self.controllers = Controllers(self.resources)
+        self.controllers = Controllers(self.resources, self.core.writes)
 
     def raw(self, method: str, url: str, body: Any = None, **headers: str) -> Any:
         """The core's answer; keyword headers use `_` for `-`."""
@@ -89,7 +89,7 @@ class Api:
         assert code == 200, obj
 
     def settle(self) -> None:
-        self.controllers.settle()
+        asyncio.run(self.controllers.settle())
 
     def watch(self, url: str, seconds: float = 0.05) -> list[Object]:
         """Everything a watch sends until nothing has come for a moment."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from local.apiserver.__main__ import StartError, loopback_address
-from local.apiserver.auth import TokenFileError, Tokens, is_local_host
+from local.apiserver.__main__ import StartError, is_loopback, listen_address
+from local.apiserver.auth import TokenFileError, Tokens, certificate_names, is_known_host
 
 HEADERS = {
     "Bearer one": "a",
@@ -55,7 +55,7 @@ HOSTS = {
 @pytest.mark.parametrize(("host", "local"), HOSTS.items())
 def test_only_hosts_of_this_machine_are_answered(host, local):
     """A page that rebinds its name to 127.0.0.1 still sends that name."""
-    assert is_local_host(host) is local
+    assert is_known_host(host) is local
 
 
 LISTEN = {
@@ -63,20 +63,45 @@ LISTEN = {
     "localhost:5": ("127.0.0.1", 5),
     "[::1]:7": ("::1", 7),
     "127.8.0.1:9": ("127.8.0.1", 9),
+    "0.0.0.0:6443": ("0.0.0.0", 6443),
+    "[::]:6443": ("::", 6443),
+    "192.168.1.5:80": ("192.168.1.5", 80),
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), LISTEN.items())
-def test_loopback_addresses_are_allowed(text, expected):
-    """Any address of the loopback network."""
-    assert loopback_address(text) == expected
+def test_a_person_may_name_any_address(text, expected):
+    """Host and port, the former in brackets where it has colons."""
+    assert listen_address(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["0.0.0.0:80", "192.168.1.5:80", ":80", "[::]:80", "example.com:80", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999"],
-)
-def test_other_addresses_are_refused(text):
-    """An open port here would let anybody run commands on this machine."""
-    with pytest.raises(StartError, match="--listen"):
-        loopback_address(text)
+@pytest.mark.parametrize("text", [":80", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "::1:80", "", "[]:1"])
+def test_what_is_not_host_and_port_is_refused(text):
+    """The error shows what is expected."""
+    with pytest.raises(StartError, match="expected HOST:PORT"):
+        listen_address(text)
+
+
+OTHERS = {
+    "127.0.0.1": True,
+    "127.8.0.1": True,
+    "::1": True,
+    "0.0.0.0": False,
+    "::": False,
+    "10.0.0.1": False,
+    "x": False,
+}
+
+
+@pytest.mark.parametrize(("host", "expected"), OTHERS.items())
+def test_only_loopback_is_out_of_reach_for_other_machines(host, expected):
+    """What listens anywhere else deserves a warning."""
+    assert is_loopback(host) is expected
+
+
+def test_the_names_of_the_certificate_are_answered_too(credentials):
+    """A server made reachable under a name of its own is asked under that name."""
+    names = certificate_names(credentials / "tls.crt")
+    assert names == {"127.0.0.1", "localhost"}
+    assert is_known_host("node.example:6443", frozenset({"node.example"}))
+    assert not is_known_host("other.example:6443", frozenset({"node.example"}))

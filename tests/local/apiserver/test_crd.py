@@ -1,5 +1,7 @@
 """Custom resource definitions and the objects they define."""
 
+import json
+
 import pytest
 
 SIZE = {"type": "integer", "minimum": 1, "maximum": 10}
@@ -175,7 +177,7 @@ BROKEN = {
     "no schema": (definition(versions=[version(schema={})]), "spec.versions[0].schema.openAPIV3Schema"),
     "untyped field": (
         definition(versions=[version(schema={"openAPIV3Schema": {"type": "object", "properties": {"a": {}}}})]),
-        "spec.versions[0].schema.openAPIV3Schema.properties[a].type",
+        "spec.validation.openAPIV3Schema.properties[a].type",
     ),
 }
 
@@ -193,3 +195,305 @@ def test_empty_and_null_defaults_survive_storage(api):
     api.post(DEFINITIONS, definition())
     stored = api.get(f"{DEFINITIONS}/widgets.example.com")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert stored["properties"]["spec"]["properties"]["nested"]["default"] == {}
+
+
+# -- versions, names, schemas ----------------------------------------------------------------------------------
+
+
+def with_schema(properties, **more):
+    """A definition whose spec has these properties."""
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}} | more
+    return definition(versions=[version(schema={"openAPIV3Schema": schema})])
+
+
+def test_the_most_stable_version_is_preferred(api):
+    """v1 before v1beta1 before v1alpha1, however they are listed."""
+    names = ["v1alpha1", "v1", "v1beta1", "v2beta1"]
+    api.post(DEFINITIONS, definition(versions=[version(name, storage=name == "v1") for name in names]))
+    group = api.get("/apis/example.com")
+    assert [found["version"] for found in group["versions"]] == ["v1", "v2beta1", "v1beta1", "v1alpha1"]
+    assert group["preferredVersion"]["version"] == "v1"
+
+
+def test_a_name_that_another_definition_has_is_not_accepted_until_it_is_free(api):
+    """NamesAccepted tells which; nothing is served meanwhile."""
+    api.post(DEFINITIONS, definition())
+    names = {"plural": "gadgets", "kind": "Gadget", "shortNames": ["wd"]}
+    api.post(DEFINITIONS, definition("gadgets.example.com", names=names))
+    gadgets = "/apis/example.com/v1/namespaces/default/gadgets"
+    assert condition_of(api, "gadgets", "NamesAccepted") == ("False", "ShortNamesConflict", '"wd" is already in use')
+    assert condition_of(api, "gadgets", "Established")[:2] == ("False", "NotAccepted")
+    assert api.call("GET", gadgets)[0] == 404
+    api.patch(f"{DEFINITIONS}/widgets.example.com", {"metadata": {"finalizers": None}})
+    api.call("DELETE", f"{DEFINITIONS}/widgets.example.com")
+    assert condition_of(api, "gadgets", "Established")[0] == "True"
+    assert api.call("GET", gadgets)[0] == 200
+
+
+def condition_of(api, plural, kind):
+    found = api.get(f"{DEFINITIONS}/{plural}.example.com")["status"]["conditions"]
+    told = next(item for item in found if item["type"] == kind)
+    return told["status"], told["reason"], told["message"]
+
+
+def test_what_is_stored_follows_a_changed_schema(api):
+    """New defaults appear and dropped fields go, under the resourceVersion the object had."""
+    api.post(DEFINITIONS, with_schema({"size": {"type": "integer"}, "old": {"type": "string"}}))
+    before = api.post(WIDGETS, widget(old="x"))
+    changed = with_schema({"size": {"type": "integer"}, "new": {"type": "string", "default": "n"}})
+    code, _ = api.patch(f"{DEFINITIONS}/widgets.example.com", {"spec": changed["spec"]})
+    assert code == 200
+    after = api.get(f"{WIDGETS}/w")
+    assert after["spec"] == {"size": 1, "new": "n"} == api.get(WIDGETS)["items"][0]["spec"]
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+def test_a_version_that_objects_were_stored_in_has_to_stay(api):
+    """Until somebody says in the status that none is left."""
+    url = f"{DEFINITIONS}/widgets.example.com"
+    api.post(DEFINITIONS, definition(versions=[version("v1"), version("v2", storage=False)]))
+    both = [version("v1", storage=False), version("v2")]
+    _, moved = api.patch(url, {"spec": {"versions": both}})
+    assert moved["status"]["storedVersions"] == ["v1", "v2"]
+    code, status = api.patch(url, {"spec": {"versions": [version("v2")]}})
+    assert (code, status["details"]["causes"][0]["field"]) == (422, "status.storedVersions[0]")
+    api.patch(f"{url}/status", {"status": {"storedVersions": ["v2"]}})
+    assert api.patch(url, {"spec": {"versions": [version("v2")]}})[0] == 200
+
+
+def test_nothing_can_be_created_while_the_definition_goes_away(widgets):
+    """403 in the words of a real server."""
+    widgets.call("DELETE", f"{DEFINITIONS}/widgets.example.com")
+    code, status = widgets.call("POST", WIDGETS, widget())
+    assert code == 403 and "create not allowed while custom resource definition is terminating" in status["message"]
+
+
+def test_rules_in_cel_are_kept_with_a_warning(api):
+    """So that a definition made for a real cluster can be applied."""
+    rules = [{"rule": "self > 0", "message": "must be positive"}]
+    body = with_schema({"size": {"type": "integer", "x-kubernetes-validations": rules}})
+    answer = api.raw("POST", DEFINITIONS, body)
+    assert answer.status == 201
+    [told] = answer.warnings
+    assert "properties[size].x-kubernetes-validations: CEL rules are kept but not evaluated" in told
+    size = api.get(f"{DEFINITIONS}/widgets.example.com")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert size["properties"]["spec"]["properties"]["size"]["x-kubernetes-validations"] == rules
+
+
+def test_fields_can_be_made_selectable(api):
+    """selectableFields, for objects stored before too; any other field is not supported."""
+    body = with_schema({"size": {"type": "integer"}, "color": {"type": "string"}})
+    api.post(DEFINITIONS, body)
+    for name, color in (("a", "red"), ("b", "blue")):
+        api.post(WIDGETS, widget(name, color=color))
+    assert api.call("GET", f"{WIDGETS}?fieldSelector=spec.color=red")[0] == 400
+    body["spec"]["versions"][0]["selectableFields"] = [{"jsonPath": ".spec.color"}]
+    assert api.patch(f"{DEFINITIONS}/widgets.example.com", {"spec": body["spec"]})[0] == 200
+    found = api.get(f"{WIDGETS}?fieldSelector=spec.color=red")["items"]
+    assert [item["metadata"]["name"] for item in found] == ["a"]
+
+
+POD = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+PAIR = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": {"type": "string"}, "n": {"type": "integer", "default": 7}},
+}
+VALUES = {
+    "set": ({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}, ["a", "b"], ["a", "a"]),
+    "list map": (
+        {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": PAIR},
+        [{"name": "a", "n": 1}, {"name": "b", "n": 1}],
+        [{"name": "a", "n": 1}, {"name": "a", "n": 2}],
+    ),
+    "date-time": ({"type": "string", "format": "date-time"}, "2026-01-02T03:04:05Z", "yesterday"),
+    "byte": ({"type": "string", "format": "byte"}, "YQ==", "YQ"),
+    "int32": ({"type": "integer", "format": "int32"}, 2**31 - 1, 2**31),
+    "not nullable in a list": ({"type": "array", "items": {"type": "string"}}, ["a"], [None]),
+    "nullable": ({"type": "array", "items": {"type": "string", "nullable": True}}, [None], [1]),
+    "embedded": (POD, {"apiVersion": "v1", "kind": "Pod", "x": 1}, {"kind": "Pod"}),
+    "one of": (
+        {"type": "object", "properties": PAIR["properties"], "oneOf": [{"required": ["name"]}, {"required": ["n"]}]},
+        {"n": 1},
+        {"n": 1, "name": "a"},
+    ),
+    "exclusive bound": ({"type": "number", "minimum": 1, "exclusiveMinimum": True}, 1.5, 1),
+    "int or string": ({"x-kubernetes-int-or-string": True, "pattern": "%$"}, "5%", "5"),
+}
+FAULTS = {
+    "set": ("FieldValueDuplicate", "spec.it[1]"),
+    "list map": ("FieldValueDuplicate", "spec.it[1]"),
+    "not nullable in a list": ("FieldValueTypeInvalid", "spec.it[0]"),
+    "nullable": ("FieldValueTypeInvalid", "spec.it[0]"),
+    "embedded": ("FieldValueRequired", "spec.it.apiVersion"),
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_values_are_held_against_their_schema(api, case):
+    """The right one comes back as sent, the wrong one is refused with its place."""
+    schema, right, wrong = VALUES[case]
+    api.post(DEFINITIONS, with_schema({"size": {"type": "integer"}, "it": schema}))
+    assert api.post(WIDGETS, widget("right", it=right))["spec"]["it"] == right
+    code, status = api.call("POST", WIDGETS, widget("wrong", it=wrong))
+    assert code == 422, status
+    told = [(cause["reason"], cause["field"]) for cause in status["details"]["causes"]]
+    assert told == [FAULTS.get(case, ("FieldValueInvalid", "spec.it"))]
+
+
+def test_items_of_lists_and_values_of_maps_get_their_defaults(api):
+    """Wherever an object appears, its own defaults apply."""
+    api.post(
+        DEFINITIONS,
+        with_schema(
+            {
+                "size": {"type": "integer"},
+                "items": {"type": "array", "items": PAIR},
+                "map": {"type": "object", "additionalProperties": PAIR},
+            }
+        ),
+    )
+    spec = api.post(WIDGETS, widget(items=[{"name": "a"}], map={"k": {"name": "b"}}))["spec"]
+    assert (spec["items"], spec["map"]) == ([{"name": "a", "n": 7}], {"k": {"name": "b", "n": 7}})
+
+
+COLUMNS = {
+    "integer": (".spec.size", 3, "integer"),
+    "number": (".spec.size", 3.0, "number"),
+    "boolean": (".spec.on", True, "boolean"),
+    "string": (".spec.color", "red", "string"),
+    "string of a number": (".spec.size", "3", "string"),
+    "string of a list": (".spec.tags", '["a","b"]', "string"),
+    "first of many": (".spec.tags[*]", "a", "string"),
+    "date": (".metadata.creationTimestamp", "0s", "date"),
+    "no date": (".spec.color", "<invalid>", "date"),
+    "absent": (".spec.none", None, "string"),
+    "another type": (".spec.color", None, "integer"),
+}
+
+
+@pytest.mark.parametrize(("path", "cell", "kind"), COLUMNS.values(), ids=COLUMNS)
+def test_printer_columns(api, path, cell, kind):
+    """As a real server fills them; priority 1 is for `-o wide`."""
+    body = with_schema(
+        {
+            "size": {"type": "integer"},
+            "on": {"type": "boolean"},
+            "color": {"type": "string"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        }
+    )
+    column = {"name": "It", "type": kind, "jsonPath": path, "priority": 1}
+    body["spec"]["versions"][0]["additionalPrinterColumns"] = [column]
+    api.post(DEFINITIONS, body)
+    api.post(WIDGETS, widget(size=3, on=True, color="red", tags=["a", "b"]))
+    _, table = api.call("GET", WIDGETS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    assert [(found["name"], found["type"], found["priority"]) for found in table["columnDefinitions"]] == [
+        ("Name", "string", 0),
+        ("It", kind, 1),
+    ]
+    assert table["rows"][0]["cells"] == ["w", cell]
+
+
+def version_with(**changes):
+    return definition(versions=[version(**changes)])
+
+
+WRONG = {
+    "conversion webhook": (definition(conversion={"strategy": "Webhook"}), "spec.conversion.strategy"),
+    "unknown conversion": (definition(conversion={"strategy": "Magic"}), "spec.conversion.strategy"),
+    "preserving unknown fields": (definition(preserveUnknownFields=True), "spec.preserveUnknownFields"),
+    "kind": (
+        definition(names={"plural": "widgets", "kind": "a b", "singular": "a", "listKind": "L"}),
+        "spec.names.kind",
+    ),
+    "short name": (
+        definition(names={"plural": "widgets", "kind": "W", "shortNames": ["W"]}),
+        "spec.names.shortNames[0]",
+    ),
+    "same list kind": (definition(names={"plural": "widgets", "kind": "W", "listKind": "W"}), "spec.names.listKind"),
+    "version name": (version_with(name="1.0"), "spec.versions[0].name"),
+    "same version twice": (definition(versions=[version(), version(storage=False)]), "spec.versions"),
+    "column type": (
+        version_with(additionalPrinterColumns=[{"name": "a", "type": "map", "jsonPath": ".a"}]),
+        "spec.versions[0].additionalPrinterColumns[0].type",
+    ),
+    "column path": (
+        version_with(additionalPrinterColumns=[{"name": "a", "type": "string", "jsonPath": "a"}]),
+        "spec.versions[0].additionalPrinterColumns[0].jsonPath",
+    ),
+    "scale path": (
+        version_with(subresources={"scale": {"specReplicasPath": ".a", "statusReplicasPath": ".status.b"}}),
+        "spec.versions[0].subresources.scale.specReplicasPath",
+    ),
+    "selectable field": (
+        version_with(selectableFields=[{"jsonPath": ".spec.nope"}]),
+        "spec.versions[0].selectableFields[0].jsonPath",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "field"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_with_a_definition_is_told_with_its_field(api, body, field):
+    """422, one cause."""
+    code, status = api.call("POST", DEFINITIONS, body)
+    assert code == 422, status
+    assert [cause["field"] for cause in status["details"]["causes"]] == [field]
+
+
+def test_protected_groups_need_an_approval(api):
+    """Groups below k8s.io belong to the community."""
+    body = definition("widgets.sigs.k8s.io", group="sigs.k8s.io")
+    code, status = api.call("POST", DEFINITIONS, body)
+    annotation = "api-approved.kubernetes.io"
+    assert (code, status["details"]["causes"][0]["field"]) == (422, f"metadata.annotations[{annotation}]")
+    body["metadata"]["annotations"] = {annotation: "https://example.com/1"}
+    told = {found["type"]: found["reason"] for found in api.post(DEFINITIONS, body)["status"]["conditions"]}
+    assert told["KubernetesAPIApprovalPolicyConformant"] == "ApprovedAnnotation"
+
+
+def test_versions_of_one_group_are_ordered_over_all_its_definitions(api):
+    """Whichever definition came first."""
+    api.post(DEFINITIONS, definition(versions=[version("v1alpha1")]))
+    names = {"plural": "gadgets", "kind": "Gadget"}
+    api.post(DEFINITIONS, definition("gadgets.example.com", names=names))
+    assert [found["version"] for found in api.get("/apis/example.com")["versions"]] == ["v1", "v1alpha1"]
+
+
+def test_without_a_status_sub_resource_the_status_is_part_of_the_object(api):
+    """It is kept at creation, and its change moves the generation."""
+    api.post(DEFINITIONS, definition(versions=[version(subresources={})]))
+    created = api.post(WIDGETS, widget() | {"status": {"seen": 1}})
+    assert created["status"] == {"seen": 1}
+    _, changed = api.patch(f"{WIDGETS}/w", {"status": {"seen": 2}})
+    assert (changed["status"], changed["metadata"]["generation"]) == ({"seen": 2}, 2)
+    assert api.patch(f"{WIDGETS}/w/status", {"status": {"seen": 3}})[0] == 404
+
+
+def test_a_definition_that_goes_away_says_so(widgets):
+    """The condition Terminating, while its objects are being removed."""
+    widgets.call("DELETE", f"{DEFINITIONS}/widgets.example.com")
+    assert condition_of(widgets, "widgets", "Terminating")[:2] == ("True", "InstanceDeletionInProgress")
+
+
+@pytest.mark.parametrize("depth", [300, 600, 2000])
+def test_a_body_too_deep_to_walk_is_the_callers_fault(widgets, depth):
+    """Stored or 400, whichever step finds out; never a fault of the server."""
+    body = json.dumps(widget(free="deep")).replace('"deep"', '{"a":' * depth + "1" + "}" * depth)
+    code, answer = widgets.call("POST", WIDGETS, body.encode())
+    assert code == 201 or (code, answer["reason"]) == (400, "BadRequest")
+    assert code == 400 or depth < 2000
+
+
+def test_a_definition_in_place_of_a_built_in_type_takes_nothing_away(api):
+    """Built-in types come first, and outlive it."""
+    body = definition("leases.coordination.k8s.io", group="coordination.k8s.io")
+    body["spec"]["names"] = {"plural": "leases", "kind": "Rent"}
+    body["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
+    api.post(DEFINITIONS, body)
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    api.post(leases, {"metadata": {"name": "held"}, "spec": {}})
+    api.call("DELETE", f"{DEFINITIONS}/leases.coordination.k8s.io")
+    api.settle()
+    assert api.call("GET", f"{DEFINITIONS}/leases.coordination.k8s.io")[0] == 404
+    assert [lease["metadata"]["name"] for lease in api.get(leases)["items"]] == ["held"]

@@ -29,14 +29,14 @@ CONTAINER = {
     "name": "c",
     "image": "i",
     "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}},
-    "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}],
+    "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
     "ports": [{"containerPort": 1}],
     "volumeMounts": [{"name": "v", "mountPath": "/v"}],
     "readinessProbe": {"exec": {"command": ["x"]}},
 }
 POD_SPEC = {
     "containers": [CONTAINER],
-    "initContainers": [CONTAINER | {"name": "i"}],
+    "initContainers": [CONTAINER | {"name": "i", "restartPolicy": "Always"}],
     "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "s", "secret": {"secretName": "s"}}],
     "tolerations": [{"key": "a", "operator": "Exists"}],
     "nodeSelector": {"a": "b"},
@@ -80,6 +80,20 @@ VALID = {
     },
     "/api/v1/namespaces": {"metadata": META, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}},
     f"/api/v1{NAMESPACED}/configmaps": {"metadata": META, "data": {"a": "b"}, "binaryData": {"b": "AA=="}},
+    f"/api/v1{NAMESPACED}/secrets": {"metadata": META, "type": "Opaque", "data": {"a": "YQ=="}, "stringData": {"b": "c"}},
+    f"/api/v1{NAMESPACED}/services": {
+        "metadata": META,
+        "spec": {"selector": {"a": "b"}, "ports": [{"name": "p", "port": 80, "targetPort": "http", "protocol": "TCP"}]},
+    },
+    f"/api/v1{NAMESPACED}/podtemplates": {"metadata": META, "template": {"spec": POD_SPEC}},
+    f"/api/v1{NAMESPACED}/resourcequotas": {
+        "metadata": META,
+        "spec": {
+            "hard": {"pods": "1", "requests.cpu": "2"},
+            "scopes": ["Terminating"],
+            "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["a"]}]},
+        },
+    },
     f"/api/v1{NAMESPACED}/events": {
         "metadata": META,
         "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},

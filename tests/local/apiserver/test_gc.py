@@ -8,6 +8,7 @@ import pytest
 from local.apiserver.controllers import Controllers
 from local.apiserver.recorder import expire_events, trim_events
 from local.apiserver.resources import Resources
+from local.apiserver.writes import NoHooks, Writes
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -148,14 +149,17 @@ def test_a_namespace_is_looked_at_once_however_much_left_it(api):
         api.post(pods, {"metadata": {"name": f"p{number}"}, "spec": spec})
     api.call("DELETE", "/api/v1/namespaces/a")
     api.settle()
-    controllers = Controllers(Counting(api.resources.store, api.resources.registry, api.clock))
+    resources = Counting(api.resources.store, api.resources.registry, api.clock)
+    controllers = Controllers(resources, Writes(resources, NoHooks()))
+    asyncio.run(controllers.settle())
+    Counting.looks = 0
     for number in range(50):
         api.call("DELETE", f"{pods}/p{number}", {"gracePeriodSeconds": 0})
-    controllers.settle()
+    asyncio.run(controllers.settle())
     assert Counting.looks < 10
     for number in range(50, 100):
         api.call("DELETE", f"{pods}/p{number}", {"gracePeriodSeconds": 0})
-    controllers.settle()
+    asyncio.run(controllers.settle())
     assert api.call("GET", "/api/v1/namespaces/a")[0] == 404
 
 
@@ -215,3 +219,85 @@ def test_a_namespace_holds_only_so_many_events(api, count, left):
     trim_events(api.resources, cap=4, slack=2)
     names = [found["metadata"]["name"] for found in api.get(EVENTS)["items"]]
     assert names == sorted(f"e{9 - number}" for number in range(count))[:left]
+
+
+def test_an_owner_in_another_namespace_is_no_owner(api):
+    """The dependent goes, and an event says why."""
+    api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    api.post("/api/v1/namespaces/a/configmaps", config_map("child", owner(api)))
+    api.settle()
+    assert api.call("GET", "/api/v1/namespaces/a/configmaps/child")[0] == 404
+    (told,) = api.get("/api/v1/namespaces/a/events")["items"]
+    assert told["reason"] == "OwnerRefInvalidNamespace" and 'does not exist in namespace "a"' in told["message"]
+
+
+def test_a_cluster_object_cannot_belong_to_a_namespaced_one(api):
+    """It stays, with an event: in which namespace its owner would be, nobody can know."""
+    name, uid = owner(api)
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
+    api.post("/api/v1/nodes", {"metadata": {"name": "n", "ownerReferences": [reference]}})
+    api.settle()
+    assert api.get("/api/v1/nodes/n")
+    (told,) = api.get("/api/v1/namespaces/default/events")["items"]
+    assert (told["reason"], told["involvedObject"]["name"]) == ("OwnerRefInvalidNamespace", "n")
+
+
+@pytest.mark.parametrize("change", [{"name": "other"}, {"uid": "other"}, {"kind": "Secret"}])
+def test_an_owner_is_who_the_whole_reference_says(api, change):
+    """A name, kind or uid that is somebody else's is nobody's."""
+    child = config_map("child", owner(api))
+    child["metadata"]["ownerReferences"][0] |= change
+    api.post(MAPS, child)
+    api.settle()
+    assert not exists(api, "child")
+
+
+def test_an_absent_owner_added_later_counts(api):
+    """The reference is looked at when it comes."""
+    made = api.post(MAPS, config_map("child", owner(api)))
+    gone = made["metadata"]["ownerReferences"][0] | {"name": "gone", "uid": "gone"}
+    api.settle()
+    api.patch(f"{MAPS}/child", {"metadata": {"ownerReferences": [gone]}})
+    api.settle()
+    assert not exists(api, "child")
+
+
+def test_foreground_deletion_waits_through_generations(api):
+    """A grandchild that is held holds its grandparent."""
+    child = ("child", api.post(MAPS, config_map("child", owner(api)))["metadata"]["uid"])
+    api.post(MAPS, config_map("grandchild", child, finalizers=["example.com/hold"]))
+    delete(api, "owner", propagationPolicy="Foreground")
+    assert exists(api, "owner") and exists(api, "child")
+    api.patch(f"{MAPS}/grandchild", {"metadata": {"finalizers": None}})
+    api.settle()
+    assert not exists(api, "owner") and not exists(api, "child")
+
+
+def test_a_namespace_that_hangs_says_why(api):
+    """Conditions name what is left and which finalizers hold it."""
+    api.post("/api/v1/namespaces", {"metadata": {"name": "a"}})
+    for name in ("x", "y"):
+        api.post("/api/v1/namespaces/a/configmaps", {"metadata": {"name": name, "finalizers": ["example.com/hold"]}})
+    api.call("DELETE", "/api/v1/namespaces/a")
+    api.settle()
+    found = {c["type"]: c for c in api.get("/api/v1/namespaces/a")["status"]["conditions"]}
+    remaining, finalizers = found["NamespaceContentRemaining"], found["NamespaceFinalizersRemaining"]
+    assert (remaining["status"], remaining["reason"]) == ("True", "SomeResourcesRemain")
+    assert remaining["message"] == "Some resources are remaining: configmaps. has 2 resource instances"
+    assert finalizers["message"].endswith("finalizers remaining: example.com/hold in 2 resource instances")
+    assert found["NamespaceDeletionContentFailure"]["status"] == "False"
+    for name in ("x", "y"):
+        api.patch(f"/api/v1/namespaces/a/configmaps/{name}", {"metadata": {"finalizers": None}})
+    api.settle()
+    assert api.call("GET", "/api/v1/namespaces/a")[0] == 404
+
+
+def test_a_finalizer_of_the_namespaces_own_outlives_its_contents(api):
+    """Only "kubernetes" is the server's to remove; what others put there is theirs."""
+    api.post("/api/v1/namespaces", {"metadata": {"name": "a"}, "spec": {"finalizers": ["example.com/mine"]}})
+    api.call("DELETE", "/api/v1/namespaces/a")
+    api.settle()
+    held = api.get("/api/v1/namespaces/a")
+    assert held["spec"] == {"finalizers": ["example.com/mine"]}
+    found = {c["type"]: c["reason"] for c in held["status"]["conditions"]}
+    assert found["NamespaceContentRemaining"] == "ContentRemoved"

@@ -16,12 +16,18 @@ MERGE_CASES = {  # the examples of RFC 7386
     "list of maps": ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
     "nested null in a new map": ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     "text becomes a map": ({"a": "foo"}, {"a": {"b": "c"}}, {"a": {"b": "c"}}),
+    "lists at the root": (["a", "b"], ["c", "d"], ["c", "d"]),
+    "a map becomes a list": ({"a": "b"}, ["c"], ["c"]),
+    "null at the root": ({"a": "foo"}, None, None),
+    "text at the root": ({"a": "foo"}, "bar", "bar"),
+    "a null that was there stays": ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+    "a list becomes a map, its nulls left out": ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
 }
 
 
 @pytest.mark.parametrize(("target", "patch", "expected"), MERGE_CASES.values(), ids=MERGE_CASES)
 def test_merge_patch(target, patch, expected):
-    """RFC 7386."""
+    """RFC 7386, appendix A."""
     assert merge_patch(target, patch) == expected
 
 
@@ -41,13 +47,25 @@ JSON_CASES = {
         [{"op": "replace", "path": "/a~1b/~0", "value": 2}],
         {"a/b": {"~": 2}},
     ),
+    "a child of the root by an empty name": ({}, [{"op": "add", "path": "/", "value": 1}], {"": 1}),
+    "the whole document": ({"a": 1}, [{"op": "replace", "path": "", "value": {"b": 2}}], {"b": 2}),
+    "an unknown member is ignored": ({}, [{"op": "add", "path": "/a", "value": 1, "x": 2}], {"a": 1}),
+    "a list inside a list": ({"l": ["a"]}, [{"op": "add", "path": "/l/-", "value": ["b"]}], {"l": ["a", ["b"]]}),
+    "move within a list": ({"l": [1, 2, 3]}, [{"op": "move", "from": "/l/0", "path": "/l/2"}], {"l": [2, 3, 1]}),
+    "tilde before slash": ({"~1": 1}, [{"op": "test", "path": "/~01", "value": 1}], {"~1": 1}),
+    "numbers are equal by value": ({"a": 1}, [{"op": "test", "path": "/a", "value": 1.0}], {"a": 1}),
+    "operations build on each other": (
+        {},
+        [{"op": "add", "path": "/a", "value": {}}, {"op": "add", "path": "/a/b", "value": 1}],
+        {"a": {"b": 1}},
+    ),
     "null is a value": ({"a": 1}, [{"op": "add", "path": "/b", "value": None}], {"a": 1, "b": None}),
 }
 
 
 @pytest.mark.parametrize(("target", "patch", "expected"), JSON_CASES.values(), ids=JSON_CASES)
 def test_json_patch(target, patch, expected):
-    """RFC 6902; the target itself stays as it was."""
+    """RFC 6902, appendix A; the target itself stays as it was."""
     before = repr(target)
     assert json_patch(target, patch) == expected
     assert repr(target) == before
@@ -59,7 +77,17 @@ FAILING = {
     "replace what is not there": ([{"op": "replace", "path": "/b", "value": 1}], 422),
     "add below nothing": ([{"op": "add", "path": "/b/c", "value": 1}], 422),
     "out of bounds": ([{"op": "add", "path": "/l/7", "value": 1}], 422),
-    "unknown operation": ([{"op": "frob", "path": "/a"}], 400),
+    "true is not 1": ([{"op": "test", "path": "/a", "value": True}], 422),
+    "text is not a number": ([{"op": "test", "path": "/a", "value": "1"}], 422),
+    "a list is not its first item": ([{"op": "test", "path": "/l", "value": [1]}], 422),
+    "nothing to test": ([{"op": "test", "path": "/c", "value": 1}], 422),
+    "below a scalar": ([{"op": "add", "path": "/a/b", "value": 1}], 422),
+    "into itself": ([{"op": "add", "path": "/m", "value": {}}, {"op": "move", "from": "/m", "path": "/m/n"}], 422),
+    "not an index": ([{"op": "add", "path": "/l/1e0", "value": 1}], 422),
+    "from nowhere": ([{"op": "copy", "from": "/b", "path": "/c"}], 422),
+    "unknown operation": ([{"op": "frob", "path": "/a"}], 422),
+    "no from": ([{"op": "move", "path": "/c"}], 400),
+    "too many": ([{"op": "test", "path": "/a", "value": 1}] * 10_001, 413),
     "no value": ([{"op": "add", "path": "/b"}], 400),
     "not a pointer": ([{"op": "remove", "path": "a"}], 400),
     "not a list": ({"a": 1}, 400),

@@ -40,7 +40,10 @@ def test_label_selectors_match_as_kubernetes_does(text, expected):
     assert admits(parse_labels(text), LABELS) is expected
 
 
-@pytest.mark.parametrize("text", ["a=(", "a in b", "a=b c", "=b", "-a=b", "a,,b", "a in (b", "a==b==c"])
+@pytest.mark.parametrize(
+    "text",
+    ["a=(", "a in b", "a=b c", "=b", "-a=b", "a,,b", "a in (b", "a==b==c", "a>x", "a<", "!", "a notin b", "x/y/z"],
+)
 def test_malformed_label_selectors_are_refused(text):
     """A selector that cannot be understood is 400, not everything and not nothing."""
     with pytest.raises(StatusError) as refused:
@@ -54,6 +57,9 @@ FIELD_CASES = {
     "not phase": ("status.phase!=Failed", True),
     "kubectl describe node": ("spec.nodeName=n1,status.phase!=Succeeded,status.phase!=Failed", True),
     "no node": ("spec.nodeName=", False),
+    "double equal": ("metadata.name==a", True),
+    "empty terms": (",metadata.name=a,", True),
+    "escaped equals sign and comma": ("metadata.name!=a\\,b\\=c,status.phase=Running", True),
 }
 
 
@@ -64,14 +70,28 @@ def test_field_selectors_match(text, expected):
     assert Filter(fields=parse_fields(text, PODS)).admits("default", {}, fields) is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "rtype"), [("spec.image=x", PODS), ("spec.nodeName=x", CONFIG_MAPS), ("nonsense", PODS)]
-)
-def test_fields_that_cannot_be_selected_by_are_refused(text, rtype):
-    """Selecting by a field that is not indexed is 400, as on a real server."""
+REFUSED_FIELDS = {
+    "unknown field": ("spec.image=x", PODS, "field label not supported: spec.image"),
+    "type without fields": (
+        "spec.nodeName=x",
+        CONFIG_MAPS,
+        '"spec.nodeName" is not a known field selector: only "metadata.name", "metadata.namespace"',
+    ),
+    "no comparison": ("nonsense", PODS, "invalid selector: 'nonsense'; can't understand 'nonsense'"),
+    "unescaped": (
+        "metadata.name=a=b",
+        PODS,
+        "invalid selector: 'metadata.name=a=b'; can't understand 'metadata.name=a=b'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "rtype", "message"), REFUSED_FIELDS.values(), ids=REFUSED_FIELDS)
+def test_fields_that_cannot_be_selected_by_are_refused(text, rtype, message):
+    """Selecting by a field that is not indexed is 400, in the words of a real server."""
     with pytest.raises(StatusError) as refused:
         parse_fields(text, rtype)
-    assert refused.value.code == 400
+    assert (refused.value.code, refused.value.message) == (400, message)
 
 
 def test_a_label_selector_object_knows_absent_from_empty():

@@ -3,11 +3,14 @@
 import asyncio
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from local.apiserver.registry import CONFIG_MAPS, PODS
 from local.apiserver.selectors import EVERYTHING, Filter, parse_fields, parse_labels
 from local.apiserver.status import StatusError
 from local.apiserver.store import Change, Store
+from local.apiserver.watching import Watcher
 
 
 def pod(name="a", namespace="default", node="", labels=None, uid=None):
@@ -20,8 +23,8 @@ def store(clock):
     return Store(clock, ring_events=4)
 
 
-def seen(watcher, wanted):
-    return [(event.seen_by(wanted), event.record.name) for event in watcher.take()]
+def seen(watcher):
+    return [(seen.change, seen.record.name) for seen in watcher.take()]
 
 
 def test_revisions_start_at_the_clock_and_grow_by_one(store, clock):
@@ -52,7 +55,7 @@ def test_a_watch_replays_what_happened_since_its_revision(store):
     store.remove(PODS, pod("a"))
     watcher = store.watch("pods", EVERYTHING, since)
     store.put(PODS, pod("b", labels={"x": "y"}))
-    assert seen(watcher, EVERYTHING) == [(Change.ADDED, "b"), (Change.DELETED, "a"), (Change.MODIFIED, "b")]
+    assert seen(watcher) == [(Change.ADDED, "b"), (Change.DELETED, "a"), (Change.MODIFIED, "b")]
 
 
 def test_a_revision_the_log_has_dropped_is_expired(store):
@@ -99,7 +102,7 @@ def test_entering_and_leaving_a_selector_is_adding_and_deleting(store):
     for labels in ({"team": "y"}, {"team": "x"}, {"team": "x", "more": "z"}, {}, {"team": "x"}):
         store.put(PODS, pod("a", labels=labels))
     store.remove(PODS, pod("a"))
-    changes = [change for change, _ in seen(watcher, wanted)]
+    changes = [change for change, _ in seen(watcher)]
     assert changes == [Change.ADDED, Change.MODIFIED, Change.DELETED, Change.ADDED, Change.DELETED]
 
 
@@ -111,8 +114,30 @@ def test_a_watch_pinned_to_a_node_sees_pods_come_and_go(store):
     store.put(PODS, pod("a"))
     store.put(PODS, pod("a", node="n1"))
     store.remove(PODS, pod("a", node="n1"))
-    assert [change for change, _ in seen(watcher, wanted)] == [Change.ADDED, Change.DELETED]
+    assert [change for change, _ in seen(watcher)] == [Change.ADDED, Change.DELETED]
     assert other.take() == []
+
+
+MOVES = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from(["", "n1", "n2", None])), max_size=40
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(moves=MOVES)
+def test_a_list_by_node_finds_what_a_scan_finds(moves):
+    """However pods are bound, replaced and removed."""
+    store = Store(lambda: 1_790_000_000.0)
+    for namespace, name, node in moves:
+        if node is not None:
+            store.put(PODS, pod(name, namespace, node))
+        elif store.get("pods", namespace, name):
+            store.remove(PODS, pod(name, namespace))
+    everything = list(store.select("pods", EVERYTHING))
+    for node in ("", "n1", "n2", "n3"):
+        for namespace in ("", "a"):
+            wanted = Filter(namespace, fields=parse_fields(f"spec.nodeName={node}", PODS))
+            assert list(store.select("pods", wanted)) == [r for r in everything if r.admitted_by(wanted)]
 
 
 def test_a_slow_watcher_is_cut_and_the_others_are_not(store):
@@ -125,6 +150,89 @@ def test_a_slow_watcher_is_cut_and_the_others_are_not(store):
         received += len(quick.take())
     assert slow.cut and slow.take() == []
     assert not quick.cut and received == 6
+
+
+def test_a_watcher_is_cut_by_the_bytes_that_wait_for_it():
+    """A few large objects weigh as much as many small ones; what was there before it came does not count."""
+    watcher = Watcher(100, limit_bytes=10)
+    watcher.preload(["x"] * 200)
+    watcher.offer("a", 6)
+    assert len(watcher.take()) == 201
+    watcher.offer("b", 6)
+    assert not watcher.cut
+    watcher.offer("c", 6)
+    assert watcher.cut and watcher.take() == []
+
+
+def test_a_reader_with_a_full_backlog_is_not_cut_at_once(store):
+    """Whoever comes back after a pause first gets to read what it missed."""
+    since = store.revision
+    for number in range(4):
+        store.put(PODS, pod(f"p{number}"))
+    watcher = store.watch("pods", EVERYTHING, since, limit=2)
+    store.put(PODS, pod("next"))
+    assert [name for _, name in seen(watcher)] == ["p0", "p1", "p2", "p3", "next"]
+
+
+def test_a_watch_of_a_namespace_sees_no_other(store):
+    """With and without a node, each is offered exactly its own."""
+    node = parse_fields("spec.nodeName=n1", PODS)
+    wanted = {"all": EVERYTHING, "a": Filter("a"), "b": Filter("b"), "a on n1": Filter("a", fields=node)}
+    watchers = {name: store.watch("pods", each, None) for name, each in wanted.items()}
+    store.put(PODS, pod("x", "a"))
+    store.put(PODS, pod("y", "a", node="n1"))
+    store.put(PODS, pod("z", "b", node="n1"))
+    found = {name: [n for _, n in seen(watcher)] for name, watcher in watchers.items()}
+    assert found == {"all": ["x", "y", "z"], "a": ["x", "y"], "b": ["z"], "a on n1": ["y"]}
+
+
+def test_controllers_first_hear_of_what_exists(store):
+    """In the order of their last change, so that a restart is no different from having been there all along."""
+    store.put(PODS, pod("b"))
+    store.put(CONFIG_MAPS, pod("m"))
+    store.put(PODS, pod("a"))
+    store.put(PODS, pod("b"))
+    listener = store.listen()
+    store.put(PODS, pod("c"))
+    heard = [(type_id, event.change, event.record.name) for type_id, event in listener.take()]
+    assert [(type_id, name) for type_id, _, name in heard] == [
+        ("configmaps", "m"),
+        ("pods", "a"),
+        ("pods", "b"),
+        ("pods", "c"),
+    ]
+    assert {change for _, change, _ in heard} == {Change.ADDED}
+
+
+WRITES = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from(["put", "label", "remove"])), max_size=40
+)
+FILTERS = (EVERYTHING, Filter("a"), Filter(labels=parse_labels("l=1")), Filter("b", parse_labels("!l")))
+
+
+@settings(max_examples=60, deadline=None)
+@given(writes=WRITES, wanted=st.sampled_from(FILTERS))
+def test_every_moment_can_be_listed_and_watched_from(writes, wanted):
+    """A list at a revision is what a list was then, and its watch leads to what a list is now."""
+    store = Store(lambda: 1_790_000_000.0, ring_events=1000)
+    moments = {store.revision: []}
+    for namespace, name, what in writes:
+        there = store.get("pods", namespace, name)
+        if what == "remove" and there:
+            store.remove(PODS, pod(name, namespace))
+        elif what != "remove":
+            store.put(PODS, pod(name, namespace, labels={"l": "1"} if what == "label" else {}))
+        moments[store.revision] = list(store.select("pods", wanted))
+    for revision, then in moments.items():
+        assert list(store.select_at("pods", revision, wanted)) == then
+        state = {record.key: record for record in then}
+        for item in store.watch("pods", wanted, revision).take():
+            assert (item.change is Change.ADDED) == (item.record.key not in state)
+            if item.change is Change.DELETED:
+                del state[item.record.key]
+            else:
+                state[item.record.key] = item.record
+        assert [state[key] for key in sorted(state)] == list(store.select("pods", wanted))
 
 
 def test_a_closed_watcher_receives_nothing_more(store):
@@ -164,4 +272,5 @@ def test_what_is_stored_is_not_what_the_caller_holds(store):
     mine = pod("a", labels={"x": "1"})
     store.put(PODS, mine)
     mine["metadata"]["labels"]["x"] = "2"
-    assert b'"x":"1"' in store.get("pods", "default", "a").body
+    held = store.get("pods", "default", "a")
+    assert b'"x":"1"' in held.body and held.labels == {"x": "1"}

@@ -1,10 +1,6 @@
-"""Deleted pods whose node does not exist are finished; new pods for the scheduler that is not here are told so."""
-
-import pytest
+"""Deleted pods whose node does not exist are finished."""
 
 PODS = "/api/v1/namespaces/default/pods"
-EVENTS = "/api/v1/namespaces/default/events"
-KOORD = "koord-scheduler"
 
 
 def pod(name="p", **spec):
@@ -48,27 +44,3 @@ def test_a_finalizer_still_holds_it(api):
     api.patch(f"{PODS}/p", {"metadata": {"finalizers": None}})
     api.settle()
     assert not exists(api)
-
-
-@pytest.mark.parametrize(
-    ("case", "spec", "told"),
-    [
-        ("no scheduler named", {}, 1),
-        ("another scheduler", {"schedulerName": KOORD}, 0),
-        ("one of the user's own", {"schedulerName": "mine"}, 0),
-        ("placed by its author", {"nodeName": "n1"}, 0),
-    ],
-)
-def test_a_pod_for_the_absent_scheduler_is_told_once(api, case, spec, told):
-    """However often it changes; the message says what to do."""
-    api.post(PODS, pod(**spec))
-    api.settle()
-    api.patch(f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}})
-    api.settle()
-    events = api.get(EVENTS)["items"]
-    expected = (
-        'no scheduler named "default-scheduler" runs in the embedded cluster; set spec.schedulerName to koord-scheduler'
-    )
-    assert [(found["reason"], found["type"], found["message"]) for found in events] == [
-        ("FailedScheduling", "Warning", expected)
-    ] * told

@@ -2,6 +2,7 @@
 
 import pytest
 
+from local.apiserver.registry import DISRUPTION_BUDGETS, JOBS, NODES, PODS, SERVICE_ACCOUNTS, SERVICES
 from local.apiserver.status import StatusError
 from local.apiserver.strategic import strategic_merge
 
@@ -109,7 +110,7 @@ POD_CASES = {
 def test_pods_merge_by_their_declared_keys(target, patch, expected):
     """Lists with a merge key merge item by item, atomic ones are replaced, directives do as they say."""
     before = repr(target)
-    assert strategic_merge("pods", target, patch) == expected
+    assert strategic_merge(PODS, target, patch) == expected
     assert repr(target) == before
 
 
@@ -117,29 +118,77 @@ def test_taints_are_replaced_as_a_whole():
     """Nodes declare no merge key for taints: kubectl taint sends the whole list."""
     target = {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}
     patch = {"spec": {"taints": [{"key": "b", "effect": "NoExecute"}]}}
-    assert strategic_merge("nodes", target, patch) == patch
+    assert strategic_merge(NODES, target, patch) == patch
 
 
 def test_the_selector_of_a_budget_is_replaced_as_a_whole():
     """A label that is no longer in the patch is no longer in the selector."""
     target = {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "1", "b": "2"}}}}
-    merged = strategic_merge("poddisruptionbudgets.policy", target, {"spec": {"selector": {"matchLabels": {"a": "1"}}}})
+    merged = strategic_merge(DISRUPTION_BUDGETS, target, {"spec": {"selector": {"matchLabels": {"a": "1"}}}})
     assert merged == {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "1"}}}}
+
+
+OTHER_CASES = {
+    "ports of a service by port": (
+        SERVICES,
+        {"spec": {"ports": [{"port": 80, "name": "a"}, {"port": 81}]}},
+        {"spec": {"ports": [{"port": 80, "name": "b"}]}},
+        {"spec": {"ports": [{"port": 80, "name": "b"}, {"port": 81}]}},
+    ),
+    "secrets of an account by name": (
+        SERVICE_ACCOUNTS,
+        {"secrets": [{"name": "a"}]},
+        {"secrets": [{"name": "b"}]},
+        {"secrets": [{"name": "b"}, {"name": "a"}]},
+    ),
+    "pod CIDRs are a set": (
+        NODES,
+        {"spec": {"podCIDRs": ["10.0.0.0/24"]}},
+        {"spec": {"podCIDRs": ["fd00::/64"]}},
+        {"spec": {"podCIDRs": ["fd00::/64", "10.0.0.0/24"]}},
+    ),
+    "conditions of a job by type": (
+        JOBS,
+        {"status": {"conditions": [{"type": "Suspended", "status": "True"}]}},
+        {"status": {"conditions": [{"type": "Complete", "status": "True"}]}},
+        {"status": {"conditions": [{"type": "Complete", "status": "True"}, {"type": "Suspended", "status": "True"}]}},
+    ),
+    "amounts of a node are a map": (
+        NODES,
+        {"status": {"capacity": {"cpu": "4", "memory": "8Gi"}}},
+        {"status": {"capacity": {"cpu": "5", "memory": None}}},
+        {"status": {"capacity": {"cpu": "5"}}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("rtype", "target", "patch", "expected"), OTHER_CASES.values(), ids=OTHER_CASES)
+def test_every_type_merges_by_its_own_declarations(rtype, target, patch, expected):
+    """The keys are those of each type's own schema."""
+    assert strategic_merge(rtype, target, patch) == expected
 
 
 def test_a_job_template_merges_like_a_pod():
     """Merge keys apply inside the pod template too."""
     target = {"spec": {"template": spec(c("a", image="1"), c("b"))}}
-    merged = strategic_merge("jobs.batch", target, {"spec": {"template": spec(c("a", image="2"))}})
+    merged = strategic_merge(JOBS, target, {"spec": {"template": spec(c("a", image="2"))}})
     assert merged == {"spec": {"template": spec(c("a", image="2"), c("b"))}}
 
 
 @pytest.mark.parametrize(
     "patch",
-    [[], {"spec": {"containers": [{"image": "x"}]}}, {"spec": {"$patch": "frob"}}, {"spec": {"containers": ["x"]}}],
+    [
+        [],
+        {"spec": {"containers": [{"image": "x"}]}},
+        {"spec": {"$patch": "frob"}},
+        {"spec": {"containers": ["x"]}},
+        {"spec": {"$setElementOrder/containers": "a"}},
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}},
+        {"spec": {"volumes": [{"name": "v", "emptyDir": {}, "$retainKeys": ["name"]}]}},
+    ],
 )
 def test_malformed_patches_are_refused(patch):
     """A patch without its merge key or with an unknown directive is 400."""
     with pytest.raises(StatusError) as refused:
-        strategic_merge("pods", spec(c("a")), patch)
+        strategic_merge(PODS, spec(c("a")), patch)
     assert refused.value.code == 400

@@ -18,8 +18,11 @@ from local.demo.measure import (
     first_cut,
     mark_process,
     parse_cpu_time,
+    parse_quota,
+    pods_cpu_seconds,
     still_alive,
 )
+from local.rundir import NodeEndpoints
 from tests.local.dummies import until
 
 
@@ -92,6 +95,28 @@ def test_a_process_that_ended_is_not_alive_and_another_with_its_id_is_not_it() -
 
 def test_the_machine_is_described_on_one_line() -> None:
     """CPUs, memory, kernel, cgroup version, Python."""
-    text = describe_machine()
+    text = describe_machine(NodeEndpoints("n", kernel="real", cgroup_version=2))
     assert "\n" not in text
-    assert all(word in text for word in ("CPUs", "GiB", "Linux", "cgroup v", "Python"))
+    assert all(word in text for word in ("CPUs", "GiB", "Linux", "cgroups v2", "Python"))
+    assert "cgroups simulated" in describe_machine(NodeEndpoints("n", kernel="simulated", cgroup_version=2))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("-1\n", -1), ("5000\n", 5000), ("max 100000\n", -1), ("5000 100000\n", 5000), ("", None)]
+)
+def test_quota(text: str, expected: int | None) -> None:
+    """Either version's file; one that is being written says nothing."""
+    assert parse_quota(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "controller", "file", "text"),
+    [(1, "cpuacct/", "cpuacct.usage", "2500000000\n"), (2, "", "cpu.stat", "usage_usec 2500000\n")],
+)
+def test_cpu_time_of_pods(tmp_path: Path, version: int, controller: str, file: str, text: str) -> None:
+    """In seconds, wherever the pod's class puts it; a pod without a cgroup has used none."""
+    node = NodeEndpoints("n", cgroup_root=str(tmp_path), cgroup_version=version, kubepods="/s/kubepods")
+    pod = tmp_path / f"{controller}s/kubepods/besteffort/podu1"
+    pod.mkdir(parents=True)
+    (pod / file).write_text(text)
+    assert pods_cpu_seconds(node, ["u1", "u2"]) == 2.5

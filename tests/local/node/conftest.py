@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ import pytest
 from local.node.cgroups import Cgroups, UnsuitableKernel, discover
 from local.node.images import Missing, Refused
 from local.node.podobject import NodeObject, PodContainer, PodObject
-from local.node.ports import Exit, Services
+from local.node.ports import Execution, Exit, Services
+from local.node.sources import SourceRef, Sources
+from local.node.volumes import VolumeNotReady
 from model.fault import KubernetesFault
 
 Build = Callable[..., PodObject]
@@ -51,6 +53,7 @@ class FakeApi:
         self.events: list[tuple[str, str]] = []
         self.away = False
         self.refusal = 0
+        self.sources: dict[SourceRef, dict[str, bytes]] = {}
         self.hold: asyncio.Event | None = None
         self.allocatable: dict[str, str] = {"cpu": "2", "memory": "4Gi", "pods": "110"}
 
@@ -63,6 +66,10 @@ class FakeApi:
     async def delete_pod(self, pod: PodObject) -> None:
         self._answer()
         self.deleted.append(pod.uid)
+
+    async def read_source(self, namespace: str, ref: SourceRef) -> Mapping[str, bytes] | None:
+        self._answer()
+        return self.sources.get(ref)
 
     async def read_node(self) -> NodeObject:
         self._answer()
@@ -89,9 +96,16 @@ class FakeContainer:
         self.signals: list[str] = []
         self._stubborn = stubborn
         self._ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self.executed: list[list[str]] = []
+        self.answers: dict[str, Execution] = {}
 
     async def wait(self) -> Exit:
         return await self._ended
+
+    async def execute(self, command: list[str], timeout_seconds: float) -> Execution:
+        """As `answers` says by the first word; without an answer it succeeds."""
+        self.executed.append(command)
+        return self.answers.get(command[0], Execution(0))
 
     def terminate(self) -> None:
         self.signals.append("TERM")
@@ -115,17 +129,31 @@ class FakeRuntime:
         self.removed: list[str] = []
         self.refusals: dict[str, Refused | Missing] = {}
         self.stubborn = False
+        self.answers: dict[str, Execution] = {}
+        self.messages: dict[str, str] = {}
+        self.logs_closed: list[str] = []
+        self.lacking_volume: tuple[str, str] | None = None
         self.burstable_millis: list[int] = []
         self._directory = directory
 
-    def make_pod(self, pod: PodObject) -> None:
-        return None
+    def make_pod(self, pod: PodObject, sources: Sources) -> None:
+        if self.lacking_volume:
+            raise VolumeNotReady(*self.lacking_volume)
 
-    def start(self, pod: PodObject, container: PodContainer, restart_count: int) -> FakeContainer | Refused | Missing:
+    def start(
+        self, pod: PodObject, container: PodContainer, restart_count: int, sources: Sources
+    ) -> FakeContainer | Refused | Missing:
         if container.name in self.refusals:
             return self.refusals[container.name]
         self.started.append(FakeContainer(container.name, restart_count, self.stubborn))
+        self.started[-1].answers = self.answers
         return self.started[-1]
+
+    def container_ended(self, pod: PodObject, container: str, restart_count: int) -> None:
+        self.logs_closed.append(container)
+
+    def termination_message(self, pod: PodObject, container: str, restart_count: int) -> str:
+        return self.messages.get(container, "")
 
     async def remove_pod(self, pod: PodObject) -> None:
         self.removed.append(pod.uid)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from local.node.admission import judge
+from local.node.admission import judge, judge_under_pressure
+from model.qos import KubernetesQoS
 from model.resources import ResourceVector as R
 
 NODE = R({"cpu": 2000, "memory": 4096, "pods": 3, "kubernetes.io/batch-cpu": 1000})
@@ -51,3 +54,30 @@ def test_node_selector() -> None:
     """A pod bound against its node selector is rejected before resources are looked at."""
     verdict = judge(R(), [], NODE, node_selector={"zone": "a"}, node_labels={"zone": "b"})
     assert verdict is not None and verdict.reason == "NodeAffinity"
+
+
+@pytest.mark.parametrize(
+    ("pressures", "qos", "spec", "admitted"),
+    [
+        pytest.param([], "BestEffort", {}, True, id="no pressure"),
+        pytest.param(["MemoryPressure"], "BestEffort", {}, False, id="memory: it would go first"),
+        pytest.param(["MemoryPressure"], "Burstable", {}, True, id="memory: it asked for some"),
+        pytest.param(
+            ["MemoryPressure"],
+            "BestEffort",
+            {"tolerations": [{"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"}]},
+            True,
+            id="memory: tolerated",
+        ),
+        pytest.param(["DiskPressure"], "Guaranteed", {}, False, id="disk: everybody needs it"),
+        pytest.param(["MemoryPressure", "DiskPressure"], "Burstable", {}, False, id="both"),
+        pytest.param(["DiskPressure"], "BestEffort", {"priority": 2_000_001_000}, True, id="the system's own"),
+    ],
+)
+def test_pressure(pod: Any, pressures: list[str], qos: str, spec: dict[str, Any], admitted: bool) -> None:
+    """A node that is short of something takes nobody whom it would evict next."""
+    rejection = judge_under_pressure(pod(**spec), KubernetesQoS(qos), frozenset(pressures))
+    assert (rejection is None) is admitted
+    assert admitted or (
+        rejection and rejection.reason == "Evicted" and " ".join(sorted(pressures)) in rejection.message
+    )

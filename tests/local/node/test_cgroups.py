@@ -6,11 +6,15 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from agent.core.layout import CgroupDriver
 from local.node import ownership
 from local.node.cgroups import Cgroups, UnsuitableKernel, discover
 from local.node.ownership import Owner
@@ -139,7 +143,43 @@ def test_unclaimed_tree(cgroups: Cgroups) -> None:
     assert cgroups.exists(cgroups.layout.kubepods)
 
 
-def test_no_cgroup_v1(tmp_path: Path) -> None:
-    """A machine without cgroup v1 is told apart from one with a fault."""
+@pytest.mark.parametrize("driver", CgroupDriver)
+def test_use_is_counted(cgroups: Cgroups, driver: CgroupDriver) -> None:
+    """CPU time and memory of whoever is inside; nothing of a cgroup that is gone."""
+    named = Cgroups(msgspec.structs.replace(cgroups.layout, driver=driver))
+    path = f"{named.layout.kubepods}/c1"
+    assert named.use(path) is None
+    named.create(path)
+    code = "import sys; held = bytearray(b'x' * (20 << 20)); [None for _ in range(10**6)]; input()"
+    process = subprocess.Popen([sys.executable, "-c", f"input()\n{code}"], stdin=subprocess.PIPE)
+    try:
+        for file in named.procs_files(path):
+            Path(file).write_text(str(process.pid))
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        deadline = time.monotonic() + 20
+        while not ((use := named.use(path)) and use.working_set_bytes > 20 << 20 and use.cpu_ns > 1_000_000):
+            assert time.monotonic() < deadline, use
+    finally:
+        process.kill()
+        process.wait()
+        asyncio.run(named.remove(named.layout.prefix))
+
+
+def test_what_a_user_may_not_write(tmp_path: Path) -> None:
+    """Where cgroups cannot be made, the fault is the machine's, not the configuration's."""
+    for controller in ("cpu", "memory"):
+        (tmp_path / controller).mkdir()
+        (tmp_path / controller / "cgroup.procs").write_text("")
+    if os.geteuid() != 0:
+        with pytest.raises(UnsuitableKernel, match="not writable"):
+            discover(tmp_path, "x")
+    else:
+        assert discover(tmp_path, "x").controllers == ("cpu", "memory")
+
+
+def test_no_cgroups(tmp_path: Path) -> None:
+    """A machine without cgroups is told apart from one with a fault."""
     with pytest.raises(UnsuitableKernel, match="cpu, memory"):
         discover(tmp_path, "x")

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from local.node.environment import Unsupported, environment, expand
+from local.node.environment import Surroundings, Unsupported, environment, expand, resource_field
+from local.node.sources import SourceKind, SourceRef, Sources
+from model.resources import CPU, MEMORY, ResourceVector
+
+SOURCES = Sources(
+    {
+        SourceRef(SourceKind.CONFIG_MAP, "c"): {"k": b"one", "other": b"two"},
+        SourceRef(SourceKind.SECRET, "s"): {"k": b"secret"},
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +40,7 @@ def test_expand(text: str, expanded: str) -> None:
 
 def variables(pod: Any, env: list[dict[str, Any]], **more: Any) -> dict[str, str]:
     built = pod(containers=[{"env": env, **more.pop("container", {})}], **more)
-    return environment(built, built.spec.containers[0], "/bin", "/home")
+    return environment(built, built.spec.containers[0], Surroundings("/bin", "/home", SOURCES))
 
 
 def test_minimal(pod: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,25 +79,74 @@ def test_order(pod: Any) -> None:
     assert variables(pod, env) | {"B": "1$(C)", "PATH": "/x"} == variables(pod, env)
 
 
+def key_ref(kind: str, name: str, key: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"name": "V", "valueFrom": {kind: {"name": name, "key": key, **more}}}]
+
+
 @pytest.mark.parametrize(
-    ("env", "container", "names"),
+    ("env", "container", "expected"),
     [
+        pytest.param(key_ref("configMapKeyRef", "c", "k"), {}, {"V": "one"}, id="config map"),
+        pytest.param(key_ref("secretKeyRef", "s", "k"), {}, {"V": "secret"}, id="secret"),
+        pytest.param([], {"envFrom": [{"configMapRef": {"name": "c"}}]}, {"k": "one", "other": "two"}, id="all keys"),
         pytest.param(
-            [{"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}], {}, "secretKeyRef", id="secret"
+            [], {"envFrom": [{"prefix": "P_", "secretRef": {"name": "s"}}]}, {"P_k": "secret"}, id="all, with a prefix"
+        ),
+        pytest.param(
+            [{"name": "k", "value": "own"}, {"name": "W", "value": "$(other)"}],
+            {"envFrom": [{"configMapRef": {"name": "c"}}]},
+            {"k": "own", "other": "two", "W": "two"},
+            id="env wins over envFrom, and sees it",
+        ),
+        pytest.param(
+            [], {"envFrom": [{"configMapRef": {"name": "c"}}, {"secretRef": {"name": "s"}}]},
+            {"k": "secret", "other": "two"}, id="the last envFrom wins",
+        ),
+        pytest.param(key_ref("secretKeyRef", "none", "k", optional=True), {}, {}, id="optional object"),
+        pytest.param(key_ref("secretKeyRef", "s", "none", optional=True), {}, {}, id="optional key"),
+        pytest.param([], {"envFrom": [{"secretRef": {"name": "none", "optional": True}}]}, {}, id="optional envFrom"),
+    ],
+)  # fmt: skip
+def test_sources(pod: Any, env: list[dict[str, Any]], container: dict[str, Any], expected: dict[str, str]) -> None:
+    """Values of ConfigMaps and Secrets."""
+    found = variables(pod, env, container=container)
+    assert {name: value for name, value in found.items() if name not in variables(pod, [])} == expected
+
+
+@pytest.mark.parametrize(
+    ("env", "container", "message"),
+    [
+        pytest.param(key_ref("secretKeyRef", "none", "k"), {}, 'secret "none" not found', id="no secret"),
+        pytest.param(
+            key_ref("configMapKeyRef", "c", "none"), {}, "couldn't find key none in ConfigMap shop/c", id="no key"
         ),
         pytest.param(
             [{"name": "S", "valueFrom": {"fieldRef": {"fieldPath": "spec.what"}}}], {}, "spec.what", id="field"
         ),
-        pytest.param([], {"envFrom": [{"configMapRef": {"name": "c"}}]}, "envFrom", id="envFrom"),
+        pytest.param([], {"envFrom": [{"configMapRef": {"name": "x"}}]}, 'configmap "x" not found', id="envFrom"),
+        pytest.param([{"name": "V", "valueFrom": {"fileKeyRef": {}}}], {}, "fileKeyRef", id="unknown kind of source"),
     ],
 )
-def test_refused(pod: Any, env: list[dict[str, Any]], container: dict[str, Any], names: str) -> None:
-    """A source that is not there is refused, and the message names it."""
-    with pytest.raises(Unsupported, match=names):
+def test_refused(pod: Any, env: list[dict[str, Any]], container: dict[str, Any], message: str) -> None:
+    """A source that is not there is refused in the kubelet's words."""
+    with pytest.raises(Unsupported, match=message):
         variables(pod, env, container=container)
 
 
-def test_optional(pod: Any) -> None:
-    """An optional reference is simply absent."""
-    env = [{"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": True}}}]
-    assert "S" not in variables(pod, env, container={"envFrom": [{"secretRef": {"name": "s", "optional": True}}]})
+@pytest.mark.parametrize(
+    ("resource", "divisor", "value"),
+    [
+        ("limits.cpu", "1m", "1500"),
+        ("limits.cpu", None, "2"),
+        ("requests.cpu", "1", "1"),
+        ("requests.memory", "1Mi", "64"),
+        ("requests.memory", "0", str(64 << 20)),
+        ("limits.memory", "1Gi", "4"),
+        ("requests.ephemeral-storage", None, "0"),
+    ],
+)
+def test_resource_field(pod: Any, resource: str, divisor: str | None, value: str) -> None:
+    """Rounded up to the divisor; a limit that is not set is what the node has."""
+    built = pod(containers=[{"resources": {"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"cpu": "1500m"}}}])
+    node = ResourceVector({CPU: 8000, MEMORY: 4 << 30})
+    assert resource_field(built, built.spec.containers[0], {"resource": resource, "divisor": divisor}, node) == value

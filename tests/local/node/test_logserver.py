@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from local.node.logs import LogKeeper
 from local.node.logserver import LogServer, tls_context
 from model.fault import ConfigurationFault
 
@@ -27,6 +30,14 @@ class Source:
         return self.file.with_name("previous.log") if previous else self.file
 
 
+class Numbers:
+    def summary(self) -> bytes:
+        return b'{"node": {}}'
+
+    def metrics(self) -> str:
+        return "node_cpu_usage_seconds_total 1 2\n"
+
+
 def ask(
     file: Path,
     path: str,
@@ -36,7 +47,7 @@ def ask(
     meanwhile: Callable[[], Awaitable[None]] | None = None,
 ) -> tuple[int, str]:
     async def run() -> tuple[int, str]:
-        server = LogServer(Source(file), TOKEN, lambda *where: running())
+        server = LogServer(Source(file), Numbers(), TOKEN, lambda *where: running())
         port = await server.start(None)
         try:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -55,7 +66,14 @@ def ask(
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    (tmp_path / "0.log").write_text("one\ntwo\nthree\n")
+    file, keeper = tmp_path / "0.log", LogKeeper()
+    file.touch()
+    keeper.add(file)
+    for second, line in enumerate(("one\n", "two\n", "three\n")):
+        with file.open("a") as output:
+            output.write(line)
+        os.utime(file, (datetime(2030, 1, 1, 0, 0, second, tzinfo=UTC).timestamp(),) * 2)
+        keeper.look()
     (tmp_path / "previous.log").write_text("before\n")
     return tmp_path / "0.log"
 
@@ -69,8 +87,15 @@ def log(tmp_path: Path) -> Path:
         ("c?limitBytes=5", 200, "one\nt"),
         ("c?previous=true", 200, "before\n"),
         ("c?follow=true", 200, "one\ntwo\nthree\n"),
-        ("c?tailLines=-1", 400, "tailLines and limitBytes are whole numbers of 0 or more\n"),
-        ("c?tailLines=x", 400, "tailLines and limitBytes are whole numbers of 0 or more\n"),
+        ("c?timestamps=true&tailLines=1", 200, "2030-01-01T00:00:02.000000000Z three\n"),
+        ("c?timestamps=true&limitBytes=35", 200, "2030-01-01T00:00:00.000000000Z one\n"),
+        ("c?sinceTime=2030-01-01T00:00:01Z", 200, "two\nthree\n"),
+        ("c?sinceTime=2030-01-01T00:00:03%2B00:00", 200, ""),
+        ("c?sinceTime=2030-01-01T00:00:01Z&tailLines=9", 200, "two\nthree\n"),
+        ("c?tailLines=-1", 400, "tailLines must be a whole number of 0 or more, not '-1'\n"),
+        ("c?limitBytes=x", 400, "limitBytes must be a whole number of 0 or more, not 'x'\n"),
+        ("c?sinceTime=soon", 400, "sinceTime 'soon' is no RFC 3339 time\n"),
+        ("c?sinceSeconds=1&sinceTime=x", 400, "at most one of sinceTime or sinceSeconds may be specified\n"),
         ("none", 400, "container none is waiting to start: ContainerCreating\n"),
     ],
 )
@@ -89,7 +114,7 @@ def test_a_token_of_bytes_that_are_no_text(log: Path) -> None:
     """Is a wrong token like any other."""
 
     async def run() -> bytes:
-        server = LogServer(Source(log), TOKEN, lambda *where: False)
+        server = LogServer(Source(log), Numbers(), TOKEN, lambda *where: False)
         reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(None))
         try:
             writer.write(b"GET /containerLogs/ns/pod/c HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \x80\r\n\r\n")
@@ -99,6 +124,16 @@ def test_a_token_of_bytes_that_are_no_text(log: Path) -> None:
             await server.stop()
 
     assert b" 401 " in asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("/stats/summary", '{"node": {}}'), ("/metrics/resource", "node_cpu_usage_seconds_total 1 2\n")],
+)
+def test_statistics(log: Path, path: str, text: str) -> None:
+    """For whoever has the token."""
+    assert ask(log, path) == (200, text)
+    assert ask(log, path, token="wrong")[0] == 401
 
 
 def test_follow(log: Path) -> None:

@@ -6,11 +6,15 @@ import datetime
 import ipaddress
 import json
 import os
+import re
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -194,11 +198,8 @@ def test_ready_node(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> N
     assert not node["spec"].get("taints")
     assert node["status"]["capacity"]["cpu"] == str(os.cpu_count())
     facts = json.loads((cluster.directory / "node.json").read_text())
-    assert facts == {
-        "node": "n1",
-        "cgroup_prefix": f"/sublet-{cluster.id}",
-        "log_port": node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"],
-    }
+    assert (facts["node"], facts["cgroup_prefix"]) == ("n1", f"/sublet-{cluster.id}")
+    assert facts["log_port"] == node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     assert json.loads(cluster.kubectl("get", "lease", "-n", "kube-node-lease", "n1", "-o", "json"))["spec"]["renewTime"]
     assert (cluster.directory / "run").stat().st_mode & 0o777 == 0o700
 
@@ -262,6 +263,118 @@ def test_crash_loop(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> N
 
     until(backs_off, "CrashLoopBackOff after two restarts")
     cluster.kubectl("delete", "pod", "crash")
+
+
+FULL_POD = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {GREETING: hello, "run.sh": "#!/bin/sh\\necho $GREETING $SECRET $CPU $(cat /data/file) $(cat /info/labels)\\n"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: hidden}
+data: {SECRET: czNjcmV0}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: full, labels: {app: full}}
+spec:
+  nodeName: n1
+  terminationGracePeriodSeconds: 5
+  volumes:
+  - {name: data, emptyDir: {}}
+  - {name: settings, configMap: {name: settings, defaultMode: 0755}}
+  - {name: info, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
+  initContainers:
+  - name: prepare
+    image: busybox
+    command: [sh, -c, echo prepared > /data/file]
+    volumeMounts: [{name: data, mountPath: /data}]
+  - name: helper
+    image: busybox
+    restartPolicy: Always
+    command: [sleep, "1000"]
+    startupProbe: {exec: {command: ["true"]}, periodSeconds: 1}
+  containers:
+  - name: main
+    image: busybox
+    command: [sh, -c, "/settings/run.sh; exec sleep 1000"]
+    envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: hidden}}]
+    env: [{name: CPU, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}}]
+    resources: {limits: {cpu: 500m}}
+    readinessProbe: {exec: {command: [test, -f, /data/ready]}, periodSeconds: 1}
+    lifecycle:
+      postStart: {exec: {command: [touch, /data/ready]}}
+      preStop: {exec: {command: [sh, -c, "echo stopping > /data/stopped"]}}
+    volumeMounts:
+    - {name: data, mountPath: /data}
+    - {name: settings, mountPath: /settings}
+    - {name: info, mountPath: /info}
+"""
+
+
+def test_full_pod(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> None:
+    """Init container, sidecar, volumes, environment, probes and hooks together, as `kubectl` shows them."""
+    cluster.kubectl("apply", "-f", "-", stdin=FULL_POD)
+    cluster.kubectl("wait", "--for=condition=Ready", "pod/full", "--timeout=60s")
+    assert cluster.kubectl("logs", "full", "-c", "main") == 'hello s3cret 500 prepared app="full"\n'
+    assert re.match(r"20\d\d-\S+Z hello ", cluster.kubectl("logs", "full", "-c", "main", "--timestamps"))
+    assert cluster.kubectl("logs", "full", "-c", "main", "--since-time=2020-01-01T00:00:00Z", "--tail=1") != ""
+    described = cluster.kubectl("describe", "pod", "full")
+    for words in ("PodReadyToStartContainers   True", "Ready                       True", "Created container: helper"):
+        assert words in described
+    statuses = cluster.get("pod", "full")["status"]["initContainerStatuses"]
+    assert [(each["name"], each["ready"], each["started"]) for each in statuses] == [
+        ("prepare", True, False),
+        ("helper", True, True),
+    ]
+    cluster.kubectl("delete", "pod", "full")
+    assert not list((cluster.directory / "run" / "volumes").glob("*"))
+    killed = cluster.kubectl(
+        "get", "events", "--field-selector", "reason=Killing,involvedObject.name=full", "-o", "json"
+    )
+    assert [each["message"] for each in json.loads(killed)["items"]] == [
+        "Stopping container main",
+        "Stopping container helper",
+    ]
+
+
+def test_liveness(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> None:
+    """A sick container starts again; what it said before stays readable."""
+    probe = {"exec": {"command": ["sh", "-c", "echo I feel sick; exit 1"]}, "periodSeconds": 1, "failureThreshold": 1}
+    command = ["sh", "-c", "echo run; echo tired > /dev/termination-log; exec sleep 1000"]
+    cluster.apply("sick", command, container={"livenessProbe": probe}, restartPolicy="Always")
+
+    def restarted() -> bool:
+        return bool(cluster.get("pod", "sick")["status"].get("containerStatuses", [{}])[0].get("restartCount"))
+
+    until(restarted, "the container starts again")
+    last = cluster.get("pod", "sick")["status"]["containerStatuses"][0]["lastState"]["terminated"]
+    assert last["message"] == "tired\n"
+    assert cluster.kubectl("logs", "sick", "--previous") == "run\n"
+    assert "Liveness probe failed: I feel sick" in cluster.kubectl("get", "events")
+    cluster.kubectl("delete", "pod", "sick", "--now")
+
+
+def test_statistics(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> None:
+    """The Summary API shows the node and its running containers, to whoever has the token."""
+    cluster.apply("counted", ["sleep", "1000"])
+    cluster.await_phase("counted", "Running")
+    port = json.loads((cluster.directory / "node.json").read_text())["log_port"]
+    authority = ssl.create_default_context(cafile=str(cluster.directory / "ca.pem"))
+    request = urllib.request.Request(f"https://127.0.0.1:{port}/stats/summary")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(request, context=authority)
+    request.add_header("Authorization", "Bearer a-kubelet-token")
+
+    def measured() -> bool:
+        with urllib.request.urlopen(request, context=authority) as answer:
+            pods = json.load(answer)["pods"]
+        return any(each.get("containers", [{}])[0].get("memory", {}).get("workingSetBytes") for each in pods)
+
+    until(measured, "the container is measured")
+    cluster.kubectl("delete", "pod", "counted", "--now")
 
 
 def test_batch_resources(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> None:
@@ -334,7 +447,7 @@ def refused(*flags: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [
-        pytest.param(["--cgroup-root", "/nowhere"], 3, "no cgroup v1 hierarchy", id="no cgroup v1"),
+        pytest.param(["--cgroup-root", "/nowhere"], 3, "no cgroup controllers", id="no cgroups"),
         pytest.param(["--kubeconfig", "/nowhere"], 1, "/nowhere: no such file", id="no kubeconfig"),
         pytest.param(["--tls-key", "/nowhere"], 1, "--tls-cert", id="no key"),
         pytest.param(["--kubelet-token-file", "/nowhere"], 1, "--kubelet-token-file", id="no token"),

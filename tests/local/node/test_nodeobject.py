@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from local.node import nodeobject
-from local.node.machine import Machine, read_machine
+from local.node.machine import Machine, read_machine, share_of_machine
+from local.node.share import Claim
 
-MACHINE = Machine(2, 24684084 << 10, 1 << 40, "amd64", "6.18", "Debian", "m", "b", "0.1.0")
+MACHINE = Machine(2000, 24684084 << 10, 1 << 40, "amd64", "6.18", "Debian", "m", "b", "0.1.0")
 NOW = datetime(2030, 1, 2, tzinfo=UTC)
 
 
 def test_status() -> None:
     """Only our own keys, so that the agent's batch resources survive every patch."""
-    status = nodeobject.status("n1", MACHINE, 1234, ready=True, since=NOW, now=NOW)
+    status = nodeobject.status("n1", MACHINE, 1234, nodeobject.healthy(NOW).changed(NOW, ready=True), NOW)
     assert set(status["capacity"]) == set(status["allocatable"]) == {"cpu", "memory", "pods", "ephemeral-storage"}
     assert status["capacity"]["memory"] == "24684084Ki"
     assert status["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 1234}}
@@ -25,15 +27,27 @@ def test_status() -> None:
 
 
 def test_readiness() -> None:
-    """Ready follows; the pressures never hold."""
+    """Ready follows; nothing presses at the start."""
     for ready in (True, False):
-        conditions = {each["type"]: each["status"] for each in nodeobject.conditions(ready=ready, since=NOW, now=NOW)}
+        health = nodeobject.healthy(NOW).changed(NOW, ready=ready)
+        conditions = {each["type"]: each["status"] for each in nodeobject.conditions(health, NOW)}
         assert conditions == {
             "Ready": str(ready),
             "MemoryPressure": "False",
             "DiskPressure": "False",
             "PIDPressure": "False",
         }
+
+
+def test_pressure() -> None:
+    """A condition that holds has the kubelet's words; only what changed gets a new transition time."""
+    later = NOW + timedelta(minutes=1)
+    health = nodeobject.healthy(NOW).changed(NOW, ready=True).changed(later, pressures=frozenset({"DiskPressure"}))
+    rows = {each["type"]: each for each in nodeobject.conditions(health, later)}
+    assert (rows["DiskPressure"]["status"], rows["DiskPressure"]["reason"]) == ("True", "KubeletHasDiskPressure")
+    assert rows["DiskPressure"]["lastTransitionTime"] == "2030-01-02T00:01:00Z"
+    assert rows["Ready"]["lastTransitionTime"] == rows["MemoryPressure"]["lastTransitionTime"] == "2030-01-02T00:00:00Z"
+    assert nodeobject.conditions(health.changed(later, pressures=frozenset()), later)[1]["status"] == "False"
 
 
 def test_new_node() -> None:
@@ -45,7 +59,7 @@ def test_new_node() -> None:
 
 def test_true_capacity(tmp_path: Path) -> None:
     """The machine's own numbers."""
-    machine = read_machine(tmp_path)
+    machine = read_machine(tmp_path, share_of_machine(1, 1, Claim()))
     total = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
     assert machine.memory_bytes == int(total.split()[1]) << 10
-    assert machine.cpu_count >= 1 and machine.storage_bytes > 0
+    assert machine.cpu_millis >= 1000 and machine.storage_bytes > 0

@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from local.node.cgroups import Cgroups
+from local.node.containerprocess import ContainerProcess
 from local.node.images import Missing, Refused
-from local.node.ports import Exit
-from local.node.processes import ContainerProcess, ProcessRuntime
+from local.node.mounting import namespaces_possible
+from local.node.ports import Execution, Exit
+from local.node.processes import ProcessRuntime
+from local.node.sources import SourceKind, SourceRef, Sources
 from model.fault import KernelFault
 
 pytestmark = pytest.mark.kernel
@@ -38,8 +41,8 @@ def run(runtime: ProcessRuntime, pod: Any, script: Callable[[ContainerProcess], 
     """Start the pod's only container, play the script, and return its end; nothing may stay."""
 
     async def play() -> Exit:
-        runtime.make_pod(pod)
-        process = runtime.start(pod, pod.spec.containers[0], 0)
+        runtime.make_pod(pod, Sources())
+        process = runtime.start(pod, pod.spec.containers[0], 0, Sources())
         assert isinstance(process, ContainerProcess)
         try:
             await script(process)
@@ -189,7 +192,7 @@ def test_values_are_on_no_command_line(cgroups: Cgroups, pod: Any, tmp_path: Pat
         files = (Path(f"/proc/{process._process.pid}/{name}") for name in ("cmdline", "environ"))
         assert b"a-secret" not in b"".join(file.read_bytes() for file in files)
         # Read to its end: a door that closes early would break the writer's pipe.
-        assert held.pipe.read_text() == "0"
+        assert held.pipe.read_text() == f"{process._process.pid}\n"
 
     assert run(runtime, built, look) == Exit(0)
     assert output(runtime, built) == "a-secret\n"
@@ -231,8 +234,8 @@ def test_a_machine_that_refuses_files(cgroups: Cgroups, pod: Any, tmp_path: Path
     runtime, built = ProcessRuntime(cgroups, tmp_path, 2000, 4 << 30), pod()
     runtime.make_node()
     with pytest.raises(KernelFault):
-        runtime.make_pod(built)
-        runtime.start(built, built.spec.containers[0], 0)
+        runtime.make_pod(built, Sources())
+        runtime.start(built, built.spec.containers[0], 0, Sources())
 
 
 def test_a_process_that_cannot_be_watched_is_ended(runtime: ProcessRuntime, cgroups: Cgroups, pod: Any) -> None:
@@ -244,9 +247,9 @@ def test_a_process_that_cannot_be_watched_is_ended(runtime: ProcessRuntime, cgro
 
     async def play() -> None:
         built = pod()
-        runtime.make_pod(built)
+        runtime.make_pod(built, Sources())
         with pytest.raises(KernelFault, match="no room for another watch"):
-            runtime.start(built, built.spec.containers[0], 0)
+            runtime.start(built, built.spec.containers[0], 0, Sources())
 
     with asyncio.Runner(loop_factory=FullLoop) as runner:
         runner.run(play())
@@ -258,15 +261,14 @@ def test_a_process_that_cannot_be_watched_is_ended(runtime: ProcessRuntime, cgro
     [
         pytest.param({"command": ["nonesuch"]}, Missing, "not found", id="no program"),
         pytest.param({"workingDir": "/nowhere"}, Missing, "/nowhere", id="no directory"),
-        pytest.param({"envFrom": [{"secretRef": {"name": "s"}}]}, Refused, "envFrom", id="secret"),
-        pytest.param({"volumeMounts": [{"name": "v", "mountPath": "/v"}]}, Refused, "volume v", id="volume"),
+        pytest.param({"envFrom": [{"secretRef": {"name": "s"}}]}, Refused, 'secret "s" not found', id="secret"),
     ],
 )
 def test_not_started(runtime: ProcessRuntime, pod: Any, container: dict[str, Any], kind: type, words: str) -> None:
     """What cannot run is told apart by whose fault it is, and leaves no cgroup."""
     built = pod(containers=[container])
-    runtime.make_pod(built)
-    outcome = runtime.start(built, built.spec.containers[0], 0)
+    runtime.make_pod(built, Sources())
+    outcome = runtime.start(built, built.spec.containers[0], 0, Sources())
     assert isinstance(outcome, kind) and words in outcome.message
 
 
@@ -275,3 +277,103 @@ async def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "the condition never came true"
         await asyncio.sleep(0.01)
+
+
+def test_execute(runtime: ProcessRuntime, cgroups: Cgroups, pod: Any) -> None:
+    """A command runs in the container's cgroup and environment; one that takes too long is killed, children too."""
+    built = pod(containers=shell("sleep 1000", env=[{"name": "WHO", "value": "me"}]))
+    seen: list[Execution] = []
+
+    async def ask(process: ContainerProcess) -> None:
+        seen.append(await process.execute(["sh", "-c", "echo $WHO; cat /proc/self/cgroup; exit 3"], 30))
+        seen.append(await process.execute(["sleep", "1000"], 0.05))
+        seen.append(await process.execute(["sh", "-c", "sleep 1000 & head -c 1000000 /dev/zero"], 30))
+        with pytest.raises(KernelFault, match="nonesuch"):
+            await process.execute(["nonesuch"], 30)
+        process.kill()
+
+    run(runtime, built, ask)
+    assert seen[0].code == 3 and seen[0].output.startswith(b"me\n") and b"/podu-1/" in seen[0].output
+    assert seen[1].code is None
+    assert (seen[2].code, len(seen[2].output)) == (0, 10 * 1024)
+    assert cgroups.members(cgroups.layout.prefix) == set()
+
+
+SCRIPT = """#!/bin/sh
+cat /none/cfg/script | head -1
+echo written > /none/data/file
+echo "$(stat -f -c %T /none/mem) $(cat /sub/file) $(pwd)"
+echo no > /none/cfg/x || echo no > /host/x
+echo bye > /dev/termination-log
+exit 5
+"""
+
+
+def test_volumes(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
+    """A container sees its volumes where it wants them; the machine sees nothing of it, and nothing stays."""
+    if not namespaces_possible():
+        pytest.skip("no mount namespaces here")
+    host = tmp_path / "host"
+    host.mkdir()
+    volumes = [
+        {"name": "cfg", "configMap": {"name": "c", "defaultMode": 0o755}},
+        {"name": "data", "emptyDir": {}},
+        {"name": "mem", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        {"name": "host", "hostPath": {"path": str(host)}},
+    ]
+    mounts = [
+        {"name": "cfg", "mountPath": "/none/cfg"},
+        {"name": "data", "mountPath": "/none/data"},
+        {"name": "mem", "mountPath": "/none/mem"},
+        {"name": "data", "mountPath": "/sub"},
+        {"name": "host", "mountPath": "/host", "readOnly": True},
+    ]
+    built = pod(
+        volumes=volumes,
+        containers=[{"command": ["/none/cfg/script"], "workingDir": "/none/data", "volumeMounts": mounts}],
+    )
+    sources = Sources({SourceRef(SourceKind.CONFIG_MAP, "c"): {"script": SCRIPT.encode()}})
+    seen: list[str] = []
+
+    async def play() -> Exit:
+        runtime.make_pod(built, sources)
+        process = runtime.start(built, built.spec.containers[0], 0, sources)
+        assert isinstance(process, ContainerProcess)
+        end = await asyncio.wait_for(process.wait(), 30)
+        seen.append(runtime.termination_message(built, "main", 0))
+        assert any(str(tmp_path) in line for line in Path("/proc/self/mountinfo").read_text().splitlines())
+        await runtime.remove_pod(built)
+        return end
+
+    assert asyncio.run(play()) == Exit(5)
+    lines = output(runtime, built).splitlines()
+    assert lines[:2] == ["#!/bin/sh", "tmpfs written /none/data"]
+    assert [line.rpartition(": ")[2] for line in lines[2:]] == ["Read-only file system"] * 2
+    assert seen == ["bye\n"]
+    assert not Path("/none").exists() and not list(host.iterdir()) and not (tmp_path / "volumes" / "u-1").exists()
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_execute_among_volumes(runtime: ProcessRuntime, pod: Any) -> None:
+    """A hook or probe sees what its container sees, from the moment the container begins."""
+    if not namespaces_possible():
+        pytest.skip("no mount namespaces here")
+    mounts = [{"name": "data", "mountPath": "/none/data"}]
+    built = pod(volumes=[{"name": "data", "emptyDir": {}}], containers=shell("sleep 1000", volumeMounts=mounts))
+    seen: list[Execution] = []
+
+    async def ask(process: ContainerProcess) -> None:
+        seen.append(await process.execute(["sh", "-c", "echo in > /none/data/x && ls /none"], 30))
+        process.kill()
+
+    run(runtime, built, ask)
+    assert seen == [Execution(0, b"data\n")]
+
+
+def test_what_a_dead_node_left_mounted_goes(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
+    """The next start removes volumes, memory ones included."""
+    built = pod(volumes=[{"name": "mem", "emptyDir": {"medium": "Memory"}}])
+    runtime.make_pod(built, Sources())
+    assert (tmp_path / "volumes" / "u-1" / "mem").is_mount()
+    runtime.keep_only({"u-1"})
+    assert not (tmp_path / "volumes").exists()

@@ -5,21 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from local.node.admission import Rejection
 from local.node.podobject import ReportedCondition
-from local.node.status import (
-    ContainerView,
-    PodView,
-    Running,
-    State,
-    Terminated,
-    Waiting,
-    initial_views,
-    phase,
-    pod_status,
-)
+from local.node.podview import ContainerView, Gate, PodView, Running, State, Terminated, Waiting
+from local.node.status import initial_views, phase, pod_status
 from model.qos import KubernetesQoS
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -31,11 +23,23 @@ BACKS_OFF = Waiting("CrashLoopBackOff")
 
 def view(*states: State, last: Terminated | None = None, init: tuple[State, ...] = (), **more: Any) -> PodView:
     containers = tuple(
-        ContainerView(f"c{number}", "busybox", state, last if isinstance(state, Waiting) else None)
+        ContainerView(
+            f"c{number}",
+            "busybox",
+            state,
+            last if isinstance(state, Waiting) else None,
+            ready=isinstance(state, Running),
+        )
         for number, state in enumerate(states)
     )
     inits = tuple(ContainerView(f"i{number}", "busybox", state) for number, state in enumerate(init))
     return PodView(KubernetesQoS.BURSTABLE, NOW, containers, inits, **more)
+
+
+def with_sidecar(state: State, **more: Any) -> PodView:
+    """One running container beside a sidecar in the given state."""
+    sidecar = ContainerView("s", "busybox", state, sidecar=True, **more)
+    return msgspec.structs.replace(view(RUNS), init_containers=(sidecar,))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def view(*states: State, last: Terminated | None = None, init: tuple[State, ...]
     [
         pytest.param(view(WAITS), "Always", "Pending", id="not started"),
         pytest.param(view(RUNS), "Always", "Running", id="running"),
-        pytest.param(view(RUNS, WAITS), "Always", "Running", id="one runs, one not yet started"),
+        pytest.param(view(RUNS, WAITS), "Always", "Pending", id="one runs, one not yet started"),
         pytest.param(view(RUNS, DONE), "Never", "Running", id="one of two is done"),
         pytest.param(view(DONE), "Never", "Succeeded", id="done"),
         pytest.param(view(DONE), "OnFailure", "Succeeded", id="done, on failure"),
@@ -60,6 +64,9 @@ def view(*states: State, last: Terminated | None = None, init: tuple[State, ...]
         pytest.param(view(WAITS, init=(RUNS,)), "Always", "Pending", id="initialising"),
         pytest.param(view(WAITS, init=(BROKEN,)), "Never", "Failed", id="init broke for good"),
         pytest.param(view(WAITS, init=(BROKEN,)), "Always", "Pending", id="init is tried again"),
+        pytest.param(with_sidecar(RUNS, started=False), "Always", "Pending", id="sidecar not yet started"),
+        pytest.param(with_sidecar(RUNS, started=True), "Always", "Running", id="sidecar started"),
+        pytest.param(with_sidecar(BROKEN), "Never", "Running", id="sidecar starts again"),
         pytest.param(view(RUNS, init=(DONE,)), "Always", "Running", id="initialised"),
     ],
 )
@@ -79,6 +86,21 @@ def test_phase(pod_view: PodView, policy: str, expected: str) -> None:
             view(WAITS, init=(RUNS,)), "Initialized", ("False", "ContainersNotInitialized"), id="initialising"
         ),
         pytest.param(view(RUNS), "PodScheduled", ("True", None), id="bound to us, so scheduled"),
+        pytest.param(
+            with_sidecar(RUNS, started=True), "Ready", ("False", "ContainersNotReady"), id="sidecar not ready"
+        ),
+        pytest.param(view(RUNS, gates=(Gate("g", "True"),)), "Ready", ("True", None), id="gate open"),
+        pytest.param(
+            view(RUNS, gates=(Gate("g", "False"),)), "Ready", ("False", "ReadinessGatesNotReady"), id="gate closed"
+        ),
+        pytest.param(
+            view(RUNS, gates=(Gate("g", None),)), "Ready", ("False", "ReadinessGatesNotReady"), id="gate missing"
+        ),
+        pytest.param(view(RUNS, gates=(Gate("g", None),)), "ContainersReady", ("True", None), id="gates do not count"),
+        pytest.param(view(WAITS, made=False), "PodReadyToStartContainers", ("False", None), id="volumes not there"),
+        pytest.param(
+            view(BROKEN, disruption="low"), "DisruptionTarget", ("True", "TerminationByKubelet"), id="evicted by us"
+        ),
     ],
 )
 def test_condition(pod_view: PodView, condition: str, expected: tuple[str, str | None]) -> None:
@@ -86,6 +108,15 @@ def test_condition(pod_view: PodView, condition: str, expected: tuple[str, str |
     status = pod_status(pod_view, "Never", [], NOW)
     found = next(each for each in status["conditions"] if each["type"] == condition)
     assert (found["status"], found["reason"]) == expected
+
+
+def test_init_container_status() -> None:
+    """A step is ready once it is through; a sidecar is as ready and started as its probes say."""
+    step = ContainerView("step", "busybox", DONE)
+    sidecar = ContainerView("side", "busybox", RUNS, sidecar=True, ready=True, started=True)
+    built = msgspec.structs.replace(view(RUNS), init_containers=(step, sidecar))
+    statuses = pod_status(built, "Always", [], NOW)["initContainerStatuses"]
+    assert [(each["ready"], each["started"]) for each in statuses] == [(True, False), (True, True)]
 
 
 def test_transition_time_stays() -> None:

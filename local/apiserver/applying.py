@@ -1,0 +1,85 @@
+"""Server-side apply over HTTP: PATCH with `application/apply-patch+yaml`, which also creates what is not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from local.apiserver import status
+from local.apiserver.bodies import repeated_fields
+from local.apiserver.messages import Request, Response, answer
+from local.apiserver.objects import Object
+from local.apiserver.ownership import apply as ownership
+from local.apiserver.ownership.apply import Application
+from local.apiserver.ownership.tracking import Author
+from local.apiserver.requestbody import body_object
+from local.apiserver.resources import WriteOptions
+from local.apiserver.routes import Target
+from local.apiserver.status import StatusError
+from local.apiserver.write_options import write_options
+from local.apiserver.writes import Writes
+
+_ATTEMPTS = 3  # where others create or delete the object while webhooks think
+
+
+async def apply(writes: Writes, target: Target, request: Request) -> Response:
+    """Merge a configuration into the object, or create the object from it."""
+    options = replace(write_options(request), applies=True)
+    config = _configuration(target, request, options)
+    author = Author(options.manager, target.subresource, writes.resources.clock())
+    application = Application(target.rtype, config, author, request.flag("force"))
+    for _ in range(_ATTEMPTS):
+        try:
+            return await _attempt(writes, target, application, options)
+        except StatusError as error:
+            lost = error
+            if not _overtaken(writes, target, error):
+                raise
+    raise lost
+
+
+async def _attempt(writes: Writes, target: Target, application: Application, options: WriteOptions) -> Response:
+    rtype, namespace, name = target.rtype, target.namespace, target.name
+    if not target.subresource and writes.resources.find(rtype, namespace, name) is None:
+        new = await writes.create(rtype, namespace, _newborn(target, application), options)
+        return answer(new, 201, options.warnings)
+
+    def change(live: Object) -> Object:
+        return ownership.applied(application, live)
+
+    obj = await writes.update(rtype, namespace, name, change, options, target.subresource)
+    return answer(obj, 200, options.warnings)
+
+
+def _overtaken(writes: Writes, target: Target, error: StatusError) -> bool:
+    """Whether the object has come or gone since the attempt began, so that the other way may do."""
+    there = writes.resources.find(target.rtype, target.namespace, target.name) is not None
+    return error.reason == "AlreadyExists" if there else error.reason == "NotFound" and not target.subresource
+
+
+def _configuration(target: Target, request: Request, options: WriteOptions) -> Object:
+    config = body_object(request)
+    ownership.check(target.rtype, target.name, config)
+    _check_repeated(config, options)
+    return ownership.as_kept(target.rtype, ownership.confined(target.rtype, config, target.subresource))
+
+
+def _check_repeated(config: Object, options: WriteOptions) -> None:
+    told = list(repeated_fields(config))
+    if told and options.field_validation == "Strict":
+        raise status.bad_request(f"error strict decoding YAML: {', '.join(told)}")
+    if options.field_validation != "Ignore":
+        options.warnings.extend(told)
+
+
+def _newborn(target: Target, application: Application) -> Object:
+    """A new object made of nothing but the configuration."""
+    new = ownership.applied(application, {})
+    meta = new["metadata"]
+    if meta.setdefault("name", target.name) != target.name:
+        raise status.bad_request(
+            f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})"
+        )
+    if meta.get("uid"):
+        why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+        raise status.conflict(target.rtype, target.name, why)
+    return new

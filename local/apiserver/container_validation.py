@@ -1,0 +1,244 @@
+"""Field errors of containers: names, images, ports, environment, mounts, probes and resources.
+
+Rules and words: `validateContainers` and what it calls in Kubernetes' pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from local.apiserver import names
+from local.apiserver.objects import Object
+from local.apiserver.probe_validation import probe_errors
+from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_existing, not_supported, required
+from model.quantity import parse
+
+_STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_ENV_NAME = re.compile(r"[ -<>-~]+")
+_ENV_NAME_RULE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
+_ENV_FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
+_SUBSCRIPTED = re.compile(r"metadata\.(annotations|labels)\['(.*)'\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a container's errors depend on besides itself."""
+
+    volumes: frozenset[str]
+    init: bool = False
+
+
+def containers_errors(path: str, spec: Object, volumes: frozenset[str]) -> Iterator[FieldError]:
+    """Everything wrong with the containers and init containers of a defaulted pod specification."""
+    containers = spec.get("containers") or []
+    if not containers:
+        yield required(f"{path}.containers")
+    seen: set[str] = set()
+    for group, found in (("containers", containers), ("initContainers", spec.get("initContainers") or [])):
+        around = Surroundings(volumes, init=group == "initContainers")
+        for index, container in enumerate(found):
+            here = f"{path}.{group}[{index}]"
+            yield from _container_errors(here, container, around)
+            if container["name"] in seen:
+                yield duplicate(f"{here}.name", container["name"])
+            seen.add(container["name"])
+    yield from _host_port_errors(f"{path}.containers", containers)
+
+
+def _container_errors(path: str, container: Object, around: Surroundings) -> Iterator[FieldError]:
+    if container["name"]:
+        yield from names.dns_label(f"{path}.name", container["name"])
+    else:
+        yield required(f"{path}.name")
+    image = container.get("image") or ""
+    if not image:
+        yield required(f"{path}.image")
+    elif image != image.strip():
+        yield bad_value(f"{path}.image", image, "must not have leading or trailing whitespace")
+    yield from _choice(path, container, "terminationMessagePolicy", _MESSAGE_POLICIES)
+    yield from _port_errors(f"{path}.ports", container.get("ports") or ())
+    for index, variable in enumerate(container.get("env") or ()):
+        yield from _variable_errors(f"{path}.env[{index}]", variable)
+    for index, source in enumerate(container.get("envFrom") or ()):
+        yield from _source_errors(f"{path}.envFrom[{index}]", source)
+    yield from _mount_errors(f"{path}.volumeMounts", container.get("volumeMounts") or (), around.volumes)
+    yield from _choice(path, container, "imagePullPolicy", _PULL_POLICIES)
+    yield from resource_errors(f"{path}.resources", container.get("resources") or {})
+    yield from _life_errors(path, container, around.init)
+
+
+def _choice(path: str, holder: Object, key: str, allowed: tuple[str, ...]) -> Iterator[FieldError]:
+    if holder.get(key) not in allowed:
+        yield not_supported(f"{path}.{key}", holder.get(key), allowed)
+
+
+def _port_errors(path: str, ports: Iterable[Object]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        here, name = f"{path}[{index}]", port.get("name") or ""
+        if name:
+            rules = list(names.port_name(f"{here}.name", name))
+            yield from rules or ([duplicate(f"{here}.name", name)] if name in seen else [])
+            seen.add(name)
+        if not port["containerPort"]:
+            yield required(f"{here}.containerPort")
+        else:
+            yield from names.port_number(f"{here}.containerPort", port["containerPort"])
+        if port.get("hostPort"):
+            yield from names.port_number(f"{here}.hostPort", port["hostPort"])
+        yield from _choice(here, port, "protocol", _PROTOCOLS)
+
+
+def _host_port_errors(path: str, containers: Iterable[Object]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
+        for number, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            place = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if place in seen:
+                yield duplicate(f"{path}[{index}].ports[{number}].hostPort", place)
+            seen.add(place)
+
+
+def _variable_errors(path: str, variable: Object) -> Iterator[FieldError]:
+    name, source = variable["name"], variable.get("valueFrom")
+    if not name:
+        yield required(f"{path}.name")
+    elif not _ENV_NAME.fullmatch(name):
+        yield bad_value(f"{path}.name", name, _ENV_NAME_RULE)
+    if source is None:
+        return
+    path = f"{path}.valueFrom"
+    used = [key for key in _ENV_SOURCES if source.get(key) is not None]
+    if "fieldRef" in used:
+        yield from _field_errors(f"{path}.fieldRef.fieldPath", source["fieldRef"]["fieldPath"])
+    for key in ("configMapKeyRef", "secretKeyRef"):
+        if key in used and not source[key].get("name"):
+            yield required(f"{path}.{key}.name")
+        if key in used and not source[key]["key"]:
+            yield required(f"{path}.{key}.key")
+    if not used:
+        choices = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        yield bad_value(path, "", f"must specify one of: {choices}")
+    elif variable.get("value"):
+        yield bad_value(path, "", "may not be specified when `value` is not empty")
+    elif len(used) > 1:
+        yield bad_value(path, "", "may not have more than one field specified at a time")
+
+
+def _field_errors(path: str, wanted: str) -> Iterator[FieldError]:
+    if not wanted:
+        yield required(path)
+    elif subscript := _SUBSCRIPTED.fullmatch(wanted):
+        yield from names.qualified_name(path.removesuffix(".fieldPath"), subscript.group(2))
+    elif wanted not in _ENV_FIELDS:
+        yield not_supported(path, wanted, _ENV_FIELDS)
+
+
+def _source_errors(path: str, source: Object) -> Iterator[FieldError]:
+    prefix = source.get("prefix")
+    if prefix and not _ENV_NAME.fullmatch(prefix):
+        yield bad_value(f"{path}.prefix", prefix, _ENV_NAME_RULE)
+    used = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
+    for key in used:
+        if not source[key].get("name"):
+            yield required(f"{path}.{key}.name")
+    if not used:
+        yield bad_value(path, "", "must specify one of: `configMapRef` or `secretRef`")
+    elif len(used) > 1:
+        yield bad_value(path, "", "may not have more than one field specified at a time")
+
+
+def _mount_errors(path: str, mounts: Iterable[Object], volumes: frozenset[str]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, mount in enumerate(mounts):
+        here, where = f"{path}[{index}]", mount["mountPath"]
+        if not mount["name"]:
+            yield required(f"{here}.name")
+        if mount["name"] not in volumes:
+            yield not_existing(f"{here}.name", mount["name"])
+        if not where:
+            yield required(f"{here}.mountPath")
+        if where in seen:
+            yield bad_value(f"{here}.mountPath", where, "must be unique")
+        seen.add(where)
+        sub_path = mount.get("subPath") or ""
+        if sub_path.startswith("/"):
+            yield bad_value(f"{path}.subPath", sub_path, "must be a relative path")
+        if ".." in sub_path.split("/"):
+            yield bad_value(f"{path}.subPath", sub_path, "must not contain '..'")
+
+
+def _life_errors(path: str, container: Object, init: bool) -> Iterator[FieldError]:
+    """Probes and hooks, which belong to containers that go on running."""
+    policy = container.get("restartPolicy")
+    if policy is not None and init and policy != "Always":
+        yield not_supported(f"{path}.restartPolicy", policy, ("Always",))
+    if policy is not None and not init:
+        yield not_allowed(f"{path}.restartPolicy", "may not be set for non-init containers")
+    for key in ("lifecycle", *_PROBES):
+        if container.get(key) is None:
+            continue
+        if init and policy != "Always":
+            why = "may not be set for init containers without restartPolicy=Always"
+            yield not_allowed(f"{path}.{key}", why)
+        elif key in _PROBES:
+            yield from probe_errors(f"{path}.{key}", container[key], key)
+
+
+@lru_cache(maxsize=4096)
+def _amount(text: str) -> Fraction:
+    return parse(text)
+
+
+def is_extended(resource: str) -> bool:
+    """Whether a resource belongs to a vendor: a domain that is not kubernetes.io."""
+    return "/" in resource and "kubernetes.io/" not in resource
+
+
+def resource_errors(path: str, resources: Object) -> Iterator[FieldError]:
+    """Requests above limits, negative amounts, and the stricter rules of extended resources."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for group, amounts in (("limits", limits), ("requests", requests)):
+        for resource, amount in amounts.items():
+            yield from _amount_errors(f"{path}.{group}[{resource}]", resource, amount)
+    for resource, request in requests.items():
+        limit = limits.get(resource)
+        if is_extended(resource) or resource.startswith("hugepages-"):
+            if limit is None:
+                yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+            elif _amount(request) != _amount(limit):
+                yield bad_value(f"{path}.requests", request, f"must be equal to {resource} limit of {limit}")
+        elif limit is not None and _amount(request) > _amount(limit):
+            yield bad_value(f"{path}.requests", request, f"must be less than or equal to {resource} limit of {limit}")
+
+
+def _amount_errors(path: str, resource: str, amount: str) -> Iterator[FieldError]:
+    if "/" not in resource and resource not in _STANDARD_RESOURCES and not resource.startswith("hugepages-"):
+        yield bad_value(path, resource, "must be a standard resource for containers")
+    yield from names.qualified_name(path, resource)
+    value = _amount(amount)
+    if value < 0:
+        yield bad_value(path, amount, "must be greater than or equal to 0")
+    elif is_extended(resource) and value.denominator != 1:
+        yield bad_value(path, amount, "must be an integer")

@@ -1,0 +1,201 @@
+"""What is wrong with a custom resource definition. Messages are those of k8s.io/apiextensions-apiserver."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from local.apiserver import jsonpath, names
+from local.apiserver.objects import Object, dig, name_of
+from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
+from local.apiserver.structural import rule_paths, schema_errors
+
+APPROVAL = "api-approved.kubernetes.io"
+_PROTECTED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
+_APPROVAL_TEXT = "https://github.com/kubernetes/enhancements/pull/1111"
+_SCOPES = ("Cluster", "Namespaced")
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_DNS_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def definition_errors(definition: Object) -> Iterator[FieldError]:
+    """Everything wrong with a definition, its defaults in place."""
+    spec = definition["spec"]
+    if name_of(definition) != f"{spec['names'].get('plural', '')}.{spec.get('group', '')}":
+        yield bad_value("metadata.name", name_of(definition), 'must be spec.names.plural+"."+spec.group')
+    yield from _approval_errors(definition)
+    yield from _group_errors(spec.get("group") or "")
+    if not spec.get("scope"):
+        yield required("spec.scope")
+    elif spec["scope"] not in _SCOPES:
+        yield not_supported("spec.scope", spec["scope"], _SCOPES)
+    if spec.get("preserveUnknownFields"):
+        yield bad_value("spec.preserveUnknownFields", True, "must be false")
+    yield from _name_errors(spec["names"])
+    yield from _conversion_errors(dig(spec, "conversion.strategy"))
+    yield from _version_errors(spec.get("versions") or [])
+
+
+def definition_warnings(definition: Object) -> list[str]:
+    """What a definition asks for that is kept but has no effect here."""
+    text = "CEL rules are kept but not evaluated by the embedded cluster"
+    return [
+        f"{path}: {text}"
+        for index, version in enumerate(definition["spec"]["versions"])
+        for path in rule_paths(f"spec.versions[{index}].schema.openAPIV3Schema", _schema(version))
+    ]
+
+
+def change_errors(definition: Object, old: Object) -> Iterator[FieldError]:
+    """What of a definition may not become of an old one."""
+    fixed = ["spec.group", "spec.names.plural"]
+    if any(c.get("type") == "Established" and c.get("status") == "True" for c in dig(old, "status.conditions") or ()):
+        fixed += ["spec.scope", "spec.names.kind"]
+    for path in fixed:
+        if dig(definition, path) != dig(old, path):
+            yield bad_value(path, dig(definition, path), "field is immutable")
+    served = {version["name"] for version in definition["spec"].get("versions") or ()}
+    for index, stored in enumerate(dig(definition, "status.storedVersions") or ()):
+        if stored not in served:
+            yield bad_value(f"status.storedVersions[{index}]", stored, "must appear in spec.versions")
+
+
+def _approval_errors(definition: Object) -> Iterator[FieldError]:
+    if not _PROTECTED.search(definition["spec"].get("group") or ""):
+        return
+    path = f"metadata.annotations[{APPROVAL}]"
+    told = (dig(definition, "metadata.annotations") or {}).get(APPROVAL)
+    if told is None:
+        detail = f'protected groups must have approval annotation "{APPROVAL}", see {_APPROVAL_TEXT}'
+        yield required(path, detail)
+    elif not told.startswith("unapproved") and not (urlsplit(told).scheme and urlsplit(told).netloc):
+        detail = (
+            f'protected groups must have approval annotation "{APPROVAL}" with either a URL or a reason starting with '
+            f'"unapproved", see {_APPROVAL_TEXT}'
+        )
+        yield bad_value(path, told, detail)
+
+
+def _group_errors(group: str) -> Iterator[FieldError]:
+    if not group:
+        yield required("spec.group")
+    elif wrong := list(names.dns_subdomain("spec.group", group)):
+        yield from wrong
+    elif "." not in group:
+        yield bad_value("spec.group", group, "should be a domain with at least one dot")
+
+
+def _name_errors(found: Object) -> Iterator[FieldError]:
+    for key in ("plural", "singular", "kind", "listKind"):
+        value, mixed = found.get(key) or "", key.lower().endswith("kind")
+        if not value:
+            yield required(f"spec.names.{key}")
+        elif not _DNS_1035.fullmatch(value.lower() if mixed else value):
+            detail = f"may have mixed case, but should otherwise match: {_DNS_1035_RULE}" if mixed else _DNS_1035_RULE
+            yield bad_value(f"spec.names.{key}", value, detail)
+    for key in ("shortNames", "categories"):
+        for index, value in enumerate(found.get(key) or ()):
+            if not _DNS_1035.fullmatch(value):
+                yield bad_value(f"spec.names.{key}[{index}]", value, _DNS_1035_RULE)
+    if found.get("kind") and found.get("kind") == found.get("listKind"):
+        yield bad_value("spec.names.listKind", found["listKind"], "kind and listKind may not be the same")
+
+
+def _conversion_errors(strategy: str | None) -> Iterator[FieldError]:
+    if strategy == "Webhook":
+        detail = "conversion webhooks are not supported by the embedded cluster; use strategy None"
+        yield not_allowed("spec.conversion.strategy", detail)
+    elif strategy != "None":
+        yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
+
+
+def _version_errors(versions: list[Object]) -> Iterator[FieldError]:
+    found = [version.get("name") or "" for version in versions]
+    if len(set(found)) < len(found):
+        yield bad_value("spec.versions", found, "must contain unique version names")
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        yield bad_value("spec.versions", found, "must have exactly one version marked as storage version")
+    for index, name in enumerate(found):
+        if not _DNS_1035.fullmatch(name):
+            yield bad_value(f"spec.versions[{index}].name", name, _DNS_1035_RULE)
+        if dig(versions[index], "schema.openAPIV3Schema") is None:
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
+    for index, version in enumerate(versions):
+        yield from _subresource_errors(f"spec.versions[{index}].subresources", version.get("subresources") or {})
+        for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
+            yield from _column_errors(f"spec.versions[{index}].additionalPrinterColumns[{at}]", column)
+        for at, selectable in enumerate(version.get("selectableFields") or ()):
+            yield from _selectable_errors(f"spec.versions[{index}].selectableFields[{at}]", selectable, version)
+    yield from _all_schema_errors(versions)
+
+
+def _schema(version: Object) -> Object:
+    return dig(version, "schema.openAPIV3Schema") or {}
+
+
+def _all_schema_errors(versions: list[Object]) -> Iterator[FieldError]:
+    """A schema that all versions share is told of once, at the place where v1beta1 had it."""
+    schemas = [dig(version, "schema.openAPIV3Schema") for version in versions]
+    if any(schema is None for schema in schemas) or not schemas:
+        return
+    if all(schema == schemas[0] for schema in schemas):
+        yield from schema_errors("spec.validation.openAPIV3Schema", schemas[0])
+        return
+    for index, schema in enumerate(schemas):
+        yield from schema_errors(f"spec.versions[{index}].schema.openAPIV3Schema", schema)
+
+
+def _subresource_errors(path: str, found: Object) -> Iterator[FieldError]:
+    paths = found.get("scale")
+    if paths is None:
+        return
+    for key, start in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
+        value = paths.get(key) or ""
+        if not value:
+            yield required(f"{path}.scale.{key}")
+        elif not value.startswith(start):
+            yield bad_value(f"{path}.scale.{key}", value, f"should be a json path under {start[:-1]}")
+    selector = paths.get("labelSelectorPath") or ""
+    if selector and not selector.startswith((".spec.", ".status.")):
+        detail = "should be a json path under either .spec or .status"
+        yield bad_value(f"{path}.scale.labelSelectorPath", selector, detail)
+
+
+def _column_errors(path: str, column: Object) -> Iterator[FieldError]:
+    if not column.get("name"):
+        yield required(f"{path}.name")
+    kind, form = column.get("type") or "", column.get("format") or ""
+    if not kind:
+        yield required(f"{path}.type", f"must be one of {','.join(_COLUMN_TYPES)}")
+    elif kind not in _COLUMN_TYPES:
+        yield bad_value(f"{path}.type", kind, f"must be one of {','.join(_COLUMN_TYPES)}")
+    if form and form not in _COLUMN_FORMATS:
+        yield bad_value(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
+    where = column.get("jsonPath") or ""
+    if not where:
+        yield required(f"{path}.jsonPath")
+    elif not where.startswith("."):
+        yield bad_value(f"{path}.jsonPath", where, "must be a simple json path starting with .")
+    elif not jsonpath.is_valid(where):
+        yield bad_value(f"{path}.jsonPath", where, "must be a json path that the embedded cluster can read")
+
+
+def _selectable_errors(path: str, found: Object, version: Object) -> Iterator[FieldError]:
+    where = found.get("jsonPath") or ""
+    if not where:
+        yield required(f"{path}.jsonPath")
+        return
+    inner = _schema(version)
+    for step in where.removeprefix(".").split("."):
+        inner = (inner.get("properties") or {}).get(step) or {}
+    if not where.startswith(".") or not inner:
+        yield bad_value(f"{path}.jsonPath", where, "is an invalid path: does not refer to a valid field")
+    elif inner.get("type") not in ("boolean", "integer", "string"):
+        yield bad_value(f"{path}.jsonPath", where, "must point to a field of type string, boolean, or integer")
+    elif where.startswith(".metadata."):
+        yield bad_value(f"{path}.jsonPath", where, "must not point to fields in metadata")

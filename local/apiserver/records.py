@@ -1,0 +1,87 @@
+"""What the store keeps of an object, and what it remembers of a change."""
+
+from enum import StrEnum
+
+import msgspec
+
+from local.apiserver.objects import Object, decode_object, encode
+from local.apiserver.registry import ResourceType, field_values
+from local.apiserver.selectors import Filter
+
+
+class Change(StrEnum):
+    """Event types of the watch protocol."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """One stored object: its bytes, and what lists and watches select by."""
+
+    namespace: str
+    name: str
+    uid: str
+    revision: int
+    labels: dict[str, str]
+    fields: dict[str, str]
+    owners: tuple[str, ...]
+    deleting: bool
+    body: bytes
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.namespace, self.name)
+
+    def admitted_by(self, wanted: Filter) -> bool:
+        return wanted.admits(self.namespace, self.labels, self.fields)
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """A change as one watcher sees it."""
+
+    change: Change
+    record: Record
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One change of one object: its state after it (its last one where it is gone), and before (None: not there)."""
+
+    change: Change
+    record: Record
+    old: Record | None
+
+    def seen_by(self, wanted: Filter) -> Seen | None:
+        """This change to someone who sees only part of the objects; None when they see nothing."""
+        if wanted.admits_all:
+            return Seen(self.change, self.record)
+        before = self.old is not None and self.old.admitted_by(wanted)
+        after = self.change is not Change.DELETED and self.record.admitted_by(wanted)
+        if after:
+            return Seen(Change.MODIFIED if before else Change.ADDED, self.record)
+        return Seen(Change.DELETED, self._left()) if before else None
+
+    def _left(self) -> Record:
+        """What someone sees of an object that leaves what they see: its last state there, as of this change."""
+        if self.change is Change.DELETED or self.old is None:
+            return self.record
+        obj = decode_object(self.old.body)
+        obj["metadata"]["resourceVersion"] = str(self.record.revision)
+        return msgspec.structs.replace(self.old, revision=self.record.revision, body=encode(obj))
+
+
+def record_of(rtype: ResourceType, obj: Object, revision: int) -> Record:
+    """The record of an object in its stored form."""
+    meta = obj["metadata"]
+    return Record(
+        namespace=meta.get("namespace", ""),
+        name=meta["name"],
+        uid=meta["uid"],
+        revision=revision,
+        labels=dict(meta.get("labels") or ()),  # the object stays the caller's to change
+        fields=field_values(rtype, obj),
+        owners=tuple(owner["uid"] for owner in meta.get("ownerReferences") or ()),
+        deleting=bool(meta.get("deletionTimestamp")),
+        body=encode(obj),
+    )

@@ -1,0 +1,148 @@
+"""The scale sub-resource of custom resources: autoscaling/v1 Scale read from, and written to, the paths that their
+definition names.
+
+https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from local.apiserver import status, writing
+from local.apiserver.messages import Request, Response, answer
+from local.apiserver.objects import Object, copy, dig, name_of
+from local.apiserver.patch import json_patch, merge_patch
+from local.apiserver.resources import WriteOptions
+from local.apiserver.status import FieldError, StatusError
+from local.apiserver.table import table, wants_table
+
+if TYPE_CHECKING:
+    from local.apiserver.crd import ScalePaths
+    from local.apiserver.registry import ResourceType
+    from local.apiserver.routes import Target
+    from local.apiserver.writes import Writes
+
+_API_VERSION = "autoscaling/v1"
+_KEPT_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaled:
+    """A custom resource seen through its scale sub-resource."""
+
+    rtype: ResourceType
+    paths: ScalePaths
+    obj: Object
+
+    def shown(self) -> Object:
+        """Its Scale; the wanted count is absent where nobody has set it."""
+        wanted = dig(self.obj, self.paths.spec_replicas)
+        state: Object = {"replicas": dig(self.obj, self.paths.status_replicas, 0)}
+        if self.paths.selector and (selector := dig(self.obj, self.paths.selector)):
+            state["selector"] = selector
+        meta = self.obj["metadata"]
+        return {
+            "kind": "Scale",
+            "apiVersion": _API_VERSION,
+            "metadata": {key: meta[key] for key in _KEPT_METADATA if key in meta},
+            "spec": {} if wanted is None else {"replicas": wanted},
+            "status": state,
+        }
+
+
+async def respond(writes: Writes, target: Target, request: Request) -> Response:
+    """GET, PUT and PATCH of …/scale; raises StatusError."""
+    found = _scaled(target, writes.resources.get(target.rtype, target.namespace, target.name))
+    if request.method == "GET":
+        return _read(found, writes, request)
+    options = writing.write_options(request)
+    if request.method == "PUT":
+        wanted = writing.body_object(request)
+    elif request.method == "PATCH":
+        wanted = _patched(found.shown(), request.content_type, writing.body_value(request))
+    else:
+        raise status.method_not_allowed()
+    return answer(await _written(writes, target, wanted, options), 200, options.warnings)
+
+
+def _scaled(target: Target, obj: Object) -> _Scaled:
+    custom = target.rtype.custom
+    assert custom is not None and custom.scale is not None, "only such types are routed here"
+    return _Scaled(target.rtype, custom.scale, obj)
+
+
+def _read(found: _Scaled, writes: Writes, request: Request) -> Response:
+    shown = _readable(found)
+    if not wants_table(request.accept):
+        return answer(shown)
+    # As upstream: the columns of the custom resource, filled from the Scale.
+    return answer(table(found.rtype, [shown], "Metadata", writes.resources.clock()))
+
+
+def _readable(found: _Scaled) -> Object:
+    shown = found.shown()
+    if "replicas" not in shown["spec"]:
+        raise status.internal(f'the spec replicas field ".{found.paths.spec_replicas}" does not exist')
+    return shown
+
+
+def _patched(shown: Object, kind: str, patch: Any) -> Object:
+    if kind == "application/json-patch+json":
+        changed = json_patch(shown, patch)
+    elif kind in ("application/merge-patch+json", "application/strategic-merge-patch+json"):
+        changed = merge_patch(shown, patch)  # without lists, a strategic patch is a merge patch
+    else:
+        raise status.unsupported_media(f"the body of the request was in an unknown format - {kind}")
+    if not isinstance(changed, dict):
+        raise status.bad_request("the patch does not leave an object")
+    return changed
+
+
+async def _written(writes: Writes, target: Target, wanted: Object, options: WriteOptions) -> Object:
+    if (kind := wanted.get("kind", "Scale")) != "Scale" or wanted.get("apiVersion", _API_VERSION) != _API_VERSION:
+        raise status.bad_request(f"wrong object passed to Scale update: {wanted.get('apiVersion')}, Kind={kind}")
+    old = _scaled(target, writes.resources.get(target.rtype, target.namespace, target.name)).shown()
+    wanted = await writes.admit(target.rtype, "scale", {**old, **wanted}, old, options)
+    replicas = _replicas(wanted, target.name)
+    version = dig(wanted, "metadata.resourceVersion")
+
+    def change(obj: Object) -> Object:
+        paths = _scaled(target, obj).paths
+        changed = _with(copy(obj), paths.spec_replicas.split("."), replicas)
+        if version:
+            changed["metadata"]["resourceVersion"] = version
+        return changed
+
+    obj = writes.resources.update(target.rtype, target.namespace, target.name, change, options)
+    return _scaled(target, obj).shown()
+
+
+def _with(obj: Object, path: list[str], value: int) -> Object:
+    step, *rest = path
+    inner = obj.get(step)
+    obj[step] = _with(inner if isinstance(inner, dict) else {}, rest, value) if rest else value
+    return obj
+
+
+def _replicas(wanted: Object, name: str) -> int:
+    """The asked count, 0 when it is left out as Go leaves out zeros; raises 400 or 422."""
+    replicas = dig(wanted, "spec.replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise status.bad_request(
+            'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal into Go struct field '
+            "ScaleSpec.spec.replicas of type int32"
+        )
+    if name_of(wanted) not in ("", name):
+        raise status.bad_request(
+            f"the name of the object ({name_of(wanted)}) does not match the name on the URL ({name})"
+        )
+    if replicas < 0:
+        raise _invalid(name, status.bad_value("spec.replicas", replicas, "must be greater than or equal to 0"))
+    return replicas
+
+
+def _invalid(name: str, error: FieldError) -> StatusError:
+    cause = {"reason": error.reason, "message": error.message, "field": error.field}
+    details = {"name": name, "group": "autoscaling", "kind": "Scale", "causes": [cause]}
+    return StatusError(422, "Invalid", f'Scale.autoscaling "{name}" is invalid: {error}', details)

@@ -1,0 +1,212 @@
+"""Whether a schema is structural, as custom resource definitions must have it.
+
+https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
+Messages are those of k8s.io/apiextensions-apiserver (pkg/apis/apiextensions/validation, pkg/apiserver/schema).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from local.apiserver import schema as values
+from local.apiserver.objects import Object, copy
+from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
+from local.apiserver.structural_lists import LIST_TYPE, MAP_KEYS, MAP_TYPE, list_type_errors
+
+TYPES = ("array", "boolean", "integer", "number", "object", "string")
+INT_OR_STRING = "x-kubernetes-int-or-string"
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+EMBEDDED = "x-kubernetes-embedded-resource"
+RULES = "x-kubernetes-validations"
+_UNSUPPORTED = ("id", "patternProperties", "definitions", "dependencies", "additionalItems", "$ref")
+_INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
+_NAMING = frozenset({"name", "generateName"})
+# What shapes a value, and so has no place where values are only compared.
+_SHAPING = {
+    "type": "must be empty to be structural",
+    "additionalProperties": "must be undefined to be structural",
+    "default": "must be undefined to be structural",
+    "title": "must be empty to be structural",
+    "description": "must be empty to be structural",
+    "nullable": "must be false to be structural",
+    PRESERVE: "must be false to be structural",
+    EMBEDDED: "must be false to be structural",
+    INT_OR_STRING: "must be false to be structural",
+    MAP_KEYS: "must be empty to be structural",
+    LIST_TYPE: "must be undefined to be structural",
+    MAP_TYPE: "must be undefined to be structural",
+    RULES: "must be empty to be structural",
+}
+_MISSING_TYPE = {
+    "root": "must not be empty at the root",
+    "items": "must not be empty for specified array items",
+    "field": "must not be empty for specified object fields",
+}
+
+
+def schema_errors(path: str, schema: Object) -> list[FieldError]:
+    """Everything wrong with the schema of one version, in a stable order."""
+    found = [*_errors(path, schema, "root"), *_incomplete(path, schema, schema, path)]
+    return sorted(set(found), key=str)
+
+
+def rule_paths(path: str, schema: Object) -> Iterator[str]:
+    """Where the schema has CEL rules."""
+    if schema.get(RULES):
+        yield f"{path}.{RULES}"
+    for key, child in _children(schema):
+        yield from rule_paths(f"{path}.{key}", child)
+
+
+def _children(schema: Object) -> Iterator[tuple[str, Object]]:
+    for key, child in (schema.get("properties") or {}).items():
+        yield f"properties[{key}]", child
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield key, schema[key]
+
+
+def _errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
+    yield from _keyword_errors(path, schema)
+    yield from _type_errors(path, schema, level)
+    yield from _extension_errors(path, schema, level)
+    yield from list_type_errors(path, schema)
+    yield from _default_errors(path, schema)
+    for key, part, skips_types in _junctors(schema):
+        yield from _nested_errors(f"{path}.{key}", part, skips_types)
+    for key, child in _children(schema):
+        at_metadata = level == "root" and key == "properties[metadata]"
+        below = _metadata_errors if at_metadata else _errors
+        yield from below(f"{path}.{key}", child, "items" if key == "items" else "field")
+
+
+def _keyword_errors(path: str, schema: Object) -> Iterator[FieldError]:
+    for key in _UNSUPPORTED:
+        if schema.get(key):
+            yield not_allowed(f"{path}.{key}", f"{key} is not supported")
+    if schema.get("uniqueItems"):
+        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        yield not_allowed(f"{path}.uniqueItems", detail)
+    if schema.get("properties") and schema.get("additionalProperties") not in (None, True):
+        detail = "additionalProperties and properties are mutual exclusive"
+        yield not_allowed(f"{path}.additionalProperties", detail)
+    if isinstance(schema.get("items"), list):
+        yield not_allowed(f"{path}.items", "items must be a schema object and not an array")
+    if fault := _pattern_fault(schema.get("pattern") or ""):
+        yield bad_value(f"{path}.pattern", schema["pattern"], fault)
+
+
+def _pattern_fault(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return f"must be a valid regular expression, but isn't: {error}"
+    return ""
+
+
+def _type_errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
+    kind = schema.get("type") or ""
+    if kind == "null":
+        yield not_allowed(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
+    elif kind and kind not in TYPES:
+        yield not_supported(f"{path}.type", kind, TYPES)
+    if kind and schema.get(INT_OR_STRING):
+        yield bad_value(f"{path}.type", kind, f"must be empty if {INT_OR_STRING} is specified")
+    if schema.get(EMBEDDED) and kind != "object":
+        detail = f"must be object if {EMBEDDED} is true"
+        yield bad_value(f"{path}.type", kind, detail) if kind else required(f"{path}.type", detail)
+    elif not kind and not schema.get(INT_OR_STRING) and not schema.get(PRESERVE):
+        yield required(f"{path}.type", _MISSING_TYPE[level])
+    if level == "root" and kind not in ("", "object"):
+        yield bad_value(f"{path}.type", kind, "must be object at the root")
+    if kind == "array" and not schema.get("items"):
+        yield required(f"{path}.items", "must be specified")
+    if level == "root" and schema.get("additionalProperties") is not None:
+        yield not_allowed(f"{path}.additionalProperties", "must not be used at the root")
+
+
+def _extension_errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
+    if schema.get(PRESERVE) is False:
+        yield bad_value(f"{path}.{PRESERVE}", False, "must be true or undefined")
+    for key in (PRESERVE, EMBEDDED):
+        if schema.get(INT_OR_STRING) and schema.get(key):
+            yield bad_value(f"{path}.{key}", True, f"must be false if {INT_OR_STRING} is true")
+    if schema.get(EMBEDDED):
+        if schema.get("additionalProperties") is not None:
+            yield not_allowed(f"{path}.additionalProperties", f"must not be used if {EMBEDDED} is set")
+        if not schema.get(PRESERVE) and not schema.get("properties"):
+            yield required(f"{path}.properties", f"must not be empty if {EMBEDDED} is true without {PRESERVE}")
+    if level == "root" or schema.get(EMBEDDED):
+        for key in ("apiVersion", "kind"):
+            kind = (schema.get("properties") or {}).get(key, {}).get("type", "string")
+            if kind != "string":
+                yield bad_value(f"{path}.properties[{key}].type", kind, "must be string")
+
+
+def _metadata_errors(path: str, schema: Object, _: str) -> Iterator[FieldError]:
+    """Metadata is the server's own; a definition may only narrow names."""
+    if schema.get("type") != "object":
+        yield bad_value(f"{path}.type", schema.get("type") or "", "must be object")
+    if set(schema) - {"type", "properties", "description"} or set(schema.get("properties") or {}) - _NAMING:
+        detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        yield not_allowed(path, detail)
+
+
+def _default_errors(path: str, schema: Object) -> Iterator[FieldError]:
+    if "default" not in schema:
+        return
+    here, given = f"{path}.default", schema["default"]
+    yield from values.errors(schema, given, here)
+    if values.prune(schema, copy(given)):
+        yield bad_value(here, given, "must not have unknown fields")
+
+
+def _junctors(schema: Object) -> Iterator[tuple[str, Object, bool]]:
+    """Parts that only compare values: where each is, and whether it may tell an integer from a string."""
+    free = bool(schema.get(INT_OR_STRING))
+    for key in ("anyOf", "allOf", "oneOf"):
+        parts = schema.get(key) or []
+        told = free and key == "anyOf" and parts == _INT_OR_STRING_TYPES
+        for index, part in enumerate(parts):
+            first = free and key == "allOf" and index == 0 and part.get("anyOf") == _INT_OR_STRING_TYPES
+            yield f"{key}[{index}]", {k: v for k, v in part.items() if not (first and k == "anyOf")}, told
+    if isinstance(schema.get("not"), dict):
+        yield "not", schema["not"], False
+
+
+def _nested_errors(path: str, schema: Object, skips_types: bool) -> Iterator[FieldError]:
+    for key, detail in _SHAPING.items():
+        if schema.get(key) not in (None, "", False, [], ()) and not (skips_types and key == "type"):
+            yield not_allowed(f"{path}.{key}", detail)
+    if "metadata" in (schema.get("properties") or {}):
+        yield not_allowed(f"{path}.properties[metadata]", "must not be specified in a nested context")
+    yield from _keyword_errors(path, {key: value for key, value in schema.items() if key != "additionalProperties"})
+    for key, part, told in _junctors(schema):
+        yield from _nested_errors(f"{path}.{key}", part, told)
+    for key, child in _children(schema):
+        if key != "additionalProperties":
+            yield from _nested_errors(f"{path}.{key}", child, False)
+
+
+def _incomplete(path: str, schema: Object, part: Object, part_path: str) -> Iterator[FieldError]:
+    """Fields compared somewhere below `part` that `schema` does not have."""
+    for key, nested, _ in _junctors(part):
+        yield from _unspecified(path, schema, nested, f"{part_path}.{key}")
+    if part is schema:
+        for key, child in _children(schema):
+            yield from _incomplete(f"{path}.{key}", child, child, f"{path}.{key}")
+
+
+def _unspecified(path: str, schema: Object, nested: Object, nested_path: str) -> Iterator[FieldError]:
+    yield from _incomplete(path, schema, nested, nested_path)
+    known: dict[str, Any] = dict(_children(schema))
+    for key, child in _children(nested):
+        inner = known.get(key)
+        if inner is not None:
+            yield from _unspecified(f"{path}.{key}", inner, child, f"{nested_path}.{key}")
+        elif not schema.get(PRESERVE) and not (key.startswith("properties") and _open(schema)):
+            yield required(f"{path}.{key}", f"because it is defined in {nested_path}.{key}")
+
+
+def _open(schema: Object) -> bool:
+    return schema.get("additionalProperties") not in (None, False)

@@ -1,0 +1,53 @@
+"""Keeps the view of a node that is only a part of this machine true."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from local.node.cgroups import Cgroups
+from local.node.kernels import neighbours
+from local.node.settings import NodeSettings
+from local.node.share import Share
+from local.node.view import Accounting, View, read_machine_use
+
+log = structlog.get_logger()
+
+_EVERY_SECONDS = 0.1
+
+
+class ShownPart:
+    """`directories` are what the agent of this node is to take for /proc and /sys."""
+
+    def __init__(self, settings: NodeSettings, share: Share, cgroups: Cgroups) -> None:
+        self._view = View(settings.run_dir / "view", share)
+        self._accounting = Accounting(share, settings.id)
+        self._nodes = neighbours(settings, cgroups)
+        self._view.make()
+        self._look()
+
+    @property
+    def directories(self) -> dict[str, str]:
+        return {"proc": str(self._view.proc), "sys": str(self._view.sys)}
+
+    async def run(self) -> None:
+        """Never returns."""
+        failing = False
+        try:
+            while True:
+                await asyncio.sleep(_EVERY_SECONDS)
+                try:
+                    self._look()
+                    failing = False
+                except (OSError, ValueError) as error:
+                    if not failing:
+                        log.warning("the machine's use cannot be read", error=str(error))
+                    failing = True
+        finally:
+            self._view.close()
+
+    def _look(self) -> None:
+        pods = {id_: cgroups.use(cgroups.layout.kubepods) for id_, cgroups in self._nodes.items()}
+        reading, stat = read_machine_use(pods)
+        self._view.write(self._accounting.part(reading), stat)

@@ -1,0 +1,63 @@
+"""`python -m local.node.simkernel`: keeps the files of a simulated cgroup tree true, and its limits in force.
+
+On SIGTERM everybody it had stopped runs again; where the node is dead by then, its pods end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from threading import Event
+
+from local.node.simkernel.actions import RealActions
+from local.node.simkernel.kernel import SimulatedKernel
+from local.node.simkernel.table import ProcessTable
+
+STEP_SECONDS, IDLE_SECONDS = 0.025, 0.1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m local.node.simkernel", description=__doc__)
+    parser.add_argument("--root", type=Path, required=True, help="where the tree is")
+    parser.add_argument("--owner", type=int, default=0, help="process id of the node that begins every container")
+    parser.add_argument("--ready-file", type=Path, help="written once the first step is done")
+    options = parser.parse_args(arguments)
+    ended = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    _raise_descriptor_limit()
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    kernel = SimulatedKernel(options.root, ProcessTable(), RealActions(), cpus, options.owner)
+    try:
+        _run(kernel, ended, options.ready_file)
+    finally:
+        # The node is our parent, unless it has died: then we were given another before the kernel told us.
+        heir = os.getppid()
+        if options.owner in (0, heir):
+            kernel.end()
+        else:
+            kernel.bury(heir)
+    return 0
+
+
+def _run(kernel: SimulatedKernel, ended: Event, ready_file: Path | None) -> None:
+    kernel.step(time.monotonic())
+    if ready_file is not None:
+        ready_file.write_text("{}\n")
+    while not ended.wait(STEP_SECONDS if kernel.members else IDLE_SECONDS):
+        kernel.step(time.monotonic())
+
+
+def _raise_descriptor_limit() -> None:
+    """Each cgroup takes fifteen."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

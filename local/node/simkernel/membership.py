@@ -1,0 +1,69 @@
+"""Which process is in which cgroup, from what is seen of processes now and then.
+
+A process is where its parent is. One whose parent was gone before it was seen is where its session began: each
+container begins one. What leaves its session and loses its parent within one step is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from local.node.simkernel.table import Process
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A process of a cgroup, as seen last."""
+
+    cgroup: str
+    process: Process
+
+
+class Membership:
+    """`members` by pid. `owner` begins every container; 0 lets anybody's children join."""
+
+    def __init__(self, owner: int = 0) -> None:
+        self.owner = owner
+        self._sessions: dict[int, str] = {}
+        self._known: frozenset[int] | set[int] = frozenset()
+        self.members: dict[int, Member] = {}
+
+    def unknown(self, pids: set[int]) -> set[int]:
+        """Of all processes there are, those to look at: members, and whom nobody looked at before."""
+        return (pids - self._known) | (pids & self.members.keys())
+
+    def restore(self, cgroup: str, processes: Iterable[Process]) -> None:
+        """Members that an earlier simulation wrote down."""
+        for process in processes:
+            self._sessions.setdefault(process.session, cgroup)
+            self.members[process.pid] = Member(cgroup, process)
+
+    def join(self, cgroup: str, process: Process) -> None:
+        """A process asked to be in the cgroup."""
+        if not self.owner or process.parent == self.owner:
+            self._sessions[process.session] = cgroup
+            self.members[process.pid] = Member(cgroup, process)
+
+    def update(self, pids: set[int], seen: Mapping[int, Process]) -> list[Member]:
+        """Take in what was seen of `unknown`; returns the members that are gone."""
+        before = self.members
+        self.members = {}
+        for pid, member in before.items():
+            process = seen.get(pid)
+            if process is not None and process.started_ticks == member.process.started_ticks:
+                self.members[pid] = Member(member.cgroup, process)
+        # Parents first: a family may be born between two steps.
+        for process in sorted(seen.values(), key=lambda each: (each.started_ticks, each.pid)):
+            if process.pid not in self.members and (cgroup := self._inherited(process, before)) is not None:
+                self.members[process.pid] = Member(cgroup, process)
+        self._known = pids
+        return [member for pid, member in before.items() if pid not in self.members]
+
+    def forget(self, cgroup: str) -> None:
+        """The cgroup is gone: nobody is born into it."""
+        self._sessions = {session: home for session, home in self._sessions.items() if home != cgroup}
+
+    def _inherited(self, process: Process, before: Mapping[int, Member]) -> str | None:
+        parent = self.members.get(process.parent) or before.get(process.parent)
+        return parent.cgroup if parent else self._sessions.get(process.session)

@@ -1,0 +1,269 @@
+"""The life of one simulated pod: created, running, ended, started again. Pure; times are Unix seconds.
+
+A pod says itself how long it runs (simulated seconds), how it ends, and how much of its requests it uses:
+
+    sublet.dev/simulated-run-seconds: "30"          without it it runs until it is deleted
+    sublet.dev/simulated-exit-code: "1"             0 without it
+    sublet.dev/simulated-usage: cpu=0.8,memory=0.5  or one number for both; 0.6 without it
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import Enum
+
+import msgspec
+
+from local.node.admission import Rejection
+from local.node.podobject import PodContainer, PodObject
+from local.node.podview import ContainerView, PodView, Running, State, Terminated, Waiting
+from local.node.restarts import delay_seconds, quick_ends, restarts
+from local.simnodes.settings import Pace
+from local.simnodes.usage import Share
+from model.fault import ConfigurationFault
+from model.qos import KubernetesQoS
+
+RUN_SECONDS = "sublet.dev/simulated-run-seconds"
+EXIT_CODE = "sublet.dev/simulated-exit-code"
+USAGE = "sublet.dev/simulated-usage"
+TERMINATED_EXIT_CODE = 143
+"""Of a process that SIGTERM ended: 128 + 15."""
+_USUAL_RATIO = 0.6
+_MOST_RATIO = 10.0
+_BACKOFF_SECONDS = 10.0
+
+
+class Stage(Enum):
+    """Where a pod stands."""
+
+    CREATING = "creating"
+    RUNNING = "running"
+    BACKING_OFF = "backing off"
+    OVER = "over"
+    GONE = "gone"
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a pod says of itself, and what its spec and the pace add. `run_seconds` None: until it is deleted."""
+
+    pace: Pace
+    restart_policy: str | None = None
+    run_seconds: float | None = None
+    exit_code: int = 0
+    share: Share = Share(_USUAL_RATIO, _USUAL_RATIO)
+    deadline_seconds: float | None = None
+
+
+class Life(msgspec.Struct, frozen=True):
+    """`next_at` is when the stage changes by itself, None for never; `began` when the node took the pod in.
+
+    `end` is the end of the last run, `quick_ends` how many in a row came soon.
+    """
+
+    stage: Stage
+    began: float
+    next_at: float | None = None
+    started: float = 0.0
+    end: Terminated | None = None
+    restart_count: int = 0
+    quick_ends: int = 0
+    failure: Rejection | None = None
+    stopping: bool = False
+
+    @property
+    def holds_resources(self) -> bool:
+        return self.stage not in (Stage.OVER, Stage.GONE)
+
+
+def plan_of(pod: PodObject, pace: Pace) -> Plan:
+    """Raises ConfigurationFault naming the annotation that cannot be read."""
+    annotations = pod.metadata.annotations or {}
+    seconds = _number(annotations, RUN_SECONDS, "seconds of 0 or more")
+    code = _number(annotations, EXIT_CODE, "a whole number, 0 to 255")
+    if code is not None and (code != int(code) or code > 255):
+        raise _unreadable(EXIT_CODE, annotations[EXIT_CODE], "a whole number, 0 to 255")
+    return Plan(
+        pace,
+        pod.spec.restart_policy,
+        None if seconds is None else seconds / pace.factor,
+        int(code or 0),
+        _share(annotations.get(USAGE)),
+        pod.spec.active_deadline_seconds,
+    )
+
+
+def admitted(plan: Plan, now: float) -> Life:
+    """Its containers are being created."""
+    return _bounded(Life(Stage.CREATING, now, now + plan.pace.start), plan)
+
+
+def resumed(plan: Plan, began: float, restart_count: int, now: float) -> Life:
+    """A pod that runs already, as an earlier simulation left it: its present run began when the pod did."""
+    life = Life(Stage.RUNNING, began, started=began, restart_count=restart_count)
+    end = None if plan.run_seconds is None else max(began + plan.run_seconds, now)
+    return _bounded(msgspec.structs.replace(life, next_at=end), plan)
+
+
+def refused(rejection: Rejection, now: float) -> Life:
+    return Life(Stage.OVER, now, failure=rejection)
+
+
+def deleted(life: Life, plan: Plan, grace_seconds: float, now: float) -> Life:
+    """Asked to end; what asks again with less grace hastens it."""
+    at = now + min(plan.pace.stop, max(grace_seconds, 0.0))
+    sooner = min(at, life.next_at) if life.stopping and life.next_at is not None else at
+    return msgspec.structs.replace(life, next_at=sooner, stopping=True)
+
+
+def advanced(life: Life, plan: Plan, now: float) -> Life:
+    """What follows at `next_at`; the same life where nothing does."""
+    if life.stopping:
+        return _stopped(life, now)
+    if plan.deadline_seconds is not None and now >= life.began + plan.deadline_seconds and life.holds_resources:
+        failure = Rejection("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+        return msgspec.structs.replace(_over(life, now, TERMINATED_EXIT_CODE), failure=failure)
+    if life.stage in (Stage.CREATING, Stage.BACKING_OFF):
+        return _bounded(_running(life, plan, now), plan)
+    if life.stage is Stage.RUNNING:
+        return _bounded(_ended(life, plan, now), plan)
+    return msgspec.structs.replace(life, next_at=None)
+
+
+def view(pod: PodObject, life: Life, qos: KubernetesQoS) -> PodView:
+    """What its status shows."""
+    containers = tuple(_container(each, life, pod.uid) for each in pod.spec.containers)
+    through = life.stage is not Stage.CREATING
+    init = tuple(_init_container(each, life, pod.uid, through) for each in pod.spec.init_containers or ())
+    over = life.stage in (Stage.OVER, Stage.GONE)
+    return PodView(qos, moment(life.began), containers, init, made=through, over=over, failure=life.failure)
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _running(life: Life, plan: Plan, now: float) -> Life:
+    count = life.restart_count + (life.end is not None)
+    end = None if plan.run_seconds is None else now + plan.run_seconds
+    return msgspec.structs.replace(life, stage=Stage.RUNNING, started=now, next_at=end, restart_count=count)
+
+
+def _ended(life: Life, plan: Plan, now: float) -> Life:
+    if not restarts(plan.restart_policy, plan.exit_code):
+        return _over(life, now, plan.exit_code)
+    ends = quick_ends(life.quick_ends, now - life.started, _BACKOFF_SECONDS)
+    # A container that ends at once would otherwise start again without a pause, for ever.
+    again = now + max(delay_seconds(ends, _BACKOFF_SECONDS), plan.pace.start)
+    end = _end(life, now, plan.exit_code)
+    return msgspec.structs.replace(life, stage=Stage.BACKING_OFF, end=end, quick_ends=ends, next_at=again)
+
+
+def _stopped(life: Life, now: float) -> Life:
+    gone = life if not life.holds_resources else _over(life, now, TERMINATED_EXIT_CODE)
+    return msgspec.structs.replace(gone, stage=Stage.GONE, next_at=None)
+
+
+def _over(life: Life, now: float, exit_code: int) -> Life:
+    end = _end(life, now, exit_code) if life.stage is Stage.RUNNING else life.end
+    return msgspec.structs.replace(life, stage=Stage.OVER, end=end, next_at=None)
+
+
+def _end(life: Life, now: float, exit_code: int) -> Terminated:
+    reason = "Error" if exit_code else "Completed"
+    return Terminated(exit_code, reason, moment(now), moment(life.started))
+
+
+def _bounded(life: Life, plan: Plan) -> Life:
+    """The deadline comes first where it does."""
+    if plan.deadline_seconds is None or not life.holds_resources:
+        return life
+    latest = life.began + plan.deadline_seconds
+    return msgspec.structs.replace(life, next_at=min(latest, math.inf if life.next_at is None else life.next_at))
+
+
+def _container(container: PodContainer, life: Life, uid: str) -> ContainerView:
+    running = life.stage is Stage.RUNNING
+    began = running or life.end is not None
+    return ContainerView(
+        container.name,
+        container.image,
+        _state(life, container.name),
+        life.end if life.restart_count or life.stage is Stage.BACKING_OFF else None,
+        life.restart_count,
+        _id(uid, container.name, life.restart_count) if began else "",
+        ready=running,
+        started=running,
+    )
+
+
+def _state(life: Life, name: str) -> State:
+    if life.stage is Stage.RUNNING:
+        return Running(moment(life.started))
+    if life.stage is Stage.BACKING_OFF and life.quick_ends > 1:
+        return Waiting("CrashLoopBackOff", f"back-off restarting failed container {name}")
+    if life.stage is Stage.CREATING or life.end is None:
+        return Waiting()
+    return life.end
+
+
+def _init_container(container: PodContainer, life: Life, uid: str, through: bool) -> ContainerView:
+    if not through:
+        return ContainerView(container.name, container.image, Waiting("PodInitializing"), sidecar=container.sidecar)
+    lives = container.sidecar and life.holds_resources
+    since = moment(life.began)
+    state: State = Running(since) if lives else Terminated(0, "Completed", since, since)
+    id_ = _id(uid, container.name, 0)
+    return ContainerView(
+        container.name,
+        container.image,
+        state,
+        container_id=id_,
+        ready=True,
+        started=lives,
+        sidecar=container.sidecar,
+    )
+
+
+def _id(uid: str, container: str, run: int) -> str:
+    return hashlib.sha256(f"{uid}/{container}/{run}".encode()).hexdigest()
+
+
+def _number(annotations: Mapping[str, str], key: str, wanted: str) -> float | None:
+    text = annotations.get(key)
+    if text is None:
+        return None
+    found = _float(text)
+    if found is None or not 0 <= found < 1e9:
+        raise _unreadable(key, text, wanted)
+    return found
+
+
+def _share(text: str | None) -> Share:
+    if text is None:
+        return Share(_USUAL_RATIO, _USUAL_RATIO)
+    both = _float(text)
+    named = {"cpu": both, "memory": both} if both is not None else {"cpu": _USUAL_RATIO, "memory": _USUAL_RATIO}
+    if both is None:
+        for part in text.split(","):
+            name, _, number = part.strip().partition("=")
+            if name not in named:
+                raise _unreadable(USAGE, text, "such as 0.6, or cpu=0.8,memory=0.5")
+            named[name] = _float(number)
+    cpu, memory = named["cpu"], named["memory"]
+    if cpu is None or memory is None or not 0 <= cpu <= _MOST_RATIO or not 0 <= memory <= _MOST_RATIO:
+        raise _unreadable(USAGE, text, f"shares of the requests, 0 to {_MOST_RATIO:g}")
+    return Share(cpu, memory)
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _unreadable(key: str, text: str, wanted: str) -> ConfigurationFault:
+    return ConfigurationFault(f"annotation {key}", f"{text[:80]!r} cannot be read", f"write {wanted}")

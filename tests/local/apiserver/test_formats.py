@@ -1,0 +1,39 @@
+"""The `format` keyword."""
+
+import pytest
+
+from local.apiserver.formats import admits_number, admits_text
+
+TEXTS = {
+    "byte": ("YQ==", "YQ"),
+    "cidr": ("10.0.0.0/8", "10.0.0.0"),
+    "date": ("2026-02-28", "2026-02-30"),
+    "date-time": ("2026-01-02T03:04:05.6+01:00", "2026-01-02"),
+    "datetime": ("2026-01-02T03:04:05z", "03:04:05"),
+    "duration": ("1h30m", "soon"),
+    "email": ("a@example.com", "example.com"),
+    "hostname": ("a-b.example.com", "a_b"),
+    "ipv4": ("10.0.0.1", "10.0.0.256"),
+    "ipv6": ("::1", "10.0.0.1"),
+    "mac": ("01:23:45:67:89:ab", "01:23"),
+    "uri": ("https://example.com/a", "example.com"),
+    "uuid": ("c9646d5c-5ad7-4c4b-9d2a-0a0a5a3e3c11", "c9646d5c"),
+    "uuid4": ("c9646d5c-5ad7-4c4b-9d2a-0a0a5a3e3c11", "c9646d5c-5ad7-1c4b-9d2a-0a0a5a3e3c11"),
+}
+
+
+@pytest.mark.parametrize(("name", "right", "wrong"), [(name, *pair) for name, pair in TEXTS.items()], ids=TEXTS)
+def test_texts(name, right, wrong):
+    """One of each kind."""
+    assert admits_text(name, right) and not admits_text(name, wrong)
+
+
+def test_integers_have_their_size():
+    """int32 and int64, both ends."""
+    assert admits_number("int32", 2**31 - 1) and admits_number("int32", -(2**31)) and admits_number("int64", 2**31)
+    assert not admits_number("int32", 2**31) and not admits_number("int64", 2**63)
+
+
+def test_other_formats_admit_everything():
+    """password is for people, and unknown ones are kept only as documentation."""
+    assert admits_text("password", "x") and admits_text("made-up", "x") and admits_number("double", 2**80)

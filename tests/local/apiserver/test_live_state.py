@@ -1,0 +1,72 @@
+"""A server process with a state directory."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"k": "v"}}
+
+
+def test_a_killed_server_comes_back_as_it_was(start_live, tmp_path):
+    """kubectl finds what it was told is there; a second server on the same directory is refused."""
+    state = ("--state-dir", str(tmp_path / "state"))
+    first = start_live(*state)
+    first.kubectl("create", "-f", "-", stdin=CONFIG_MAP)
+    made = json.loads(first.kubectl("get", "configmap", "kept", "-o", "json"))
+    refused = subprocess.run(first.command(*state), capture_output=True, text=True, timeout=30, check=False)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert f"in use by process {first.process.pid}" in refused.stderr
+    first.process.kill()
+    first.process.wait()
+
+    second = start_live(*state)
+    found = json.loads(second.kubectl("get", "configmap", "kept", "-o", "json"))
+    assert found == made
+    second.kubectl("label", "configmap", "kept", "more=yes")
+    changed = json.loads(second.kubectl("get", "configmap", "kept", "-o", "json"))
+    assert int(changed["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
+
+
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "goes-on"},
+    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+}
+
+
+def test_controllers_go_on_after_a_restart(start_live, tmp_path):
+    """A job of an earlier run has its pod still, and is suspended when asked."""
+    state = ("--state-dir", str(tmp_path / "state"))
+    first = start_live(*state)
+    first.kubectl("create", "-f", "-", stdin=JOB)
+    first.kubectl("wait", "--for=jsonpath={.status.active}=1", "--timeout=20s", "job/goes-on")
+    before = first.kubectl("get", "pods", "-o", "name")
+    first.process.kill()
+    first.process.wait()
+    second = start_live(*state)
+    assert before and second.kubectl("get", "pods", "-o", "name") == before
+    second.kubectl("patch", "job", "goes-on", "-p", '{"spec":{"suspend":true}}')
+    second.kubectl("wait", "--for=condition=Suspended", "--timeout=20s", "job/goes-on")
+    second.kubectl("wait", "--for=delete", "--timeout=20s", before.strip())
+
+
+def test_a_directory_that_cannot_be_used_is_one_line(credentials, tmp_path):
+    """No traceback, and the exit code of a wrong setting."""
+    (tmp_path / "state.sqlite").write_text("no database at all, but a text that somebody keeps here" * 20)
+    command = [sys.executable, "-m", "local.apiserver", "--listen", "127.0.0.1:0", "--state-dir", str(tmp_path)]
+    files = ("--tls-cert", "tls.crt", "--tls-key", "tls.key", "--token-file", "tokens")
+    command += [*(part if part.startswith("--") else str(credentials / part) for part in files)]
+    command += ["--ready-file", str(tmp_path / "ready")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith(f"apiserver: --state-dir {tmp_path}: state.sqlite")
+
+
+def test_the_state_directory_is_left_clean(start_live, tmp_path):
+    """An orderly stop leaves one database and the lock file."""
+    server = start_live("--state-dir", str(tmp_path / "state"))
+    assert server.stop() == 0
+    left = {path.name for path in Path(tmp_path / "state").iterdir()}
+    assert left == {"state.sqlite", "lock"}
