@@ -10,8 +10,8 @@ MINUTES ?= 10
 .PHONY: help venv dev run unit test test-slow test-kernel test-all check bench docs fuzz proto up clean
 
 help:
-	@echo "make run       set up, then the demonstration: batch work beside a service (about two minutes, needs root)"
-	@echo "make up        set up, then the embedded cluster until Ctrl-C (needs root)"
+	@echo "make run       set up, then the demonstration: batch work beside a service (about two minutes; as root on the real kernel)"
+	@echo "make up        set up, then the embedded cluster until Ctrl-C (as root on the real kernel)"
 	@echo "make test      set up for development, then the tests"
 	@echo "make unit      only the pure tests, in seconds"
 	@echo "make test-slow only the slow tests: soaks, large fixtures, a guest kernel with cgroup v2"

@@ -1,8 +1,9 @@
-"""`python -m bench`: what the agent costs, what it gains (`colocate`), how soon it acts (`react`).
+"""`python -m bench`: what the agent costs, what it gains (`colocate`), how soon it acts (`react`), and the speed of
+the embedded API server (`api`).
 
-Prints tables and writes bench/results: latest.json, colocate.json, react.json and pictures of the latter two. The exit
-is 0 also where a target is missed or the machine is unsuitable (then it says `skipped`); 1 where the benchmark
-itself failed.
+Prints tables and writes bench/results: latest.json, colocate.json, react.json, api.json and pictures of the latter
+three. The exit is 0 also where a target is missed or the machine is unsuitable (then it says `skipped`); 1 where the
+benchmark itself failed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from types import FrameType
 
 import msgspec
 
-from bench import colocate, colocate_report, plot, react, react_report, report
+from bench import api, api_report, colocate, colocate_report, plot, react, react_report, report
 from bench.agent import Duration, measure_agent
 from bench.colocate_rows import ALL_ROWS, GROUPS, chosen
 from bench.hierarchies import Hierarchies, discover
@@ -25,12 +26,12 @@ from bench.observe import Effort, observe
 from model.fault import Fault, KernelFault
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
-COLOCATE, REACT = RESULTS.with_name("colocate.json"), RESULTS.with_name("react.json")
+COLOCATE, REACT, API = (RESULTS.with_name(f"{name}.json") for name in ("colocate", "react", "api"))
 _PODS = (110, 250)
 _AGENT_PODS = 250
 _AGENT_SECONDS = 60
 _COSTS = ("imports", "observe", "agent")
-_PARTS = (*_COSTS, "colocate", "react")
+_PARTS = (*_COSTS, "colocate", "react", "api")
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -39,16 +40,23 @@ def main(argv: Sequence[str]) -> int:
     for number in _ENDING:
         signal.signal(number, _end)
     try:
+        return _measure(arguments)
+    except Fault as fault:
+        print(f"error: {fault}", file=sys.stderr)
+        return 1
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    if arguments.part == "api":  # needs no cgroups
+        _api(arguments)
+        return 0
+    try:
         hierarchies = discover()
     except KernelFault as fault:
         print(f"skipped: {fault}")
         return 0
     parts = {"colocate": _colocate, "react": _react}
-    try:
-        parts.get(arguments.part, _costs)(arguments, hierarchies)
-    except Fault as fault:
-        print(f"error: {fault}", file=sys.stderr)
-        return 1
+    parts.get(arguments.part, _costs)(arguments, hierarchies)
     return 0
 
 
@@ -58,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pods", type=_positive, action="append", help="size of the node; repeatable")
     parser.add_argument("--active", type=_positive, default=8, help="containers with a live process (default: 8)")
     parser.add_argument("--seconds", type=_positive, help="how long the agent is measured (default: 60), or a run")
-    parser.add_argument("--quick", action="store_true", help="colocate, react: once and short, to see that it works")
+    parser.add_argument(
+        "--quick", action="store_true", help="colocate, react, api: once and short, to see that it works"
+    )
     parser.add_argument("--runs", type=_positive, help="colocate: clean runs of each row (default: 5)")
     parser.add_argument("--rows", nargs="+", choices=[*GROUPS, *ALL_ROWS], help="colocate: only these rows or groups")
     parser.add_argument("--minutes", type=_positive, help="colocate: no dirty run is repeated after that (default: 20)")
@@ -101,6 +111,15 @@ def _react(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
     react_report.save(measured, path)
     if plot.available():
         plot.plot_reaction(measured, path.with_suffix(".svg"))
+
+
+def _api(arguments: argparse.Namespace) -> None:
+    measured = api.measure_api(api.QUICK if arguments.quick else api.Effort())
+    api_report.show(measured, report.console(api_report.WIDTH))
+    path = arguments.out / API.name
+    api_report.save(measured, path)
+    if plot.available():
+        plot.plot_api(measured, path.with_suffix(".svg"))
 
 
 def _run(arguments: argparse.Namespace, hierarchies: Hierarchies) -> report.Results:

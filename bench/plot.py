@@ -1,4 +1,4 @@
-"""Pictures of what bench/colocate and bench/react found, as SVG; needs the extra `plot`."""
+"""Pictures of what bench/colocate, bench/react and bench/api found, as SVG; needs the extra `plot`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.api import ECHO, MEMORY, STATE, Api
 from bench.colocate import Colocation
 from bench.colocate_figures import Interval, Run, clean_runs, interval
 from bench.colocate_rows import ALL_ROWS, kinds_of
@@ -54,6 +55,22 @@ def plot_reaction(measured: React, path: Path) -> None:
     axis.set_xlabel("ms from the begin of the surge")
     axis.set_ylabel("% of surges with a lower ceiling")
     axis.grid(alpha=0.3)
+    axis.legend(fontsize=9)
+    _save(plt, figure, path)
+
+
+def plot_api(measured: Api, path: Path) -> None:
+    """Creates a second of the API server, with and without a state directory, beside the echo server's."""
+    plt = _pyplot()
+    figure, axis = plt.subplots(figsize=(8, 3.5))
+    for shift, name in zip((-0.25, 0.0, 0.25), (ECHO, MEMORY, STATE), strict=True):
+        found = [_known(interval(each.per_second[name])) or (0.0, 0.0, 0.0) for each in measured.creates]
+        middles = [middle for _, middle, _ in found]
+        bars = [[middle - low for low, middle, _ in found], [high - middle for _, middle, high in found]]
+        axis.bar([line + shift for line in range(len(found))], middles, width=0.25, yerr=bars, capsize=3, label=name)
+    labels = [f"{each.size_bytes} bytes, {each.connections} at once" for each in measured.creates]
+    axis.set_xticks(range(len(labels)), labels, fontsize=8)
+    axis.set_ylabel("requests a second over TLS")
     axis.legend(fontsize=9)
     _save(plt, figure, path)
 

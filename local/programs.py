@@ -102,7 +102,7 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
         ),
         Program("scheduler", lambda bound: _scheduler(run, bound)),
         *(Program(f"agent{slot.suffix}", _agent_of(run, choices, slot)) for slot in choices.slots),
-        *([Program("simnodes", lambda bound: _simnodes(run, choices))] if choices.simulated_nodes else []),
+        *([_simnodes_program(run, choices)] if choices.simulated_nodes else []),
     )
 
 
@@ -203,12 +203,20 @@ def _journal(file: Path | None, slot: Slot) -> Path | None:
     return file.with_name(f"{file.stem}{slot.suffix}{file.suffix}") if file else None
 
 
+def _simnodes_program(run: RunDirectory, choices: Choices) -> Program:
+    """Every node is one more object to write before all are ready."""
+    bound_seconds = 30.0 + choices.simulated_nodes / 20
+    return Program("simnodes", lambda bound: _simnodes(run, choices), ready_bound_seconds=bound_seconds)
+
+
 def _simnodes(run: RunDirectory, choices: Choices) -> list[str]:
     trace = ["--trace", str(choices.trace.expanduser().absolute())] if choices.trace else []
     return [
         *_module("local.simnodes", run, "simnodes"),
         *("--kubeconfig", str(run.kubeconfig)),
         *("--count", str(choices.simulated_nodes)),
+        *_certificate(run, "node"),
+        *("--kubelet-token-file", str(run.keys / "kubelet-token")),
         *trace,
     ]
 

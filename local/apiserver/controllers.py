@@ -31,7 +31,7 @@ from local.apiserver.writes import Writes
 _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 20.0
 _CHANGES_AT_ONCE = 500  # requests are answered between one portion and the next
-_STEPS_AT_ONCE = 50
+_STEPS_AT_ONCE = 20
 _RETRY_SECONDS = 1.0
 _SHORTEST_PAUSE_SECONDS = 0.05
 

@@ -36,6 +36,13 @@ class PodReporter:
             self._idle.clear()
             self._dirty.set()
 
+    def seen(self, ready: str | None) -> None:
+        """What the server holds as Ready: a node that was thought dead had it taken away, and is to say it again."""
+        if self._sent is not None and self._sent == self._wanted and ready != _ready_of(self._sent):
+            self._sent = None
+            self._idle.clear()
+            self._dirty.set()
+
     async def settled(self) -> None:
         await self._idle.wait()
 
@@ -62,6 +69,10 @@ class PodReporter:
             else:
                 self._sent = status
         self._idle.set()
+
+
+def _ready_of(status: dict[str, Any]) -> str | None:
+    return next((each["status"] for each in status.get("conditions") or () if each["type"] == "Ready"), None)
 
 
 async def until_gone(attempt: Callable[[], Awaitable[None]], what: str) -> None:

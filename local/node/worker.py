@@ -86,6 +86,7 @@ class PodWorker:
     def update(self, pod: PodObject) -> None:
         """The object changed; its deletion and the gates of its readiness matter to a running pod."""
         self.pod = pod
+        self._reporter.seen(next((c.status for c in pod.status.conditions or () if c.type == "Ready"), None))
         if pod.spec.readiness_gates and not self._over and self._made_once:
             self._publish()
         if pod.deleting:

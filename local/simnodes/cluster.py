@@ -18,37 +18,23 @@ from typing import Any
 import msgspec
 
 from agent.core.publish import Published
-from kube import objects
-from kube.dialects import upstream
 from kube.informer import Change, ChangeKind
 from local.node.admission import Rejection, judge
-from local.node.metatime import moment as read_moment
 from local.node.nodeobject import amounts
 from local.node.podobject import NodeObject, PodObject
-from local.node.status import pod_status, rejected_status
 from local.simnodes import lending, lifecycle, requests
-from local.simnodes.lifecycle import Life, Plan, Stage
+from local.simnodes.lifecycle import Stage
+from local.simnodes.pods import SimulatedPod, taken_in
 from local.simnodes.requests import Write
 from local.simnodes.settings import Simulation
 from local.simnodes.usage import Load, NodeUse, Worker, node_use
-from model.fault import ConfigurationFault
 from model.node import Node
-from model.pod import Pod, PodPhase
+from model.pod import Pod
 from model.report import Usage
 from model.resources import ResourceVector, parse_resources
 
 _FIRST_LEASE_SECONDS, _LEASES_SPREAD_SECONDS = 5.0, 25.0
 _GOLDEN = 0.618_033_988_75
-_PHASES = {Stage.CREATING: PodPhase.PENDING, Stage.OVER: PodPhase.SUCCEEDED, Stage.GONE: PodPhase.SUCCEEDED}
-
-
-class SimulatedPod(msgspec.Struct):
-    """`object` as last seen."""
-
-    object: PodObject
-    pod: Pod
-    plan: Plan
-    life: Life
 
 
 class SimulatedNode(msgspec.Struct):
@@ -87,7 +73,7 @@ class SimulatedCluster:
         self._began, pace = now, self._simulation.pace
         for node in self._nodes.values():
             spread = node.index * _GOLDEN % 1.0
-            node.looked = node.reported = now
+            node.looked = now
             found = self._offer(node, self.use(node.name, now), now)
             self._tell(node, found, now, requests.registration)
             self._schedule_look(node, now + pace.rest + spread * self._interval)
@@ -115,7 +101,7 @@ class SimulatedCluster:
             held = node.pods[seen.uid]
             held.object = seen
             if seen.deleting:
-                self._stop(held)(now)
+                self._stop(held, now)
 
     def advance(self, now: float) -> None:
         """Everything that was due until `now`, in its order."""
@@ -141,12 +127,8 @@ class SimulatedCluster:
         """What node `name` uses. Raises KeyError for one that is not simulated."""
         node, machine = self._nodes[name], self._simulation.machine
         seconds = (now - self._began) * self._simulation.pace.factor
-        running = (
-            Worker(each.pod, each.plan.share) for each in node.pods.values() if each.life.stage is Stage.RUNNING
-        )
-        return node_use(
-            Usage(machine.cpu_millis, machine.memory_bytes), self._load.at(node.index, seconds), running
-        )
+        running = (Worker(each.pod, each.plan.share) for each in node.pods.values() if each.life.stage is Stage.RUNNING)
+        return node_use(Usage(machine.cpu_millis, machine.memory_bytes), self._load.at(node.index, seconds), running)
 
     def pods_of(self, name: str) -> Iterator[SimulatedPod]:
         """Raises KeyError for a node that is not simulated."""
@@ -161,31 +143,14 @@ class SimulatedCluster:
     # -- pods --------------------------------------------------------------------------------------------------
 
     def _take_in(self, node: SimulatedNode, seen: PodObject, now: float) -> None:
-        pod, plan, life = self._judged(node, seen, now)
-        held = SimulatedPod(seen, pod, plan, life)
+        held = taken_in(seen, lambda pod: self._refusal(node, pod), self._simulation.pace, now)
         node.pods[seen.uid], self._on[seen.uid] = held, node
-        if life.failure:
-            self._write(requests.pod_status(seen, rejected_status(pod.kubernetes_qos, life.failure, life_moment(now))))
-        elif seen.status.phase == "Running":
+        if held.life.stage is Stage.RUNNING:
             self._schedule_pod(held)
         else:
             self._show(node, held, now)
         if seen.deleting:
-            self._stop(held)(now)
-
-    def _judged(self, node: SimulatedNode, seen: PodObject, now: float) -> tuple[Pod, Plan, Life]:
-        pace = self._simulation.pace
-        try:
-            pod, plan = _model(seen), lifecycle.plan_of(seen, pace)
-        except ConfigurationFault as fault:
-            named = Pod(seen.metadata.namespace, seen.metadata.name, seen.uid)
-            rejection = Rejection("UnexpectedAdmissionError", f"Pod was rejected: {fault}")
-            return named, Plan(pace), lifecycle.refused(rejection, now)
-        if seen.status.phase == "Running":
-            count = max((each.restart_count for each in seen.status.container_statuses or ()), default=0)
-            return pod, plan, lifecycle.resumed(plan, _unix(seen.status.start_time, now), count, now)
-        refusal = self._refusal(node, pod)
-        return pod, plan, lifecycle.refused(refusal, now) if refusal else lifecycle.admitted(plan, now)
+            self._stop(held, now)
 
     def _refusal(self, node: SimulatedNode, pod: Pod) -> Rejection | None:
         held = [each.pod.requests for each in node.pods.values() if each.life.holds_resources]
@@ -197,28 +162,21 @@ class SimulatedCluster:
             node_labels=self._labels(node),
         )
 
-    def _stop(self, held: SimulatedPod) -> Any:
-        def stop(now: float) -> None:
-            grace = held.object.grace_seconds
-            held.life = lifecycle.deleted(held.life, held.plan, grace, now)
-            self._schedule_pod(held)
-
-        return stop
+    def _stop(self, held: SimulatedPod, now: float) -> None:
+        held.becomes(lifecycle.deleted(held.life, held.plan, held.object.grace_seconds, now))
+        self._schedule_pod(held)
 
     def _advance_pod(self, uid: str, at: float, now: float) -> None:
         node = self._on.get(uid)
         held = node.pods.get(uid) if node else None
         if node is None or held is None or held.life.next_at != at:
             return
-        held.life = lifecycle.advanced(held.life, held.plan, now)
+        held.becomes(lifecycle.advanced(held.life, held.plan, now))
         self._show(node, held, now)
 
     def _show(self, node: SimulatedNode, held: SimulatedPod, now: float) -> None:
         """The pod's new stage in its status, in the node's use, and when it changes again."""
-        held.pod = msgspec.structs.replace(held.pod, phase=_PHASES.get(held.life.stage, PodPhase.RUNNING))
-        shown = lifecycle.view(held.object, held.life, held.pod.kubernetes_qos)
-        known = held.object.status.conditions or ()
-        status = pod_status(shown, held.plan.restart_policy, known, life_moment(now))
+        status = held.status(now)
         gone = held.life.stage is Stage.GONE
         self._write(requests.pod_end(held.object, status) if gone else requests.pod_status(held.object, status))
         self._schedule_pod(held)
@@ -286,17 +244,3 @@ class SimulatedCluster:
 
     def _write(self, write: Write) -> None:
         self._writes[write.key] = write
-
-
-def life_moment(now: float) -> Any:
-    return lifecycle.moment(now)
-
-
-def _model(seen: PodObject) -> Pod:
-    """Raises ConfigurationFault."""
-    return upstream.pod(msgspec.convert(msgspec.to_builtins(seen), objects.Pod))
-
-
-def _unix(text: str | None, otherwise: float) -> float:
-    found = read_moment(text)
-    return found.timestamp() if found else otherwise

@@ -39,9 +39,7 @@ def measured(use: NodeUse, pods: Iterable[Pod], now: float) -> NodeMetric:
     return NodeMetric(updated_seconds=now, node=use.node, system=use.system, pods=tuple(rows))
 
 
-def offer(
-    node: Node, pods: tuple[Pod, ...], metric: NodeMetric, last: Published | None, now: float
-) -> Offer:
+def offer(node: Node, pods: tuple[Pod, ...], metric: NodeMetric, last: Published | None, now: float) -> Offer:
     """By what the agent would publish for such a node and pods; `node.allocatable` is what its status says."""
     lent = lending(Facts(node, pods, metric, now), _STRATEGY)
     standing = {name: node.allocatable[name] for name in LENT if name in node.allocatable}

@@ -60,7 +60,7 @@ class Plan(msgspec.Struct, frozen=True):
 class Life(msgspec.Struct, frozen=True):
     """`next_at` is when the stage changes by itself, None for never; `began` when the node took the pod in.
 
-    `end` is the end of the last run, `quick_ends` how many in a row came soon.
+    `end` is the end of the last run, `quick_ends` how many in a row came soon; a refused pod was never `taken_in`.
     """
 
     stage: Stage
@@ -72,6 +72,7 @@ class Life(msgspec.Struct, frozen=True):
     quick_ends: int = 0
     failure: Rejection | None = None
     stopping: bool = False
+    taken_in: bool = True
 
     @property
     def holds_resources(self) -> bool:
@@ -108,7 +109,7 @@ def resumed(plan: Plan, began: float, restart_count: int, now: float) -> Life:
 
 
 def refused(rejection: Rejection, now: float) -> Life:
-    return Life(Stage.OVER, now, failure=rejection)
+    return Life(Stage.OVER, now, failure=rejection, taken_in=False)
 
 
 def deleted(life: Life, plan: Plan, grace_seconds: float, now: float) -> Life:
@@ -245,6 +246,7 @@ def _share(text: str | None) -> Share:
     if text is None:
         return Share(_USUAL_RATIO, _USUAL_RATIO)
     both = _float(text)
+    named: dict[str, float | None]
     named = {"cpu": both, "memory": both} if both is not None else {"cpu": _USUAL_RATIO, "memory": _USUAL_RATIO}
     if both is None:
         for part in text.split(","):

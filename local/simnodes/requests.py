@@ -145,7 +145,5 @@ def _pod_path(pod: PodObject, subresource: str = "") -> str:
     return path_of(_PODS, namespace=pod.metadata.namespace, name=pod.metadata.name, subresource=subresource)
 
 
-def _patch(
-    path: str, body: Any, kind: PatchKind = PatchKind.MERGE, missing: tuple[Request, ...] = ()
-) -> Request:
+def _patch(path: str, body: Any, kind: PatchKind = PatchKind.MERGE, missing: tuple[Request, ...] = ()) -> Request:
     return Request("PATCH", path, body, kind.value, missing=missing)

@@ -71,7 +71,9 @@ def _number(text: str, column: str, where: str) -> float:
 
 def _share(pct: float, column: str, where: str) -> float:
     if pct > 100:
-        raise ConfigurationFault(f"{where}: column {column}", f"{pct:g} is more than all", "write a percentage, 0 to 100")
+        raise ConfigurationFault(
+            f"{where}: column {column}", f"{pct:g} is more than all", "write a percentage, 0 to 100"
+        )
     return pct / 100
 
 

@@ -149,7 +149,7 @@ def a_body_in_an_unknown_encoding_is_unsupported(t: Case) -> None:
     assert (answer.code, answer.json["reason"]) == (415, "UnsupportedMediaType")
 
 
-@behaviour(pages.ENCODINGS, Via.RAW)
+@behaviour(pages.PARAMETERS + "#pretty", Via.RAW)
 def pretty_answers_have_lines(t: Case) -> None:
     plain = t.raw.answer("GET", t.path(r.NAMESPACES, t.ns)).body
     pretty = t.raw.answer("GET", t.path(r.NAMESPACES, t.ns), query={"pretty": "true"}).body

@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import yaml
+
 from tests.local.conformance import pages
 from tests.local.conformance import resources as r
 from tests.local.conformance.behaviour import Via, behaviour
@@ -80,7 +82,7 @@ def kubectl_runs_a_pod(t: Case) -> None:
 
 @behaviour(pages.kubectl("create"), Via.KUBECTL)
 def kubectl_creates_all_documents_of_a_stream(t: Case) -> None:
-    stream = "\n---\n".join(json.dumps(config_map(name)) for name in "ab")
+    stream = yaml.safe_dump_all([config_map("a"), config_map("b")])
     assert t.kubectl("create", "-f-", stdin=stream).out == "configmap/a created\nconfigmap/b created\n"
 
 

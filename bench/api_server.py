@@ -1,0 +1,181 @@
+"""The embedded API server as `python -m local.apiserver` builds it, with a way to fill it and to time it from inside."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.api_child import serve_commands
+from bench.api_pods import LARGE_BYTES, body, named, node_of, template
+from bench.api_receiver import digest
+from local.apiserver.__main__ import _settle_collector as settle_collector
+from local.apiserver.auth import Tokens
+from local.apiserver.bootstrap import create_system_objects
+from local.apiserver.controllers import Controllers
+from local.apiserver.core import Core
+from local.apiserver.journal import Journal
+from local.apiserver.messages import Request, Response
+from local.apiserver.objects import Object, decode, decode_object
+from local.apiserver.records import Seen
+from local.apiserver.registry import PODS
+from local.apiserver.selectors import EVERYTHING, Filter
+from local.apiserver.server import Server, tls_context
+from local.apiserver.statedir import StateDirectory
+from local.apiserver.watching import Watcher
+
+TOKEN = "bench"
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+_LISTS: dict[str, tuple[dict[str, str], str]] = {
+    "list": ({}, ""),
+    "page": ({"limit": "500"}, ""),
+    "table page": ({"limit": "500"}, _TABLE),
+    "table": ({}, _TABLE),
+    "node": ({"fieldSelector": "spec.nodeName=node-7"}, ""),
+}
+_BURST = 64
+
+
+class Bench:
+    """The commands; `watchers` are those that came since the server began."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._template = template(LARGE_BYTES)
+        self._watchers: list[Watcher[Seen]] = []
+        self._open = core.store.watch
+        core.store.watch = self._watch  # type: ignore[method-assign]
+
+    def _watch(self, type_id: str, wanted: Filter, since: int | None, limit: int = 8192) -> Watcher[Seen]:
+        self._watchers.append(self._open(type_id, wanted, since, limit))
+        return self._watchers[-1]
+
+    async def fill(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Pods 0 to `count`: one made as any client's, the others its copies, for only their bytes matter."""
+        made = self._core.resources.create(PODS, "default", decode(body(self._template, 0)))
+        for number in range(1, command["count"]):
+            self._put(made, number)
+            if number % _BURST == 0:
+                await asyncio.sleep(0)
+        held = self._core.store.get(PODS.id, "default", named(command["count"] - 1))
+        assert held is not None
+        return {"bytes": len(held.body)}
+
+    def _put(self, pod: Object, number: int) -> int:
+        pod["metadata"] |= {"name": named(number), "uid": f"00000000-0000-4000-8000-{number:012d}"}
+        pod["spec"]["nodeName"] = node_of(number)
+        return self._core.store.put(PODS, pod).revision
+
+    async def lists(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Seconds of each kind of list, in `rounds` that do each of them once, and of the plain join."""
+        taken: dict[str, list[float]] = {name: [] for name in ("join", *_LISTS)}
+        for _ in range(command["rounds"]):
+            taken["join"].append(self._join())
+            for name, (query, accept) in _LISTS.items():
+                taken[name].append(await self._list(query, accept))
+        return taken
+
+    def _join(self) -> float:
+        begun = time.perf_counter()
+        joined = b",".join([record.body for record in self._core.store.select(PODS.id, EVERYTHING)])
+        taken = time.perf_counter() - begun
+        assert joined
+        return taken
+
+    async def _list(self, query: dict[str, str], accept: str) -> float:
+        begun = time.perf_counter()
+        request = Request("GET", "/api/v1/pods", query, {"accept": accept}, b"", "admin")
+        answer = await self._core.handle(request)
+        taken = time.perf_counter() - begun
+        assert isinstance(answer, Response) and answer.status == 200
+        return taken
+
+    async def publish(self, command: dict[str, Any]) -> dict[str, Any]:
+        """`events` changes of the first `pods` pods, the next ones when every watcher has taken those before."""
+        revisions: dict[str, list[int]] = {"": []}
+        held = self._core.store.get(PODS.id, "default", named(0))
+        assert held is not None
+        pod, begun = decode_object(held.body), time.monotonic()
+        for number in range(command["events"]):
+            revision = self._put(pod, number % command["pods"])
+            revisions[""].append(revision)
+            revisions.setdefault(node_of(number % command["pods"]), []).append(revision)
+            if number % _BURST == 0:
+                await self._taken()
+        return {"begun": begun, "digests": {node: digest(each) for node, each in revisions.items()}}
+
+    async def _taken(self) -> None:
+        self._watchers = [watcher for watcher in self._watchers if not watcher.closed]
+        while True:
+            await asyncio.sleep(0)
+            if all(watcher.idle for watcher in self._watchers):
+                return
+
+    async def memory(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Full collections, and what the process holds."""
+        return {"pauses": collections(command["rounds"]), "rss_bytes": psutil.Process().memory_info().rss}
+
+
+def collections(rounds: int) -> list[float]:
+    """Seconds of so many full garbage collections; another before them takes what has gathered."""
+    gc.collect()
+    taken = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        gc.collect()
+        taken.append(time.perf_counter() - begun)
+    return taken
+
+
+@contextlib.asynccontextmanager
+async def _journal(path: Path | None) -> AsyncIterator[Journal | None]:
+    if path is None:
+        yield None
+        return
+    journal = Journal(StateDirectory(path))
+    try:
+        yield journal
+    finally:
+        await journal.close()
+
+
+async def _serve(keys: Path, state: Path | None) -> None:
+    async with _journal(state) as journal:
+        core = Core(time.time, log=journal)
+        create_system_objects(core.resources)
+        server = Server(core, Tokens({TOKEN: "admin"}), tls_context(keys / "tls.crt", keys / "tls.key"))
+        controllers = Controllers(core.resources, core.writes)
+        port = await server.start("127.0.0.1", 0)
+        controllers.start()
+        settle_collector()
+
+        async def where(command: dict[str, Any]) -> dict[str, Any]:
+            return {"port": port, "revision": core.store.revision}
+
+        bench = Bench(core)
+        handlers = {"where": where, "fill": bench.fill, "lists": bench.lists}
+        try:
+            await serve_commands({**handlers, "publish": bench.publish, "memory": bench.memory})
+        finally:
+            await controllers.stop()
+            await server.stop()
+            await core.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.api_server", description=__doc__)
+    parser.add_argument("--keys", type=Path, required=True, help="directory of tls.crt and tls.key")
+    parser.add_argument("--state-dir", type=Path, help="as that of the API server")
+    arguments = parser.parse_args()
+    asyncio.run(_serve(arguments.keys, arguments.state_dir))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""A pod of a simulated node: as the API has it, as the model has it, and where its life stands. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kube import objects
+from kube.dialects import upstream
+from local.node import metatime
+from local.node.admission import Rejection
+from local.node.podobject import PodContainer, PodObject
+from local.node.status import pod_status, rejected_status
+from local.simnodes import lifecycle
+from local.simnodes.lifecycle import Life, Plan, Stage
+from local.simnodes.settings import Pace
+from model.fault import ConfigurationFault
+from model.pod import Pod, PodPhase
+
+# To the agent's rules every end is the same.
+_PHASES = {Stage.CREATING: PodPhase.PENDING, Stage.OVER: PodPhase.SUCCEEDED, Stage.GONE: PodPhase.SUCCEEDED}
+
+
+class SimulatedPod(msgspec.Struct):
+    """`object` as last seen; `pod` has the phase that follows from `life`."""
+
+    object: PodObject
+    pod: Pod
+    plan: Plan
+    life: Life
+
+    def becomes(self, life: Life) -> None:
+        self.life = life
+        self.pod = msgspec.structs.replace(self.pod, phase=_phase(life))
+
+    def status(self, now: float) -> dict[str, Any]:
+        """The body of a strategic patch of `status`."""
+        qos, at = self.pod.kubernetes_qos, lifecycle.moment(now)
+        if self.life.failure and not self.life.taken_in:
+            return rejected_status(qos, self.life.failure, at)
+        shown = lifecycle.view(self.object, self.life, qos)
+        return pod_status(shown, self.plan.restart_policy, self.object.status.conditions or (), at)
+
+
+def taken_in(seen: PodObject, refusal: Callable[[Pod], Rejection | None], pace: Pace, now: float) -> SimulatedPod:
+    """A pod that is new here; one that says something unreadable is refused with the words of the fault."""
+    try:
+        pod, plan = _model(seen), lifecycle.plan_of(seen, pace)
+    except ConfigurationFault as fault:
+        named = Pod(seen.metadata.namespace, seen.metadata.name, seen.uid)
+        unreadable = Rejection("UnexpectedAdmissionError", f"Pod was rejected: {fault}")
+        return _begun(seen, named, Plan(pace), lifecycle.refused(unreadable, now))
+    if seen.status.phase == "Running":
+        return _begun(seen, pod, plan, _resumed(seen, plan, now))
+    rejection = refusal(pod)
+    life = lifecycle.refused(rejection, now) if rejection else lifecycle.admitted(plan, now)
+    return _begun(seen, pod, plan, life)
+
+
+def _begun(seen: PodObject, pod: Pod, plan: Plan, life: Life) -> SimulatedPod:
+    return SimulatedPod(seen, msgspec.structs.replace(pod, phase=_phase(life)), plan, life)
+
+
+def _resumed(seen: PodObject, plan: Plan, now: float) -> Life:
+    started = metatime.moment(seen.status.start_time)
+    count = max((each.restart_count for each in seen.status.container_statuses or ()), default=0)
+    return lifecycle.resumed(plan, started.timestamp() if started else now, count, now)
+
+
+def _phase(life: Life) -> PodPhase:
+    return _PHASES.get(life.stage, PodPhase.RUNNING)
+
+
+def _model(seen: PodObject) -> Pod:
+    """Raises ConfigurationFault naming the resource that cannot be read."""
+    meta, spec = seen.metadata, seen.spec
+    init = [_container(each) for each in spec.init_containers or ()]
+    return upstream.pod(
+        objects.Pod(
+            objects.Metadata(meta.name, meta.namespace, meta.uid, labels=meta.labels, annotations=meta.annotations),
+            objects.PodSpec(
+                containers=[_container(each) for each in spec.containers],
+                init_containers=init,
+                overhead=spec.overhead,
+                node_name=spec.node_name,
+                node_selector=spec.node_selector,
+                priority=spec.priority,
+            ),
+        )
+    )
+
+
+def _container(source: PodContainer) -> objects.Container:
+    return objects.Container(source.name, source.resources, source.restart_policy)
