@@ -22,51 +22,66 @@ def digest(revisions: Sequence[int]) -> str:
 
 
 class Events:
-    """The revisions in a stream that arrives in pieces; lines between the events are HTTP's framing."""
+    """The revisions in a stream, scanned where it arrives; lines between the events are HTTP's framing."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity_bytes: int = 256 << 10) -> None:
         self.revisions: list[int] = []
         self.cut_short = 0
-        self._rest = b""
+        self.head = ""
+        self._buffer = bytearray(capacity_bytes)
+        self._filled = 0
 
-    def feed(self, data: bytes) -> None:
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
-        for line in lines:
-            if line.startswith(_EVENT):
-                self._take(line)
+    def room(self) -> memoryview:
+        """Where the next bytes belong."""
+        return memoryview(self._buffer)[self._filled :]
 
-    def _take(self, line: bytes) -> None:
-        start = line.find(_REVISION) + len(_REVISION)
-        self.revisions.append(int(line[start : line.index(b'"', start)]))
-        self.cut_short += not line.endswith(b"}}")
+    def feed(self, count: int) -> None:
+        """So many bytes were written to the room."""
+        self._filled += count
+        start = 0
+        while (end := self._buffer.find(b"\n", start, self._filled)) >= 0:
+            if self._buffer.startswith(_EVENT, start):
+                self._take(start, end)
+            elif not self.head:
+                self.head = self._buffer[start:end].decode().strip()
+            start = end + 1
+        self._buffer[: self._filled - start] = self._buffer[start : self._filled]
+        self._filled -= start
+
+    def _take(self, start: int, end: int) -> None:
+        found = self._buffer.find(_REVISION, start, end)
+        if found < 0 or not self._buffer.endswith(b"}}", start, end):
+            self.cut_short += 1
+            return
+        number = found + len(_REVISION)
+        self.revisions.append(int(self._buffer[number : self._buffer.index(b'"', number)]))
 
 
-class Receiver(asyncio.Protocol):
-    """One GET whose answer does not end; `begun` once its head is there, `done` after so many events."""
+class Receiver(asyncio.BufferedProtocol):
+    """One GET whose answer does not end; `begun` once it is there, `done` after so many events."""
 
     def __init__(self, request: bytes, expected: int) -> None:
         loop = asyncio.get_running_loop()
         self.begun: asyncio.Future[None] = loop.create_future()
         self.done: asyncio.Future[float] = loop.create_future()
         self.events = Events()
-        self._request, self._expected, self._head = request, expected, b""
+        self._request, self._expected = request, expected
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         transport.write(self._request)
 
-    def data_received(self, data: bytes) -> None:
-        if not self.begun.done():
-            self._head, end, data = (self._head + data).partition(b"\r\n\r\n")
-            if not end:
-                return
-            if b" 200 " not in self._head.partition(b"\r\n")[0]:
-                self.begun.set_exception(ConnectionError(self._head.decode()))
-                return
-            self.begun.set_result(None)
-        self.events.feed(data)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.events.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.events.feed(nbytes)
+        if not self.begun.done() and self.events.head:
+            if " 200 " in self.events.head:
+                self.begun.set_result(None)
+            else:
+                self.begun.set_exception(ConnectionError(self.events.head))
         if len(self.events.revisions) >= self._expected and not self.done.done():
             self.done.set_result(time.monotonic())
 

@@ -1,4 +1,4 @@
-"""The embedded API server as `python -m local.apiserver` builds it, with a way to fill it and to time it from inside."""
+"""The embedded API server as `python -m local.apiserver` builds it, with a way to fill it and to time it inside."""
 
 from __future__ import annotations
 

@@ -87,6 +87,17 @@ class PodAnswer(msgspec.Struct, frozen=True):
     decision: Decision | None
 
 
+class GangAnswer(msgspec.Struct, frozen=True):
+    """A gang as the scheduler knows it; `problem` is empty where its specification is sound."""
+
+    namespace: str
+    name: str
+    min_member: int
+    members: int
+    scheduled: int
+    problem: str
+
+
 class AgentDiagnostics:
     """An agent at `address` (HOST:PORT or unix:PATH)."""
 
@@ -171,6 +182,14 @@ class SchedulerDiagnostics:
             queue_position=answer.queue_position,
             message=answer.message,
             decision=decision_from_wire(answer.decision) if answer.HasField("decision") else None,
+        )
+
+    def gangs(self) -> tuple[GangAnswer, ...]:
+        """All gangs."""
+        answer = _ask(self._stub.ListGangs, scheduler_pb2.ListGangsRequest(), self._timeout, self._where)
+        return tuple(
+            GangAnswer(gang.namespace, gang.name, gang.min_member, gang.members, gang.scheduled, gang.problem)
+            for gang in answer.gangs
         )
 
 

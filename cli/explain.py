@@ -13,7 +13,9 @@ import typer
 
 from model import explain
 from model.decision import Decision
-from model.fault import ConfigurationFault
+from model.fault import ConfigurationFault, Fault, PeerFault
+from model.lending import Lending
+from model.lending import lending as lending_of
 from model.quantity import format_bytes, format_millis
 from model.report import Usage
 from model.resources import MID_CPU, MID_MEMORY
@@ -45,6 +47,9 @@ def node(
     name: Annotated[str, typer.Argument(help="The node; the agent's own where left out.")] = "",
     agent: AgentOption = "",
     directory: DirOption = DEFAULT_DIR,
+    kubeconfig: Annotated[
+        Path | None, typer.Option("--kubeconfig", metavar="FILE", help="Ask the cluster; without --agent nobody else.")
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also zones, predictions, and what equals another number.")
     ] = False,
@@ -53,12 +58,23 @@ def node(
     """What a node uses, and what of it may be lent, term by term."""
     from cli.diagnostics import AgentDiagnostics
 
+    if kubeconfig is not None and not agent:
+        told = _lending(kubeconfig, name)
+        return _print(told, output, told.text)
     address = _given("agent", agent) or _agent(directory, name)
-    answer = AgentDiagnostics(address).node()
+    cluster = kubeconfig or (None if agent else _kubeconfig(directory))
+    try:
+        answer = AgentDiagnostics(address).node()
+    except PeerFault as fault:
+        if cluster is None:
+            raise
+        told = _lending(cluster, name or _first_node(directory), answers=False)
+        return _print(told, output, f"{told.text}\n  {fault}")
     if name and name != answer.node:
         fix = f"give --agent with the address of the agent on {name}"
         raise ConfigurationFault(f"node {name}", f"the agent at {address} runs on {answer.node}", fix)
-    _print(answer, output, node_text(answer, time.time(), everything=everything))
+    first = "" if cluster is None or output is Output.JSON else _lending_line(cluster, answer.node)
+    return _print(answer, output, first + node_text(answer, time.time(), everything=everything))
 
 
 @app.command()
@@ -73,7 +89,7 @@ def pod(
     from cli.diagnostics import SchedulerDiagnostics
 
     namespace, name = _pod_name(namespace, name)
-    address = _given("scheduler", scheduler) or _endpoint(directory, "scheduler_grpc")
+    address = scheduler_address(directory, scheduler)
     answer = SchedulerDiagnostics(address).pod(namespace, name)
     _print(answer, output, pod_text(answer))
 
@@ -216,6 +232,11 @@ def _pod_name(namespace: str, name: str) -> tuple[str, str]:
     return (namespace, name) if len(parts) == 1 else (parts[0], parts[1])
 
 
+def scheduler_address(directory: Path, given: str) -> str:
+    """The address that was given, else that of the cluster in `directory`. Raises ConfigurationFault."""
+    return _given("scheduler", given) or _endpoint(directory, "scheduler_grpc")
+
+
 def _given(option: str, address: str) -> str:
     """The address where one was given, empty otherwise. Raises ConfigurationFault where it can be none."""
     host, _, port = address.rpartition(":")
@@ -244,6 +265,32 @@ def _endpoint(directory: Path, field: str) -> str:
         program = field.partition("_")[0]
         raise ConfigurationFault(str(directory), f"the {program} has not started yet", "try again in a moment")
     return str(address)
+
+
+def _kubeconfig(directory: Path) -> Path:
+    return Path(_endpoint(directory, "kubeconfig"))
+
+
+def _first_node(directory: Path) -> str:
+    return _endpoint(directory, "node")
+
+
+def _lending(kubeconfig: Path, node: str, *, answers: bool | None = None) -> Lending:
+    """What the cluster itself says. Raises ConfigurationFault without a node's name."""
+    from cli import lending
+
+    if not node:
+        raise ConfigurationFault("explain node", "the cluster is asked about one node", "give its name")
+    found = lending.account_of(kubeconfig, node, answers=answers)
+    return lending_of(found, time.time(), lending.DEGRADE_SECONDS)
+
+
+def _lending_line(kubeconfig: Path, node: str) -> str:
+    """An agent that answers is worth hearing even where the API server is not."""
+    try:
+        return f"{_lending(kubeconfig, node, answers=True).text}\n\n"
+    except Fault as fault:
+        return f"{fault}\n\n"
 
 
 def _print(answer: object, output: Output, text: str) -> None:

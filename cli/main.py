@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from cli import agent, demo, explain, record, replay, scheduler, simulate, up
+from cli import agent, demo, explain, record, replay, scheduler, simulate, top, up
 from model.fault import Fault
 
 EXIT_FAULT = 2
@@ -35,6 +35,7 @@ app = typer.Typer(
     help="Lets batch pods use what online services reserve but do not use, and gives it back at once.",
 )
 app.command(name="up")(up.up)
+app.command(name="top")(top.top)
 app.command(name="demo")(demo.demo)
 app.command(name="agent", **_PASS_THROUGH)(agent.agent)
 app.command(name="scheduler", **_PASS_THROUGH)(scheduler.scheduler)

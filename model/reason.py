@@ -46,6 +46,8 @@ class Reason(StrEnum):
     IN_USE_ALREADY = "InUseAlready"
     MEMORY_ROOM = "MemoryRoom"
     AGENT_SILENT = "AgentSilent"
+    AGENT_NOT_RUNNING = "AgentNotRunning"
+    NOTHING_IDLE = "NothingIdle"
 
     BE_CPU_EVICT = "BECPUEvict"
     CPU_EVICT = "CPUEvict"
@@ -108,6 +110,8 @@ _WORDS: dict[Reason, str] = {
     Reason.IN_USE_ALREADY: "more is in use already: the limit comes down with it, nothing is killed for it",
     Reason.MEMORY_ROOM: "best effort may grow until the node's memory reaches its threshold",
     Reason.AGENT_SILENT: "the agent is silent: best effort is held at a fixed share",
+    Reason.AGENT_NOT_RUNNING: "the node's agent is not running, or cannot be reached: look for its pod and its log",
+    Reason.NOTHING_IDLE: "nothing is idle on the node beyond its margin",
     Reason.BE_CPU_EVICT: "best effort gets too little of the CPU it asked for",
     Reason.CPU_EVICT: "the node uses too much CPU",
     Reason.CPU_ALLOCATABLE_EVICT: "pods asked for more CPU than is lent",

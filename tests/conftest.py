@@ -1,6 +1,14 @@
-"""Options of the whole suite."""
+"""What every test may count on."""
+
+from __future__ import annotations
+
+import resource
 
 import pytest
+
+# An ordinary user starts with 1024 descriptors, which this many tests in one process may need at a time.
+_, _most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (_most, _most))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -69,17 +69,13 @@ async def serve(settings: NodeSettings) -> None:
 class _Node:
     """The parts of one running node."""
 
-    def __init__(
-        self, settings: NodeSettings, share: Share, cgroups: Cgroups, client: KubeClient, token: str
-    ) -> None:
+    def __init__(self, settings: NodeSettings, share: Share, cgroups: Cgroups, client: KubeClient, token: str) -> None:
         self._settings = settings
         self._part = None if share.whole else ShownPart(settings, share, cgroups)
         self._cgroups = cgroups
         self._client = client
         self._machine = read_machine(settings.run_dir, share)
-        self._runtime = ProcessRuntime(
-            cgroups, settings.run_dir, self._machine.cpu_millis, self._machine.memory_bytes
-        )
+        self._runtime = ProcessRuntime(cgroups, settings.run_dir, self._machine.cpu_millis, self._machine.memory_bytes)
         self._events = EventRecorder(client, "kubelet", settings.node_name)
         self._own = Informer(client, "v1/nodes", NodeObject, field_selector=f"metadata.name={settings.node_name}")
         api = KubeApi(client, self._events, self._read_node)

@@ -19,6 +19,7 @@ from local.node.simkernel.kernel import SimulatedKernel
 from local.node.simkernel.table import ProcessTable
 
 STEP_SECONDS, IDLE_SECONDS = 0.025, 0.1
+_DYING_SECONDS = 1.0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,12 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _run(kernel, ended, options.ready_file)
     finally:
-        # The node is our parent, unless it has died: then we were given another before the kernel told us.
-        heir = os.getppid()
-        if options.owner in (0, heir):
-            kernel.end()
-        else:
-            kernel.bury(heir)
+        _finish(kernel, options.owner)
     return 0
 
 
@@ -51,6 +47,21 @@ def _run(kernel: SimulatedKernel, ended: Event, ready_file: Path | None) -> None
         ready_file.write_text("{}\n")
     while not ended.wait(STEP_SECONDS if kernel.members else IDLE_SECONDS):
         kernel.step(time.monotonic())
+
+
+def _finish(kernel: SimulatedKernel, owner: int) -> None:
+    """The node is our parent until it has died, and has then left cgroups behind.
+
+    The kernel tells of its death when its first thread is gone, and gives us another parent with its last.
+    """
+    deadline = time.monotonic() + _DYING_SECONDS
+    while kernel.finds_cgroups() and time.monotonic() < deadline:
+        if owner and (heir := os.getppid()) != owner:
+            kernel.bury(heir)
+            return
+        time.sleep(STEP_SECONDS)
+        kernel.step(time.monotonic())
+    kernel.end()
 
 
 def _raise_descriptor_limit() -> None:

@@ -71,6 +71,11 @@ class SimulatedKernel:
     def members(self) -> dict[int, Member]:
         return self._membership.members
 
+    def finds_cgroups(self) -> bool:
+        """Beside the root, which is never removed."""
+        self._find_groups()
+        return len(self._groups) > 1
+
     def step(self, now: float) -> None:
         """`now` is a monotonic clock's, in seconds."""
         passed = 0.0 if self._stepped_at is None else now - self._stepped_at

@@ -104,6 +104,7 @@ WEBHOOK_RESPONSE = _WEBHOOKS + "#response"
 WEBHOOK_FAILURES = _WEBHOOKS + "#failure-policy"
 WEBHOOK_EFFECTS = _WEBHOOKS + "#side-effects"
 WEBHOOK_TIMEOUTS = _WEBHOOKS + "#timeouts"
+WEBHOOK_REINVOCATION = _WEBHOOKS + "#reinvocation-policy"
 WEBHOOK_REVIEWS = _WEBHOOKS + "#request"
 
 

@@ -153,6 +153,19 @@ def a_new_node_is_tainted_as_not_ready(t: Case) -> None:
     assert ("node.kubernetes.io/not-ready", "NoSchedule") in [(taint["key"], taint["effect"]) for taint in taints]
 
 
+@behaviour(pages.TAINTS, Via.ALL, needs="controllers")
+def an_unschedulable_node_is_tainted(t: Case) -> None:
+    name = t.node()
+    t.patch(r.NODES, name, "merge", {"spec": {"unschedulable": True}})
+    taint = ("node.kubernetes.io/unschedulable", "NoSchedule")
+
+    def tainted() -> bool:
+        taints = t.now(r.NODES, name)["spec"].get("taints", [])
+        return taint in [(found["key"], found["effect"]) for found in taints]
+
+    t.eventually(tainted, "the taint")
+
+
 @behaviour(pages.LEASE)
 def a_lease_keeps_microseconds(t: Case) -> None:
     moment = "2026-01-02T03:04:05.123456Z"

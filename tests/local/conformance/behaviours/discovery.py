@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import kubernetes
+
 from tests.local.conformance import pages
 from tests.local.conformance.behaviour import Via, behaviour
 from tests.local.conformance.case import Case
@@ -181,8 +183,6 @@ def the_root_lists_its_paths(t: Case) -> None:
 
 @behaviour(pages.DISCOVERY, Via.PYTHON)
 def the_python_client_finds_groups_and_resources(t: Case) -> None:
-    import kubernetes
-
     groups = kubernetes.client.ApisApi(t.python.api).get_api_versions().groups
     assert "batch" in {group.name for group in groups}
     names = {entry.name for entry in t.python.typed("batch").get_api_resources().resources}

@@ -282,4 +282,4 @@ def a_finalizer_has_a_qualified_name(t: Case) -> None:
     obj = config_map("m")
     obj["metadata"]["finalizers"] = ["unqualified"]
     with t.refused("Invalid", "metadata.finalizers"):
-        t.create(CONFIG_MAPS, obj)
+        t.create(CONFIG_MAPS, obj, dry_run="All")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+import kubernetes
 
 from tests.local.conformance import pages
 from tests.local.conformance import resources as r
@@ -29,8 +32,6 @@ def _evict(t: Case, name: str, **options: Any) -> None:
 
 
 def _python(t: Case, method: str, name: str, body: Object) -> None:
-    import kubernetes
-
     try:
         getattr(t.python.typed(), method)(name, t.ns, body, _preload_content=False)
     except kubernetes.client.ApiException as refused:
@@ -183,6 +184,15 @@ def an_eviction_within_the_budget_spends_it(t: Case) -> None:
     assert t.now(r.BUDGETS, "b")["status"]["disruptionsAllowed"] == 0
 
 
+@behaviour(pages.EVICTION, Via.CODE, needs="controllers")
+def an_eviction_under_two_budgets_is_an_error(t: Case) -> None:
+    _budgeted(t, minAvailable=0)
+    t.given(r.BUDGETS, r.budget("second", "web", minAvailable=0))
+    with t.refused("InternalError", "more than one PodDisruptionBudget"):
+        _evict(t, "p")
+    assert "deletionTimestamp" not in t.now(PODS, "p")["metadata"]
+
+
 @behaviour(pages.EVICTION, Via.CODE)
 def a_dry_eviction_evicts_nobody(t: Case) -> None:
     _running(t, "p")
@@ -203,3 +213,16 @@ def the_log_of_a_pod_without_a_node_is_refused(t: Case) -> None:
     assert (answer.code, answer.json["kind"]) == (400, "Status")
     other = t.raw.answer("GET", t.path(PODS, "p", "log"), query={"container": "none"})
     assert other.code == 400 and "container none is not valid for pod p" in other.json["message"]
+
+
+@behaviour(pages.TAINTS + "#taint-based-evictions", Via.CODE, needs="controllers")
+def a_no_execute_taint_evicts_who_does_not_tolerate_it(t: Case) -> None:
+    node = t.node()
+    taint = {"key": "example.com/leave", "effect": "NoExecute"}
+    tolerating = [{"key": taint["key"], "operator": "Exists"}]
+    for name, tolerations in (("goes", []), ("stays", tolerating)):
+        t.given(PODS, pod(name, nodeName=node, tolerations=tolerations))
+        t.defer(functools.partial(t.raw.delete, PODS, t.ns, name, grace=0))
+    t.patch(r.NODES, node, "strategic", {"spec": {"taints": [taint]}})
+    t.eventually(lambda: "deletionTimestamp" in t.now(PODS, "goes")["metadata"], "the eviction")
+    assert "deletionTimestamp" not in t.now(PODS, "stays")["metadata"]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+
+import kubernetes
+import pytest
 
 from tests.local.conformance import pages
 from tests.local.conformance import resources as r
@@ -22,8 +26,6 @@ def _events(t: Case, count: int, **query: object) -> list[Object]:
     """The first events of a watch of the namespace's ConfigMaps through the client; the server ends it in any case."""
     if t.by_raw:
         return list(itertools.islice(t.raw.watch(t.path(CONFIG_MAPS), timeoutSeconds=20, **query), count))
-    import kubernetes
-
     words = {
         "resourceVersion": "resource_version",
         "labelSelector": "label_selector",
@@ -113,9 +115,6 @@ def a_version_too_old_to_watch_from_is_gone(t: Case) -> None:
         assert event["type"] == "ERROR" and event["object"]["kind"] == "Status"
         assert (event["object"]["code"], event["object"]["reason"]) in ((410, "Expired"), (410, "Gone"))
         return
-    import kubernetes
-    import pytest
-
     with pytest.raises(kubernetes.client.ApiException) as refused:
         _events(t, 1, resourceVersion="1")
     assert refused.value.status == 410
@@ -176,8 +175,6 @@ def a_last_state_is_told_with_the_version_of_the_deletion(t: Case) -> None:
 
 @behaviour(pages.kubectl("get"), Via.KUBECTL)
 def kubectl_watches_until_told_to_stop(t: Case) -> None:
-    import subprocess
-
     t.given(r.PODS, r.pod("p"))
     command = t.binary.command("get", "pods", "-w", "-n", t.ns, "--output-watch-events")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=t.binary.environment()) as process:

@@ -169,6 +169,24 @@ def validating_webhooks_see_what_mutating_ones_made(t: Case) -> None:
     assert webhook.asked[0]["object"]["data"] == {"key": "value", "added": "yes"}
 
 
+@behaviour(pages.WEBHOOK_REINVOCATION, Via.RAW)
+def a_mutating_webhook_is_asked_again_when_a_later_one_changed_the_object(t: Case) -> None:
+    patch = patching({"op": "add", "path": "/data/added", "value": "yes"})
+    with _hooked(t, MUTATING, allowed(), reinvocationPolicy="IfNeeded") as first, _hooked(t, MUTATING, patch) as second:
+        t.create(CONFIG_MAPS, config_map("m"))
+    assert [("added" in asked["object"]["data"]) for asked in first.asked] == [False, True]
+    assert len(second.asked) == 1
+
+
+@behaviour(pages.WEBHOOK_RESPONSE, Via.RAW)
+def a_webhook_may_hold_a_deletion(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m"))
+    refusal = denied(code=403, message="keep it", reason="Forbidden")
+    with _hooked(t, VALIDATING, refusal, rules=_rule("DELETE")), t.refused("Forbidden", "keep it"):
+        t.delete(CONFIG_MAPS, "m")
+    assert t.exists(CONFIG_MAPS, "m")
+
+
 @behaviour(pages.WEBHOOK_TIMEOUTS, Via.CODE)
 def a_webhook_configuration_has_its_defaults(t: Case) -> None:
     hook = r.webhook(_NAME)

@@ -1,0 +1,83 @@
+"""Why a node lends nothing, from what the cluster alone knows of it: what is left to ask where its agent is silent.
+
+The nearest cause counts, in the order in which a person would look: is the agent running, does it measure, does it
+withhold by its own account, is anything idle. Source: Koordinator's batch quick start, "batch resources unavailable".
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.reason import Reason, words
+from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
+
+SILENT_SECONDS = 180.0
+"""An agent renews its condition each minute (`heartbeat_seconds`); three in a row missed is no accident."""
+
+
+class Account(msgspec.Struct, frozen=True):
+    """What the objects of a node say; times in Unix seconds, None where nothing was ever written.
+
+    `heartbeat_seconds`, `ready` and `reason` are of the condition ColocationReady, `metric_seconds` of the NodeMetric.
+    `answers` is whether the agent answered just before, None where it was not asked.
+    """
+
+    node: str
+    heartbeat_seconds: float | None = None
+    ready: bool = False
+    reason: str = ""
+    metric_seconds: float | None = None
+    allocatable: ResourceVector = ResourceVector()
+    answers: bool | None = None
+
+
+class Lending(msgspec.Struct, frozen=True):
+    """The cause as a code, Computed where the node lends; `detail` has the ages and amounts it was told from."""
+
+    node: str
+    reason: Reason
+    detail: str
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        does = "lends batch resources" if self.reason is Reason.COMPUTED else _DOES.get(self.reason, "lends nothing")
+        return f"node {self.node} {does} ({self.reason.value}: {words(self.reason)}; {self.detail})"
+
+
+_DOES = {Reason.AGENT_NOT_RUNNING: "lends nothing that can be relied on"}
+
+
+def lending(account: Account, now: float, degrade_seconds: float) -> Lending:
+    """`degrade_seconds` is the age from which a NodeMetric is no ground for lending (degradeTimeMinutes)."""
+    reason = _agent(account, now) or _metric(account, now, degrade_seconds) or _withheld(account) or _idle(account)
+    detail = f"agent heard {_age(account.heartbeat_seconds, now)}, NodeMetric {_age(account.metric_seconds, now)}"
+    return Lending(account.node, reason, detail)
+
+
+def _agent(account: Account, now: float) -> Reason | None:
+    heard = account.heartbeat_seconds
+    silent = heard is None or now - heard > SILENT_SECONDS
+    gone = silent if account.answers is None else not account.answers
+    return Reason.AGENT_NOT_RUNNING if gone else None
+
+
+def _metric(account: Account, now: float, degrade_seconds: float) -> Reason | None:
+    if account.metric_seconds is None:
+        return Reason.NODE_METRICS_MISSING
+    return Reason.NODE_METRICS_STALE if now - account.metric_seconds > degrade_seconds else None
+
+
+def _withheld(account: Account) -> Reason | None:
+    """The agent's own account of why it withholds; a code of another release counts as nothing idle."""
+    known = {reason.value for reason in Reason}
+    return Reason(account.reason) if not account.ready and account.reason in known else None
+
+
+def _idle(account: Account) -> Reason:
+    lent = any(account.allocatable.amounts.get(name, 0) > 0 for name in (BATCH_CPU, BATCH_MEMORY))
+    return Reason.COMPUTED if lent else Reason.NOTHING_IDLE
+
+
+def _age(at_seconds: float | None, now: float) -> str:
+    return "never" if at_seconds is None else f"{max(now - at_seconds, 0):.0f} s ago"

@@ -1,0 +1,52 @@
+"""Why a node lends nothing: one code per cause, from what the cluster alone knows."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from model.lending import SILENT_SECONDS, Account, lending
+from model.reason import Reason
+from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
+
+NOW = 10_000.0
+DEGRADE = 900.0
+WELL = Account(
+    "n1", NOW - 30, True, "LendingActive", NOW - 40, ResourceVector({BATCH_CPU: 2000, BATCH_MEMORY: 1 << 30})
+)
+
+
+def account(**changes: object) -> Account:
+    return msgspec.structs.replace(WELL, **changes)
+
+
+CASES = {
+    "all is well": (account(), Reason.COMPUTED),
+    "no agent ever": (account(heartbeat_seconds=None), Reason.AGENT_NOT_RUNNING),
+    "the agent fell silent": (account(heartbeat_seconds=NOW - SILENT_SECONDS - 1), Reason.AGENT_NOT_RUNNING),
+    "one missed heartbeat is no silence": (account(heartbeat_seconds=NOW - SILENT_SECONDS), Reason.COMPUTED),
+    "it does not answer": (account(answers=False), Reason.AGENT_NOT_RUNNING),
+    "it answers though nothing came through": (account(answers=True, heartbeat_seconds=None), Reason.COMPUTED),
+    "no NodeMetric": (account(metric_seconds=None), Reason.NODE_METRICS_MISSING),
+    "an old NodeMetric": (account(metric_seconds=NOW - DEGRADE - 1), Reason.NODE_METRICS_STALE),
+    "the agent comes before its NodeMetric": (account(answers=False, metric_seconds=None), Reason.AGENT_NOT_RUNNING),
+    "switched off": (account(ready=False, reason="LendingDisabled"), Reason.LENDING_DISABLED),
+    "the agent's measurement stopped": (account(ready=False, reason="PodsStale"), Reason.PODS_STALE),
+    "a cause of another release, yet it lends": (account(ready=False, reason="FromTheFuture"), Reason.COMPUTED),
+    "nothing is idle": (account(allocatable=ResourceVector({BATCH_CPU: 0, BATCH_MEMORY: 0})), Reason.NOTHING_IDLE),
+    "nothing was ever lent": (account(allocatable=ResourceVector()), Reason.NOTHING_IDLE),
+    "memory alone is something": (account(allocatable=ResourceVector({BATCH_MEMORY: 1})), Reason.COMPUTED),
+}
+
+
+@pytest.mark.parametrize(("told", "expected"), CASES.values(), ids=CASES.keys())
+def test_the_nearest_cause(told: Account, expected: Reason) -> None:
+    assert lending(told, NOW, DEGRADE).reason is expected
+
+
+def test_the_line_has_code_words_and_ages() -> None:
+    found = lending(account(heartbeat_seconds=NOW - 200), NOW, DEGRADE)
+    assert found.text == (
+        "node n1 lends nothing that can be relied on (AgentNotRunning: the node's agent is not running, or cannot be "
+        "reached: look for its pod and its log; agent heard 200 s ago, NodeMetric 40 s ago)"
+    )
