@@ -23,7 +23,7 @@ from local.certificates import Authority, write_private
 
 SIZES, CONNECTIONS = (SMALL_BYTES, MIDDLE_BYTES), (1, 16)
 ECHO, MEMORY, STATE = "echo", "memory", "state-dir"
-EVERYONE, PLAIN, BY_NODE, ONE = "10 watchers", "10 sockets", "100 watchers by node", "1 watcher"
+EVERYONE, PLAIN, BY_NODE, PLAIN_BY_NODE = "10 watchers", "10 sockets", "100 watchers by node", "100 sockets in turn"
 _WATCHERS = 10
 _SPARE_BYTES = 16 << 20
 
@@ -164,15 +164,15 @@ class _Bench:
             found += [
                 self._watch(EVERYONE, server, ours, every),
                 self._watch(PLAIN, baseline, plain, every, bytes=size),
-                self._watch(ONE, server, ours, [""]),
                 self._watch(BY_NODE, server, ours, each),
+                self._watch(PLAIN_BY_NODE, baseline, plain, each, bytes=size),
             ]
         return tuple(found)
 
     def _watch(self, who: str, source: CommandedProcess, port: int, nodes: list[str], **options: Any) -> Watch:
         """One watcher for each of `nodes`, of that node's pods or (empty) of all."""
         events, revision = self._effort.events, source.ask("where")["revision"]
-        expected = events // NODES if who == BY_NODE else events
+        expected = events // NODES if nodes[0] else events
         with CommandedProcess("bench.api_receiver") as receivers:
             requests = [_watch_request(revision, node) for node in nodes]
             receivers.ask("open", port=port, requests=requests, expected=expected)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ import psutil
 from aiohttp import web
 
 from bench.api_child import serve_commands
-from bench.api_pods import LARGE_BYTES, body, template
+from bench.api_pods import LARGE_BYTES, NODES, body, node_of, template
 from bench.api_receiver import digest
 from bench.api_server import collections
 from local.apiserver.server import tls_context
 
-_BURST = 64
+_BURST = 64  # fewer than there are nodes
+_PIECE_BYTES = 256 << 10
+_NODE = re.compile(rb"node-\d+")
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
 
 
@@ -31,7 +34,7 @@ class Baseline:
 
     def __init__(self) -> None:
         self._bodies: list[bytes] = []
-        self._streams: list[asyncio.StreamWriter] = []
+        self._streams: list[tuple[str, asyncio.StreamWriter]] = []
         self.ports: dict[str, Any] = {}
 
     async def where(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -40,12 +43,23 @@ class Baseline:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method == "POST":
             return web.Response(status=201, body=await request.read(), content_type="application/json")
-        return web.Response(body=b",".join(self._bodies), content_type="application/json")
+        return await self._list(request)
+
+    async def _list(self, request: web.BaseRequest) -> web.StreamResponse:
+        """In pieces: TLS would be several times slower with all of it at once."""
+        joined = memoryview(b",".join(self._bodies))
+        response = web.StreamResponse()
+        response.content_length = len(joined)
+        await response.prepare(request)
+        for start in range(0, len(joined), _PIECE_BYTES):
+            await response.write(joined[start : start + _PIECE_BYTES])
+        await response.write_eof()
+        return response
 
     async def stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        asked = _NODE.search(await reader.readuntil(b"\r\n\r\n"))
         writer.write(_HEAD)
-        self._streams.append(writer)
+        self._streams.append((asked[0].decode() if asked else "", writer))
 
     async def fill(self, command: dict[str, Any]) -> dict[str, Any]:
         """So many bodies of exactly so many bytes."""
@@ -54,19 +68,28 @@ class Baseline:
         return {}
 
     async def publish(self, command: dict[str, Any]) -> dict[str, Any]:
-        """`events` lines to each stream, made beforehand and written in bursts."""
-        events = command["events"]
+        """`events` lines, made beforehand and written in bursts to each stream, or to that of the line's node."""
+        numbers = range(command["events"])
         filler = b" " * (command["bytes"] - 64)
-        lines = [b'{"type":"MODIFIED","object":{"resourceVersion":"%d"%b}}\n' % (n, filler) for n in range(events)]
-        bursts = [b"".join(lines[start : start + _BURST]) for start in range(0, events, _BURST)]
+        lines = [b'{"type":"MODIFIED","object":{"resourceVersion":"%d"%b}}\n' % (n, filler) for n in numbers]
+        starts = range(0, len(lines), _BURST)
+        if all(node for node, _ in self._streams):
+            bursts = [{node_of(n): lines[n] for n in numbers[start : start + _BURST]} for start in starts]
+        else:
+            bursts = [{"": b"".join(lines[start : start + _BURST])} for start in starts]
         begun = time.monotonic()
         for burst in bursts:
-            for stream in self._streams:
-                stream.write(burst)
-            for stream in self._streams:
-                await stream.drain()
+            await self._write(burst)
         self._streams = []
-        return {"begun": begun, "digests": {"": digest(range(events))}}
+        by_node = {node_of(n): digest(numbers[n::NODES]) for n in range(NODES)}
+        return {"begun": begun, "digests": {"": digest(numbers), **by_node}}
+
+    async def _write(self, burst: dict[str, bytes]) -> None:
+        for node, stream in self._streams:
+            if node in burst:
+                stream.write(burst[node])
+        for _, stream in self._streams:
+            await stream.drain()
 
     async def dictionaries(self, command: dict[str, Any]) -> dict[str, Any]:
         """Full collections while `count` pods are held as dictionaries."""

@@ -10,6 +10,7 @@ SMALL_BYTES, MIDDLE_BYTES = 340, 3_400
 LARGE_BYTES = 6_000  # 7 KB as stored, with what the server adds
 NODES = 100
 _PLACEHOLDER = "pod-00000000"
+_VARIABLE_BYTES = 35  # of a variable with an empty value
 _RESOURCES = {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"cpu": "2", "memory": "1Gi"}}
 _PROBE = {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 1}
 
@@ -27,10 +28,11 @@ def template(size_bytes: int) -> bytes:
     """A pod to create of about this size: environment variables fill what its other fields leave."""
     pod = _small() if size_bytes < MIDDLE_BYTES else _usual()
     environment = pod["spec"]["containers"][0].setdefault("env", [])
-    while len(encoded := msgspec.json.encode(pod)) < size_bytes:
+    while (missing := size_bytes - len(msgspec.json.encode(pod))) > 0:
         number = len(environment)
-        environment.append({"name": f"SETTING_{number:03d}", "value": f"value-of-setting-{number:03d}"})
-    return encoded
+        value = f"value-of-setting-{number:03d}"[: max(missing - _VARIABLE_BYTES, 0)]
+        environment.append({"name": f"SETTING_{number:03d}", "value": value})
+    return msgspec.json.encode(pod)
 
 
 def body(of: bytes, number: int) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from bench.api_child import serve_commands
-from bench.api_pods import LARGE_BYTES, body, named, node_of, template
+from bench.api_pods import LARGE_BYTES, NODES, body, named, node_of, template
 from bench.api_receiver import digest
 from local.apiserver.__main__ import _settle_collector as settle_collector
 from local.apiserver.auth import Tokens
@@ -25,7 +25,8 @@ from local.apiserver.journal import Journal
 from local.apiserver.messages import Request, Response
 from local.apiserver.objects import Object, decode, decode_object
 from local.apiserver.records import Seen
-from local.apiserver.registry import PODS
+from local.apiserver.registry import LEASES, PODS
+from local.apiserver.registry import NODES as NODE_TYPE
 from local.apiserver.selectors import EVERYTHING, Filter
 from local.apiserver.server import Server, tls_context
 from local.apiserver.statedir import StateDirectory
@@ -41,6 +42,7 @@ _LISTS: dict[str, tuple[dict[str, str], str]] = {
     "node": ({"fieldSelector": "spec.nodeName=node-7"}, ""),
 }
 _BURST = 64
+_LEASE_SECONDS = 3600
 
 
 class Bench:
@@ -59,6 +61,8 @@ class Bench:
 
     async def fill(self, command: dict[str, Any]) -> dict[str, Any]:
         """Pods 0 to `count`: one made as any client's, the others its copies, for only their bytes matter."""
+        for number in range(NODES):
+            self._make_node(node_of(number))
         made = self._core.resources.create(PODS, "default", decode(body(self._template, 0)))
         for number in range(1, command["count"]):
             self._put(made, number)
@@ -67,6 +71,15 @@ class Bench:
         held = self._core.store.get(PODS.id, "default", named(command["count"] - 1))
         assert held is not None
         return {"bytes": len(held.body)}
+
+    def _make_node(self, name: str) -> None:
+        """Ready, and with a lease that outlives the benchmark: pods of other nodes are collected."""
+        resources = self._core.resources
+        resources.create(NODE_TYPE, "", {"metadata": {"name": name}})
+        status = {"conditions": [{"type": "Ready", "status": "True"}]}
+        resources.update(NODE_TYPE, "", name, lambda node: {**node, "status": status}, subresource="status")
+        spec = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS}
+        resources.create(LEASES, "kube-node-lease", {"metadata": {"name": name}, "spec": spec})
 
     def _put(self, pod: Object, number: int) -> int:
         pod["metadata"] |= {"name": named(number), "uid": f"00000000-0000-4000-8000-{number:012d}"}

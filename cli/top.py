@@ -12,11 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import structlog
 import typer
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from cli.explain import DEFAULT_DIR, DirOption, Output, OutputOption, SchedulerOption
 from cli.toprows import Facts, Sort, node_rows, pod_rows, sorted_nodes, sorted_pods, total
@@ -68,6 +64,8 @@ def top(
 
     Without a terminal it prints a table every interval. JSON is printed once, CPU in milli-CPU and memory in bytes.
     """
+    import structlog
+
     # A watch that waits says so in its log; the table says it too, and nothing may come between its lines.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     shape = _Shape(once or output is Output.JSON, interval, output)
@@ -144,6 +142,10 @@ async def _repeat(show: Callable[[], Awaitable[Shown]], shape: _Shape) -> None:
 
 async def _live(show: Callable[[], Awaitable[Shown]], interval: float) -> None:
     """One screen, drawn anew; what went before comes back afterwards. A fault stays below the last table."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
     console = Console()
     shown = await show()
     with Live(console=console, screen=True, auto_refresh=False) as live:

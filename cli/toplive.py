@@ -51,7 +51,7 @@ class Watched:
 
     def __init__(self, client: KubeClient, source: Source) -> None:
         self._client = client
-        self._agents = source.agents
+        self._agents = {node: AgentDiagnostics(address, _AGENT_SECONDS) for node, address in source.agents.items()}
         self._pods: dict[str, Pod] = {}
         self._metrics: dict[str, NodeMetric] = {}
         self._nodes = Informer(client, "v1/nodes", objects.Node, label_selector=source.selector)
@@ -82,8 +82,7 @@ class Watched:
 
     async def _limit(self, node: str) -> tuple[str, int] | None:
         try:
-            diagnostics = AgentDiagnostics(self._agents[node], _AGENT_SECONDS)
-            limit = (await asyncio.to_thread(diagnostics.node)).best_effort_limit_millis
+            limit = (await asyncio.to_thread(self._agents[node].node)).best_effort_limit_millis
         except PeerFault:
             return None
         return None if limit is None else (node, limit)

@@ -59,12 +59,23 @@ def check_definition(resources: Resources, rtype: ResourceType, name: str) -> No
         raise status.forbidden(rtype, name, why)
 
 
+# Without a time, as `applySchedulingGatedCondition` of kube-apiserver makes it.
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
 def reset_status(rtype: ResourceType, obj: Object) -> None:
     """Forget a status sent at creation where the status sub-resource is the way to set it."""
     if rtype.has_status and rtype.id not in BORN_WITH_STATUS:
         obj.pop("status", None)
     if rtype is PODS:
         obj["status"] = {"phase": "Pending"}
+        if dig(obj, "spec.schedulingGates"):
+            obj["status"]["conditions"] = [dict(_GATED)]
     if rtype is NAMESPACES:
         obj["status"] = {"phase": "Active"}
 

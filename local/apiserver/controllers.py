@@ -16,7 +16,7 @@ from local.apiserver.jobs import JobController
 from local.apiserver.nodelife import NodeLife
 from local.apiserver.podgc import PodCollector
 from local.apiserver.pods_by_node import PodsByNode
-from local.apiserver.recorder import expire_events, trim_events
+from local.apiserver.recorder import EventExpiry, trim_events
 from local.apiserver.records import Change, Event
 from local.apiserver.registry import EVENTS
 from local.apiserver.resources import Resources
@@ -63,6 +63,7 @@ class Controllers:
         self._evictions = TaintEviction(resources, self._nodes, self._pods)
         self._orphans = PodCollector(resources, self._pods)
         self._budgets = Budgets(resources)
+        self._expiry = EventExpiry(resources)
         self._jobs = JobController(resources, writes)
         self._creators: tuple[Creator, ...] = (self._jobs, CronJobController(resources, writes))
         self._reactors = self._all_reactors(authority)
@@ -81,6 +82,7 @@ class Controllers:
             Stranded(self._resources, self._pods).react,
             self._orphans.react,
             self._evictions.react,
+            self._expiry.react,
             NamespaceFurnisher(self._resources, authority).react,
         )
 
@@ -143,7 +145,7 @@ class Controllers:
         """What only time makes due."""
         if self._resources.clock() >= self._next_sweep:
             self._next_sweep = self._resources.clock() + _SWEEP_SECONDS
-            self._guarded(expire_events, self._resources)
+            self._guarded(self._expiry.expire)
             self._guarded(self._orphans.trim)
 
     def _guarded(self, act: Callable[..., object], *arguments: object) -> None:

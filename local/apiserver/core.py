@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from local.apiserver import discovery, openapi, pods, reading, scale, status, writing
+from local.apiserver import discovery, encodings, openapi, pods, reading, scale, status, writing
 from local.apiserver.eventtypes import EVENTS_V1
 from local.apiserver.messages import Request, Response, Stream, answer
 from local.apiserver.metrics import METRICS, Metrics, NodeServers
@@ -23,6 +23,15 @@ from local.apiserver.writes import Writes
 
 _log = logging.getLogger(__name__)
 _HEALTH = ("healthz", "livez", "readyz")
+# `kubectl auth can-i`: whoever comes this far has a known token, and each of those may do everything.
+_REVIEWS: dict[str, Object] = {
+    "selfsubjectaccessreviews": {"allowed": True, "reason": "every known token may do everything"},
+    "selfsubjectrulesreviews": {
+        "incomplete": False,
+        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    },
+}
 _STREAMS = {"exec": "exec", "attach": "attach", "portforward": "port-forward"}  # path → what people call it
 
 
@@ -39,7 +48,7 @@ class Core:
     ) -> None:
         self.registry = Registry()
         self.registry.register(EVENTS_V1, *METRICS)
-        self._documents = openapi.Documents(self.registry)
+        self._documents = openapi.Documents(self.registry, clock)
         self.store = Store(clock, ring_events, log=log)
         self.resources = Resources(self.store, self.registry, clock)
         self._webhook_calls = HttpsCaller()
@@ -50,6 +59,14 @@ class Core:
 
     async def handle(self, request: Request) -> Response | Stream:
         """Answer a request. Never raises: what is refused or fails becomes a Status."""
+        try:
+            media = encodings.negotiated(request)
+        except StatusError as error:
+            return _refused(error)
+        result = await self._result(request)
+        return result if isinstance(result, Stream) else await encodings.written(result, media, request)
+
+    async def _result(self, request: Request) -> Response | Stream:
         try:
             if request.method == "GET":
                 return await self._route(request)
@@ -79,6 +96,8 @@ class Core:
             case [root] if root in _HEALTH:
                 text = f"[+]ping ok\n{root} check passed\n" if "verbose" in request.query else "ok"
                 return Response(200, text.encode(), "text/plain")
+            case [""]:
+                return answer(discovery.index(self.registry))
             case ["version"]:
                 return answer(discovery.VERSION)
             case ["openapi", "v2"] if openapi.V2_ACCEPTED in request.accept:
@@ -95,18 +114,13 @@ class Core:
             case ["api", "v1", "namespaces", namespace, "pods", name, stream] if stream in _STREAMS:
                 self.resources.get(PODS, namespace, name)
                 raise status.not_implemented(f"{_STREAMS[stream]} is not supported by the embedded cluster")
-            case ["apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"] if request.method == "POST":
-                return self._access_review(request)
+            case ["apis", "authorization.k8s.io", "v1", review] if request.method == "POST" and review in _REVIEWS:
+                return answer({**writing.body_object(request), "status": _REVIEWS[review]}, 201)
             case ["api", "v1", *rest]:
                 return await self._group(request, "", "v1", rest)
             case ["apis", group, version, *rest]:
                 return await self._group(request, group, version, rest)
         raise status.unknown_path()
-
-    def _access_review(self, request: Request) -> Response:
-        """`kubectl auth can-i`: whoever comes this far has a known token, and each of those may do everything."""
-        review = writing.body_object(request)
-        return answer({**review, "status": {"allowed": True, "reason": "every known token may do everything"}}, 201)
 
     def _discovery(self, request: Request, core: bool) -> Response:
         version = discovery.aggregated_version(request.accept)

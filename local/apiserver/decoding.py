@@ -10,6 +10,7 @@ import binascii
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -172,10 +173,11 @@ class _Walk:
     def micro_time(self, of: FieldType, value: Any) -> str:
         if type(value) is not str:
             raise DecodingError(f"json: cannot unmarshal {_json_type(value)} into Go value of type string")
-        if not _MICRO_TIME.fullmatch(value) or parse_time(value) is None:
+        moment = _microseconds(value)
+        if moment is None:
             layout = "2006-01-02T15:04:05.000000Z07:00"
             raise DecodingError(f'{self.here}: parsing time "{value}" as "{layout}": cannot parse it')
-        return value
+        return moment
 
     def bytes(self, of: FieldType, value: Any) -> str:
         if type(value) is not str:
@@ -228,6 +230,17 @@ def _whole_seconds(text: str) -> str | None:
     """metav1.Time as it is kept; None for what is not a time."""
     moment = parse_time(text) if _TIME.fullmatch(text) else None
     return None if moment is None else rfc3339(moment)
+
+
+def _microseconds(text: str) -> str | None:
+    """metav1.MicroTime as it is kept; None for what is not one."""
+    if not _MICRO_TIME.fullmatch(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return None
 
 
 def _joined(path: list[str | int]) -> str:

@@ -1,7 +1,9 @@
 """Discovery documents: the aggregated form modern kubectl asks for, and the legacy ones beneath it."""
 
+from collections.abc import Iterable
+
 from local.apiserver.objects import Object
-from local.apiserver.registry import Registry, ResourceType
+from local.apiserver.registry import PODS, Registry, ResourceType
 
 VERSION: Object = {
     "major": "1",
@@ -23,6 +25,9 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "log": ("", "v1", "Pod", ("get",)),
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
 }
+# Made by POST alone, and nowhere kept.
+_BINDINGS = ResourceType("", "v1", "bindings", "Binding", True, verbs=("create",))
+_OWN_PATHS = ("/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 _STATUS_VERBS = ("get", "patch", "update")
 
 
@@ -45,7 +50,7 @@ def aggregated(registry: Registry, core: bool, version: str) -> Object:
         {
             "metadata": {"name": group} if group else {},
             "versions": [
-                {"version": name, "resources": [_entry(rtype) for rtype in types], "freshness": "Current"}
+                {"version": name, "resources": [_entry(rtype) for rtype in _announced(types)], "freshness": "Current"}
                 for name, types in versions.items()
             ],
         }
@@ -58,6 +63,12 @@ def aggregated(registry: Registry, core: bool, version: str) -> Object:
         "metadata": {},
         "items": items,
     }
+
+
+def _announced(types: Iterable[ResourceType]) -> list[ResourceType]:
+    """The types of a group and version, with what goes by the path of a type without being one."""
+    found = list(types)
+    return [_BINDINGS, *found] if PODS in found else found
 
 
 def _entry(rtype: ResourceType) -> Object:
@@ -90,6 +101,19 @@ def _subentry(rtype: ResourceType, name: str) -> Object:
     }
 
 
+def index(registry: Registry) -> Object:
+    """The paths of the server, as `GET /` lists them."""
+    served = [
+        path
+        for group, versions in registry.groups().items()
+        for path in (
+            f"/apis/{group}" if group else "/api",
+            *(f"/apis/{group}/{version}" if group else f"/api/{version}" for version in versions),
+        )
+    ]
+    return {"paths": sorted({*served, *_OWN_PATHS})}
+
+
 def api_versions() -> Object:
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
@@ -112,7 +136,7 @@ def _group(name: str, versions: list[str]) -> Object:
 def resource_list(registry: Registry, group_name: str, version: str) -> Object:
     """APIResourceList of one group and version; `kubectl drain` looks for pods/eviction in the core one."""
     resources = []
-    for rtype in registry.groups().get(group_name, {}).get(version, []):
+    for rtype in _announced(registry.groups().get(group_name, {}).get(version, [])):
         resources.append(_resource(rtype))
         resources += [_legacy_subresource(rtype, name) for name in rtype.subresources]
     group_version = f"{group_name}/{version}" if group_name else version

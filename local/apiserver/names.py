@@ -126,6 +126,11 @@ def port_name(path: str, text: str) -> Iterator[FieldError]:
 # Types whose names become DNS labels; everything else has names of subdomains.
 _NAME_RULES = {"namespaces": dns_label, "services": dns_1035_label}
 
+# The groups whose objects are checked by `pkg/apis/core/validation`; others take any finalizer of one word.
+_STRICT_GROUPS = ("", "batch", "scheduling.k8s.io")
+_SHORT_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_FINALIZER_RULE = "name is neither a standard finalizer name nor is it fully qualified"
+
 
 def metadata_errors(rtype: ResourceType, obj: Object) -> Iterator[FieldError]:
     """Everything wrong with an object's metadata."""
@@ -144,8 +149,10 @@ def metadata_errors(rtype: ResourceType, obj: Object) -> Iterator[FieldError]:
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATION_BYTES:
         yield too_long("metadata.annotations", _ANNOTATION_BYTES)
     finalizers = meta.get("finalizers") or ()
-    for finalizer in finalizers:
+    for index, finalizer in enumerate(finalizers):
         yield from qualified_name("metadata.finalizers", finalizer)
+        if rtype.group in _STRICT_GROUPS and "/" not in finalizer and finalizer not in _SHORT_FINALIZERS:
+            yield bad_value(f"metadata.finalizers[{index}]", finalizer, _FINALIZER_RULE)
     if "foregroundDeletion" in finalizers and "orphan" in finalizers:
         why = "finalizer foregroundDeletion and orphan cannot be both set"
         yield bad_value("metadata.finalizers", finalizers, why)

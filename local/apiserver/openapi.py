@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from email.utils import formatdate
 from hashlib import sha256
 
 from local.apiserver.discovery import VERSION
 from local.apiserver.messages import Request, Response
-from local.apiserver.objects import Object, encode
+from local.apiserver.objects import Clock, Object, encode
 from local.apiserver.openapi_paths import paths_of
 from local.apiserver.openapi_schemas import schemas_of
 from local.apiserver.registry import Registry, ResourceType
@@ -23,8 +24,9 @@ from local.apiserver.status import unknown_path
 V2_ACCEPTED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 V2_CONTENT_TYPE = V2_ACCEPTED.replace("@", ".")
 V2_DOCUMENT = b""  # a protobuf message without a field
-# A document that is asked for by its hash never changes.
-_FOR_EVER = "public, immutable, max-age=31536000"
+# A document that is asked for by its hash never changes. Both headers say so, the older one to older caches.
+_YEAR_SECONDS = 365 * 24 * 3600
+_FOR_EVER = f"public, immutable, max-age={_YEAR_SECONDS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,9 @@ class _Document:
 class Documents:
     """The documents of what a registry serves, made when first asked for."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, clock: Clock) -> None:
         self._registry = registry
+        self._clock = clock
         self._generation = -1
         self._made: dict[tuple[str, str], _Document] = {}
 
@@ -58,10 +61,11 @@ class Documents:
         paths = {}
         for group, versions in self._registry.groups().items():
             for version in versions:
-                path = f"apis/{group}/{version}" if group else f"api/{version}"
-                digest = self._document(group, version).digest
-                paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
+                paths[_path(group, version)] = {"serverRelativeURL": self._url(group, version)}
         return {"paths": paths}
+
+    def _url(self, group: str, version: str) -> str:
+        return f"/openapi/v3/{_path(group, version)}?hash={self._document(group, version).digest}"
 
     def _document_answer(self, request: Request, group: str, version: str) -> Response:
         if not self._registry.serves(group, version):
@@ -69,8 +73,11 @@ class Documents:
         document = self._document(group, version)
         tag = f'"{document.digest}"'
         headers = {"ETag": tag, "Vary": "Accept"}
-        if request.query.get("hash") == document.digest:
+        if asked := request.query.get("hash"):
+            if asked != document.digest:
+                return Response(301, b"", headers={"Location": self._url(group, version)})
             headers["Cache-Control"] = _FOR_EVER
+            headers["Expires"] = formatdate(self._clock() + _YEAR_SECONDS, usegmt=True)
         if tag in (known.strip() for known in request.headers.get("if-none-match", "").split(",")):
             return Response(304, b"", headers=headers)
         return Response(200, document.body, headers=headers)
@@ -92,6 +99,10 @@ class Documents:
             if _same(made.types, served.get(group, {}).get(version, ()))
         }
         self._generation = self._registry.generation
+
+
+def _path(group: str, version: str) -> str:
+    return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
 def _same(known: Sequence[ResourceType], served: Iterable[ResourceType]) -> bool:

@@ -43,6 +43,7 @@ def bind(
         for key in ("annotations", "labels"):
             if added := dig(binding, f"metadata.{key}"):
                 ensure(pod["metadata"], key).update(added)
+        _drop_condition(pod, "PodScheduled")  # with the reason why it was not
         set_condition(pod, {"type": "PodScheduled", "status": "True"}, resources.clock())
         return pod
 
@@ -83,6 +84,11 @@ def evict(
 def _with_condition(resources: Resources, pod: Object, wanted: Object) -> Object:
     set_condition(pod, wanted, resources.clock())
     return pod
+
+
+def _drop_condition(pod: Object, kind: str) -> None:
+    held = ensure(pod, "status").get("conditions") or []
+    pod["status"]["conditions"] = [condition for condition in held if condition.get("type") != kind]
 
 
 def _needs_no_budget(pod: Object) -> bool:

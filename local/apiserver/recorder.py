@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from hashlib import blake2b
+from itertools import takewhile
 
-import msgspec
-
-from local.apiserver.objects import Object, name_of, namespace_of, parse_time, rfc3339, uid_of
-from local.apiserver.records import Record
+from local.apiserver.objects import Object, name_of, namespace_of, rfc3339, uid_of
+from local.apiserver.records import Change, Event
 from local.apiserver.registry import EVENTS
 from local.apiserver.resources import Resources
 from local.apiserver.selectors import EVERYTHING, Filter
@@ -63,31 +62,32 @@ def _again(held: Object, now: str) -> Object:
     return {**held, "count": int(held.get("count") or 1) + 1, "lastTimestamp": now}
 
 
-class _Born(msgspec.Struct, rename="camel"):
-    creation_timestamp: str
+class EventExpiry:
+    """Forgets events an hour after their last write; whatever times they carry are their writers' own.
 
+    As in etcd, whose leases are renewed in full when it starts, an hour begins again with the process.
+    """
 
-class _Times(msgspec.Struct, rename="camel"):
-    metadata: _Born
-    last_timestamp: str | None = None
-    event_time: str | None = None
+    def __init__(self, resources: Resources, ttl_seconds: float = TTL_SECONDS) -> None:
+        self._resources = resources
+        self._ttl_seconds = ttl_seconds
+        self._written: dict[tuple[str, str], float] = {}  # oldest first
 
+    def react(self, type_id: str, event: Event) -> None:
+        if type_id == EVENTS.id:
+            self._written.pop(event.record.key, None)
+            if event.change is not Change.DELETED:
+                self._written[event.record.key] = self._resources.clock()
 
-_TIMES = msgspec.json.Decoder(_Times)
-
-
-def _last_seen(record: Record) -> float:
-    times = _TIMES.decode(record.body)
-    return parse_time(times.last_timestamp or times.event_time or times.metadata.creation_timestamp) or 0.0
-
-
-def expire_events(resources: Resources, ttl_seconds: float = TTL_SECONDS) -> int:
-    """Delete events not seen for longer than their time to live; returns how many."""
-    oldest = resources.clock() - ttl_seconds
-    old = [record for record in resources.store.select(EVENTS.id, EVERYTHING) if _last_seen(record) < oldest]
-    for record in old:
-        resources.delete(EVENTS, record.namespace, record.name)
-    return len(old)
+    def expire(self) -> int:
+        """Delete the events whose time is over; returns how many."""
+        oldest = self._resources.clock() - self._ttl_seconds
+        over = list(takewhile(lambda key: self._written[key] < oldest, self._written))
+        for namespace, name in over:
+            del self._written[namespace, name]
+            if self._resources.store.get(EVENTS.id, namespace, name) is not None:
+                self._resources.delete(EVENTS, namespace, name)
+        return len(over)
 
 
 def trim_events(resources: Resources, cap: int = NAMESPACE_CAP, slack: int = _SLACK) -> int:

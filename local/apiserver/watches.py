@@ -20,9 +20,7 @@ from local.apiserver.table import included, metadata_only, table, wants_metadata
 from local.apiserver.watching import Watcher
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_CHUNK_BYTES = 128 << 10  # small enough for the allocator to use the same memory again
-# In parts: each watcher is told of the same large objects, whose bytes are copied only into the chunk they travel in.
-_Line = tuple[bytes, bytes, bytes]
+_CHUNK_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def watch(resources: Resources, target: Target, request: Request, limits: WatchL
         since = None if listing else asked or None
         watcher = resources.store.watch(target.rtype.id, wanted, since, limits.queue_events)
     except StatusError as error:
-        return Stream(200, _once(b"".join(_line("ERROR", encode(error.body)))))
+        return Stream(200, _once(_line("ERROR", encode(error.body))))
     backlog = list(resources.store.select(target.rtype.id, wanted)) if listing else []
     # The revision of the backlog, not of the moment the client starts reading: what happens in between is queued.
     end = resources.store.revision if listing and initial else None
@@ -57,17 +55,17 @@ async def _once(line: bytes) -> AsyncIterator[bytes]:
     yield line
 
 
-def _line(kind: str, body: bytes) -> _Line:
-    return b'{"type":"%b","object":' % kind.encode(), body, b"}\n"
+def _line(kind: str, body: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), body)
 
 
-def _chunked(lines: Iterable[_Line]) -> Iterator[bytes]:
-    """The lines in chunks large enough to be cheap, and small enough not to hold up the other clients."""
+def _chunked(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines in pieces large enough to be cheap, and small enough not to hold up the other clients."""
     waiting: list[bytes] = []
     size = 0
     for line in lines:
-        waiting += line
-        size += len(line[1])
+        waiting.append(line)
+        size += len(line)
         if size >= _CHUNK_BYTES:
             yield b"".join(waiting)
             waiting, size = [], 0
@@ -121,9 +119,7 @@ class _Session:
             revision = self._resources.store.revision
             seen = await watcher.wait(min(left, self._limits.bookmark_seconds))
             if watcher.cut:
-                yield b"".join(
-                    _line("ERROR", encode(status.expired("the watcher fell too far behind; list again").body))
-                )
+                yield _line("ERROR", encode(status.expired("the watcher fell too far behind; list again").body))
                 return
             if seen:
                 for chunk in _chunked(self._shown(item.change.value, item.record) for item in seen):
@@ -132,7 +128,7 @@ class _Session:
                 # Nothing waits, so everything up to the revision before the wait has been sent.
                 yield self._bookmark(revision, {})
 
-    def _shown(self, kind: str, record: Record) -> _Line:
+    def _shown(self, kind: str, record: Record) -> bytes:
         if not (self._as_table or self._as_metadata):
             return _line(kind, self._resources.encoded(self._rtype, record))
         obj = self._resources.decoded(self._rtype, record)
@@ -159,4 +155,4 @@ class _Session:
                 "columnDefinitions": None,
                 "rows": [rows],
             }
-        return b"".join(_line("BOOKMARK", encode(obj)))
+        return _line("BOOKMARK", encode(obj))

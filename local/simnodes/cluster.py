@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -35,6 +35,9 @@ from model.resources import ResourceVector, parse_resources
 
 _FIRST_LEASE_SECONDS, _LEASES_SPREAD_SECONDS = 5.0, 25.0
 _GOLDEN = 0.618_033_988_75
+
+
+_Telling = Callable[[Simulation, int, dict[str, Any]], Write]
 
 
 class SimulatedNode(msgspec.Struct):
@@ -206,7 +209,7 @@ class SimulatedCluster:
         shown = Node(node.name, self._own, self._allocatable(node), self._labels(node))
         return lending.offer(shown, pods, lending.measured(use, pods, now), node.published, now)
 
-    def _tell(self, node: SimulatedNode, found: lending.Offer, now: float, how: Any) -> None:
+    def _tell(self, node: SimulatedNode, found: lending.Offer, now: float, how: _Telling) -> None:
         node.published, node.told_at = found.published, now
         status = requests.node_status(self._simulation, self._port, found.amounts, now, self._began)
         self._write(how(self._simulation, node.index, status))

@@ -15,7 +15,6 @@ from model.fault import KubernetesFault
 log = structlog.get_logger()
 
 AT_ONCE = 24
-_FIRST_DELAY_SECONDS = 0.2
 _LONGEST_DELAY_SECONDS = 5.0
 _NO_ANSWER, _MISSING, _TAKEN, _TOO_MANY, _SERVER = 0, 404, 409, 429, 500
 
@@ -29,10 +28,14 @@ class Client(Protocol):
 
 
 class Writer:
-    """`run` works until it is cancelled; `done` waits until nothing is left to write."""
+    """`run` works until it is cancelled; `done` waits until nothing is left to write.
 
-    def __init__(self, client: Client) -> None:
+    After a failure it waits for `first_delay_seconds`, then twice as long, and so on.
+    """
+
+    def __init__(self, client: Client, first_delay_seconds: float = 0.2) -> None:
         self._client = client
+        self._first_delay = first_delay_seconds
         self._waiting: dict[str, Write] = {}
         self._busy: set[str] = set()
         self._queue: asyncio.Queue[str] = asyncio.Queue()
@@ -55,13 +58,13 @@ class Writer:
                 tasks.create_task(self._work())
 
     async def _work(self) -> None:
-        delay = _FIRST_DELAY_SECONDS
+        delay = self._first_delay
         while True:
             key = await self._queue.get()
             write = self._waiting.pop(key)
             try:
                 await self._send(write)
-                delay = _FIRST_DELAY_SECONDS
+                delay = self._first_delay
             except KubernetesFault as fault:
                 if _may_pass(fault):
                     self._waiting.setdefault(key, write)

@@ -23,7 +23,7 @@ _ROOTS = {
         *("ResourceQuota", "Secret", "Service", "ServiceAccount"),
     ),
     "admissionregistration/v1": ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
-    "authorization/v1": ("SelfSubjectAccessReview",),
+    "authorization/v1": ("SelfSubjectAccessReview", "SelfSubjectRulesReview"),
     "batch/v1": ("CronJob", "Job"),
     "coordination/v1": ("Lease",),
     "events/v1": ("Event",),

@@ -5,7 +5,7 @@ says how its commands are run:
 
     <!-- guide: until=30 -->      repeat a command for up to 30 s, until it prints what is promised
     <!-- guide: fails -->         its exit code is not 0
-    <!-- guide: pending=5/11 -->  what it needs comes with that issue: it must not succeed before
+    <!-- guide: pending=5/11 -->  what it needs comes with that issue: tried once, and it must not succeed before
 
 In what is promised `...` stands for any lines, `…` for anything within a line, `xxxxx` for five random letters or digits; an age
 stands for any age, an IP address for any address; runs of blanks are equal.
@@ -53,7 +53,10 @@ class _Open:
 
 
 def steps(text: str) -> tuple[Step, ...]:
-    """All commands of a guide in their order. Raises ValueError for a block that does not begin with a command."""
+    """All commands of a guide in their order.
+
+    Raises ValueError for a block that does not begin with a command, and for a command outside of any block.
+    """
     found: list[Step] = []
     for block in _BLOCK.finditer(text):
         options = _options(block[1] or "")
@@ -70,6 +73,8 @@ def steps(text: str) -> tuple[Step, ...]:
                     "fails" in options,
                 )
             )
+    if text.count("\n$ ") != len(found):
+        raise ValueError(f"{text.count(chr(10) + '$ ')} lines look like commands, {len(found)} are in console blocks")
     return tuple(found)
 
 

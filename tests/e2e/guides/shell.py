@@ -37,7 +37,7 @@ class Shell:
             return ""
         if step.command.endswith("&"):
             return self._start(step)
-        deadline = time.monotonic() + step.until_seconds
+        deadline = time.monotonic() + (0.0 if step.pending else step.until_seconds)
         while (broken := self._once(step)) and time.monotonic() < deadline:
             time.sleep(_PAUSE_SECONDS)
         return broken

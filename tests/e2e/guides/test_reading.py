@@ -16,7 +16,7 @@ a
 $ kubectl get nodes
 ```
 ```yaml
-$ not a command
+not: a command
 ```
 ## Second
 <!-- guide: until=20 pending=5/11 fails -->
@@ -33,7 +33,9 @@ def test_commands_come_with_output_heading_and_options() -> None:
     assert (third.heading, third.until_seconds, third.pending, third.fails) == ("Second", 20.0, "5/11", True)
 
 
-@pytest.mark.parametrize("text", ["```console\nno command\n```", "<!-- guide: untli=3 -->\n```console\n$ a\n```"])
+@pytest.mark.parametrize(
+    "text", ["```console\nno command\n```", "<!-- guide: untli=3 -->\n```console\n$ a\n```", "text\n$ a"]
+)
 def test_a_block_that_cannot_be_run_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         steps(text)

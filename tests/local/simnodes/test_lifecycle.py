@@ -80,7 +80,10 @@ def test_a_running_pod_is_ready_with_its_sidecar() -> None:
     """And its init container is through."""
     source = pod()
     status = pod_status(
-        lifecycle.view(source, walk(source, NOW + 5)[-1][1], KubernetesQoS.BURSTABLE), "Never", (), lifecycle.moment(NOW)
+        lifecycle.view(source, walk(source, NOW + 5)[-1][1], KubernetesQoS.BURSTABLE),
+        "Never",
+        (),
+        lifecycle.moment(NOW),
     )
     assert {c["type"]: c["status"] for c in status["conditions"]}["Ready"] == "True"
     assert [next(iter(each["state"])) for each in status["initContainerStatuses"]] == ["terminated", "running"]

@@ -1,0 +1,64 @@
+"""What the command line of simulated nodes accepts; everything else is one line that names the flag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from local.simnodes.__main__ import main
+from local.simnodes.settings import Simulation, parse_labels
+
+KUBECONFIG = ["--kubeconfig", "/nope"]
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """A program sets up its log for itself; here it shares a process with other tests."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--count", "0"], "--count 0"),
+        (["--count", "20001"], "1 to 20000"),
+        (["--count", "1", "--prefix", "Sim"], "--prefix 'Sim'"),
+        (["--count", "1", "--cpu", "many"], "--cpu many"),
+        (["--count", "1", "--memory", "0"], "--memory 0"),
+        (["--count", "1", "--labels", "a"], "'a' is not KEY=VALUE"),
+        (["--count", "1", "--time-factor", "0"], "--time-factor 0"),
+        (["--count", "1", "--trace", "/nope"], "--trace /nope"),
+        (["--count", "1"], "/nope: no such file"),
+    ],
+)
+def test_a_wrong_flag_is_one_line(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """And exit code 1."""
+    assert main([*KUBECONFIG, *arguments]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: ") and told.count("\n") == 1 and words in told
+
+
+def test_where_nodes_stand() -> None:
+    """Forty to a rack, ten racks to a zone; own labels come on top."""
+    simulation = Simulation(1000, labels={"pool": "batch"})
+    found = simulation.labels_of(401)
+    assert found["topology.sublet.dev/rack"] == "rack-10"
+    assert found["topology.kubernetes.io/zone"] == "zone-1"
+    assert found["pool"] == "batch"
+
+
+def test_labels() -> None:
+    """A value may be empty, and there may be none at all."""
+    assert parse_labels("a=b,c=") == {"a": "b", "c": ""} and parse_labels("") == {}
+
+
+def test_the_trace_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before a server is asked for anything."""
+    file = tmp_path / "t.csv"
+    file.write_text("machine,t_s\n")
+    assert main([*KUBECONFIG, "--count", "1", "--trace", str(file)]) == 1
+    assert "column cpu_pct is missing" in capsys.readouterr().err
