@@ -16,7 +16,7 @@ import psutil
 from bench.api_child import serve_commands
 from bench.api_pods import LARGE_BYTES, NODES, body, named, node_of, template
 from bench.api_receiver import digest
-from local.apiserver.__main__ import _settle_collector as settle_collector
+from local.apiserver.__main__ import settle_collector
 from local.apiserver.auth import Tokens
 from local.apiserver.bootstrap import create_system_objects
 from local.apiserver.controllers import Controllers

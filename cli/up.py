@@ -97,7 +97,11 @@ def up(
     ] = 0,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What simulated nodes' pods use.", rich_help_panel=_NODES),
+        typer.Option(
+            metavar="FILE",
+            help="What runs on simulated nodes: CSV of machine,t_s,cpu_pct,mem_pct, plain or gzip.",
+            rich_help_panel=_NODES,
+        ),
     ] = None,
     listen: Annotated[
         str,

@@ -14,7 +14,7 @@ from local.certificates import LOOPBACK_NAMES
 from local.node.cgroups import Cgroups, UnsuitableKernel, discover
 from local.node.settings import Kernel
 from local.node.share import Claim
-from local.rundir import MOST_NODES
+from local.runfiles import MOST_NODES
 from model.fault import ConfigurationFault, KernelFault
 
 ANY_PORT = "127.0.0.1:0"

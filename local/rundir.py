@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import stat
-from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Annotated
 
 import msgspec
 
+from local import runfiles
 from local.certificates import write_private
+from local.node.ownership import started_ticks
 from model.fault import ConfigurationFault
 
 DEFAULT_DIRECTORY = Path("~/.sublet")
@@ -42,8 +42,9 @@ class Endpoints(msgspec.Struct, frozen=True):
     """Where everything of a running cluster is reached; the content of `endpoints.json`.
 
     Addresses are HOST:PORT, files are absolute paths; `programs` maps a program's name to its process id,
-    `started_ticks` to when that process began: a later one with the same id is another. `nodes` are all process nodes;
-    `node`, `cgroup_prefix` and `agent_…` speak of the first.
+    `started_ticks` to when that process began since the boot `boot_id`: a later one with the same id is another.
+    `up_pid` and `up_ticks` are those of whoever runs it all. `nodes` are all process nodes; `node`, `cgroup_prefix` and
+    `agent_…` speak of the first.
     """
 
     id: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]+\Z")]  # cgroups are found by it, so no wildcard may be in it
@@ -59,6 +60,8 @@ class Endpoints(msgspec.Struct, frozen=True):
     scheduler_grpc: str = ""
     scheduler_http: str = ""
     up_pid: int = 0
+    up_ticks: int = 0
+    boot_id: str = ""
     programs: dict[str, int] = {}
     started_ticks: dict[str, int] = {}
     nodes: tuple[NodeEndpoints, ...] = ()
@@ -92,19 +95,24 @@ class RunDirectory:
     def __enter__(self) -> RunDirectory:
         self._create()
         self._lock = self._take_lock()
-        self.previous = self._read_previous()
-        # The files of a simulated kernel tell which processes it left behind.
-        self._forget_previous_run({"kernel"})
-        for directory in (self.logs, self.ready, self.keys):
-            directory.mkdir(mode=0o700, exist_ok=True)
+        try:
+            self._take_over()
+        except BaseException:
+            self._lock.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._forget_previous_run({"logs"})
+        runfiles.forget(self.path, {"logs"})
         if self._lock is not None:
             self._lock.close()
+
+    def forget_previous(self) -> None:
+        """Remove what tells of the previous run, once that has been ended; its endpoints last."""
+        runfiles.forget(self.path, {*_OF_THIS_RUN, runfiles.ENDPOINTS})
+        runfiles.forget(self.path, _OF_THIS_RUN)
 
     @property
     def logs(self) -> Path:
@@ -163,6 +171,7 @@ class RunDirectory:
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
                 fix = "give --dir a directory of your own"
                 raise ConfigurationFault(str(self.path), "a symbolic link, or another user's", fix)
+            runfiles.refuse_strangers(self.path, known=self._recorded() is not None)
             if found.st_mode & 0o077:
                 self._close_to_others()
         except OSError as error:
@@ -172,16 +181,31 @@ class RunDirectory:
 
     def _close_to_others(self) -> None:
         # A directory with other things in it, such as /tmp, is not ours to close.
-        if any(entry.name != "lock" and entry.name not in _OURS for entry in self.path.iterdir()):
+        if runfiles.foreign(self.path):
             raise ConfigurationFault(str(self.path), "others may enter it", "give --dir a new or private directory")
         self.path.chmod(0o700)
+
+    def _take_over(self) -> None:
+        """Raises ConfigurationFault where the previous run lives on, its lock removed."""
+        self.previous = self._recorded()
+        if self.previous is not None and self.previous.boot_id != boot_id():
+            self.previous = None
+        if self.previous is not None and _lives(self.previous):
+            fix = "stop that one, or give this one another --dir"
+            raise ConfigurationFault(str(self.path), f"`sublet up` with pid {self.previous.up_pid} runs here", fix)
+        runfiles.mark(self.path)
+        # By these a previous run is ended, which may still use its nodes' directories.
+        told = {"kernel", runfiles.ENDPOINTS, *runfiles.NODES}
+        runfiles.forget(self.path, told if self.previous is not None else ())
+        for directory in (self.logs, self.ready, self.keys):
+            directory.mkdir(mode=0o700, exist_ok=True)
 
     def _take_lock(self) -> IO[str]:
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            lock = os.fdopen(os.open(self.path / "lock", flags, 0o600), "a")
+            lock = os.fdopen(os.open(self.path / runfiles.LOCK, flags, 0o600), "a")
         except OSError as error:
-            raise ConfigurationFault(str(self.path / "lock"), f"not usable: {error.strerror}", "remove it") from error
+            raise ConfigurationFault(str(self.path / runfiles.LOCK), f"not usable: {error.strerror}", "remove it") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -190,46 +214,32 @@ class RunDirectory:
             raise ConfigurationFault(str(self.path), "another `sublet up` is running here", fix) from error
         return lock
 
-    def _read_previous(self) -> Endpoints | None:
+    def _recorded(self) -> Endpoints | None:
+        """What a run of this very directory left; a copied directory tells of a run elsewhere, which may be alive."""
         try:
             # Whoever else could write here before the directory was closed may have left one.
             if self.endpoints.lstat().st_uid != os.geteuid():
                 return None
-            return msgspec.json.decode(self.endpoints.read_bytes(), type=Endpoints)
+            found = msgspec.json.decode(self.endpoints.read_bytes(), type=Endpoints)
         except (OSError, msgspec.MsgspecError):
             return None
-
-    def _forget_previous_run(self, keep: Collection[str]) -> None:
-        for entry in self.path.iterdir():
-            if entry.name in keep or entry.name not in _OURS:
-                continue
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry, ignore_errors=True)
-            else:
-                entry.unlink(missing_ok=True)
+        return found if found.directory == str(self.path) else None
 
 
-MOST_NODES = 4
-_SUFFIXES = ("", *(f"-{number}" for number in range(1, MOST_NODES + 1)))
-# A directory given by a person may hold other things of theirs: only these names are ever removed.
-_OURS = frozenset(
-    [
-        "logs",
-        "ready",
-        "keys",
-        "kernel",
-        "kubeconfig",
-        "scheduler.json",
-        "endpoints.json",
-        "endpoints.new",
-        *(f"node{suffix}" for suffix in _SUFFIXES),
-        *(f"agent{suffix}.{end}" for suffix in _SUFFIXES for end in ("sock", "state", "heartbeat")),
-    ]
-)
+_OF_THIS_RUN = frozenset({"logs", "ready", "keys"})
+
+
+def _lives(run: Endpoints) -> bool:
+    return run.up_pid > 0 and started_ticks(run.up_pid) == run.up_ticks
+
+
+def boot_id() -> str:
+    """Another after every start of the machine, with which process ids and their times begin anew."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def endpoints_file(directory: Path) -> Path:
-    return directory.expanduser().absolute() / "endpoints.json"
+    return directory.expanduser().absolute() / runfiles.ENDPOINTS
 
 
 def read_endpoints(directory: Path) -> Endpoints:

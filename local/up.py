@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,7 +25,7 @@ from local.programs import (
     write_scheduler_settings,
     write_secrets,
 )
-from local.rundir import Endpoints, NodeEndpoints, RunDirectory
+from local.rundir import Endpoints, NodeEndpoints, RunDirectory, boot_id
 from local.supervisor import Supervisor
 from model.fault import KernelFault
 
@@ -86,6 +85,8 @@ class Cluster:
             scheduler_grpc=scheduler.get("grpc", ""),
             scheduler_http=scheduler.get("http", ""),
             up_pid=os.getpid(),
+            up_ticks=started_ticks(os.getpid()) or 0,
+            boot_id=boot_id(),
             programs=programs,
             started_ticks={name: started_ticks(pid) or 0 for name, pid in programs.items()},
             nodes=nodes,
@@ -154,10 +155,11 @@ class Cluster:
 
     async def _clean_up_after_previous_run(self) -> None:
         previous = self._run.previous
-        if previous is not None:
-            await end_processes({pid: previous.started_ticks.get(name, 0) for name, pid in previous.programs.items()})
-        await _remove(Trees(ids_of(previous.id) if previous else (), self._run.kernels))
-        shutil.rmtree(self._run.kernels, ignore_errors=True)
+        if previous is None:
+            return
+        await end_processes({pid: previous.started_ticks.get(name, 0) for name, pid in previous.programs.items()})
+        await _remove(Trees(ids_of(previous.id), self._run.kernels))
+        self._run.forget_previous()
 
 
 async def _remove(trees: Trees) -> None:

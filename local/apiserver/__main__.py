@@ -135,7 +135,7 @@ async def serve(options: argparse.Namespace) -> None:
             raise StartError(f"--listen {options.listen}: {error}") from None
         try:
             controllers.start()
-            _settle_collector()
+            settle_collector()
             write_ready_file(options.ready_file, reachable_address(host), bound)
             await stop.wait()
         finally:
@@ -160,7 +160,7 @@ async def _state(path: Path | None) -> AsyncIterator[tuple[StateDirectory | None
         await journal.close()
 
 
-def _settle_collector() -> None:
+def settle_collector() -> None:
     """What exists now lives as long as the process: the collector need not look at it again."""
     gc.collect()
     gc.freeze()

@@ -11,7 +11,7 @@ from local.apiserver.messages import Request, Response, Stream, answer
 from local.apiserver.metrics import METRICS, Metrics, NodeServers
 from local.apiserver.objects import Clock, Object, dig, encode
 from local.apiserver.options import check_options
-from local.apiserver.registry import PODS, Registry
+from local.apiserver.registry import BINDINGS, EVICTIONS, PODS, Registry, ResourceType
 from local.apiserver.resources import Resources, WriteOptions
 from local.apiserver.routes import Target, resolve, split_path
 from local.apiserver.status import StatusError
@@ -171,25 +171,20 @@ class Core:
 
     async def _bound(self, request: Request, namespace: str, name: str) -> Response:
         options = writing.write_options(request)
-        binding = await self._admitted(request, ("binding", "v1", "Binding"), (namespace, name), options)
-        return answer(pods.bind(self.resources, namespace, name, binding, options), 201)
+        binding = await self._admitted(request, BINDINGS, namespace, options)
+        return answer(pods.bind(self.resources, namespace, name, binding, options), 201, options.warnings)
 
     async def _evicted(self, request: Request, namespace: str, name: str) -> Response:
         options = writing.write_options(request)
-        eviction = await self._admitted(request, ("eviction", "policy/v1", "Eviction"), (namespace, name), options)
-        return answer(pods.evict(self.resources, namespace, name, eviction, options), 201)
+        eviction = await self._admitted(request, EVICTIONS, namespace, options)
+        return answer(pods.evict(self.resources, namespace, name, eviction, options), 201, options.warnings)
 
-    async def _admitted(
-        self, request: Request, kind: tuple[str, str, str], where: tuple[str, str], options: WriteOptions
-    ) -> Object:
+    async def _admitted(self, request: Request, rtype: ResourceType, namespace: str, options: WriteOptions) -> Object:
         """The body of a request to a sub-resource of pods, as admission webhooks leave it."""
-        body, (subresource, api_version, name) = writing.body_object(request), kind
-        meta = body.get("metadata")
-        if not isinstance(meta, dict):
-            return body
-        meta = {**meta, "namespace": where[0]}
-        whole = {**body, "apiVersion": api_version, "kind": name, "metadata": meta}
-        return await self.writes.admit(PODS, subresource, whole, None, options)
+        body = self.resources.accepted(rtype, writing.body_object(request), options)
+        body |= {"apiVersion": rtype.api_version, "kind": rtype.kind}
+        body["metadata"]["namespace"] = namespace
+        return await self.writes.admit(PODS, rtype.kind.lower(), body, None, options)
 
     async def _legacy_binding(self, request: Request, namespace: str) -> Response:
         """POST …/bindings, where the binding's own name says which pod it is for."""

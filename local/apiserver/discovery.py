@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from local.apiserver.objects import Object
-from local.apiserver.registry import PODS, Registry, ResourceType
+from local.apiserver.registry import BINDINGS, PODS, Registry, ResourceType
 
 VERSION: Object = {
     "major": "1",
@@ -25,8 +25,6 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "log": ("", "v1", "Pod", ("get",)),
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
 }
-# Made by POST alone, and nowhere kept.
-_BINDINGS = ResourceType("", "v1", "bindings", "Binding", True, verbs=("create",))
 _OWN_PATHS = ("/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 _STATUS_VERBS = ("get", "patch", "update")
 
@@ -68,7 +66,7 @@ def aggregated(registry: Registry, core: bool, version: str) -> Object:
 def _announced(types: Iterable[ResourceType]) -> list[ResourceType]:
     """The types of a group and version, with what goes by the path of a type without being one."""
     found = list(types)
-    return [_BINDINGS, *found] if PODS in found else found
+    return [BINDINGS, *found] if PODS in found else found
 
 
 def _entry(rtype: ResourceType) -> Object:

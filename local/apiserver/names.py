@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from local.apiserver.objects import Object
+from local.apiserver.objects import Object, dig, encode
 from local.apiserver.registry import ResourceType
 from local.apiserver.status import FieldError, bad_value, required, too_long
 
@@ -130,6 +130,10 @@ _NAME_RULES = {"namespaces": dns_label, "services": dns_1035_label}
 _STRICT_GROUPS = ("", "batch", "scheduling.k8s.io")
 _SHORT_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _FINALIZER_RULE = "name is neither a standard finalizer name nor is it fully qualified"
+_FINALIZER_ADVICE = (
+    "prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other "
+    "finalizer writers"
+)
 
 
 def metadata_errors(rtype: ResourceType, obj: Object) -> Iterator[FieldError]:
@@ -157,6 +161,14 @@ def metadata_errors(rtype: ResourceType, obj: Object) -> Iterator[FieldError]:
         why = "finalizer foregroundDeletion and orphan cannot be both set"
         yield bad_value("metadata.finalizers", finalizers, why)
     yield from _owner_errors(meta.get("ownerReferences") or [])
+
+
+def finalizer_warnings(obj: Object, old: Object | None) -> Iterator[str]:
+    """What kube-apiserver tells of the new finalizers of custom objects (`pkg/registry/customresource/strategy.go`)."""
+    held = dig(old, "metadata.finalizers") or ()
+    for finalizer in obj["metadata"].get("finalizers") or ():
+        if finalizer not in held and "/" not in finalizer and finalizer not in _SHORT_FINALIZERS:
+            yield f"metadata.finalizers: {encode(finalizer).decode()}: {_FINALIZER_ADVICE}"
 
 
 def _owner_errors(owners: list[Object]) -> Iterator[FieldError]:

@@ -114,6 +114,10 @@ PODS = ResourceType(
     subresources=("binding", "eviction", "log", "status"),
     fields=_POD_FIELDS,
 )
+# What sub-resources take: nothing of it is kept, and a Binding alone has a path of its own.
+BINDINGS = ResourceType("", "v1", "bindings", "Binding", True, verbs=("create",))
+EVICTIONS = ResourceType("policy", "v1", "evictions", "Eviction", True)
+SCALES = ResourceType("autoscaling", "v1", "scales", "Scale", True)
 EVENTS = ResourceType("", "v1", "events", "Event", True, ("ev",), fields=_EVENT_FIELDS)
 CONFIG_MAPS = ResourceType("", "v1", "configmaps", "ConfigMap", True, ("cm",))
 SECRETS = ResourceType("", "v1", "secrets", "Secret", True, fields=("type",))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from local.apiserver import admission, crd, decoding, defaults, status, validation
+from local.apiserver import admission, crd, decoding, defaults, names, status, validation
 from local.apiserver.definition_rules import definition_warnings
 from local.apiserver.objects import (
     Clock,
@@ -147,7 +147,7 @@ class Resources:
     ) -> Draft:
         """A new object as this server alone would have it, before anybody else is asked."""
         options = options or WriteOptions()
-        obj = self._accepted(rtype, obj, options)
+        obj = self.accepted(rtype, obj, options)
         named = bool(obj["metadata"].get("name"))
         self._identify(rtype, namespace, obj)
         draft = Draft(rtype, obj, None, options, generated_name=not named)
@@ -169,7 +169,7 @@ class Resources:
         if draft.of_other_kind:
             draft.new = obj
             return
-        obj = self._accepted(rtype, obj, WriteOptions(field_validation="Ignore"))
+        obj = self.accepted(rtype, obj, WriteOptions(field_validation="Ignore"))
         kept = ("namespace", "uid", "creationTimestamp", "generation")
         obj["metadata"] |= {key: was["metadata"][key] for key in kept if key in was["metadata"]}
         obj["apiVersion"], obj["kind"] = rtype.api_version, rtype.kind
@@ -196,6 +196,8 @@ class Resources:
         self._validate(draft.rtype, draft.new, draft.old, draft.subresource)
         if draft.rtype is CUSTOM_RESOURCE_DEFINITIONS:
             draft.options.warnings.extend(definition_warnings(draft.new))
+        if draft.rtype.custom is not None:
+            draft.options.warnings.extend(names.finalizer_warnings(draft.new, draft.old))
         admission.complete(draft.rtype, draft.new)
         return draft
 
@@ -209,7 +211,7 @@ class Resources:
             raise status.stale(draft.rtype, draft.name)
         return self._changed(draft.rtype, draft.old, draft.new, draft.options)
 
-    def _accepted(self, rtype: ResourceType, obj: Object, options: WriteOptions) -> Object:
+    def accepted(self, rtype: ResourceType, obj: Object, options: WriteOptions) -> Object:
         """The object in the form it is kept: typed, without nulls, without fields its schema does not know."""
         decoded = decoding.decode_object(rtype, obj)
         told = [*options.repeated, *decoded.told]
@@ -307,7 +309,7 @@ class Resources:
         old = self.get(rtype, namespace, name)
         new = change(copy(old))
         sent = dig(new, "metadata.managedFields")  # what is kept cannot tell an empty list from none
-        new = self._accepted(rtype, new, options)
+        new = self.accepted(rtype, new, options)
         self._check_identity(rtype, name, old, new)
         admission.keep_server_fields(rtype, old, new, subresource)
         if not subresource:

@@ -13,6 +13,7 @@ from local.apiserver import status, writing
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, copy, dig, name_of
 from local.apiserver.patch import json_patch, merge_patch
+from local.apiserver.registry import SCALES
 from local.apiserver.resources import WriteOptions
 from local.apiserver.status import FieldError, StatusError
 from local.apiserver.table import table, wants_table
@@ -103,7 +104,8 @@ async def _written(writes: Writes, target: Target, wanted: Object, options: Writ
     if (kind := wanted.get("kind", "Scale")) != "Scale" or wanted.get("apiVersion", _API_VERSION) != _API_VERSION:
         raise status.bad_request(f"wrong object passed to Scale update: {wanted.get('apiVersion')}, Kind={kind}")
     old = _scaled(target, writes.resources.get(target.rtype, target.namespace, target.name)).shown()
-    wanted = await writes.admit(target.rtype, "scale", {**old, **wanted}, old, options)
+    wanted = writes.resources.accepted(SCALES, {**old, **wanted}, options)
+    wanted = await writes.admit(target.rtype, "scale", wanted, old, options)
     replicas = _replicas(wanted, target.name)
     version = dig(wanted, "metadata.resourceVersion")
 

@@ -56,12 +56,18 @@ def become(launch: Launch) -> None:
 
 
 def _enter_cgroup(entrance: str) -> None:
-    """Added and not written over: a simulated cgroup's file is a list of who asked in."""
+    """Added and not written over: a simulated cgroup's file is a list of who asked in, see simkernel.tree."""
+    name = f"{os.getpid()}:{_started_ticks()}" if entrance.endswith("/.joined") else str(os.getpid())
     descriptor = os.open(entrance, os.O_WRONLY | os.O_APPEND)
     try:
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+        os.write(descriptor, f"{name}\n".encode())
     finally:
         os.close(descriptor)
+
+
+def _started_ticks() -> str:
+    with open("/proc/self/stat", "rb") as file:  # noqa: PTH123 — nor pathlib
+        return file.read().rpartition(b")")[2].split()[19].decode()
 
 
 def _enter(space: tuple[list[tuple[str, str, bool]], str] | int) -> None:

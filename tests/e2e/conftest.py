@@ -27,7 +27,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What looks into the kernel's own cgroups needs root; the rest takes the kernel that `sublet up` takes."""
     here = str(Path(__file__).parent)
     able = os.geteuid() == 0 and os.access(CGROUPS / "cpu" / "cgroup.procs", os.W_OK)
-    anywhere = {"test_up.py", "test_up_choices.py", "test_demo.py", "test_asking.py"}
+    anywhere = {
+        "test_up.py",
+        "test_up_choices.py",
+        "test_demo.py",
+        "test_asking.py",
+        "test_guides.py",
+        "test_reading.py",
+    }
     for item in items:
         if str(item.path).startswith(here):
             item.add_marker(pytest.mark.e2e)

@@ -10,9 +10,7 @@ import pytest
 from model.reason import Reason
 
 ROOT = Path(__file__).parent.parent.parent
-ROWS = re.findall(
-    r"^\| ([^|]+) \| `(\w+)` \| [^|]+ \| (\S+) \|$", (ROOT / "docs/troubleshooting.md").read_text(), re.M
-)
+ROWS = re.findall(r"^\| ([^|]+) \| `(\w+)` \| [^|]+ \| (\S+) \|$", (ROOT / "docs/troubleshooting.md").read_text(), re.M)
 
 
 @pytest.mark.parametrize(("cause", "code", "test"), ROWS, ids=[row[1] for row in ROWS])

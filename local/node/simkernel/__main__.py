@@ -19,7 +19,7 @@ from local.node.simkernel.kernel import SimulatedKernel
 from local.node.simkernel.table import ProcessTable
 
 STEP_SECONDS, IDLE_SECONDS = 0.025, 0.1
-_DYING_SECONDS = 1.0
+_DYING_SECONDS, _DEAD_SECONDS = 1.0, 60.0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,16 +52,23 @@ def _run(kernel: SimulatedKernel, ended: Event, ready_file: Path | None) -> None
 def _finish(kernel: SimulatedKernel, owner: int) -> None:
     """The node is our parent until it has died, and has then left cgroups behind.
 
-    The kernel tells of its death when its first thread is gone, and gives us another parent with its last.
+    The kernel tells of its death when its first thread is gone, and gives us another parent with its last: however
+    long that takes on a busy machine, one whose first thread is gone is waited for.
     """
-    deadline = time.monotonic() + _DYING_SECONDS
-    while kernel.finds_cgroups() and time.monotonic() < deadline:
+    table, began = ProcessTable(), time.monotonic()
+    while kernel.finds_cgroups() and time.monotonic() - began < _patience_seconds(owner, table):
         if owner and (heir := os.getppid()) != owner:
             kernel.bury(heir)
             return
         time.sleep(STEP_SECONDS)
         kernel.step(time.monotonic())
     kernel.end()
+
+
+def _patience_seconds(owner: int, table: ProcessTable) -> float:
+    process = table.look(owner)
+    dying = owner and not (process and process.alive)
+    return _DEAD_SECONDS if dying else _DYING_SECONDS
 
 
 def _raise_descriptor_limit() -> None:

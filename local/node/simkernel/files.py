@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from local.node.logs import punch_hole
 from local.node.simkernel.accounts import Account
 from local.node.simkernel.limits import CONTROLS
 from local.node.simkernel.table import Process
-from local.node.simkernel.tree import JOINED, MEMBERS, PROCS
+from local.node.simkernel.tree import JOINED, MEMBERS, PROCS, first_data, parse_pairs
 
 _LONGEST_BYTES = 8192
 _LIST_BYTES = 63
@@ -21,14 +22,14 @@ class CgroupFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._joined_bytes = 0
+        self._joined_bytes = self._trimmed_bytes = 0
         self._written: dict[str, str] = {}
         self._listed: str | None = None
         self._descriptors: dict[str, int] = {}
         try:
-            for name in (*CONTROLS, JOINED):
+            for name in CONTROLS:
                 self._descriptors[name] = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC)
-            for name in (*Account().texts(), "cpuset.cpus.effective"):
+            for name in (*Account().texts(), "cpuset.cpus.effective", JOINED):
                 self._descriptors[name] = os.open(folder / name, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             self.close()
@@ -40,16 +41,18 @@ class CgroupFiles:
     def controls(self) -> dict[str, str]:
         return {name: self.read(name) for name in CONTROLS}
 
-    def joined(self) -> list[int]:
-        """Who asked in since the last call."""
-        text = os.pread(self._descriptors[JOINED], _LONGEST_BYTES, self._joined_bytes).decode(errors="replace")
-        whole = text[: text.rfind("\n") + 1]
-        self._joined_bytes += len(whole.encode())
-        return [int(word) for word in whole.split() if word.isdigit()]
-
-    def forget_joined(self) -> None:
-        """Tell of all of them again."""
-        self._joined_bytes = 0
+    def joined(self) -> list[tuple[int, int]]:
+        """(pid, start time) of all who asked in since the last call."""
+        file = self._descriptors[JOINED]
+        new = os.fstat(file).st_size - self._joined_bytes
+        if new <= 0:
+            return []
+        if not self._joined_bytes:
+            self._joined_bytes = self._trimmed_bytes = first_data(file)
+        content = os.pread(file, new, self._joined_bytes)
+        whole = content[: content.rfind(b"\n") + 1]
+        self._joined_bytes += len(whole)
+        return parse_pairs(whole.decode(errors="replace"))
 
     def write(self, texts: dict[str, str]) -> None:
         """Overwrite what changed, each with one call and without changing its length."""
@@ -71,6 +74,14 @@ class CgroupFiles:
                 self._replace(MEMBERS, members)
                 self._replace(PROCS, "".join(f"{pid}\n" for pid, _ in listed))
                 self._listed = members
+        if members == self._listed:
+            self._trim_joined()
+
+    def _trim_joined(self) -> None:
+        """Who was heard and listed need not be told of again. A file system without holes keeps the lines."""
+        if self._joined_bytes > self._trimmed_bytes:
+            punch_hole(self._descriptors[JOINED], self._joined_bytes)
+            self._trimmed_bytes = self._joined_bytes
 
     def close(self) -> None:
         for descriptor in self._descriptors.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -49,6 +49,14 @@ class _Set(msgspec.Struct, frozen=True):
     priority: Priority
 
 
+class _Asked(msgspec.Struct, frozen=True):
+    """A process that asked to be in a cgroup, and when it began."""
+
+    path: str
+    pid: int
+    ticks: int
+
+
 class SimulatedKernel:
     """The tree below `root`. `owner` is the process that begins every container; `cpus` are all there are."""
 
@@ -64,6 +72,8 @@ class SimulatedKernel:
         self._stopped: set[int] = set()
         self._given: dict[int, _Set] = {}
         self._memory = MemoryLimits(table, actions)
+        self._asked: list[_Asked] = []
+        self._refused: list[_Asked] = []
         self._steps = 0
         self._stepped_at: float | None = None
 
@@ -98,8 +108,7 @@ class SimulatedKernel:
         """The owner has died and `heir` has its children: end all of them, who joined a moment ago too."""
         self._membership.owner = heir
         # Who was looked at after the owner's death, and before it was known, was nobody's then.
-        for group in self._groups.values():
-            group.files.forget_joined()
+        self._asked, self._refused = self._refused, []
         for _ in range(_LAST_LOOKS * _TREE_EVERY_STEPS):
             self.step(self._stepped_at or 0.0)
             self._signal_all(signal.SIGKILL)
@@ -141,19 +150,35 @@ class SimulatedKernel:
                 self._actions.signal(process.pid, signal.SIGCONT)
 
     def _look(self) -> list[Member]:
+        asked, self._asked = [*self._asked, *self._newly_asked()], []
+        there = self._table.look_at(each.pid for each in asked)
+        # Listed after that: what a leader that is gone already has left behind is then among them.
         pids = self._table.pids()
-        joined = [(path, process) for path, group in self._groups.items() for process in self._joined(group)]
-        for path, process in joined:
-            self._membership.join(path, process)
         # Who joined may have begun others before, and those were strangers until now.
-        seen = self._table.look_at(pids if joined else self._membership.unknown(pids))
-        gone = self._membership.update(pids, {**{process.pid: process for _, process in joined}, **seen})
+        seen = self._table.look_at(pids if asked else self._membership.unknown(pids))
+        for each in asked:
+            self._let_in(each, there.get(each.pid), seen)
+        self._refused = [each for each in self._refused if self._is_there(each)]
+        gone = self._membership.update(pids, {**there, **seen})
         self._stopped &= self._membership.members.keys()
         self._given = {pid: given for pid, given in self._given.items() if pid in self._membership.members}
         return gone
 
-    def _joined(self, group: Group) -> Iterable[Process]:
-        return self._table.look_at(group.files.joined()).values()
+    def _newly_asked(self) -> Iterator[_Asked]:
+        for path, group in self._groups.items():
+            yield from (_Asked(path, pid, ticks) for pid, ticks in group.files.joined())
+
+    def _let_in(self, asked: _Asked, process: Process | None, seen: Mapping[int, Process]) -> None:
+        if process is None:
+            left = (each for each in seen.values() if each.session == asked.pid)
+            found = [each for each in left if each.in_session_of(asked.ticks, seen.get(asked.pid))]
+            self._membership.restore(asked.path, found)
+        elif process.started_ticks == asked.ticks and not self._membership.join(asked.path, process):
+            self._refused.append(asked)
+
+    def _is_there(self, asked: _Asked) -> bool:
+        process = self._table.look(asked.pid)
+        return process is not None and process.started_ticks == asked.ticks
 
     def _count(self, gone: list[Member]) -> None:
         """CPU time of who is gone went to a parent that waited, else it would be lost."""

@@ -26,6 +26,8 @@ class Membership:
     def __init__(self, owner: int = 0) -> None:
         self.owner = owner
         self._sessions: dict[int, str] = {}
+        self._joined: set[int] = set()
+        self._held: set[int] = set()
         self._known: frozenset[int] | set[int] = frozenset()
         self.members: dict[int, Member] = {}
 
@@ -37,13 +39,17 @@ class Membership:
         """Members that an earlier simulation wrote down."""
         for process in processes:
             self._sessions.setdefault(process.session, cgroup)
+            self._joined.add(process.session)
             self.members[process.pid] = Member(cgroup, process)
 
-    def join(self, cgroup: str, process: Process) -> None:
-        """A process asked to be in the cgroup."""
-        if not self.owner or process.parent == self.owner:
-            self._sessions[process.session] = cgroup
-            self.members[process.pid] = Member(cgroup, process)
+    def join(self, cgroup: str, process: Process) -> bool:
+        """A process asked to be in the cgroup; False for one that the owner did not begin."""
+        if self.owner and process.parent != self.owner:
+            return False
+        self._sessions[process.session] = cgroup
+        self._joined.add(process.session)
+        self.members[process.pid] = Member(cgroup, process)
+        return True
 
     def update(self, pids: set[int], seen: Mapping[int, Process]) -> list[Member]:
         """Take in what was seen of `unknown`; returns the members that are gone."""
@@ -58,11 +64,18 @@ class Membership:
             if process.pid not in self.members and (cgroup := self._inherited(process, before)) is not None:
                 self.members[process.pid] = Member(cgroup, process)
         self._known = pids
+        self._forget_sessions()
         return [member for pid, member in before.items() if pid not in self.members]
 
     def forget(self, cgroup: str) -> None:
         """The cgroup is gone: nobody is born into it."""
         self._sessions = {session: home for session, home in self._sessions.items() if home != cgroup}
+
+    def _forget_sessions(self) -> None:
+        """One in which nobody was at this look and the last has ended: its number may be another's soon."""
+        held = self._joined | {member.process.session for member in self.members.values()}
+        self._sessions = {number: home for number, home in self._sessions.items() if number in held | self._held}
+        self._held, self._joined = held, set()
 
     def _inherited(self, process: Process, before: Mapping[int, Member]) -> str | None:
         parent = self.members.get(process.parent) or before.get(process.parent)

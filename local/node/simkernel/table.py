@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 import msgspec
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _US_PER_TICK = 1_000_000 // os.sysconf("SC_CLK_TCK")
+# Longer than it takes to be heard, shorter than it takes all process numbers to be used up.
+_SOON_TICKS = 10 * os.sysconf("SC_CLK_TCK")
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -29,6 +31,16 @@ class Process(msgspec.Struct, frozen=True):
     @property
     def stopped(self) -> bool:
         return self.state == "T"
+
+    def in_session_of(self, began_ticks: int, leader: Process | None) -> bool:
+        """Its session is the one begun then, and not another's with the same number.
+
+        A number stays taken while anybody is in its session, so a session without `leader` is the same
+        one or a later one whose leader is gone too: whoever began soon after the first leader is of the first.
+        """
+        if leader is not None:
+            return leader.started_ticks == began_ticks
+        return 0 <= self.started_ticks - began_ticks <= _SOON_TICKS
 
 
 def parse(stat: str) -> Process:
@@ -59,10 +71,13 @@ class ProcessTable:
         found = ((pid, self.look(pid)) for pid in pids)
         return {pid: process for pid, process in found if process is not None}
 
-    def in_sessions(self, sessions: Collection[int]) -> set[int]:
-        """Live processes of these sessions."""
-        seen = self.look_at(self.pids()).values()
-        return {process.pid for process in seen if process.session in sessions and process.alive} - {os.getpid()}
+    def in_sessions(self, leaders: Mapping[int, int]) -> set[int]:
+        """Live processes of the sessions that these began, each with its start time."""
+        seen = self.look_at(self.pids())
+        inside = (each for each in seen.values() if each.alive and each.session in leaders)
+        return {
+            each.pid for each in inside if each.in_session_of(leaders[each.session], seen.get(each.session))
+        } - {os.getpid()}
 
     def own_memory(self, pid: int) -> int:
         """Bytes in memory that are no file's; what it shares with a parent since their fork counts for both."""

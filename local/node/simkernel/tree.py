@@ -1,13 +1,15 @@
 """Control groups as plain directories: born with their files, emptied by killing whom they hold, removed as a whole.
 
 A pid is killed only together with the start time it was written down with: these files outlive a crash, and the
-numbers in them may by then be others' processes. `.members` holds `pid:ticks` a line, `.joined` the pids that asked in.
+numbers in them may by then be others' processes. `.members` and `.joined`, who asked in and is not written down as a
+member yet, hold `pid:ticks` a line. Heard lines of `.joined` are punched out, so that its writers never notice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import time
@@ -30,6 +32,7 @@ MEMBERS, JOINED, PROCS = ".members", ".joined", "cgroup.procs"
 _CONTROLLERS = "cpuset cpu io memory pids\n"
 _REMOVED_WITHIN_SECONDS = 5.0
 _RETRY_SECONDS = 0.01
+_PAIR = re.compile(r"^([0-9]+):([0-9]+)\n", re.MULTILINE)
 # `cgroup.procs` comes last: who finds it finds all the others.
 _BORN_WITH = {
     "cgroup.controllers": _CONTROLLERS,
@@ -83,7 +86,9 @@ class SimulatedCgroups(Cgroups):
 
     def members(self, path: str) -> set[int]:
         directories = [folder for top in self._directories(path) for folder in cgroups_below(top)]
-        return members_of(directories) | self._just_joined(directories)
+        # In this order: whoever is written down meanwhile is then in one of the two.
+        joined = self._just_joined(directories)
+        return joined | members_of(directories)
 
     def kill(self, path: str) -> bool:
         inside = self.members(path)
@@ -111,8 +116,8 @@ class SimulatedCgroups(Cgroups):
 
     def _just_joined(self, directories: Iterable[Path]) -> set[int]:
         """Sessions that began here, of cgroups this process made: older ones' numbers may be others' by now."""
-        sessions = {pid for folder in directories if folder in self._made for pid in read_numbers(folder / JOINED)}
-        return self._table.in_sessions(sessions) if sessions else set()
+        leaders = dict(pair for folder in directories if folder in self._made for pair in read_joined(folder))
+        return self._table.in_sessions(leaders) if leaders else set()
 
 
 async def sweep(top: Path, bound_seconds: float = _REMOVED_WITHIN_SECONDS) -> list[Path]:
@@ -148,17 +153,32 @@ def members_of(directories: Iterable[Path]) -> set[int]:
 def read_members(folder: Path) -> list[tuple[int, int]]:
     """(pid, start time) of each process the simulation counted into a cgroup."""
     try:
-        pairs = [line.split(":") for line in (folder / MEMBERS).read_text().split()]
-        return [(int(pid), int(ticks)) for pid, ticks in pairs]
-    except (OSError, ValueError):
+        return parse_pairs((folder / MEMBERS).read_text())
+    except OSError:
         return []
 
 
-def read_numbers(file: Path) -> list[int]:
+def read_joined(folder: Path) -> list[tuple[int, int]]:
+    """(pid, start time) of each process that asked in and was not heard yet."""
     try:
-        return [int(word) for word in file.read_text().split()]
-    except (OSError, ValueError):
+        with (folder / JOINED).open("rb", buffering=0) as file:
+            file.seek(first_data(file.fileno()))
+            return parse_pairs(file.read().decode(errors="replace"))
+    except OSError:
         return []
+
+
+def first_data(descriptor: int) -> int:
+    """Where the bytes that were not punched out begin, or a little before. Raises OSError."""
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_DATA)
+    except OSError:
+        return os.lseek(descriptor, 0, os.SEEK_END)
+
+
+def parse_pairs(text: str) -> list[tuple[int, int]]:
+    """Of whole `pid:ticks` lines; half of one, and what was punched out, say nothing."""
+    return [(int(pid), int(ticks)) for pid, ticks in _PAIR.findall(text.lstrip("\0"))]
 
 
 def _be_born(directory: Path, cpus: str) -> None:

@@ -386,6 +386,30 @@ def test_openapi_v2_is_an_empty_document_for_those_who_read_protobuf(api):
     assert answer.content_type == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
+def test_the_root_lists_the_paths(api):
+    """Of every group and version, and of what the server tells of itself."""
+    paths = api.get("/")["paths"]
+    assert {"/api", "/api/v1", "/apis", "/apis/batch", "/apis/batch/v1", "/openapi/v2", "/openapi/v3"} <= set(paths)
+    assert {"/healthz", "/livez", "/readyz", "/version"} <= set(paths)
+    assert paths == sorted(set(paths)) and all(api.raw("GET", path).status in (200, 404) for path in paths)
+
+
+def test_bindings_are_announced_for_creation_alone(api):
+    """Only core has them."""
+    resources = {entry["name"]: entry for entry in api.get("/api/v1")["resources"]}
+    assert (resources["bindings"]["kind"], resources["bindings"]["verbs"]) == ("Binding", ["create"])
+    assert "bindings" not in {entry["name"] for entry in api.get("/apis/batch/v1")["resources"]}
+    assert api.call("GET", "/api/v1/namespaces/default/bindings")[0] == 405
+
+
+def test_whoever_is_known_may_list_what_they_may_do(api):
+    """`kubectl auth can-i --list`."""
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "a"}}
+    answer = api.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review)
+    assert answer["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
+    assert answer["spec"] == review["spec"] and not answer["status"]["incomplete"]
+
+
 def test_whoever_is_known_may_do_everything(api):
     """`kubectl auth can-i`."""
     spec = {"resourceAttributes": {"verb": "delete", "resource": "pods"}}

@@ -159,10 +159,10 @@ KEPT = {
         {"metadata": {"creationTimestamp": "2026-01-01T01:00:00.5+01:00"}},
         {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}},
     ),
-    "micro times stay": (
+    "micro times have six digits, in UTC": (
         LEASES,
-        spec(renewTime="2026-01-01T00:00:00.000001Z"),
-        spec(renewTime="2026-01-01T00:00:00.000001Z"),
+        spec(renewTime="2026-01-01T00:00:00.000001Z", acquireTime="2026-01-01T01:00:00.000000+01:00"),
+        spec(renewTime="2026-01-01T00:00:00.000001Z", acquireTime="2026-01-01T00:00:00.000000Z"),
     ),
     "ports by name": (
         SERVICES,

@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from local.apiserver.controllers import Controllers
-from local.apiserver.recorder import expire_events, trim_events
+from local.apiserver.recorder import trim_events
 from local.apiserver.resources import Resources
 from local.apiserver.writes import NoHooks, Writes
 
@@ -192,18 +192,43 @@ def event(name, last="2026-09-21T14:13:20Z"):
     }
 
 
-def test_events_are_forgotten_an_hour_after_they_were_last_seen(api):
-    """An event that keeps happening stays."""
-    api.post(EVENTS, event("old"))
-    api.clock.advance(3601)
-    api.post(EVENTS, event("new", "2026-09-21T15:13:21Z"))
-    assert expire_events(api.resources) == 1
-    assert [found["metadata"]["name"] for found in api.get(EVENTS)["items"]] == ["new"]
+def sweep(api, seconds):
+    """Let time pass, and the controllers do what it makes due; the names of the events that are left."""
+    api.clock.advance(seconds)
+    api.settle()
+    api.controllers.sweep()
+    return [found["metadata"]["name"] for found in api.get(EVENTS)["items"]]
+
+
+@pytest.mark.parametrize("last", ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"])
+def test_events_are_forgotten_an_hour_after_they_were_last_written(api, last):
+    """An event that keeps happening stays, and the times it carries do not matter."""
+    for name in ("once", "again"):
+        api.post(EVENTS, event(name, last))
+    assert sweep(api, 0) == ["again", "once"]
+    assert sweep(api, 3500) == ["again", "once"]
+    api.patch(f"{EVENTS}/again", {"count": 2})
+    assert sweep(api, 0) == ["again", "once"]
+    assert sweep(api, 200) == ["again"]
+    assert sweep(api, 3500) == []
+
+
+def test_an_event_that_somebody_deleted_is_not_missed(api):
+    """One of the same name is another event."""
+    api.post(EVENTS, event("e"))
+    assert sweep(api, 3000) == ["e"]
+    api.call("DELETE", f"{EVENTS}/e")
+    api.post(EVENTS, event("e"))
+    assert sweep(api, 0) == ["e"]
+    assert sweep(api, 3000) == ["e"]
+    api.call("DELETE", f"{EVENTS}/e")
+    assert sweep(api, 3000) == []
 
 
 def test_sweeping_happens_by_itself(api):
     """The controllers call the clean-up once its time has come."""
     api.post(EVENTS, event("old"))
+    api.settle()
     api.controllers.sweep()
     assert len(api.get(EVENTS)["items"]) == 1
     api.clock.advance(3700)

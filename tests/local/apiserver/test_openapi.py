@@ -98,13 +98,21 @@ def test_a_client_that_has_a_document_is_not_sent_it_again(api):
     assert "immutable" in first.headers["Cache-Control"]
     again = api.raw("GET", url, if_none_match=first.headers["ETag"])
     assert (again.status, again.body) == (304, b"")
-    assert "Cache-Control" not in api.raw("GET", "/openapi/v3/api/v1").headers
+    assert first.headers["Expires"] == "Tue, 21 Sep 2027 14:13:20 GMT"
+    assert not {"Cache-Control", "Expires"} & set(api.raw("GET", "/openapi/v3/api/v1").headers)
     assert api.raw("GET", "/openapi/v3/api/v1", if_none_match='"other"').status == 200
+
+
+@pytest.mark.parametrize("path", ["api/v1", "apis/batch/v1"])
+def test_an_old_hash_leads_to_the_newest_document(api, path):
+    """As kube-apiserver does: 301."""
+    answer = api.raw("GET", f"/openapi/v3/{path}?hash=OLD")
+    assert (answer.status, answer.headers["Location"]) == (301, index(api)[path])
 
 
 def test_documents_are_made_once():
     """And kept while the registry stays as it is."""
-    documents = Documents(Registry())
+    documents = Documents(Registry(), lambda: 0.0)
     assert documents.index() == documents.index()
     assert documents._document("", "v1") is documents._document("", "v1")
 

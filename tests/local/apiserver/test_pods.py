@@ -76,6 +76,39 @@ def test_a_gated_pod_is_not_bound(api):
     assert api.call("POST", f"{PODS}/other/binding", binding())[0] == 404
 
 
+def test_a_gated_pod_says_so_until_it_is_bound(api):
+    """From its creation on, whatever status it is created with."""
+    api.post(PODS, pod(schedulingGates=[{"name": "example.com/wait"}]) | {"status": {"phase": "Running"}})
+    assert api.get(f"{PODS}/p")["status"] == {
+        "phase": "Pending",
+        "conditions": [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ],
+    } | {"qosClass": "BestEffort"}
+    api.patch(f"{PODS}/p", {"spec": {"schedulingGates": None}})
+    api.post(f"{PODS}/p/binding", binding())
+    (told,) = api.get(f"{PODS}/p")["status"]["conditions"]
+    assert (told["status"], set(told)) == ("True", {"type", "status", "lastTransitionTime"})
+
+
+@pytest.mark.parametrize(("subresource", "body"), [("binding", binding()), ("eviction", eviction())])
+def test_what_a_pod_takes_is_decoded_strictly(api, subresource, body):
+    """Unknown fields are told or refused, and wrong types refused."""
+    url = f"{PODS}/p/{subresource}"
+    api.post(PODS, pod())
+    code, status = api.call("POST", f"{url}?fieldValidation=Strict", body | {"nope": 1})
+    assert (code, 'strict decoding error: unknown field "nope"' in status["message"]) == (400, True)
+    code, status = api.call("POST", url, body | {"metadata": {"name": 5}})
+    assert (code, "cannot unmarshal number into Go struct field ObjectMeta" in status["message"]) == (400, True)
+    answer = api.raw("POST", url, body | {"nope": 1})
+    assert (answer.status, answer.warnings) == (201, ('unknown field "nope"',))
+
+
 def test_a_dry_run_binds_nothing(api):
     """dryRun=All answers as if, and changes nothing."""
     before = api.post(PODS, pod())

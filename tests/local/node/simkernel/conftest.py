@@ -105,9 +105,13 @@ class World:
     def join(self, path: str, pid: int, **process: int) -> None:
         """A container's first process asks in."""
         self.table.add(pid, **process)
+        self.ask(path, pid, self.table.processes[pid].started_ticks)
+
+    def ask(self, path: str, pid: int, ticks: int) -> None:
+        """What a process that began at `ticks` writes to get in, whether it is still there or not."""
         for file in self.cgroups.procs_files(path):
             with Path(file).open("a") as joined:
-                joined.write(f"{pid}\n")
+                joined.write(f"{pid}:{ticks}\n")
 
     def step(self, count: int = 1) -> None:
         for _ in range(count):

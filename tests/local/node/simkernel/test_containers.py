@@ -31,7 +31,9 @@ def begin(cgroups: SimulatedCgroups, path: str, code: str, ceiling: Ceiling) -> 
     """As the node begins a container."""
     cgroups.create(path)
     cgroups.set_container(path, ceiling)
-    enter = 'for f in $FILES; do echo $$ >> "$f"; done; exec "$@"'
+    # By builtins only: what the shell forks would be a member too.
+    enter = 'enter() { read -r stat < /proc/$$/stat; set -- $stat; for f in $FILES; do echo "$$:${22}" >> "$f"; done; }'
+    enter += '; enter; exec "$@"'
     command = ["sh", "-c", enter, "sh", sys.executable, "-c", code]
     files = {"FILES": " ".join(cgroups.procs_files(path)), "PATH": os.environ["PATH"]}
     return subprocess.Popen(command, env=files, start_new_session=True, stdin=subprocess.PIPE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.core import parse
 from local.node.simkernel.limits import Priority
+from local.node.simkernel.tree import read_joined
 from tests.local.node.simkernel.conftest import World
 
 MIB = 1 << 20
@@ -203,3 +204,58 @@ def test_half_a_knob_changes_nothing(world: World) -> None:
     world.table.change(1, cpu_us=500_000)
     world.step()
     assert world.table.processes[1].stopped
+
+
+def test_a_number_that_is_anothers_by_now_does_not_join(world: World) -> None:
+    """Neither while the node lives, nor when its heir's children are ended."""
+    pod = world.make("pod1/c1")
+    world.table.add(7, started=500)
+    world.ask(pod, 7, 1)
+    world.step(2)
+    assert world.read(pod, "cgroup.procs") == ""
+    world.table.change(7, parent=77)
+    world.kernel.bury(77)
+    assert world.actions.killed == []
+
+
+def test_a_session_that_ended_takes_nobody_in(world: World) -> None:
+    """A probe's command is through; its number begins another's session, and an orphan of that is nobody's."""
+    pod = world.make("pod1/c1")
+    world.join(pod, 1)
+    world.join(pod, 2)
+    world.step(2)
+    del world.table.processes[2]
+    world.step(3)
+    world.table.add(3, parent=77, session=2, started=900)
+    world.step(2)
+    assert world.read(pod, "cgroup.procs").split() == ["1"]
+
+
+def test_who_asked_in_and_ended_at_once(world: World) -> None:
+    """What it left behind is inside; an orphan of a much later session of that number is not."""
+    pod = world.make("pod1/c1")
+    world.ask(pod, 5, 100)
+    world.table.add(6, parent=1, session=5, started=101)
+    world.ask(pod, 8, 100)
+    world.table.add(9, parent=1, session=8, started=100_000)
+    world.step(2)
+    assert world.read(pod, "cgroup.procs").split() == ["6"]
+
+
+def test_the_list_of_who_asked_in_stays_short(world: World) -> None:
+    """However many probes ran: heard ones are taken out of it, and many at once are all heard."""
+    pod = world.make("pod1/c1")
+    world.join(pod, 1)
+    world.step(2)
+    joined = world.root / pod.strip("/") / ".joined"
+    for pid in range(10_000, 13_000):
+        world.ask(pod, pid, 1)
+    world.join(pod, 2)
+    world.step()
+    assert world.read(pod, "cgroup.procs").split() == ["1", "2"]
+    assert read_joined(joined.parent) == [] and joined.stat().st_blocks * 512 <= 8192
+    world.join(pod, 3)
+    assert read_joined(joined.parent) == [(3, 1)]
+    world.begin()
+    world.step()
+    assert world.read(pod, "cgroup.procs").split() == ["1", "2", "3"]

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from local.node.ownership import started_ticks
 from local.node.simkernel.table import Process, ProcessTable, parse
 from tests.local.dummies import until
 
@@ -33,7 +34,7 @@ def test_this_machine() -> None:
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, start_new_session=True)
     table = ProcessTable()
     try:
-        assert until(lambda: len(table.in_sessions({child.pid})) == 2)
+        assert until(lambda: len(table.in_sessions({child.pid: started_ticks(child.pid) or 0})) == 2)
         process = table.look(child.pid)
         assert process is not None and process.parent == os.getpid() and process.alive
         assert table.own_memory(child.pid) > 30 << 20

@@ -66,11 +66,27 @@ def test_what_joined_a_moment_ago_is_a_member(tmp_path: Path) -> None:
     process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
     try:
         for file in cgroups.procs_files(path):
-            Path(file).write_text(f"{process.pid}\n")
+            Path(file).write_text(f"{process.pid}:{started_ticks(process.pid)}\n")
         assert cgroups.members(path) == {process.pid}
         assert SimulatedCgroups(cgroups.layout, ProcessTable()).members(path) == set()
         assert asyncio.run(cgroups.remove(cgroups.layout.prefix))
         assert process.wait(20) == -signal.SIGKILL
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_number_that_joined_and_is_anothers_by_now_is_left_alone(tmp_path: Path) -> None:
+    """A live session whose leader began at another time than the one that asked in."""
+    cgroups = made(tmp_path)
+    path = cgroups.layout.kubepods
+    process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
+    try:
+        for file in cgroups.procs_files(path):
+            Path(file).write_text(f"{process.pid}:1\n")
+        assert cgroups.members(path) == set()
+        assert asyncio.run(cgroups.remove(cgroups.layout.prefix))
+        assert process.poll() is None
     finally:
         process.kill()
         process.wait()
