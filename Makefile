@@ -52,8 +52,10 @@ up: venv
 unit: dev
 	$(BIN)/python -m pytest $(UNIT)
 
+# What needs a machine of its own (a cluster, real cgroups) runs alone; the rest shares the CPUs.
 test: dev
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow and not e2e and not kernel' -n auto --dist loadfile
+	$(BIN)/python -m pytest -m '(e2e or kernel) and not slow'
 
 test-slow: dev
 	$(BIN)/python -m pytest -m slow
@@ -61,8 +63,7 @@ test-slow: dev
 test-kernel: dev
 	$(BIN)/python -m pytest tests/agent/kernel tests/guest
 
-test-all: dev
-	$(BIN)/python -m pytest
+test-all: test test-slow
 
 check: dev
 	$(BIN)/ruff check .

@@ -34,7 +34,11 @@ _AGENT = "Agent"
 
 def up(
     directory: Annotated[
-        Path, typer.Option("--dir", help="Where keys, logs and endpoints.json go; logs and learned peaks stay.")
+        Path,
+        typer.Option(
+            "--dir",
+            help="Where keys, logs and endpoints.json go, a new or empty directory; logs and learned peaks stay.",
+        ),
     ] = Path("~/.sublet"),
     node_name: Annotated[
         str,
@@ -63,14 +67,17 @@ def up(
         typer.Option(
             metavar="QUANTITY",
             help="CPU that each node says it has, such as 4, for a walk-through on a small machine. What the machine "
-            "does not have counts as in use, so nothing is lent that is not there.",
+            "does not have counts as in use and is never lent; since the safety margin is a part of the claim, a node "
+            "that claims much more than the machine has lends nothing.",
             rich_help_panel=_NODES,
         ),
     ] = "",
     node_memory: Annotated[
         str,
         typer.Option(
-            metavar="QUANTITY", help="Memory that each node says it has, such as 16Gi.", rich_help_panel=_NODES
+            metavar="QUANTITY",
+            help="Memory that each node says it has, such as 16Gi; pods get and are lent what is there.",
+            rich_help_panel=_NODES,
         ),
     ] = "",
     kernel: Annotated[
@@ -134,8 +141,8 @@ def up(
 ) -> int:
     """Start a whole cluster here: API server, node, scheduler and agent, for kubectl to talk to.
 
-    Ctrl-C stops everything and leaves no process and no cgroup. As root pods are limited by this machine's kernel; as
-    an ordinary user a simulated kernel takes its place.
+    Ctrl-C stops everything and leaves no cgroup and no process in one. As root pods are limited by this machine's
+    kernel; as an ordinary user a simulated kernel takes its place, which a pod's process can escape that means to.
     """
     # Imported here: an agent's image has no cryptography, and needs none.
     from local.choices import Choices, usable_kernel

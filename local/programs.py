@@ -8,6 +8,7 @@ a restart takes the same ports and nobody has to look for it again.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -145,11 +146,17 @@ def _node_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound
         *("--run-dir", str(run.path / f"node{slot.suffix}")),
         *("--kernel", choices.kernel.value),
         *("--cgroup-driver", choices.cgroup_driver.value),
+        *("--eviction-hard", eviction_thresholds(shutil.disk_usage(run.path).total)),
         *_certificate(run, "node"),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
         *simulated,
         *(word for flag, amount in claimed.items() if amount for word in (flag, amount)),
     ]
+
+
+def eviction_thresholds(disk_bytes: int) -> str:
+    """The kubelet's for memory; a little of the disk, since a person's own may be nearly full at all times."""
+    return f"memory.available<100Mi,nodefs.available<{'1Gi' if disk_bytes > 100 << 30 else '1%'},nodefs.inodesFree<1%"
 
 
 def _scheduler(run: RunDirectory, bound: Bound) -> list[str]:

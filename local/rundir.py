@@ -13,7 +13,7 @@ import msgspec
 
 from local import runfiles
 from local.certificates import write_private
-from local.node.ownership import started_ticks
+from local.node.ownership import boot_id, started_ticks
 from model.fault import ConfigurationFault
 
 DEFAULT_DIRECTORY = Path("~/.sublet")
@@ -187,16 +187,15 @@ class RunDirectory:
 
     def _take_over(self) -> None:
         """Raises ConfigurationFault where the previous run lives on, its lock removed."""
-        self.previous = self._recorded()
-        if self.previous is not None and self.previous.boot_id != boot_id():
-            self.previous = None
-        if self.previous is not None and _lives(self.previous):
+        found = self._recorded()
+        self.previous = found if found and found.boot_id == boot_id() else None
+        if self.previous and _lives(self.previous):
             fix = "stop that one, or give this one another --dir"
             raise ConfigurationFault(str(self.path), f"`sublet up` with pid {self.previous.up_pid} runs here", fix)
         runfiles.mark(self.path)
         # By these a previous run is ended, which may still use its nodes' directories.
         told = {"kernel", runfiles.ENDPOINTS, *runfiles.NODES}
-        runfiles.forget(self.path, told if self.previous is not None else ())
+        runfiles.forget(self.path, told if self.previous else ())
         for directory in (self.logs, self.ready, self.keys):
             directory.mkdir(mode=0o700, exist_ok=True)
 
@@ -205,7 +204,9 @@ class RunDirectory:
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             lock = os.fdopen(os.open(self.path / runfiles.LOCK, flags, 0o600), "a")
         except OSError as error:
-            raise ConfigurationFault(str(self.path / runfiles.LOCK), f"not usable: {error.strerror}", "remove it") from error
+            raise ConfigurationFault(
+                str(self.path / runfiles.LOCK), f"not usable: {error.strerror}", "remove it"
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -223,7 +224,7 @@ class RunDirectory:
             found = msgspec.json.decode(self.endpoints.read_bytes(), type=Endpoints)
         except (OSError, msgspec.MsgspecError):
             return None
-        return found if found.directory == str(self.path) else None
+        return found if os.path.realpath(found.directory) == os.path.realpath(self.path) else None
 
 
 _OF_THIS_RUN = frozenset({"logs", "ready", "keys"})
@@ -231,11 +232,6 @@ _OF_THIS_RUN = frozenset({"logs", "ready", "keys"})
 
 def _lives(run: Endpoints) -> bool:
     return run.up_pid > 0 and started_ticks(run.up_pid) == run.up_ticks
-
-
-def boot_id() -> str:
-    """Another after every start of the machine, with which process ids and their times begin anew."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def endpoints_file(directory: Path) -> Path:

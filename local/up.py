@@ -16,7 +16,7 @@ from types import TracebackType
 
 from local.choices import Choices, Slot, ids_of
 from local.leftovers import Trees, end_processes
-from local.node.ownership import started_ticks
+from local.node.ownership import boot_id, started_ticks
 from local.programs import (
     api_address,
     embedded_programs,
@@ -25,7 +25,7 @@ from local.programs import (
     write_scheduler_settings,
     write_secrets,
 )
-from local.rundir import Endpoints, NodeEndpoints, RunDirectory, boot_id
+from local.rundir import Endpoints, NodeEndpoints, RunDirectory
 from local.supervisor import Supervisor
 from model.fault import KernelFault
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-import yaml
-
 from local.apiserver.objects import Object, copy, decode, encode
-
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Repeating(dict[str, Any]):
     """A JSON map some of whose keys were written more than once; the last value is kept.
 
-    `lines` says the same of a whole YAML document, where it knows lines but no paths.
+    `lines` says the same of a whole YAML document, whose reader knows lines but no paths.
     """
 
     repeated: frozenset[str] = frozenset()
@@ -68,33 +64,3 @@ def repeated_fields(value: Any, path: str = "") -> Iterator[str]:
 def copy_body(body: Object) -> Object:
     """A deep copy that still knows what was repeated."""
     return deepcopy(body) if isinstance(body, Repeating) else copy(body)
-
-
-class _NoticingLoader(_Loader):  # type: ignore[misc,valid-type]
-    """Loads plain YAML and notes repeated keys."""
-
-    def __init__(self, stream: bytes) -> None:
-        super().__init__(stream)
-        self.lines: list[str] = []
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                self.lines.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
-            seen.add(key.value if isinstance(key.value, str) else repr(key.value))
-        found: dict[Hashable, Any] = super().construct_mapping(node, deep)
-        return found
-
-
-def decode_yaml(body: bytes) -> Any:
-    """The value of a YAML body; a `Repeating` when a key was written twice. Raises yaml.YAMLError."""
-    loader = _NoticingLoader(body)
-    try:
-        value = loader.get_single_data()
-        if loader.lines and isinstance(value, dict):
-            value = Repeating(value)
-            value.lines = tuple(loader.lines)
-        return value
-    finally:
-        loader.dispose()

@@ -70,6 +70,8 @@ class Controllers:
         self._tasks: list[asyncio.Task[None]] = []
         self._creators_wake = asyncio.Event()
         self._next_sweep = resources.clock() + _SWEEP_SECONDS
+        self._failed: dict[Key, Callable[[], object]] = {}
+        self._retries = Waiting()
 
     def _all_reactors(self, authority: str) -> tuple[Callable[[str, Event], None], ...]:
         """Those others ask about come before those who ask."""
@@ -100,6 +102,8 @@ class Controllers:
         for type_id, event in changes:
             for react in self._reactors:
                 self._guarded(react, type_id, event)
+        for key in self._retries.take(self._resources.clock()):
+            self._again(key)
         for place in self._collector.take_due():
             self._guarded(self._collector.advance, *place)
         now = self._resources.clock()
@@ -149,13 +153,30 @@ class Controllers:
             self._guarded(self._orphans.trim)
 
     def _guarded(self, act: Callable[..., object], *arguments: object) -> None:
-        """One object that cannot be handled must not stop the handling of the others."""
+        """One object that cannot be handled must not stop the handling of the others; it is tried again later."""
         try:
             act(*arguments)
         except StatusError as error:
             _log.warning("controller: %s", error.message)
+            again = error.code >= 500  # any other refusal stands until the object changes, and so comes here again
         except Exception:
             _log.exception("controller failed")
+            again = True
+        else:
+            again = False
+        if again or self._failed:
+            self._settle_failure((act.__qualname__, " ".join(map(_named, arguments))), again, act, *arguments)
+
+    def _settle_failure(self, key: Key, again: bool, act: Callable[..., object], *arguments: object) -> None:
+        if again:
+            self._failed[key] = lambda: self._guarded(act, *arguments)
+            self._retries.refused(key, self._resources.clock())
+        elif self._failed.pop(key, None) is not None:
+            self._retries.forget(key)
+
+    def _again(self, key: Key) -> None:
+        if (work := self._failed.get(key)) is not None:
+            work()
 
     async def _tried(self, work: Awaitable[None]) -> bool:
         try:
@@ -183,7 +204,8 @@ class Controllers:
                 await asyncio.sleep(0)
             self._wake_creators()
             self.sweep()
-            waits = (self._nodes.next_due(), self._evictions.waiting.next_due(), self._orphans.waiting.next_due())
+            waiting = (self._evictions.waiting, self._orphans.waiting, self._retries)
+            waits = (self._nodes.next_due(), *(part.next_due() for part in waiting))
             await self._changes.ready(self._pause_seconds(waits))
 
     async def _create_for_ever(self) -> None:
@@ -211,6 +233,11 @@ class Controllers:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _named(argument: object) -> str:
+    """What tells one piece of work from another: a change by its revision, which it has alone."""
+    return str(argument.record.revision if isinstance(argument, Event) else argument)
 
 
 def _everything(resources: Resources) -> Iterable[tuple[str, Event]]:

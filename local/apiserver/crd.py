@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from local.apiserver import schema
 from local.apiserver.definition_rules import APPROVAL
-from local.apiserver.objects import Object, being_deleted, condition, decode_object, dig, name_of, set_condition
+from local.apiserver.objects import Object, being_deleted, condition, decode_object, dig, encode, name_of, set_condition
 from local.apiserver.registry import Registry, ResourceType, version_order
 from local.apiserver.selectors import EVERYTHING
 from local.apiserver.status import FieldError
@@ -51,51 +51,75 @@ class CustomVersion:
             schema.default(self.schema, obj)
 
     def restore(self, obj: Object) -> None:
-        """Bring an object that was stored under an earlier schema in line, in place."""
+        """Bring an object that was stored under an earlier definition in line, in place."""
+        obj["apiVersion"] = self.storage_api_version
         if self.storage_schema is not None:
             schema.prune(self.storage_schema, obj, root=True)
             schema.default(self.storage_schema, obj)
 
-    def errors(self, obj: Object) -> Iterator[FieldError]:
-        if self.schema is not None:
-            # Metadata has its own rules, the same for every type, but for what a definition says of names.
-            meta = obj.get("metadata") or {}
-            named = {key: meta[key] for key in ("name", "generateName") if key in meta}
-            yield from schema.errors(self.schema, {**obj, "metadata": named})
+    def errors(self, obj: Object, old: Object | None) -> Sequence[FieldError]:
+        """What the schema does not allow; what `old` has as well is not held against a change."""
+        if self.schema is None:
+            return ()
+        found = list(schema.errors(self.schema, _checked(obj)))
+        if found and old is not None:
+            found = list(schema.errors(self.schema, _checked(obj), old=_checked(old)))
+        return found
+
+
+def _checked(obj: Object) -> Object:
+    """What a schema judges. Metadata has its own rules for every type, but for what a definition says of names."""
+    meta = obj.get("metadata") or {}
+    return {**obj, "metadata": {key: meta[key] for key in ("name", "generateName") if key in meta}}
 
 
 def served_types(definition: Object) -> Iterator[ResourceType]:
     """The types a stored definition asks to serve, one for each served version, the most stable first."""
+    for version in sorted(definition["spec"]["versions"], key=lambda version: version_order(version["name"])):
+        if version["served"]:
+            yield _type_of(definition, version)
+
+
+def storage_type(definition: Object) -> ResourceType:
+    """The type a definition's objects are stored as, whether or not it is served."""
+    return _type_of(definition, _storage_version(definition))
+
+
+def _storage_version(definition: Object) -> Object:
+    found: Object = next(version for version in definition["spec"]["versions"] if version["storage"])
+    return found
+
+
+def _type_of(definition: Object, version: Object) -> ResourceType:
     spec, names = definition["spec"], dig(definition, "status.acceptedNames") or definition["spec"]["names"]
-    storage = next(version for version in spec["versions"] if version["storage"])
-    selectable = _selectable(spec["versions"])
-    for version in sorted(spec["versions"], key=lambda version: version_order(version["name"])):
-        if not version["served"]:
-            continue
-        scale = dig(version, "subresources.scale")
-        yield ResourceType(
-            group=spec["group"],
-            version=version["name"],
-            plural=names["plural"],
-            kind=names["kind"],
-            namespaced=spec["scope"] == "Namespaced",
-            short_names=tuple(names.get("shortNames") or ()),
-            categories=tuple(names.get("categories") or ()),
-            subresources=tuple(key for key in ("scale", "status") if key in (version.get("subresources") or {})),
-            fields=selectable,
-            generation=True,
-            unconditional_update=False,
-            singular=names["singular"],
-            list_kind=names["listKind"],
-            custom=CustomVersion(
-                schema=dig(version, "schema.openAPIV3Schema"),
-                columns=_columns(version),
-                storage_api_version=f"{spec['group']}/{storage['name']}",
-                only_version=len(spec["versions"]) == 1,
-                scale=None if scale is None else _scale_paths(scale),
-                storage_schema=dig(storage, "schema.openAPIV3Schema"),
-            ),
-        )
+    return ResourceType(
+        group=spec["group"],
+        version=version["name"],
+        plural=names["plural"],
+        kind=names["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=tuple(key for key in ("scale", "status") if key in (version.get("subresources") or {})),
+        fields=_selectable(spec["versions"]),
+        generation=True,
+        unconditional_update=False,
+        singular=names["singular"],
+        list_kind=names["listKind"],
+        custom=_custom_version(definition, version),
+    )
+
+
+def _custom_version(definition: Object, version: Object) -> CustomVersion:
+    spec, storage, scale = definition["spec"], _storage_version(definition), dig(version, "subresources.scale")
+    return CustomVersion(
+        schema=dig(version, "schema.openAPIV3Schema"),
+        columns=_columns(version),
+        storage_api_version=f"{spec['group']}/{storage['name']}",
+        only_version=len(spec["versions"]) == 1,
+        scale=None if scale is None else _scale_paths(scale),
+        storage_schema=dig(storage, "schema.openAPIV3Schema"),
+    )
 
 
 def _selectable(versions: Iterable[Object]) -> tuple[str, ...]:
@@ -139,24 +163,40 @@ def withdraw(registry: Registry, type_id: str) -> None:
         registry.unregister(type_id)
 
 
+def load(store: Store, rtype: ResourceType, obj: Object) -> None:
+    """Put an object back as its type reads it now. How it was written is kept, for the next definition to read."""
+    if rtype.custom is None:
+        store.load(rtype, obj)
+        return
+    written = encode(obj)
+    rtype.custom.restore(obj)
+    store.load(rtype, obj, written if encode(obj) != written else None)
+
+
 def serve_and_conform(store: Store, registry: Registry, definition: Object) -> None:
-    """Serve a definition's types; what is stored already follows its schema, under the revision it has."""
+    """Serve a definition's types; what is stored already is read by its schema, under the revision it has."""
     name = name_of(definition)
-    before = registry.by_id(name)
+    before, shown = registry.by_id(name), _shown(registry, name)
     serve(registry, definition)
     after = registry.by_id(name)
+    if _shown(registry, name) != shown:
+        store.end_watches(name)
     if after is None or after.custom is None or _reads_alike(before, after):
         return
     for record in list(store.select(name, EVERYTHING)):
-        obj = decode_object(record.body)
-        after.custom.restore(obj)
-        store.load(after, obj)
+        load(store, after, decode_object(record.original or record.body))
+
+
+def _shown(registry: Registry, type_id: str) -> list[tuple[ResourceType, CustomVersion | None]]:
+    return [(rtype, rtype.custom) for rtype in registry.versions(type_id)]
 
 
 def _reads_alike(before: ResourceType | None, after: ResourceType) -> bool:
     if before is None or before.custom is None or after.custom is None:
         return False
-    return before.fields == after.fields and before.custom.storage_schema == after.custom.storage_schema
+    old, new = before.custom, after.custom
+    same_fields, same_form = before.fields == after.fields, old.storage_api_version == new.storage_api_version
+    return same_fields and same_form and old.storage_schema == new.storage_schema
 
 
 def establish(definition: Object, others: Iterable[Object], now: float) -> None:

@@ -12,6 +12,8 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from local.apiserver.numerals import natural
+
 Next = Callable[[float], float | None]  # the first moment after this one (seconds), None if there is none ever
 
 _MACROS = {
@@ -89,7 +91,7 @@ def _checked(text: str) -> str:
 
 def _check_part(part: str, place: int) -> None:
     span, slash, step = part.partition("/")
-    if slash and not (step.isdecimal() and int(step) > 0):
+    if slash and not natural(step):
         raise ScheduleError(f"step of range should be a positive number: {part}")
     if span in ("*", "?"):
         return
@@ -109,6 +111,8 @@ def _number(text: str, place: int) -> int:
     names = _NAMES[place]
     if text.upper() in names:
         return names.index(text.upper()) + _BOUNDS[place][0]
-    if not (text.isascii() and text.isdecimal()):
-        raise ScheduleError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
-    return int(text)
+    number = natural(text)
+    if number is None:
+        why = "value out of range" if text.isascii() and text.isdecimal() else "invalid syntax"
+        raise ScheduleError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": {why}')
+    return number

@@ -26,6 +26,7 @@ MAX_TOLD = 100  # as many as kube-apiserver collects
 # resource.ErrFormatWrong
 _QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)")
+_FRACTION = re.compile(r"[.,]\d+")
 _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 _BITS = {"int32": 31, "int64": 63}
 
@@ -228,7 +229,7 @@ def _canonical(value: str | int | float) -> str:
 @lru_cache(maxsize=4096)
 def _whole_seconds(text: str) -> str | None:
     """metav1.Time as it is kept; None for what is not a time."""
-    moment = parse_time(text) if _TIME.fullmatch(text) else None
+    moment = parse_time(_FRACTION.sub("", text)) if _TIME.fullmatch(text) else None
     return None if moment is None else rfc3339(moment)
 
 

@@ -19,7 +19,7 @@ from local.apiserver.objects import (
 )
 from local.apiserver.records import Record
 from local.apiserver.registry import DISRUPTION_BUDGETS, PODS
-from local.apiserver.resources import Resources
+from local.apiserver.resources import Resources, WriteOptions
 from local.apiserver.selectors import Filter, admits, parse_label_selector
 
 
@@ -87,29 +87,32 @@ def _scaled(value: int | str, whole: int) -> int:
     return value if isinstance(value, int) else ceil(int(value[:-1]) * whole / 100)
 
 
-def write_status(resources: Resources, budget: Object, expected: int, healthy: int) -> Object:
+def write_status(
+    resources: Resources, budget: Object, expected: int, healthy: int, options: WriteOptions | None = None
+) -> Object:
     """Bring the status of a budget up to date; returns the budget as it is then."""
     fresh = budget_status(budget, expected, healthy, resources.clock())
     if fresh == budget.get("status"):
         return budget
     where = (namespace_of(budget), name_of(budget))
-    return resources.update(DISRUPTION_BUDGETS, *where, lambda held: {**held, "status": fresh}, subresource="status")
+    return resources.update(DISRUPTION_BUDGETS, *where, lambda held: {**held, "status": fresh}, options, "status")
 
 
-def _counted(resources: Resources, budget: Object) -> Object:
+def _counted(resources: Resources, budget: Object, options: WriteOptions) -> Object:
     """The budget with a status that is true at this moment."""
     selector = parse_label_selector(dig(budget, "spec.selector"))
     if selector is None:
         return budget
     covered = resources.store.select(PODS.id, Filter(namespace_of(budget), selector))
     healths = [is_healthy(pod) for pod in covered if counts(pod)]
-    return write_status(resources, budget, len(healths), sum(healths))
+    return write_status(resources, budget, len(healths), sum(healths), options)
 
 
-def spend(resources: Resources, pod: Object) -> None:
-    """Raise 429 unless the budget over this pod allows one more disruption."""
+def spend(resources: Resources, pod: Object, dry_run: bool = False) -> None:
+    """Raise 429 unless the budget over this pod allows one more disruption; a dry run only looks."""
+    options = WriteOptions(dry_run=dry_run)
     budgets = resources.objects(DISRUPTION_BUDGETS, Filter(namespace_of(pod)))
-    covering = [_counted(resources, budget) for budget in budgets if matches(budget, pod)]
+    covering = [_counted(resources, budget, options) for budget in budgets if matches(budget, pod)]
     if len(covering) > 1:
         raise status.internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -16,7 +17,6 @@ import yaml
 
 from local.apiserver.messages import JSON, Request, Response
 from local.apiserver.objects import decode
-from local.apiserver.routes import split_path
 from local.apiserver.status import StatusError
 
 YAML = "application/yaml"
@@ -26,7 +26,7 @@ _READ_BY_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 def negotiated(request: Request) -> str:
     """The media type that the client likes best of those there are; raises 406 when it takes none of them."""
-    if split_path(request.path)[0] not in _NEGOTIATING:
+    if request.path.strip("/").partition("/")[0] not in _NEGOTIATING:
         return JSON
     given = (JSON,) if request.flag("watch") else (JSON, YAML)  # nobody streams YAML
     for pattern in _accepted(request.accept):
@@ -36,10 +36,11 @@ def negotiated(request: Request) -> str:
     raise StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(given)}")
 
 
-def _accepted(accept: str) -> list[str]:
+@lru_cache(maxsize=256)
+def _accepted(accept: str) -> tuple[str, ...]:
     """The media types of an Accept header without parameters, the most welcome first."""
     clauses = [clause for clause in accept.split(",") if clause.strip()] or ["*/*"]
-    return [clause.partition(";")[0].strip().lower() for clause in sorted(clauses, key=_weight, reverse=True)]
+    return tuple(clause.partition(";")[0].strip().lower() for clause in sorted(clauses, key=_weight, reverse=True))
 
 
 def _weight(clause: str) -> float:

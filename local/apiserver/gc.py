@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from local.apiserver.admission import CRD_CLEANUP
 from local.apiserver.namespaces import terminating_status
 from local.apiserver.objects import Object, being_deleted, dig, namespace_of
 from local.apiserver.recorder import record_event
-from local.apiserver.records import Change, Event
+from local.apiserver.records import Change, Event, Record
 from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, ResourceType
 from local.apiserver.resources import FOREGROUND, ORPHAN, DeleteOptions, Resources
 from local.apiserver.selectors import Filter
@@ -35,13 +38,12 @@ class Collector:
             if record.deleting:
                 self._dirty.add((type_id, record.namespace, record.name))
             return
-        for child in self._resources.store.children(record.uid):
-            self._collect(*child)
         places = (self._resources.store.place_of(owner) for owner in record.owners)
         self._dirty.update(place for place in places if place)
         if record.namespace:
             self._dirty.add((NAMESPACES.id, "", record.namespace))
         self._dirty.add((CUSTOM_RESOURCE_DEFINITIONS.id, "", type_id))
+        _each(self._collect, self._resources.store.children(record.uid))
 
     @property
     def idle(self) -> bool:
@@ -138,10 +140,10 @@ class Collector:
 
     def _empty_definition(self, definition: Object) -> None:
         name = definition["metadata"]["name"]
-        rtype = self._resources.registry.by_id(name)
+        rtype = self._resources.stored_type(name)
         if (
             rtype is None
-            or rtype.custom is None
+            or rtype.custom is None  # a built-in type of that name, whose objects were never the definition's
             or self._emptied([rtype], Filter(), (CUSTOM_RESOURCE_DEFINITIONS.id, "", name))
         ):
             self._drop_finalizer(CUSTOM_RESOURCE_DEFINITIONS, definition, CRD_CLEANUP)
@@ -151,11 +153,13 @@ class Collector:
         store = self._resources.store
         records = ((rtype, record) for rtype in types for record in store.select(rtype.id, wanted))
         left = [(rtype, record) for rtype, record in records if not record.deleting]
-        for rtype, record in left[:_DELETED_AT_ONCE]:
-            self._resources.delete(rtype, record.namespace, record.name, _BACKGROUND)
         if len(left) > _DELETED_AT_ONCE:
             self._dirty.add(container)
+        _each(self._discard, left[:_DELETED_AT_ONCE])
         return not any(True for rtype in types for _ in store.select(rtype.id, wanted))
+
+    def _discard(self, rtype: ResourceType, record: Record) -> None:
+        self._resources.delete(rtype, record.namespace, record.name, _BACKGROUND)
 
     def _children(self, owner: Object) -> list[tuple[ResourceType, Object]]:
         places = self._resources.store.children(owner["metadata"]["uid"])
@@ -186,6 +190,18 @@ class Collector:
 
         meta = obj["metadata"]
         self._resources.update(rtype, meta.get("namespace", ""), meta["name"], change)
+
+
+def _each(act: Callable[..., object], items: Iterable[tuple[Any, ...]]) -> None:
+    """Do it for each. One that fails does not keep the others; what the last failure raised is raised at the end."""
+    failure: Exception | None = None
+    for item in items:
+        try:
+            act(*item)
+        except Exception as error:
+            failure = error
+    if failure is not None:
+        raise failure
 
 
 def _blocks(child: Object, owner_uid: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from local.apiserver.numerals import natural
 from local.apiserver.objects import parse_time
 
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"  # annotation and label
@@ -111,8 +112,7 @@ class JobPod(_Field, frozen=True):
 
     @property
     def index(self) -> int | None:
-        text = (self.metadata.annotations or {}).get(INDEX_KEY, "")
-        return int(text) if text.isdecimal() else None
+        return natural((self.metadata.annotations or {}).get(INDEX_KEY, ""))
 
     @property
     def restarts(self) -> int:

@@ -116,13 +116,16 @@ class Journal:
             self._committing = None
 
     async def _commit(self, batch: _Batch) -> None:
-        failure = await self._attempt(batch)
-        if failure:
-            self._failure = failure
-            _log.error("state: %s", failure)
-            self._directory.give_room()
+        failure = "the server is stopping"
+        try:
             failure = await self._attempt(batch)
-        batch.resolve(failure)
+            if failure:
+                self._failure = failure
+                _log.error("state: %s", failure)
+                self._give_room()
+                failure = await self._attempt(batch)
+        finally:  # whoever waits is told, whatever becomes of this task
+            batch.resolve(failure)
         while failure:
             await asyncio.sleep(self._retry_seconds)
             failure = await self._attempt(batch)
@@ -137,9 +140,15 @@ class Journal:
             await asyncio.get_running_loop().run_in_executor(
                 self._thread, self._directory.commit, batch.changes, reserved
             )
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             return str(error)
         return ""
+
+    def _give_room(self) -> None:
+        try:
+            self._directory.give_room()
+        except OSError as error:  # a file system that is read-only by now, say: the same refusal as a full one
+            _log.error("state: the room kept back cannot be given up: %s", error)
 
     async def _recover(self) -> None:
         """After a failure: accept changes again once there is room to finish the next one that fails."""
@@ -176,14 +185,12 @@ def restore(resources: Resources, directory: StateDirectory) -> int:
     found = [(type_id, _decoded(type_id, body)) for type_id, body in directory.objects()]
     found.sort(key=lambda item: item[0] != CUSTOM_RESOURCE_DEFINITIONS.id)
     for type_id, obj in found:
-        rtype = resources.registry.by_id(type_id)
+        rtype = resources.stored_type(type_id)
         if rtype is None:
             raise StateError(f"--state-dir: holds objects of type {type_id}, which this program does not serve")
         if rtype is CUSTOM_RESOURCE_DEFINITIONS:
             crd.serve(resources.registry, obj)
-        if rtype.custom is not None:
-            rtype.custom.restore(obj)
-        resources.store.load(rtype, obj)
+        crd.load(resources.store, rtype, obj)
     return len(found)
 
 

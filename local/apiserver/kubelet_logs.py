@@ -25,23 +25,29 @@ class KubeletLogs:
     async def open(self, port: int, path: str, query: Mapping[str, str]) -> Response | Stream:
         """A stream of the log; raises 502 when the node does not answer, and the node's own status otherwise."""
         answer = await self._get(port, path, query, aiohttp.ClientTimeout(total=None, connect=5, sock_connect=5))
-        return Stream(200, _chunks(answer), "text/plain")
+        return Stream(200, _chunks(answer), "text/plain", release=answer.close)
 
     async def fetch(self, port: int, path: str, query: Mapping[str, str]) -> bytes:
         """A whole answer; raises StatusError like `open`."""
         answer = await self._get(port, path, query, aiohttp.ClientTimeout(total=_SUMMARY_SECONDS))
+        whole = bytearray()
         try:
-            return await answer.content.read(_SUMMARY_BYTES)
+            async for chunk in answer.content.iter_any():
+                whole += chunk
+                if len(whole) > _SUMMARY_BYTES:
+                    raise _too_much(port)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _silent(port, error) from None
         finally:
             answer.close()
+        return bytes(whole)
 
     async def _get(
         self, port: int, path: str, query: Mapping[str, str], timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         if self._session is None:
-            self._session = aiohttp.ClientSession(trust_env=False)
+            # Without a limit, or many followed logs would keep everybody else from the nodes.
+            self._session = aiohttp.ClientSession(trust_env=False, connector=aiohttp.TCPConnector(limit=0))
         try:
             answer = await self._session.get(
                 f"https://127.0.0.1:{port}{path}",
@@ -53,7 +59,9 @@ class KubeletLogs:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _silent(port, error) from None
         if answer.status >= 400:
-            text = (await answer.text())[:1000]
+            text = (await answer.text())[:1000].strip()
+            if answer.status == 400:
+                raise StatusError(400, "BadRequest", text)
             raise StatusError(answer.status, "NodeRefused", f"the node's log server answered {answer.status}: {text}")
         return answer
 
@@ -64,6 +72,10 @@ class KubeletLogs:
 
 def _silent(port: int, error: Exception) -> StatusError:
     return StatusError(502, "BadGateway", f"the node's log server on port {port} does not answer: {error}")
+
+
+def _too_much(port: int) -> StatusError:
+    return StatusError(502, "BadGateway", f"the answer of the node on port {port} exceeds {_SUMMARY_BYTES} bytes")
 
 
 async def _chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -110,19 +110,19 @@ def _first(found: Iterator[str | None]) -> str | None:
 
 def rfc3339(seconds: float) -> str:
     """metav1.Time: whole seconds, UTC."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 
 def parse_time(text: str | None) -> float | None:
-    """Seconds since the epoch of an RFC 3339 text; None when it is absent or not a time."""
+    """Seconds since the epoch of an RFC 3339 text; None when it is absent or not a time of the years 1–9999 UTC."""
     if not text:
         return None
     try:
         # datetime keeps microseconds at most, while Go clients may send nanoseconds.
         moment = datetime.fromisoformat(_FRACTION.sub(lambda m: "." + m.group(1)[:6].ljust(6, "0"), text))
-    except (ValueError, TypeError):
+        return (moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError):
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def condition(obj: Object, kind: str) -> Object | None:

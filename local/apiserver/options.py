@@ -22,7 +22,8 @@ from local.apiserver.status import (
 )
 
 _APPLY = "application/apply-patch+yaml"
-_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_LONGEST_INTEGER = 20  # characters of the longest of 64 bits, its sign included
 _INTEGERS = ("limit", "timeoutSeconds", "gracePeriodSeconds")
 _INCLUDED = ("", "Metadata", "Object", "None")
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
@@ -38,12 +39,16 @@ def check_options(request: Request, collection: bool = False) -> None:
         return
     for name in _INTEGERS:
         text = request.query.get(name)
-        if text and not (_INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63):
+        if text and not _is_int64(text):
             raise _unreadable(text)
     if request.method == "GET":
         _check_reading(request, collection)
     elif errors := list(_write_errors(request)):
         raise invalid_options(_KINDS.get(request.method, "CreateOptions"), errors)
+
+
+def _is_int64(text: str) -> bool:
+    return bool(_INTEGER.fullmatch(text)) and len(text) <= _LONGEST_INTEGER and -(2**63) <= int(text) < 2**63
 
 
 def _unreadable(text: str) -> StatusError:

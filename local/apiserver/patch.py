@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from local.apiserver.numerals import natural
 from local.apiserver.objects import copy
 from local.apiserver.status import StatusError, bad_request
 
@@ -95,9 +96,10 @@ def _read(document: Any, path: list[str]) -> Any:
 
 
 def _index(step: str, last: int) -> int:
-    if not step.isdecimal() or int(step) > last:
+    index = natural(step)
+    if index is None or index > last:
         raise _refused(f"list index {step} is out of bounds")
-    return int(step)
+    return index
 
 
 def _add(document: Any, path: list[str], value: Any) -> Any:

@@ -66,7 +66,7 @@ def evict(
     check_preconditions(PODS, pod, asked.get("uid"), asked.get("resourceVersion"))
     dry_run = "All" in (options.get("dryRun") or ()) or (request is not None and request.dry_run)
     if not _needs_no_budget(pod):
-        disruption.spend(resources, pod)
+        disruption.spend(resources, pod, dry_run)
     if not dry_run and not being_deleted(pod):
         wanted = {
             "type": "DisruptionTarget",

@@ -10,6 +10,7 @@ import msgspec
 
 from local.apiserver import status
 from local.apiserver.messages import Request, Response, answer
+from local.apiserver.numerals import natural
 from local.apiserver.objects import Object, encode
 from local.apiserver.registry import ResourceType
 from local.apiserver.resources import Resources
@@ -73,9 +74,10 @@ def revision_of(request: Request) -> int | None:
     text = request.query.get("resourceVersion", "")
     if not text:
         return None
-    if not text.isdecimal():
-        raise status.bad_request(f"invalid resource version {text!r}: it must be a number")
-    return int(text)
+    revision = natural(text)
+    if revision is None:
+        raise status.bad_request(f"invalid resource version {text!r}: it must be a number of 64 bits")
+    return revision
 
 
 def read_list(resources: Resources, target: Target, request: Request) -> Response:
@@ -100,7 +102,9 @@ def _asked(store: Store, rtype: ResourceType, wanted: Filter, request: Request) 
         return _continued(store, rtype, wanted, _decode_token(token))
     if asked is not None and asked > store.revision:
         raise status.from_the_future(asked, store.revision)
-    if asked and request.query.get("resourceVersionMatch") == "Exact":
+    # A page at a revision means exactly that revision where no match is named (KEP-2523, "legacy exact").
+    match = request.query.get("resourceVersionMatch") or ("Exact" if _limit(request) else "")
+    if asked and match == "Exact":
         return asked, store.select_at(rtype.id, asked, wanted)
     return store.revision, store.select(rtype.id, wanted)
 

@@ -29,6 +29,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     owners: tuple[str, ...]
     deleting: bool
     body: bytes
+    original: bytes | None = None  # as it was written, where its definition has it read otherwise since
 
     @property
     def key(self) -> tuple[str, str]:
@@ -71,8 +72,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(self.old, revision=self.record.revision, body=encode(obj))
 
 
-def record_of(rtype: ResourceType, obj: Object, revision: int) -> Record:
-    """The record of an object in its stored form."""
+def record_of(rtype: ResourceType, obj: Object, revision: int, original: bytes | None = None) -> Record:
+    """The record of an object in its stored form; `original` is how it was written, where that differs."""
     meta = obj["metadata"]
     return Record(
         namespace=meta.get("namespace", ""),
@@ -84,4 +85,5 @@ def record_of(rtype: ResourceType, obj: Object, revision: int) -> Record:
         owners=tuple(owner["uid"] for owner in meta.get("ownerReferences") or ()),
         deleting=bool(meta.get("deletionTimestamp")),
         body=encode(obj),
+        original=original,
     )

@@ -278,6 +278,10 @@ class Registry:
     def by_id(self, type_id: str) -> ResourceType | None:
         return next((t for t in self._types.values() if t.id == type_id), None)
 
+    def versions(self, type_id: str) -> list[ResourceType]:
+        """Every served version of a resource."""
+        return [found for found in self._types.values() if found.id == type_id]
+
     def versions_of(self, rtype: ResourceType) -> list[ResourceType]:
         """Every served version of a resource, the given one first."""
         others = [found for found in self._types.values() if found.id == rtype.id and found.version != rtype.version]

@@ -9,10 +9,11 @@ import msgspec
 import yaml
 
 from local.apiserver import status
-from local.apiserver.bodies import decode_json, decode_yaml
+from local.apiserver.bodies import decode_json
 from local.apiserver.messages import JSON, Request
 from local.apiserver.objects import Object, unstorable
 from local.apiserver.proto import MAGIC, decode_protobuf
+from local.apiserver.yamlbody import decode_yaml
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 JSON_PATCH = "application/json-patch+json"

@@ -28,6 +28,7 @@ from local.apiserver.store import Record, Store
 # Letters without vowels and look-alikes, as generated names use them: no words, no 0/O, 1/l confusion.
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _PREFIX_CHARACTERS = 58
+_LAST_MOMENT = 253_402_300_799  # 9999-12-31T23:59:59Z, the last that RFC 3339 can write
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 CONTROLLERS = "kube-controller-manager"  # who writes where no client does
@@ -105,6 +106,13 @@ class Resources:
         self.store = store
         self.registry = registry
         self.clock = clock
+
+    def stored_type(self, type_id: str) -> ResourceType | None:
+        """The type of what is stored under an id, also while its definition serves no version of it."""
+        found = self.registry.by_id(type_id)
+        if found is None and (definition := self.find(CUSTOM_RESOURCE_DEFINITIONS, "", type_id)) is not None:
+            return crd.storage_type(definition)
+        return found
 
     # -- reading -------------------------------------------------------------------------------------------
 
@@ -203,6 +211,7 @@ class Resources:
 
     def commit(self, draft: Draft) -> Object:
         """Store a completed draft; raises 409 where another write came first, which only waiting makes possible."""
+        self._follow_definition(draft)
         if draft.old is None:
             self._check_place(draft)
             return self._stored(draft.rtype, draft.new, draft.options)
@@ -210,6 +219,20 @@ class Resources:
         if held is None or str(held.revision) != draft.old["metadata"]["resourceVersion"]:
             raise status.stale(draft.rtype, draft.name)
         return self._changed(draft.rtype, draft.old, draft.new, draft.options)
+
+    def _follow_definition(self, draft: Draft) -> None:
+        """Hold a custom object to its definition of this moment; raises 404 where that serves its version no more."""
+        rtype = draft.rtype
+        served = self.registry.by_path(rtype.group, rtype.version, rtype.plural)
+        if rtype.custom is None or served is rtype:
+            return
+        if served is None:
+            raise status.unknown_path()
+        draft.rtype = served
+        if served.custom != rtype.custom:
+            accepted = self.accepted(served, draft.new, WriteOptions(field_validation="Ignore"))
+            draft.new = self._defaulted(served, accepted)
+            self._validate(served, draft.new, draft.old, draft.subresource)
 
     def accepted(self, rtype: ResourceType, obj: Object, options: WriteOptions) -> Object:
         """The object in the form it is kept: typed, without nulls, without fields its schema does not know."""
@@ -329,13 +352,19 @@ class Resources:
             tracking.set_managers(draft.new, held)
 
     def _changed(self, rtype: ResourceType, old: Object, new: Object, options: WriteOptions) -> Object:
-        if new == old:
+        if new == old and not self._stored_otherwise(rtype, new):
             return old
         if rtype.generation and admission.wanted_state(rtype, new) != admission.wanted_state(rtype, old):
             new["metadata"]["generation"] = int(old["metadata"].get("generation", 0)) + 1
         if self._released(rtype, new):
             return new if options.dry_run else self._remove(rtype, new)
         return self._stored(rtype, new, options)
+
+    def _stored_otherwise(self, rtype: ResourceType, obj: Object) -> bool:
+        """Whether an object is stored under an earlier definition; writing it, even unchanged, migrates it."""
+        meta = obj["metadata"]
+        held = self.store.get(rtype.id, meta.get("namespace", ""), meta["name"])
+        return held is not None and held.original is not None
 
     def _check_identity(self, rtype: ResourceType, name: str, old: Object, new: Object) -> None:
         meta, old_meta = metadata(new), old["metadata"]
@@ -382,7 +411,7 @@ class Resources:
         if meta.get("deletionTimestamp"):
             grace = min(grace, int(meta.get("deletionGracePeriodSeconds", 0)))
         if grace != meta.get("deletionGracePeriodSeconds") or not meta.get("deletionTimestamp"):
-            meta["deletionTimestamp"] = rfc3339(self.clock() + grace)
+            meta["deletionTimestamp"] = rfc3339(min(self.clock() + grace, _LAST_MOMENT))
             meta["deletionGracePeriodSeconds"] = grace
         admission.mark_terminating(rtype, new)
         if self._released(rtype, new):
@@ -406,6 +435,7 @@ class Resources:
         record = self.store.remove(rtype, obj if rtype.form is None else rtype.form.stored(obj))
         if rtype is CUSTOM_RESOURCE_DEFINITIONS:
             crd.withdraw(self.registry, obj["metadata"]["name"])
+            self.store.end_watches(obj["metadata"]["name"])
             for other in list(self.objects(rtype)):  # one of them may have waited for the names
                 if self.registry.by_id(other["metadata"]["name"]) is None:
                     self._stored(rtype, other, WriteOptions())

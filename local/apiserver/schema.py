@@ -13,6 +13,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _TYPE_META = frozenset({"apiVersion", "kind", "metadata"})
+_NEW: Any = object()  # in place of the earlier value of what had none
 
 
 def prune(schema: Object, value: Any, path: str = "", root: bool = False) -> list[str]:
@@ -62,8 +63,13 @@ def default(schema: Object, value: Any) -> None:
                 default(rest, item)
 
 
-def errors(schema: Object, value: Any, path: str = "") -> Iterator[FieldError]:
-    """Everything about a value that the schema does not allow."""
+def errors(schema: Object, value: Any, path: str = "", old: Any = _NEW) -> Iterator[FieldError]:
+    """Everything about a value that the schema does not allow, but for what it leaves as it is in `old`.
+
+    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting
+    """
+    if old is not _NEW and encode(value, order="sorted") == encode(old, order="sorted"):
+        return
     if value is None and schema.get("nullable"):
         return
     if wrong := _type_error(schema, value, path):
@@ -72,15 +78,15 @@ def errors(schema: Object, value: Any, path: str = "") -> Iterator[FieldError]:
     if "enum" in schema and value not in schema["enum"]:
         yield not_supported(path, value, schema["enum"])
     if isinstance(value, dict):
-        yield from _map_errors(schema, value, path)
+        yield from _map_errors(schema, value, path, old if isinstance(old, dict) else {})
         yield from _embedded_errors(schema, value, path)
     elif isinstance(value, list):
-        yield from _list_errors(schema, value, path)
+        yield from _list_errors(schema, value, path, old if isinstance(old, list) else [])
     elif isinstance(value, str):
         yield from _text_errors(schema, value, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _number_errors(schema, value, path)
-    yield from _combination_errors(schema, value, path)
+    yield from _combination_errors(schema, value, path, old)
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -114,7 +120,7 @@ def _type_name(value: Any) -> str:
     return names.get(type(value), "unknown")
 
 
-def _map_errors(schema: Object, value: Object, path: str) -> Iterator[FieldError]:
+def _map_errors(schema: Object, value: Object, path: str, old: Object) -> Iterator[FieldError]:
     def here(key: str) -> str:
         return f"{path}.{key}" if path else key
 
@@ -124,18 +130,27 @@ def _map_errors(schema: Object, value: Object, path: str) -> Iterator[FieldError
     known, rest = schema.get("properties") or {}, schema.get("additionalProperties")
     for key, item in value.items():
         if key in known:
-            yield from errors(known[key], item, here(key))
+            yield from errors(known[key], item, here(key), old.get(key, _NEW))
         elif isinstance(rest, dict):
-            yield from errors(rest, item, here(key))
+            yield from errors(rest, item, here(key), old.get(key, _NEW))
     yield from _size_errors(path, len(value), schema.get("minProperties"), schema.get("maxProperties"), "properties")
 
 
-def _list_errors(schema: Object, value: list[Any], path: str) -> Iterator[FieldError]:
+def _list_errors(schema: Object, value: list[Any], path: str, old: list[Any]) -> Iterator[FieldError]:
     items = schema.get("items") or {}
+    before: dict[bytes | None, Any] = {key: item for item in old if (key := _identity(schema, item)) is not None}
     for index, item in enumerate(value):
-        yield from errors(items, item, f"{path}[{index}]")
+        yield from errors(items, item, f"{path}[{index}]", before.get(_identity(schema, item), _NEW))
     yield from _size_errors(path, len(value), schema.get("minItems"), schema.get("maxItems"), "items")
     yield from _duplicate_errors(schema, value, path)
+
+
+def _identity(schema: Object, item: Any) -> bytes | None:
+    """What makes an item of a list map the same as one of an earlier list; other lists are one value (None)."""
+    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(item, dict):
+        return None
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    return encode({key: item[key] for key in keys if key in item}, order="sorted")
 
 
 def _duplicate_errors(schema: Object, value: list[Any], path: str) -> Iterator[FieldError]:
@@ -203,9 +218,9 @@ def _number_errors(schema: Object, value: int | float, path: str) -> Iterator[Fi
         yield bad_value(path, value, f"{path} in body should be a multiple of {step}")
 
 
-def _combination_errors(schema: Object, value: Any, path: str) -> Iterator[FieldError]:
+def _combination_errors(schema: Object, value: Any, path: str, old: Any) -> Iterator[FieldError]:
     for part in schema.get("allOf") or ():
-        yield from errors(part, value, path)
+        yield from errors(part, value, path, old)
     fitting = _fitting(schema.get("anyOf"), value, path)
     if fitting == 0:
         yield bad_value(path, value, f'"{path}" must validate at least one schema (anyOf)')

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http import HttpVersion11
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from local.apiserver import status
 from local.apiserver.auth import Tokens, is_known_host
 from local.apiserver.core import Core
 from local.apiserver.messages import Request, Response, Stream, answer
+from local.apiserver.status import StatusError
+from local.apiserver.warning_headers import warning_headers
 
 _log = logging.getLogger(__name__)
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
@@ -31,6 +35,7 @@ _BOUNDS: dict[str, Any] = {
 }
 _PIECE_BYTES = 256 << 10
 _SHUTDOWN_SECONDS = 1.0
+_BROKEN_BODIES = (HttpProcessingError, web.RequestPayloadError, OSError)  # wrongly encoded, or its client left
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -75,9 +80,10 @@ class Server:
             return _refused(refusal)
         if (raw.content_length or 0) > _BODY_BYTES:
             return _refused(_too_large())
-        body = await _read(raw) if raw.can_read_body else b""
-        if body is None:
-            return _refused(_too_large())
+        try:
+            body = await _read(raw) if raw.can_read_body else b""
+        except StatusError as error:
+            return _refused(error)
         headers = {name.lower(): value for name, value in raw.headers.items()}
         result = await self.core.handle(
             Request(raw.method, raw.rel_url.raw_path, dict(raw.query), headers, body, user or "")
@@ -92,16 +98,20 @@ class Server:
         return None if user is not None or raw.path in _OPEN_PATHS else status.unauthorized()
 
     async def _streamed(self, raw: web.BaseRequest, stream: Stream) -> web.StreamResponse:
+        """Write the chunks until they end, this server stops or the client leaves, if only while nothing is written."""
         response = web.StreamResponse(status=stream.status, headers={"Content-Type": stream.content_type})
         response.enable_chunked_encoding()
         task = asyncio.current_task()
         assert task is not None
         self._streams.add(task)
+        connection = raw.protocol
+        assert isinstance(connection, _Connection)
         try:
-            await response.prepare(raw)
-            async for chunk in stream.chunks:
-                await response.write(chunk)
-            await response.write_eof()
+            with connection.ending(task):
+                await response.prepare(raw)
+                async for chunk in stream.chunks:
+                    await response.write(chunk)
+                await response.write_eof()
         except ConnectionError:
             pass  # the client left, which is how most watches end
         finally:
@@ -132,18 +142,29 @@ async def _close(stream: Stream) -> None:
         await closer()
 
 
-async def _read(raw: web.BaseRequest) -> bytes | None:
-    """The body; None when it is larger than any object may be."""
+async def _read(raw: web.BaseRequest) -> bytes:
+    """The body. Raises 413 when it is larger than any object may be, 400 when it ends early or is not what it says."""
+    await _invite(raw)
     body = bytearray()
-    async for chunk in raw.content.iter_any():
-        body += chunk
-        if len(body) > _BODY_BYTES:
-            return None
+    try:
+        async for chunk in raw.content.iter_any():
+            body += chunk
+            if len(body) > _BODY_BYTES:
+                raise _too_large()
+    except _BROKEN_BODIES:
+        raise status.bad_request("the request body ends early, or is not encoded as its headers say") from None
     return bytes(body)
 
 
-def _too_large() -> status.StatusError:
-    return status.StatusError(413, "RequestEntityTooLarge", f"the request body is larger than {_BODY_BYTES} bytes")
+async def _invite(raw: web.BaseRequest) -> None:
+    """Tell a client that asks before it sends (curl does, with more than 1 MiB) to go on."""
+    if raw.headers.get("Expect", "").lower() == "100-continue" and raw.version >= HttpVersion11:
+        await raw.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        raw.writer.output_size = 0  # the answer itself has not begun
+
+
+def _too_large() -> StatusError:
+    return StatusError(413, "RequestEntityTooLarge", f"the request body is larger than {_BODY_BYTES} bytes")
 
 
 def _refused(error: status.StatusError) -> web.Response:
@@ -155,12 +176,7 @@ def _whole(result: Response) -> web.Response:
 
 
 def _headers(result: Response) -> list[tuple[str, str]]:
-    return [("Content-Type", result.content_type), *result.headers.items(), *map(_warning, result.warnings)]
-
-
-def _warning(text: str) -> tuple[str, str]:
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")
-    return ("Warning", f'299 - "{quoted}"')
+    return [("Content-Type", result.content_type), *result.headers.items(), *warning_headers(result.warnings)]
 
 
 class _Connections(web.Server):
@@ -171,6 +187,38 @@ class _Connections(web.Server):
 
 
 class _Connection(web.RequestHandler):
+    """One client's connection, whose loss ends the stream that runs over it."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._stream: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def ending(self, stream: asyncio.Task[None]) -> Iterator[None]:
+        """Within it the task is cancelled when the client leaves, which is no failure of the task's."""
+        if self.transport is None:
+            raise ConnectionResetError("the client left before its stream began")
+        self._stream = stream
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self.transport is not None:
+                raise
+        finally:
+            self._stream = None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        if self._stream is not None:
+            self._stream.cancel()
+
+    def log_exception(self, *given: Any, **named: Any) -> None:
+        """Only what is this server's fault: a broken body is answered, and met again when the rest of it is read."""
+        if not isinstance(named.get("exc_info"), _BROKEN_BODIES):
+            super().log_exception(*given, **named)
+
     def handle_error(
         self,
         request: web.BaseRequest,

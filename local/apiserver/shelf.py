@@ -114,6 +114,10 @@ class Shelf:
         self._watchers.setdefault(pin, {})[watcher] = wanted
         watcher.on_close(lambda: self._detach(pin, watcher))
 
+    def end_watches(self) -> None:
+        for watcher in [watcher for held in self._watchers.values() for watcher in held]:
+            watcher.close()
+
     def _detach(self, pin: _Pin, watcher: Watcher[Seen]) -> None:
         held = self._watchers.get(pin, {})
         held.pop(watcher, None)

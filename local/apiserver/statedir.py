@@ -5,6 +5,7 @@ StateError: the directory cannot be used; the message is for the person who name
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -94,7 +95,8 @@ class StateDirectory:
 
     def close(self) -> None:
         self._database.close()
-        self._room.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a file system that is read-only by now keeps it, for the next run to use
+            self._room.unlink(missing_ok=True)
         self._lock.close()
 
 

@@ -122,9 +122,12 @@ class Store:
         self._publish(type_id, shelf, Event(Change.DELETED, record, old))
         return record
 
-    def load(self, rtype: ResourceType, obj: Object) -> None:
-        """Put back an object of an earlier run, under the revision it had. Nobody is told."""
-        record = record_of(rtype, obj, int(obj["metadata"]["resourceVersion"]))
+    def load(self, rtype: ResourceType, obj: Object, original: bytes | None = None) -> None:
+        """Put back an object of an earlier run or definition, under the revision it had. Nobody is told.
+
+        `original` is how it was written, where `obj` is how it is read.
+        """
+        record = record_of(rtype, obj, int(obj["metadata"]["resourceVersion"]), original)
         self._shelf(rtype.id).put(record)
         self._link(rtype.id, record)
 
@@ -145,6 +148,10 @@ class Store:
             watcher.preload(shelf.since(since, wanted))
         shelf.attach(watcher, wanted)
         return watcher
+
+    def end_watches(self, type_id: str) -> None:
+        """End the watches of a type that looks different from here on; their clients start anew."""
+        self._shelf(type_id).end_watches()
 
     def check_reachable(self, type_id: str, since: int) -> None:
         if since > self.revision:

@@ -48,7 +48,7 @@ def _merge_map(target: Object, patch: Object, rule: FieldType | None) -> Object:
     _check_directives(patch)
     merged = _retained(target, patch.get(_RETAIN))
     for key in _deletion_keys(patch):
-        merged[key] = [value for value in merged.get(key) or () if value not in patch[_DELETE_VALUES + key]]
+        merged[key] = [value for value in _live_list(merged, key) if value not in patch[_DELETE_VALUES + key]]
     for key, value in patch.items():
         if key.startswith("$"):
             continue
@@ -57,7 +57,7 @@ def _merge_map(target: Object, patch: Object, rule: FieldType | None) -> Object:
             continue
         _merge_field(merged, key, value, patch.get(_ORDER + key), _inner(rule, key))
     for key in _ordered_only(patch):
-        live = merged.get(key) or []
+        live = _live_list(merged, key)
         merged[key] = _sorted(live, patch[_ORDER + key], [], _merge_key(_inner(rule, key)), live)
     return merged
 
@@ -91,6 +91,14 @@ def _ordered_only(patch: Object) -> list[str]:
     return [
         key.removeprefix(_ORDER) for key in patch if key.startswith(_ORDER) and key.removeprefix(_ORDER) not in patch
     ]
+
+
+def _live_list(held: Object, key: str) -> list[Any]:
+    """The list that a directive is about; raises 400 where the field holds something else."""
+    live = held.get(key) or []
+    if not isinstance(live, list):
+        raise bad_request(f"{key} is not a list, so its items can be neither ordered nor deleted")
+    return live
 
 
 def _merge_field(merged: Object, key: str, value: Any, order: Any, rule: FieldType | None) -> None:

@@ -9,6 +9,7 @@ from local.apiserver.definition_rules import change_errors as definition_change_
 from local.apiserver.definition_rules import definition_errors
 from local.apiserver.eventtypes import EVENTS_V1, event_change_errors, new_event_errors
 from local.apiserver.job_validation import cron_job_errors, job_errors, job_update_errors
+from local.apiserver.numerals import natural
 from local.apiserver.objects import Object, dig, name_of
 from local.apiserver.pod_validation import pod_spec_errors, pod_update_errors
 from local.apiserver.quota_validation import quota_changes, quota_errors
@@ -26,7 +27,7 @@ def errors(rtype: ResourceType, obj: Object, old: Object | None, subresource: st
     """Every field error of an object; `old` is what it replaces, None for a new one."""
     yield from names.metadata_errors(rtype, obj)
     if rtype.custom is not None:
-        yield from rtype.custom.errors(obj)
+        yield from rtype.custom.errors(obj, old)
     elif check := _CHECKS.get(rtype.id):
         yield from check(obj)
     if old is None:
@@ -99,7 +100,7 @@ def _int_or_percent(path: str, value: int | str | None) -> Iterator[FieldError]:
     elif isinstance(value, str):
         if not (value.endswith("%") and value[:-1].isdecimal()):
             yield bad_value(path, value, "a valid percent string must be a numeric string followed by an ending '%'")
-        elif int(value[:-1]) > 100:
+        elif (percent := natural(value[:-1])) is None or percent > 100:
             yield bad_value(path, value, "must not be greater than 100%")
 
 

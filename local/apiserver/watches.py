@@ -112,7 +112,7 @@ class _Session:
     async def _live(self, watcher: Watcher[Seen]) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._timeout_seconds
-        while not watcher.closed:
+        while not (watcher.closed and watcher.idle):
             left = end - loop.time()
             if left <= 0:
                 break

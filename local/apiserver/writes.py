@@ -10,9 +10,9 @@ from typing import Protocol
 
 from local.apiserver import status
 from local.apiserver.bodies import copy_body
-from local.apiserver.objects import Object, dig
+from local.apiserver.objects import Object, dig, name_of, namespace_of
 from local.apiserver.registry import ResourceType
-from local.apiserver.resources import DeleteOptions, Draft, Resources, WriteOptions
+from local.apiserver.resources import DeleteOptions, Draft, Resources, WriteOptions, check_preconditions
 from local.apiserver.status import StatusError
 
 _ATTEMPTS = 5  # at a change that others overtake while webhooks think about it
@@ -70,12 +70,15 @@ class Writes:
         subresource: str = "",
     ) -> Object:
         """As `Resources.update`. A change that another overtook meanwhile is made again on what is there now."""
+        options = options or WriteOptions()
+        told = len(options.warnings)
         for attempt in range(_ATTEMPTS):
+            del options.warnings[told:]
             draft = self.resources.draft_update(rtype, namespace, name, change, options, subresource)
             try:
                 return await self._finish(draft)
             except StatusError as error:
-                if error.reason != "Conflict" or attempt == _ATTEMPTS - 1 or self._current(draft):
+                if error.reason != "Conflict" or attempt == _ATTEMPTS - 1 or self._unchanged(rtype, draft.old):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -99,10 +102,19 @@ class Writes:
     async def delete(
         self, rtype: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None
     ) -> tuple[Object, bool]:
+        """As `Resources.delete`, of an object in the very state that was agreed to."""
         options = options or DeleteOptions()
-        if self._hooks.concern(rtype, namespace, ""):
-            await self._hooks.validate_deletion(rtype, self.resources.get(rtype, namespace, name), options)
-        return self.resources.delete(rtype, namespace, name, options)
+        if not self._hooks.concern(rtype, namespace, ""):
+            return self.resources.delete(rtype, namespace, name, options)
+        told = len(options.warnings)
+        for _ in range(_ATTEMPTS):
+            del options.warnings[told:]
+            old = self.resources.get(rtype, namespace, name)
+            check_preconditions(rtype, old, options.uid, options.resource_version)
+            await self._hooks.validate_deletion(rtype, old, options)
+            if self._unchanged(rtype, old):
+                return self.resources.delete(rtype, namespace, name, options)
+        raise status.stale(rtype, name)
 
     async def admit(
         self, rtype: ResourceType, subresource: str, obj: Object, old: Object | None, options: WriteOptions
@@ -124,11 +136,9 @@ class Writes:
             await self._hooks.validate(draft)
         return self.resources.commit(draft)
 
-    def _current(self, draft: Draft) -> bool:
-        """Whether what the draft replaces is still what is there: then its conflict is not one of timing."""
-        held = self.resources.store.get(draft.rtype.id, draft.namespace, draft.name)
-        return (
-            held is not None
-            and draft.old is not None
-            and str(held.revision) == draft.old["metadata"]["resourceVersion"]
-        )
+    def _unchanged(self, rtype: ResourceType, old: Object | None) -> bool:
+        """Whether this state of an object is still the one that is there: then a conflict is not one of timing."""
+        if old is None:
+            return False
+        held = self.resources.store.get(rtype.id, namespace_of(old), name_of(old))
+        return held is not None and str(held.revision) == old["metadata"]["resourceVersion"]

@@ -12,6 +12,7 @@ from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, copy
 from local.apiserver.patch import json_patch, merge_patch
 from local.apiserver.reading import filter_of
+from local.apiserver.records import Record
 from local.apiserver.registry import JOBS, NAMESPACES, ResourceType
 from local.apiserver.requestbody import (
     APPLY_PATCH,
@@ -22,8 +23,9 @@ from local.apiserver.requestbody import (
     body_value,
     unknown_format,
 )
-from local.apiserver.resources import WriteOptions
+from local.apiserver.resources import DeleteOptions, WriteOptions
 from local.apiserver.routes import Target
+from local.apiserver.selectors import Filter
 from local.apiserver.status import StatusError
 from local.apiserver.strategic import strategic_merge
 from local.apiserver.write_options import delete_options, write_options
@@ -36,7 +38,7 @@ _PODS_STAY = (
     "propagationPolicy=Orphan to suppress this warning"
 )
 
-
+_ATTEMPTS = 5  # at a deletion of what others change while webhooks think about it
 _OPERATION = ("op", "path", "from", "value")
 # `ReturnDeletedObject` of the registries of kube-apiserver, whose typed clients expect the object; others get a Status.
 _ANSWER_WITH_THEMSELVES = frozenset(
@@ -126,6 +128,26 @@ async def delete(writes: Writes, target: Target, request: Request) -> Response:
     return answer(obj, 200, options.warnings)
 
 
+async def _delete_matching(
+    writes: Writes, rtype: ResourceType, found: Record, wanted: Filter, options: DeleteOptions
+) -> Object | None:
+    """Delete what a selection found, unless while others were asked it went, made place for another or left it."""
+    held: Record | None = found
+    for _ in range(_ATTEMPTS):
+        if held is None or held.uid != found.uid or not held.admitted_by(wanted):
+            return None
+        asked = (options.uid or held.uid, options.resource_version or str(held.revision))
+        pinned = replaced(options, uid=asked[0], resource_version=asked[1])
+        before = held
+        try:
+            return (await writes.delete(rtype, held.namespace, held.name, pinned))[0]
+        except StatusError:
+            held = writes.resources.store.get(rtype.id, before.namespace, before.name)
+            if held is before:
+                raise
+    raise status.stale(rtype, found.name)
+
+
 async def delete_collection(writes: Writes, target: Target, request: Request) -> Response:
     """Delete everything the selectors admit."""
     options, wanted = delete_options(request), filter_of(target, request)
@@ -133,11 +155,8 @@ async def delete_collection(writes: Writes, target: Target, request: Request) ->
     for record in list(resources.store.select(target.rtype.id, wanted)):
         if target.rtype is NAMESPACES and record.name in admission.IMMORTAL_NAMESPACES:
             continue
-        try:
-            removed.append((await writes.delete(target.rtype, record.namespace, record.name, options))[0])
-        except StatusError as error:
-            if error.reason != "NotFound":  # somebody else was faster
-                raise
+        if (obj := await _delete_matching(writes, target.rtype, record, wanted, options)) is not None:
+            removed.append(obj)
     head = {"kind": target.rtype.listing_kind, "apiVersion": target.rtype.api_version}
     body = {**head, "metadata": {"resourceVersion": str(resources.store.revision)}, "items": removed}
     return answer(body, 200, options.warnings)

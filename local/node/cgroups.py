@@ -115,6 +115,10 @@ class Cgroups:
         """What a process writes its id into, each of them, to be inside."""
         return [str(each / "cgroup.procs") for each in self._directories(path)]
 
+    def mark(self, path: str) -> dict[str, str]:
+        """Variables for what runs inside; a kernel needs none to know its own."""
+        return {}
+
     def members(self, path: str) -> set[int]:
         """Ids of all processes in the cgroup and below, in any hierarchy."""
         return cgrouptree.members(self._directories(path))

@@ -32,9 +32,10 @@ class Program(msgspec.Struct, frozen=True):
     stage: str
     find: Callable[[str], str | None]
 
-    def launch(self, score: int, entrances: list[str]) -> entry.Launch:
+    def launch(self, score: int, entrances: list[str], mark: dict[str, str]) -> entry.Launch:
+        """`mark` is of the container's cgroup, see cgroups."""
         space = (self.mounts, self.stage) if self.mounts else None
-        return (str(score), entrances, self.command, self.variables, self.directory, space)
+        return (str(score), entrances, self.command, self.variables | mark, self.directory, space)
 
 
 class Spawned(msgspec.Struct, frozen=True):

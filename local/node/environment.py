@@ -52,18 +52,22 @@ def expand_all(texts: Iterable[str], variables: Mapping[str, str]) -> list[str]:
     return [expand(text, variables) for text in texts]
 
 
-def environment(pod: PodObject, container: PodContainer, around: Surroundings) -> dict[str, str]:
-    """All variables of the container. Raises Unsupported with the kubelet's words for what is missing."""
+def given(pod: PodObject, around: Surroundings) -> dict[str, str]:
+    """What every container has, unless it declares another: only its processes see these, no `$(NAME)` does."""
     hostname = pod.spec.node_name if pod.spec.host_network else pod.spec.hostname or pod.metadata.name
-    variables = {"PATH": around.search_path, "HOME": around.home, "LANG": "C.UTF-8", "HOSTNAME": hostname}
-    declared: dict[str, str] = {}
+    return {"PATH": around.search_path, "HOME": around.home, "LANG": "C.UTF-8", "HOSTNAME": hostname}
+
+
+def declared(pod: PodObject, container: PodContainer, around: Surroundings) -> dict[str, str]:
+    """Variables of env and envFrom. Raises Unsupported with the kubelet's words for what is missing."""
+    variables: dict[str, str] = {}
     for source in container.env_from or []:
-        declared |= _whole(source, around.sources)
+        variables |= _whole(source, around.sources)
     for variable in container.env or []:
-        value = _value(pod, container, variable, declared, around)
+        value = _value(pod, container, variable, variables, around)
         if value is not None:
-            declared[variable.name] = value
-    return variables | declared
+            variables[variable.name] = value
+    return variables
 
 
 def _whole(source: Mapping[str, Any], sources: Sources) -> dict[str, str]:

@@ -64,8 +64,11 @@ class Housekeeping:
         self._last_met: dict[str, datetime] = {}
         self._shown: frozenset[str] = frozenset()
 
-    def loops(self, voice: NodeVoice, now: Callable[[], datetime]) -> list[Coroutine[Any, Any, None]]:
-        return [self._look_at_logs(), self._sample(), self._relieve(voice, now)]
+    def loops(
+        self, voice: NodeVoice, now: Callable[[], datetime], pause_seconds: float = _PRESSURE_SECONDS
+    ) -> list[Coroutine[Any, Any, None]]:
+        """`pause_seconds` lies between two looks at the signals."""
+        return [self._look_at_logs(), self._sample(), self._relieve(voice, now, pause_seconds)]
 
     async def _look_at_logs(self) -> None:
         while True:
@@ -77,13 +80,14 @@ class Housekeeping:
             self._statistics.sample()
             await asyncio.sleep(SAMPLE_SECONDS)
 
-    async def _relieve(self, voice: NodeVoice, now: Callable[[], datetime]) -> None:
+    async def _relieve(self, voice: NodeVoice, now: Callable[[], datetime], pause_seconds: float) -> None:
         while True:
-            await asyncio.sleep(_PRESSURE_SECONDS)
+            await asyncio.sleep(pause_seconds)
             try:
                 await self.relieve(voice, now())
-            except KubernetesFault as fault:
-                log.warning("pressure not reported", error=str(fault))
+            except (KubernetesFault, OSError) as fault:
+                # The next look is soon; a file system may refuse one.
+                log.warning("pressure not looked after", error=str(fault))
 
     async def relieve(self, voice: NodeVoice, now: datetime) -> None:
         """One look at the signals: conditions, and one victim where a threshold is met. Raises KubernetesFault."""

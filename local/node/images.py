@@ -64,11 +64,13 @@ def find_from(directory: Path, on_machine: Callable[[Path], Path] = lambda path:
     return find
 
 
-def resolve(container: PodContainer, variables: dict[str, str], find: Which) -> list[str] | Refused | Missing:
-    """The argument vector to execute, its first item an existing program."""
+def resolve(
+    container: PodContainer, declared: dict[str, str], find: Callable[[str], str | None]
+) -> list[str] | Refused | Missing:
+    """The argument vector to execute, its first item an existing program; `declared` is what `$(NAME)` stands for."""
     if not _REFERENCE.match(container.image):
         return Refused("InvalidImageName", f'couldn\'t parse image name "{container.image}"')
-    words = expand_all([*(container.command or []), *(container.args or [])], variables)
+    words = expand_all([*(container.command or []), *(container.args or [])], declared)
     known = family(container.image) in (*_HOST_FAMILIES, "python")
     if not container.command and family(container.image) == "pause":
         words = ["sleep", "infinity"]
@@ -78,11 +80,11 @@ def resolve(container: PodContainer, variables: dict[str, str], find: Which) -> 
             f'image "{container.image}" is not pulled, so its default command is unknown to the process node: '
             "write command in the container",
         )
-    program = _program(words[0], variables["PATH"], find)
+    program = _program(words[0], find)
     if program is None:
         return Missing(f'exec: "{words[0]}": executable file not found in $PATH')
     return [program, *words[1:]]
 
 
-def _program(name: str, path: str, find: Which) -> str | None:
-    return find(name, path) or (sys.executable if _PYTHON.match(name) else None)
+def _program(name: str, find: Callable[[str], str | None]) -> str | None:
+    return find(name) or (sys.executable if _PYTHON.match(name) else None)

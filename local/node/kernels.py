@@ -14,6 +14,7 @@ from local.node.cgroups import Cgroups, discover
 from local.node.layout import Layout
 from local.node.machine import cpus_of_machine
 from local.node.ownership import Owner
+from local.node.resources import Ceiling, quota_us
 from local.node.settings import Kernel, NodeSettings
 from local.node.share import Share, siblings
 from local.node.simkernel.table import ProcessTable
@@ -40,9 +41,25 @@ def neighbours(settings: NodeSettings, own: Cgroups) -> dict[str, Cgroups]:
 
 
 def confine(cgroups: Cgroups, share: Share, owner: Owner) -> None:
-    """Keep everything of the node on its own CPUs, where cgroups can. Raises KernelFault."""
-    if share.cpus == cpus_of_machine() or "cpuset" not in cgroups.layout.controllers:
-        return
+    """Keep everything of the node within its share: its own CPUs where cgroups can, CPU time and memory.
+
+    Where that is a part of a CPU's time, a quota bounds it on cgroup v2. On v1 none does, since the kernel then refuses
+    every pod whose own quota is larger: nodes there have equal weights, which divide what all of them want.
+    Raises KernelFault.
+    """
+    confined = "cpuset" in cgroups.layout.controllers
+    if confined and share.cpus != cpus_of_machine():
+        _keep_on(cgroups, share, owner)
+    reach_millis = 1000 * len(share.cpus if confined else cpus_of_machine())
+    timed = cgroups.layout.version == 2 and share.bound_cpu_millis < reach_millis
+    bound = Ceiling(0, quota_us(share.bound_cpu_millis) if timed else None, share.bound_memory_bytes)
+    for write in cgroups.knobs.ceiling(bound):
+        # The weight beside everything else on this machine stays the kernel's default.
+        if (write.controller, write.file) != cgroups.knobs.shares_file:
+            cgroups.write(write.controller, cgroups.layout.prefix, write.file, write.text)
+
+
+def _keep_on(cgroups: Cgroups, share: Share, owner: Owner) -> None:
     prefix = cgroups.layout.prefix
     # v1 refuses a parent fewer CPUs than a child has.
     for path in (f"{prefix}/{owner.claim}", prefix):

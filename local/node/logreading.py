@@ -112,6 +112,7 @@ class LogReading:
     def _next(self) -> tuple[int, bytes]:
         if self._file.stat().st_size < self._log.tell():
             self._log.seek(0)  # the log was emptied, see logs.LogKeeper
+            self._times = logs.read_times(self._file)
         while True:
             offset = self._log.tell()
             block = self._log.read(_CHUNK) or b""
@@ -131,7 +132,8 @@ class LogReading:
         return logs.tail_offset(self._log, query.tail_lines, start)
 
     def _with_times(self, block: bytes, offset: int) -> bytes:
-        self._times = logs.read_times(self._file)
+        if offset + len(block) > self._times.end:
+            self._times = logs.read_times(self._file, offset)
         parts: list[bytes] = []
         for line in _lines(block):
             if self._line_begins:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -31,6 +30,9 @@ SEGMENTS = 5
 LOOK_SECONDS = 0.2
 _BLOCK = 64 * 1024
 _NOTE = struct.Struct("<QQ")
+# A mebibyte of them for one log, whoever writes it and however slowly.
+_NOTES = 65536
+Note = tuple[int, ...]
 _KEEP_SIZE_AND_PUNCH_HOLE = 3
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -56,8 +58,14 @@ def open_log(file: Path) -> int:
 class LogKeeper:
     """Looks after the logs that are being written. `look` takes microseconds a log."""
 
-    def __init__(self, segment_bytes: int = SEGMENT_BYTES, punch: Callable[[int, int], bool] | None = None) -> None:
+    def __init__(
+        self,
+        segment_bytes: int = SEGMENT_BYTES,
+        punch: Callable[[int, int], bool] | None = None,
+        most_notes: int = _NOTES,
+    ) -> None:
         """`punch` takes the first bytes of an open file away, and says whether it could."""
+        self._most_notes = most_notes
         self._segment_bytes = segment_bytes
         self._punch = punch or punch_hole
         self._sizes: dict[Path, int] = {}
@@ -87,6 +95,9 @@ class LogKeeper:
         try:
             with _times(file).open("ab") as notes:
                 notes.write(_NOTE.pack(size, at_ns))
+                many = notes.tell() > self._most_notes * _NOTE.size
+            if many:
+                _rewrite(_times(file), _thinned)
         except OSError:
             pass  # the pod and its logs are gone, or the disk is full: a line then has the time of a later look
 
@@ -98,6 +109,7 @@ class LogKeeper:
             with file.open("r+b") as log:
                 if self._punch(log.fileno(), start):
                     self._starts[file] = start
+                    _rewrite(_times(file), lambda notes: [each for each in notes if each[0] > start])
                     return
                 # This file system knows no holes: everything goes, and the writer starts at the beginning again.
                 log.truncate(0)
@@ -117,6 +129,20 @@ def _times(file: Path) -> Path:
     return file.with_suffix(".times")
 
 
+def _rewrite(file: Path, choose: Callable[[list[Note]], list[Note]]) -> None:
+    """Readers see the old file or the new one. Raises OSError."""
+    kept = choose(list(_NOTE.iter_unpack(_whole(file.read_bytes()))))
+    fresh = file.with_suffix(".fresh")
+    fresh.write_bytes(b"".join(_NOTE.pack(*each) for each in kept))
+    fresh.replace(file)
+
+
+def _thinned(notes: list[Note]) -> list[Note]:
+    """Of the older half every other one: those lines then have the time of the ones after them."""
+    half = len(notes) // 2
+    return [*notes[1:half:2], *notes[half:]]
+
+
 def _written(file: Path) -> tuple[int, int]:
     """How much, and when (nanoseconds since 1970) the last of it was."""
     try:
@@ -133,6 +159,11 @@ class Times(msgspec.Struct, frozen=True):
     nanoseconds: tuple[int, ...]
     latest_ns: int
 
+    @property
+    def end(self) -> int:
+        """Up to here all is told; what follows may get another time."""
+        return self.ends[-1] if self.ends else 0
+
     def of(self, offset: int) -> int:
         """Nanoseconds since 1970 of the line that begins at `offset`."""
         at = bisect_right(self.ends, offset)
@@ -143,18 +174,29 @@ class Times(msgspec.Struct, frozen=True):
         for at, each in enumerate(self.nanoseconds):
             if each >= nanoseconds:
                 return self.ends[at - 1] if at else 0
-        end = self.ends[-1] if self.ends else 0
-        return end if self.latest_ns >= nanoseconds else 1 << 62
+        return self.end if self.latest_ns >= nanoseconds else 1 << 62
 
 
-def read_times(file: Path) -> Times:
-    """Raises OSError when the log is gone."""
+def read_times(file: Path, offset: int = 0) -> Times:
+    """Of what stands at `offset` or later. Raises OSError when the log is gone."""
     try:
-        notes = list(_NOTE.iter_unpack(_whole(_times(file).read_bytes())))
+        with _times(file).open("rb", buffering=0) as held:
+            held.seek(_first_note(held, offset) * _NOTE.size)
+            notes = list(_NOTE.iter_unpack(_whole(held.read())))
     except FileNotFoundError:
         notes = []
     ends, moments = tuple(end for end, _ in notes), tuple(moment for _, moment in notes)
     return Times(ends, moments, file.stat().st_mtime_ns)
+
+
+def _first_note(held: FileIO, offset: int) -> int:
+    """The first that tells of more than `offset` bytes; ends only grow."""
+
+    def end(at: int) -> int:
+        return int(_NOTE.unpack(os.pread(held.fileno(), _NOTE.size, at * _NOTE.size))[0])
+
+    count = os.fstat(held.fileno()).st_size // _NOTE.size
+    return bisect_right(range(count), offset, key=end)
 
 
 def _whole(content: bytes) -> bytes:
@@ -230,21 +272,17 @@ def last_words(file: Path, limit_bytes: int = 2048, lines: int = 80) -> str:
     return "\n".join(text.decode(errors="replace").splitlines()[-lines:])
 
 
-def used_bytes(run_dir: Path, pod: PodObject) -> int:
-    """Disk space of the pod's logs."""
-    return tree_bytes(pod_directory(run_dir, pod))
-
-
 def tree_bytes(directory: Path) -> int:
     """Disk space of everything below; what vanishes meanwhile counts nothing."""
-    total = 0
-    for each in directory.rglob("*"):
-        try:
-            total += each.lstat().st_blocks * 512
-        except OSError:
-            continue
-    return total
+    return sum(
+        _disk_bytes(os.path.join(folder, name))  # noqa: PTH118 — thousands of them
+        for folder, folders, files in os.walk(directory)
+        for name in (*folders, *files)
+    )
 
 
-def remove(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
+def _disk_bytes(path: str) -> int:
+    try:
+        return os.lstat(path).st_blocks * 512
+    except OSError:
+        return 0

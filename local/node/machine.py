@@ -17,7 +17,10 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Identity and capacity, which is what the Node says it has; `architecture` in Go's words."""
+    """Identity and capacity, which is what the Node says it has; `architecture` in Go's words.
+
+    `true_…` is what is really there where the Node says more, else 0.
+    """
 
     cpu_millis: int
     memory_bytes: int
@@ -28,6 +31,8 @@ class Machine(msgspec.Struct, frozen=True):
     machine_id: str
     boot_id: str
     sublet_version: str
+    true_cpu_millis: int = 0
+    true_memory_bytes: int = 0
 
 
 def cpus_of_machine() -> tuple[int, ...]:
@@ -52,6 +57,8 @@ def read_machine(storage: Path, share: Share) -> Machine:
         machine_id=_line("/etc/machine-id"),
         boot_id=_line("/proc/sys/kernel/random/boot_id"),
         sublet_version=_version(),
+        true_cpu_millis=share.bound_cpu_millis if share.overstated else 0,
+        true_memory_bytes=share.bound_memory_bytes if share.overstated else 0,
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,10 +16,12 @@ import structlog
 
 from local.node import mountspace
 from local.node.podobject import PodObject
-from local.node.volumes import Places, memory_limits
+from local.node.volumes import Places, memory_limits, written
 from model.quantity import QuantityError, parse_units
 
 log = structlog.get_logger()
+
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
 @functools.cache
@@ -32,7 +36,13 @@ def namespaces_possible() -> bool:
 
 
 def set_up(pod: PodObject, places: Places) -> None:
-    """A tmpfs for each volume of the medium Memory. Without root it is a directory like any other. Raises OSError."""
+    """Place for the pod's volumes. A retry, or the node's next run, finds those of written files empty again.
+
+    A tmpfs for each volume of the medium Memory; without root it is a directory like any other. Raises OSError.
+    """
+    for name in written(pod):
+        if places.of(name).exists():
+            remove(places.of(name))
     for name, limit in memory_limits(pod).items():
         directory = places.of(name)
         directory.mkdir(parents=True, exist_ok=True)
@@ -48,18 +58,29 @@ def _bytes(limit: str) -> int:
         return 0  # no limit: the API server lets no such quantity pass
 
 
-def remove(directory: Path) -> None:
-    """A directory of volumes, unmounted first: also after a node that died with its mounts in place."""
-    for mounted in _mounts_below(directory):
+def remove(directory: Path, unmount: Callable[[str], None] = mountspace.unmount) -> None:
+    """A directory a pod could write to, unmounted first: also after a node that died with its mounts in place.
+
+    Where something stays mounted the directory stays too: what is seen there is not the pod's.
+    """
+    for mounted in _mounts_in(directory):
         with suppress(OSError):
-            mountspace.unmount(mounted)
+            unmount(mounted)
+    left = _mounts_in(directory)
+    if left:
+        log.error("not removed: something is mounted in it that cannot be unmounted", path=str(directory), mounts=left)
+        return
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _mounts_below(directory: Path) -> list[str]:
-    if os.geteuid() != 0:
-        return []
-    below = f"{directory.resolve()}/"
-    fields = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
-    places = [each[4].encode().decode("unicode_escape") for each in fields]
-    return sorted((each for each in places if each.startswith(below)), key=len, reverse=True)
+def _mounts_in(directory: Path) -> list[str]:
+    """Mount points there and below, the deepest first. A link in the directory's place leads nowhere."""
+    top = str(directory.parent.resolve() / directory.name)
+    places = mount_points(Path("/proc/self/mountinfo").read_bytes())
+    return sorted((each for each in places if each == top or each.startswith(f"{top}/")), key=len, reverse=True)
+
+
+def mount_points(mountinfo: bytes) -> list[str]:
+    """See proc_pid_mountinfo(5): blanks and backslashes in a path are octal, all other bytes are as they are."""
+    fields = (line.split(b" ") for line in mountinfo.split(b"\n") if line)
+    return [os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), each[4])) for each in fields]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kube.dialects.koordinator import ANNOTATION_RAW_ALLOCATABLE
 from local.node.environment import HOST_ADDRESS
 from local.node.machine import Machine
 from local.node.metatime import stamp
@@ -67,12 +68,24 @@ def labels(name: str, machine: Machine) -> dict[str, str]:
     }
 
 
+def node_annotations(machine: Machine) -> dict[str, str | None]:
+    """What is really there where the Node says more: that is an amplified node, and an agent lends only what is there.
+
+    None removes what an earlier run wrote. Source: Koordinator apis/extension/node_resource_amplification.go.
+    """
+    if not machine.true_cpu_millis:
+        return {ANNOTATION_RAW_ALLOCATABLE: None}
+    true = {**amounts(machine), **_compute(machine.true_cpu_millis, machine.true_memory_bytes)}
+    return {ANNOTATION_RAW_ALLOCATABLE: msgspec.json.encode(true).decode()}
+
+
 def new_node(name: str, machine: Machine) -> dict[str, Any]:
     """A Node for the first registration; nothing is scheduled here until it is Ready."""
+    told = {key: text for key, text in node_annotations(machine).items() if text is not None}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels(name, machine)},
+        "metadata": {"name": name, "labels": labels(name, machine), "annotations": told},
         "spec": {"taints": [{"key": NOT_READY_TAINTS[0], "effect": "NoSchedule"}]},
     }
 
@@ -80,11 +93,14 @@ def new_node(name: str, machine: Machine) -> dict[str, Any]:
 def amounts(machine: Machine) -> dict[str, str]:
     """Our own keys of capacity and allocatable; all of it is allocatable."""
     return {
-        "cpu": format_millis(machine.cpu_millis),
-        "memory": f"{machine.memory_bytes // 1024}Ki",
+        **_compute(machine.cpu_millis, machine.memory_bytes),
         "ephemeral-storage": f"{machine.storage_bytes // 1024}Ki",
         "pods": str(POD_LIMIT),
     }
+
+
+def _compute(cpu_millis: int, memory_bytes: int) -> dict[str, str]:
+    return {"cpu": format_millis(cpu_millis), "memory": f"{memory_bytes // 1024}Ki"}
 
 
 def status(name: str, machine: Machine, log_port: int, health: Health, now: datetime) -> dict[str, Any]:

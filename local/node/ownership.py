@@ -45,6 +45,11 @@ def started_ticks(pid: int) -> int | None:
     return None if fields[0] in ("Z", "X") else int(fields[19])
 
 
+def boot_id() -> str:
+    """Another after every start of the machine, with which process ids and their times begin anew."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
 async def take(cgroups: Cgroups, me: Owner) -> int:
     """Claim the prefix and remove what a dead owner left; returns how many leftover processes were killed.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from pathlib import Path
 
 import structlog
@@ -94,15 +93,16 @@ class ProcessRuntime:
         home, places = str(self._home(pod)), self._places(pod)
         around = Surroundings(images.search_path(container.image), home, sources, self._allocatable)
         try:
-            variables = environment.environment(pod, container, around)
-            mounts = self._mounts(pod, container, restart_count, variables)
+            declared = environment.declared(pod, container, around)
+            mounts = self._mounts(pod, container, restart_count, declared)
         except environment.Unsupported as error:
             return Refused("CreateContainerConfigError", str(error))
-        directory = Path(environment.expand(container.working_dir or home, variables))
+        directory = Path(environment.expand(container.working_dir or home, declared))
         if not volumes.host_path(directory, mounts).is_dir():
             return Missing(f"chdir to cwd ({directory}) set in config.json failed: no such file or directory")
         search = images.find_from(directory, lambda path: volumes.host_path(path, mounts))
-        command = images.resolve(container, variables, search)
+        variables = environment.given(pod, around) | declared
+        command = images.resolve(container, declared, lambda name: search(name, variables["PATH"]))
         if isinstance(command, Refused | Missing):
             return command
         return Program(
@@ -115,11 +115,11 @@ class ProcessRuntime:
         )
 
     def _mounts(
-        self, pod: PodObject, container: PodContainer, restart_count: int, variables: dict[str, str]
+        self, pod: PodObject, container: PodContainer, restart_count: int, declared: dict[str, str]
     ) -> tuple[Mount, ...]:
         """Empty for a container that finds everything in its place on the machine. Raises Unsupported."""
         places = self._places(pod)
-        wanted = volumes.mounts(pod, container, places, variables)
+        wanted = volumes.mounts(pod, container, places, declared)
         volumes.make_sources(pod, container, wanted, places)
         if all(volumes.in_place(each) for each in wanted) and not volumes.uses_message(container):
             return ()
@@ -136,7 +136,8 @@ class ProcessRuntime:
         path = self._layout.container(qos, pod.uid, container_id)
         self._cgroups.create(path)
         self._cgroups.set_container(path, container_ceiling(container))
-        launch = program.launch(oom_score(container, qos, self._memory_bytes), self._cgroups.procs_files(path))
+        score = oom_score(container, qos, self._memory_bytes)
+        launch = program.launch(score, self._cgroups.procs_files(path), self._cgroups.mark(path))
         spawned = spawn(launch, output)
         try:
             return ContainerProcess(container_id, path, spawned, self._cgroups, launch, program.find)
@@ -182,19 +183,18 @@ class ProcessRuntime:
 
     async def remove_pod(self, pod: PodObject) -> None:
         await self._cgroups.remove(self._pod_path(pod))
-        shutil.rmtree(self._home(pod), ignore_errors=True)
+        mounting.remove(self._home(pod))
         mounting.remove(self._places(pod).root)
 
     def remove_logs(self, pod: PodObject) -> None:
-        shutil.rmtree(logs.pod_directory(self._run_dir, pod), ignore_errors=True)
+        mounting.remove(logs.pod_directory(self._run_dir, pod))
 
     def keep_only(self, uids: set[str]) -> None:
         """Logs are named by uid at the end; private directories do not outlive the processes that used them."""
-        shutil.rmtree(self._run_dir / "pods", ignore_errors=True)
-        mounting.remove(self._run_dir / "volumes")
-        for directory in (self._run_dir / "logs").glob("*"):
+        mounting.remove(self._run_dir / "pods")
+        for directory in (*(self._run_dir / "volumes").glob("*"), *(self._run_dir / "logs").glob("*")):
             if directory.name.rpartition("_")[2] not in uids:
-                shutil.rmtree(directory, ignore_errors=True)
+                mounting.remove(directory)
 
     def log_file(self, pod: PodObject, container: str, restart_count: int) -> Path:
         return logs.log_file(self._run_dir, pod, container, restart_count)

@@ -115,7 +115,9 @@ class Registration:
             if fault.status != 409:
                 raise
             labels = nodeobject.labels(self._name, self._machine)
-            await self._client.patch(self._path, {"metadata": {"labels": labels}}, PatchKind.MERGE)
+            annotations = nodeobject.node_annotations(self._machine)
+            ours = {"metadata": {"labels": labels, "annotations": annotations}}
+            await self._client.patch(self._path, ours, PatchKind.MERGE)
 
     async def _publish(self) -> None:
         status = nodeobject.status(self._name, self._machine, self._log_port, self._health, self._now())

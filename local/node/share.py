@@ -1,7 +1,8 @@
 """How one machine is divided into nodes, and what each of them says it has: pure arithmetic.
 
-A node's true share bounds what runs on it. What it claims is what its Node object says, which may be more, so that a
-walk-through for larger machines works on a small one; `view` then shows the difference as CPUs and memory in use.
+A node's true share, or its claim where that is less, bounds what runs on it (`kernels.confine`). What it claims is what
+its Node object says, which may be more, so that a walk-through for larger machines works on a small one; `view` then
+shows the difference as CPUs and memory in use, and the Node as what its agent may never lend.
 """
 
 from __future__ import annotations
@@ -28,6 +29,19 @@ class Share(msgspec.Struct, frozen=True):
     memory_bytes: int
     claimed_cpu_millis: int
     claimed_memory_bytes: int
+
+    @property
+    def bound_cpu_millis(self) -> int:
+        """What its pods may use at most."""
+        return min(self.cpu_millis, self.claimed_cpu_millis)
+
+    @property
+    def bound_memory_bytes(self) -> int:
+        return min(self.memory_bytes, self.claimed_memory_bytes)
+
+    @property
+    def overstated(self) -> bool:
+        return self.claimed_cpu_millis > self.cpu_millis or self.claimed_memory_bytes > self.memory_bytes
 
 
 class Claim(msgspec.Struct, frozen=True):

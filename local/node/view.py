@@ -2,7 +2,8 @@
 
 A directory that looks like /proc and one that looks like /sys. CPU time and memory in use are those of the node's own
 pods and its part of everything that is no pod. What the node claims beyond its true share counts as in use for ever, so
-that nobody lends what does not exist. Source of the forms: proc(5), sysfs-devices-system-cpu.
+that who lends what is idle lends nothing that does not exist; who lends what nobody requested learns it from the Node
+(`nodeobject.node_annotations`). Source of the forms: proc(5), sysfs-devices-system-cpu.
 """
 
 from __future__ import annotations
@@ -79,8 +80,7 @@ class Accounting:
     def _available(self, seen: Reading) -> int:
         held = {id_: use.working_set_bytes for id_, use in seen.pods.items() if use}
         others = max(seen.total_bytes - seen.available_bytes - sum(held.values()), 0)
-        room = min(self._share.memory_bytes, self._share.claimed_memory_bytes)
-        left = room - held.get(self._id, 0) - others // self._share.of
+        left = self._share.bound_memory_bytes - held.get(self._id, 0) - others // self._share.of
         return max(min(left, seen.available_bytes), 0)
 
 

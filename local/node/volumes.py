@@ -88,6 +88,11 @@ def memory_limits(pod: PodObject) -> dict[str, str]:
     }
 
 
+def written(pod: PodObject) -> list[str]:
+    """Names of the volumes whose files the node writes."""
+    return [str(each.get("name")) for each in pod.spec.volumes or [] if kind_of(each) in _WRITTEN]
+
+
 def files(pod: PodObject, volume: Mapping[str, Any], sources: Sources, allocatable: ResourceVector) -> Iterator[File]:
     """All files of a configMap, secret, downwardAPI or projected volume. Raises VolumeNotReady."""
     name, kind = str(volume.get("name")), kind_of(volume)
@@ -146,7 +151,7 @@ def set_up(pod: PodObject, places: Places, sources: Sources, allocatable: Resour
         if name.startswith(_TOKEN_VOLUME):
             continue
         if kind in _WRITTEN:
-            _write(places.of(name), list(files(pod, volume, sources, allocatable)))
+            _write(name, places.of(name), list(files(pod, volume, sources, allocatable)))
         elif kind == "emptyDir":
             _open_to_all(places.of(name))
         elif kind == "hostPath":
@@ -155,13 +160,17 @@ def set_up(pod: PodObject, places: Places, sources: Sources, allocatable: Resour
             raise VolumeNotReady(name, f"the process node has no volumes of type {kind}")
 
 
-def _write(directory: Path, contents: list[File]) -> None:
+def _write(volume: str, directory: Path, contents: list[File]) -> None:
     directory.mkdir(exist_ok=True, mode=0o755)
     for each in contents:
         file = directory / each.path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(each.content)
-        file.chmod(each.mode)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(each.content)
+            file.chmod(each.mode)
+        except OSError as error:
+            # One path may be a file for one item and a directory for another.
+            raise VolumeNotReady(volume, f"cannot write {each.path}: {error.strerror}") from None
 
 
 def _open_to_all(directory: Path) -> None:

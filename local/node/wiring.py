@@ -75,6 +75,7 @@ class _Node:
         self._cgroups = cgroups
         self._client = client
         self._machine = read_machine(settings.run_dir, share)
+        self._memory_bytes = share.bound_memory_bytes
         self._runtime = ProcessRuntime(cgroups, settings.run_dir, self._machine.cpu_millis, self._machine.memory_bytes)
         self._events = EventRecorder(client, "kubelet", settings.node_name)
         self._own = Informer(client, "v1/nodes", NodeObject, field_selector=f"metadata.name={settings.node_name}")
@@ -134,7 +135,7 @@ class _Node:
         return [self._events.run(), self._hold_best_effort(), *self._care(), *shown]
 
     def _care(self) -> list[Coroutine[Any, Any, None]]:
-        levels = Levels(self._runtime, self._machine.memory_bytes, self._settings.run_dir)
+        levels = Levels(self._runtime, self._memory_bytes, self._settings.run_dir)
         keeper = Housekeeping(self._runtime, self._kubelet, self._statistics, levels, self._settings.eviction)
         return keeper.loops(NodeVoice(self._show_pressures, self._record), _now)
 

@@ -47,9 +47,10 @@ class PodWorker:
         self._rejection = rejection
         self._finished = finished
         self._over = rejection is not None or pod.terminal
+        self._deadline: asyncio.TimerHandle | None = None
         self._failure: Rejection | None = None
         self._disruption = ""
-        self._made_once = False
+        self._made_once = self._running = False
         self._started_at = moment(pod.status.start_time) or services.now()
         self._conditions = list(pod.status.conditions or [])
         self._reporter = PodReporter(services.api, pod)
@@ -84,8 +85,10 @@ class PodWorker:
         return tuple(runner.view for runner in self._sequence.all)
 
     def update(self, pod: PodObject) -> None:
-        """The object changed; its deletion and the gates of its readiness matter to a running pod."""
-        self.pod = pod
+        """The object changed; its deletion, deadline and the gates of its readiness matter to a running pod."""
+        deadline, self.pod = self.pod.spec.active_deadline_seconds, pod
+        if self._running and pod.spec.active_deadline_seconds != deadline:
+            self._arm_deadline()
         self._reporter.seen(next((c.status for c in pod.status.conditions or () if c.type == "Ready"), None))
         if pod.spec.readiness_gates and not self._over and self._made_once:
             self._publish()
@@ -112,7 +115,8 @@ class PodWorker:
 
     async def run(self) -> None:
         reporter = asyncio.create_task(self._reporter.run())
-        deadline = self._arm_deadline()
+        self._running = True
+        self._arm_deadline()
         try:
             if self._rejection:
                 self._reject(self._rejection)
@@ -121,8 +125,8 @@ class PodWorker:
             self.quiet.set()
             await self._leave()
         finally:
-            if deadline:
-                deadline.cancel()
+            self._running = False
+            self._disarm_deadline()
             reporter.cancel()
 
     def run_down(self) -> None:
@@ -208,12 +212,17 @@ class PodWorker:
         self._record(rejection.reason, rejection.message.removeprefix("Pod was rejected: "), True)
         self._reporter.offer(rejected_status(self.qos, rejection, self._services.now()))
 
-    def _arm_deadline(self) -> asyncio.TimerHandle | None:
+    def _arm_deadline(self) -> None:
+        self._disarm_deadline()
         seconds = self.pod.spec.active_deadline_seconds
-        if seconds is None or self._over:
-            return None
-        already = (self._services.now() - self._started_at).total_seconds()
-        return asyncio.get_running_loop().call_later(max(0.0, seconds - already), self._expire)
+        if seconds is not None and not self._over:
+            already = (self._services.now() - self._started_at).total_seconds()
+            self._deadline = asyncio.get_running_loop().call_later(max(0.0, seconds - already), self._expire)
+
+    def _disarm_deadline(self) -> None:
+        if self._deadline:
+            self._deadline.cancel()
+            self._deadline = None
 
     def _expire(self) -> None:
         if not self._over and not self._stopping.is_set():

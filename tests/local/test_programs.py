@@ -9,12 +9,14 @@ import pytest
 import yaml
 
 from local.choices import Choices
+from local.node.pressure import Signal, parse_thresholds
 from local.node.settings import Kernel
 from local.node.share import Claim
 from local.programs import (
     Program,
     bootstrap_files,
     embedded_programs,
+    eviction_thresholds,
     stop_order,
     write_kubeconfigs,
     write_scheduler_settings,
@@ -92,6 +94,16 @@ def test_several_nodes_have_nothing_in_common(tmp_path: Path) -> None:
         (agents, ("--node-name", "--state-file", "--socket", "--heartbeat", "--prediction-file", "--token-file")),
     ):
         assert [flag for flag in flags if option(argv[0], flag) == option(argv[1], flag)] == []
+
+
+@pytest.mark.parametrize(("disk_gib", "disk_left_mib"), [(1, 10), (10, 102), (100, 1024), (4000, 1024)])
+def test_a_nearly_full_disk_evicts_nothing(tmp_path: Path, disk_gib: int, disk_left_mib: int) -> None:
+    """The smaller of 1 % and 1 GiB is enough; memory as the kubelet has it."""
+    found = {each.signal: each for each in parse_thresholds(eviction_thresholds(disk_gib << 30))}
+    assert found[Signal.DISK].of(disk_gib << 30) >> 20 == disk_left_mib
+    assert found[Signal.MEMORY].of(1 << 40) == 100 << 20
+    argv = programs(RunDirectory(tmp_path))["node"].argv(BEFORE["node"])
+    assert parse_thresholds(option(argv, "--eviction-hard"))
 
 
 def test_who_decides_stops_first(tmp_path: Path) -> None:

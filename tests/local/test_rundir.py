@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from local.node import mountspace
+from local.node.ownership import boot_id, this_process
 from local.rundir import Endpoints, NodeEndpoints, RunDirectory, read_endpoints
 from model.fault import ConfigurationFault
 
 ENDPOINTS = Endpoints(id="abc123", directory="/x", kubeconfig="/x/kubeconfig", node="n")
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
+
+
+def killed(path: Path, **told: Any) -> RunDirectory:
+    """A run that ended as `kill -9` ends it."""
+    run = RunDirectory(path).__enter__()
+    run.publish(msgspec.structs.replace(ENDPOINTS, directory=str(path), boot_id=boot_id(), **told))
+    assert run._lock is not None
+    run._lock.close()  # as the kernel does when the process is killed
+    return run
 
 
 def test_a_new_directory_is_closed_to_others(tmp_path: Path) -> None:
@@ -45,18 +58,81 @@ def test_leaving_keeps_logs_and_strangers_and_nothing_else(tmp_path: Path) -> No
         run.kubeconfig.write_text("secret")
         run.log_of("agent").write_text("a line")
         (run.path / "notes").write_text("a person's")
-    assert sorted(entry.name for entry in run.path.iterdir()) == ["lock", "logs", "notes"]
+        (run.path / "prediction-1.json").write_text("what an agent learned")
+        (run.path / "agent-1.lock").write_text("")
+    left = sorted(entry.name for entry in run.path.iterdir())
+    assert left == [".sublet-run", "lock", "logs", "notes", "prediction-1.json"]
 
 
 def test_a_run_that_was_killed_is_known_to_the_next(tmp_path: Path) -> None:
-    """Its endpoints are read before they are forgotten."""
-    run = RunDirectory(tmp_path / "run").__enter__()
-    run.publish(ENDPOINTS)
-    assert run._lock is not None
-    run._lock.close()  # as the kernel does when the process is killed
+    """Its endpoints are read, and forgotten once it has been ended."""
+    killed(tmp_path / "run")
     with RunDirectory(tmp_path / "run") as following:
-        assert following.previous == ENDPOINTS
-        assert not following.endpoints.exists()
+        assert following.previous is not None and following.previous.id == ENDPOINTS.id
+        following.forget_previous()
+        assert not following.endpoints.exists() and following.keys.exists()
+
+
+@pytest.mark.parametrize("told", [{"directory": "/elsewhere"}, {"boot_id": "another"}])
+def test_what_a_copy_or_an_older_boot_tells_is_nobodys_to_end(tmp_path: Path, told: dict[str, str]) -> None:
+    """Its processes are others' by now, or live on in the directory that was copied; so is what a kernel's files name."""
+    run = killed(tmp_path / "run")
+    run.publish(msgspec.convert({**json.loads(run.endpoints.read_bytes()), **told}, Endpoints))
+    run.kernels.mkdir()
+    with RunDirectory(tmp_path / "run") as following:
+        assert following.previous is None
+        assert not following.kernels.exists() and not following.endpoints.exists()
+
+
+def test_a_run_whose_lock_was_removed_is_left_alone(tmp_path: Path) -> None:
+    """Who started it is alive, by id and start time; nothing of it is touched."""
+    me = this_process()
+    run = killed(tmp_path / "run", up_pid=me.pid, up_ticks=me.started_ticks)
+    with pytest.raises(ConfigurationFault, match=f"pid {me.pid} runs here"):
+        RunDirectory(tmp_path / "run").__enter__()
+    assert run.endpoints.exists() and run.keys.exists()
+    killed_later = msgspec.structs.replace(read_endpoints(run.path), up_ticks=me.started_ticks - 1)
+    run.publish(killed_later)
+    with RunDirectory(tmp_path / "run") as following:
+        assert following.previous == killed_later
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+@pytest.mark.parametrize("name", ["keys/id_rsa", "kubeconfig", "node/code.js", "logs/mine.log", "prediction.json"])
+def test_a_persons_own_files_are_refused_not_replaced(tmp_path: Path, name: str, mode: int) -> None:
+    """Whatever they are called; the directory stays as it was."""
+    own = tmp_path / "project" / name
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    (tmp_path / "project").chmod(mode)
+    with pytest.raises(ConfigurationFault, match="no `sublet up` made it"):
+        RunDirectory(tmp_path / "project").__enter__()
+    assert own.read_text() == "mine"
+    assert stat.S_IMODE((tmp_path / "project").stat().st_mode) == mode
+    assert len(list((tmp_path / "project").iterdir())) == 1
+
+
+def test_a_run_without_a_mark_is_known_by_its_endpoints(tmp_path: Path) -> None:
+    """As earlier versions left it."""
+    run = killed(tmp_path / "run")
+    (run.path / ".sublet-run").unlink()
+    with RunDirectory(tmp_path / "run") as following:
+        assert following.previous is not None
+
+
+@pytest.mark.kernel
+@needs_root
+@pytest.mark.parametrize("name", ["node", "node-3"])
+def test_memory_volumes_of_a_killed_node_are_unmounted(tmp_path: Path, name: str) -> None:
+    """Of any node there may have been, whatever number of them runs next."""
+    run = killed(tmp_path / "run")
+    volume = run.path / name / "volumes" / "uid" / "memory"
+    volume.mkdir(parents=True)
+    mountspace.mount("tmpfs", str(volume), "tmpfs", 0, "size=64k")
+    with RunDirectory(tmp_path / "run") as following:
+        following.forget_previous()
+        assert str(volume) not in Path("/proc/self/mountinfo").read_text()
+        assert not (run.path / name).exists()
 
 
 def test_a_directory_that_others_use_is_not_closed_but_refused(tmp_path: Path) -> None:
@@ -97,22 +173,21 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_what_another_user_left_is_no_previous_run(tmp_path: Path) -> None:
-    """A directory that was open to all is taken over without believing what lies in it."""
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run").chmod(0o777)
-    (tmp_path / "run" / "endpoints.json").write_bytes(msgspec.json.encode(ENDPOINTS))
-    os.chown(tmp_path / "run" / "endpoints.json", NOBODY, NOBODY)
-    with RunDirectory(tmp_path / "run") as run:
-        assert run.previous is None
+@pytest.mark.parametrize("name", ["endpoints.json", ".sublet-run"])
+def test_what_another_user_left_is_not_believed(tmp_path: Path, name: str) -> None:
+    """In a directory that was open to all: neither endpoints nor a mark that are not one's own."""
+    run = killed(tmp_path / "run")
+    (run.path / {"endpoints.json": ".sublet-run", ".sublet-run": "endpoints.json"}[name]).unlink()
+    run.path.chmod(0o777)
+    os.chown(run.path / name, NOBODY, NOBODY)
+    with pytest.raises(ConfigurationFault, match="no `sublet up` made it"):
+        RunDirectory(tmp_path / "run").__enter__()
 
 
 @pytest.mark.parametrize("id_", ["*", "a*", "", "../x", "abc\n", "ABC"])
 def test_an_id_that_is_none_of_ours_is_no_previous_run(tmp_path: Path, id_: str) -> None:
     """Cgroups to be removed are found by it: `*` would be every cluster's."""
-    (tmp_path / "run").mkdir(mode=0o700)
-    odd = msgspec.structs.replace(ENDPOINTS, id=id_)
-    (tmp_path / "run" / "endpoints.json").write_bytes(msgspec.json.encode(odd))
+    killed(tmp_path / "run", id=id_)
     with RunDirectory(tmp_path / "run") as run:
         assert run.previous is None
 
@@ -144,10 +219,7 @@ def test_the_agent_of_a_node() -> None:
 
 def test_a_simulated_kernels_files_outlive_a_killed_run(tmp_path: Path) -> None:
     """Until what they name has been ended; an orderly end takes them along."""
-    run = RunDirectory(tmp_path / "run").__enter__()
-    run.kernels.mkdir()
-    assert run._lock is not None
-    run._lock.close()
+    killed(tmp_path / "run").kernels.mkdir()
     with RunDirectory(tmp_path / "run") as following:
         assert following.kernels.exists()
     assert not following.kernels.exists()

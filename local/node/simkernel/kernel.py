@@ -15,7 +15,7 @@ from local.node.simkernel.limits import Bucket, Controls, Priority, allowed_cpus
 from local.node.simkernel.membership import Member, Membership
 from local.node.simkernel.memory import MemoryLimits
 from local.node.simkernel.table import Process, ProcessTable
-from local.node.simkernel.tree import cgroups_below, read_members
+from local.node.simkernel.tree import MARK, cgroups_below, read_members
 from model.topology import format_cpus
 
 _TREE_EVERY_STEPS = 2
@@ -67,7 +67,7 @@ class SimulatedKernel:
         self._table = table
         self._actions = actions
         self._cpus = cpus
-        self._membership = Membership(owner)
+        self._membership = Membership(owner, self._marked)
         self._groups: dict[str, Group] = {}
         self._stopped: set[int] = set()
         self._given: dict[int, _Set] = {}
@@ -163,6 +163,17 @@ class SimulatedKernel:
         self._stopped &= self._membership.members.keys()
         self._given = {pid: given for pid, given in self._given.items() if pid in self._membership.members}
         return gone
+
+    def _marked(self, pid: int) -> str | None:
+        """The cgroup, even one that is gone: it is then about to end."""
+        home, top = self._table.variable(pid, MARK), f"{self._root.as_posix()}/"
+        if not home or not home.startswith(top):
+            return None
+        path = home.removeprefix(top)
+        if path not in self._groups:
+            # It may have been made a moment ago.
+            self._find_groups()
+        return path
 
     def _newly_asked(self) -> Iterator[_Asked]:
         for path, group in self._groups.items():

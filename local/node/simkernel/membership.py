@@ -1,12 +1,13 @@
 """Which process is in which cgroup, from what is seen of processes now and then.
 
 A process is where its parent is. One whose parent was gone before it was seen is where its session began: each
-container begins one. What leaves its session and loses its parent within one step is missed.
+container begins one. What has left its session too, as daemons do, is where the mark in its environment says; who
+also threw that away, all within one step, is missed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -21,10 +22,11 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Membership:
-    """`members` by pid. `owner` begins every container; 0 lets anybody's children join."""
+    """`members` by pid. `owner` begins every container; 0 lets anybody's children join. `marked` reads a mark."""
 
-    def __init__(self, owner: int = 0) -> None:
+    def __init__(self, owner: int = 0, marked: Callable[[int], str | None] = lambda pid: None) -> None:
         self.owner = owner
+        self._marked = marked
         self._sessions: dict[int, str] = {}
         self._joined: set[int] = set()
         self._held: set[int] = set()
@@ -79,4 +81,9 @@ class Membership:
 
     def _inherited(self, process: Process, before: Mapping[int, Member]) -> str | None:
         parent = self.members.get(process.parent) or before.get(process.parent)
-        return parent.cgroup if parent else self._sessions.get(process.session)
+        if parent:
+            return parent.cgroup
+        if process.session in self._sessions:
+            return self._sessions[process.session]
+        # A mark is there from birth: who was looked at before has none.
+        return self._marked(process.pid) if process.pid not in self._known else None

@@ -10,6 +10,7 @@ import msgspec
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _US_PER_TICK = 1_000_000 // os.sysconf("SC_CLK_TCK")
+_ENVIRONMENT_BYTES = 1 << 20
 # Longer than it takes to be heard, shorter than it takes all process numbers to be used up.
 _SOON_TICKS = 10 * os.sysconf("SC_CLK_TCK")
 
@@ -75,9 +76,18 @@ class ProcessTable:
         """Live processes of the sessions that these began, each with its start time."""
         seen = self.look_at(self.pids())
         inside = (each for each in seen.values() if each.alive and each.session in leaders)
-        return {
-            each.pid for each in inside if each.in_session_of(leaders[each.session], seen.get(each.session))
-        } - {os.getpid()}
+        found = {each.pid for each in inside if each.in_session_of(leaders[each.session], seen.get(each.session))}
+        return found - {os.getpid()}
+
+    def variable(self, pid: int, name: str) -> str | None:
+        """Of the environment it began with; None also where that is not ours to read."""
+        try:
+            with open(f"{self._proc}/{pid}/environ", "rb") as file:  # noqa: PTH123 — for every process that begins
+                words = file.read(_ENVIRONMENT_BYTES).split(b"\0")
+        except OSError:
+            return None
+        start = f"{name}=".encode()
+        return next((os.fsdecode(word[len(start) :]) for word in words if word.startswith(start)), None)
 
     def own_memory(self, pid: int) -> int:
         """Bytes in memory that are no file's; what it shares with a parent since their fork counts for both."""

@@ -29,6 +29,8 @@ from model.fault import ConfigurationFault, KernelFault
 log = structlog.get_logger()
 
 MEMBERS, JOINED, PROCS = ".members", ".joined", "cgroup.procs"
+# A variable of each container, and so of all it begins.
+MARK = "SUBLET_CGROUP"
 _CONTROLLERS = "cpuset cpu io memory pids\n"
 _REMOVED_WITHIN_SECONDS = 5.0
 _RETRY_SECONDS = 0.01
@@ -83,6 +85,10 @@ class SimulatedCgroups(Cgroups):
 
     def procs_files(self, path: str) -> list[str]:
         return [str(each / JOINED) for each in self._directories(path)]
+
+    def mark(self, path: str) -> dict[str, str]:
+        """Tells a daemon's home, whose parent and session were gone before anybody looked at it."""
+        return {MARK: self._directories(path)[0].as_posix()}
 
     def members(self, path: str) -> set[int]:
         directories = [folder for top in self._directories(path) for folder in cgroups_below(top)]

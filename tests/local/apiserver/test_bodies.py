@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.apiserver.bodies import Repeating, decode_json, decode_yaml, repeated_fields
+from local.apiserver.bodies import Repeating, decode_json, repeated_fields
 
 REPEATED = {
     "at the top": (b'{"a": 1, "a": 2}', ['duplicate field "a"']),
@@ -40,15 +40,3 @@ def test_bodies_without_repetition_are_plain_values(value):
     assert decode_json(body) == value
     assert type(decode_json(body)) is type(value)
     assert list(repeated_fields(decode_json(body))) == []
-
-
-def test_yaml_names_the_lines():
-    """YAML knows lines, as upstream's reader does."""
-    value = decode_yaml(b"a: 1\nb:\n  c: 1\n  c: 2\na: 2\n")
-    assert value == {"a": 2, "b": {"c": 2}}
-    assert sorted(repeated_fields(value)) == [
-        'line 4: key "c" already set in map',
-        'line 5: key "a" already set in map',
-    ]
-    assert type(decode_yaml(b"a: 1\nb: 1\n")) is dict
-    assert decode_yaml(b"") is None

@@ -1,5 +1,6 @@
 """Budgets are counted change by change, and come to what a fresh count would give."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -112,3 +113,9 @@ def test_an_unknown_policy_for_unhealthy_pods_is_refused(api):
     """422 with the two that are known."""
     code, answer = api.call("POST", BUDGETS, budget(unhealthyPodEvictionPolicy="Sometimes"))
     assert code == 422 and 'supported values: "AlwaysAllow", "IfHealthyBudget"' in answer["message"]
+
+
+@pytest.mark.parametrize("share", ["101%", "9" * 5000 + "%", "x%", "-1%", "%"])
+def test_what_is_no_percentage_is_refused(api, share):
+    """422, of whatever length."""
+    assert api.call("POST", BUDGETS, budget(maxUnavailable=share))[0] == 422

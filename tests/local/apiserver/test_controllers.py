@@ -4,8 +4,11 @@ import asyncio
 
 from local.apiserver.controllers import Controllers
 from local.apiserver.registry import CONFIG_MAPS, JOBS, PODS
+from local.apiserver.status import StatusError
+from local.apiserver.store import NoLog
 from local.apiserver.writes import NoHooks, Writes
 
+MAPS = "/api/v1/namespaces/default/configmaps"
 TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
 
 
@@ -86,3 +89,48 @@ def test_what_was_there_before_is_taken_care_of(api):
     assert len(api.get("/api/v1/namespaces/default/pods")["items"]) == 1
     assert api.call("GET", "/api/v1/namespaces/a")[0] == 404
     assert api.call("GET", "/api/v1/namespaces/default/configmaps/x")[0] == 404
+
+
+class FullDisk(NoLog):
+    """Takes no changes while it is full."""
+
+    full = False
+
+    def admit(self):
+        if self.full:
+            raise StatusError(500, "InternalError", "no space left")
+
+
+def test_what_fails_on_a_full_disk_is_done_when_there_is_space(api):
+    """The collector comes back to it, whether it failed at the change or at what the change made due."""
+    disk = api.core.store.log = FullDisk()
+    owner = api.post(MAPS, {"metadata": {"name": "owner"}})["metadata"]["uid"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner}
+    api.post(MAPS, {"metadata": {"name": "child", "ownerReferences": [reference]}})
+    api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
+    api.settle()
+    api.call("DELETE", f"{MAPS}/owner")
+    api.call("DELETE", "/api/v1/namespaces/team")
+    disk.full = True
+    api.settle()
+    api.clock.advance(5)
+    api.settle()
+    assert api.call("GET", f"{MAPS}/child")[0] == 200
+    disk.full = False
+    api.clock.advance(60)
+    api.settle()
+    assert (api.call("GET", f"{MAPS}/child")[0], api.call("GET", "/api/v1/namespaces/team")[0]) == (404, 404)
+
+
+def test_a_refusal_that_stands_is_not_tried_for_ever(api):
+    """Only what time can mend is: an object that nobody may change is left alone until it changes."""
+    tried = []
+
+    def refused(name):
+        tried.append(name)
+        raise StatusError(422, "Invalid", "no")
+
+    api.controllers._guarded(refused, "x")
+    api.clock.advance(3600)
+    api.settle()
+    assert tried == ["x"]

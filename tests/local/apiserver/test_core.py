@@ -150,9 +150,29 @@ def test_unknown_patch_and_body_types_are_unsupported(api):
 
 def test_yaml_bodies_are_read(api):
     """Clients may send YAML."""
-    body = b"metadata: {name: y}\ndata: {k: v}\n"
+    body = b"metadata: {name: x}\ndata: {k: v}\n"
     code, created = api.call("POST", MAPS, body, content_type="application/yaml")
     assert (code, created["data"]) == (201, {"k": "v"})
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, "a: &a [*a]", "data: {? [a] : b}", "data: {a: 5", "data: {a: .nan}"])
+def test_yaml_that_cannot_be_read_is_refused(api, body):
+    """400 in the body's own words, whatever it does to a parser."""
+    code, told = api.call("POST", MAPS, body.encode(), content_type="application/yaml")
+    assert (code, told["message"].startswith("the request body cannot be decoded: ")) == (400, True)
+
+
+def test_keys_of_yaml_are_texts(api):
+    """Also for apply, whose bodies are YAML by definition."""
+    body = (
+        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, annotations: {day: 2020-01-01}}\ndata: {5: x, yes: z}\n"
+    )
+    code, made = api.call("PATCH", f"{MAPS}/x?fieldManager=m", body, content_type="application/apply-patch+yaml")
+    assert (code, made["data"], made["metadata"]["annotations"]) == (
+        201,
+        {"5": "x", "true": "z"},
+        {"day": "2020-01-01"},
+    )
 
 
 # -- lists -----------------------------------------------------------------------------------------------------
@@ -205,7 +225,14 @@ def test_lists_select_by_labels_and_fields(api):
 
 
 @pytest.mark.parametrize(
-    ("query", "code"), [("limit=x", 400), ("resourceVersion=x", 400), ("labelSelector=a%3D%28", 400)]
+    ("query", "code"),
+    [
+        ("limit=x", 400),
+        ("resourceVersion=x", 400),
+        ("resourceVersion=" + "9" * 5000, 400),
+        ("watch=1&resourceVersion=" + "9" * 5000, 400),
+        ("labelSelector=a%3D%28", 400),
+    ],
 )
 def test_bad_list_parameters_are_refused(api, query, code):
     """400, never a list of something else."""

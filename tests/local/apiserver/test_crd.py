@@ -53,6 +53,19 @@ def widgets(api):
     return api
 
 
+def test_custom_objects_are_advised_about_finalizers_of_one_word(widgets):
+    """Once; they may have them, as on other servers."""
+    obj = widget()
+    obj["metadata"]["finalizers"] = ["orphan", "example.com/a", "hold"]
+    answer = widgets.raw("POST", WIDGETS, obj)
+    assert answer.status == 201
+    (told,) = answer.warnings
+    assert told.startswith('metadata.finalizers: "hold": prefer a domain-qualified finalizer name')
+    change = {"metadata": {"labels": {"a": "b"}}}
+    again = widgets.raw("PATCH", f"{WIDGETS}/w", change, content_type="application/merge-patch+json")
+    assert (again.status, again.warnings) == (200, ())
+
+
 def test_a_definition_is_served_and_established_at_once(api):
     """After the definition is accepted its objects can be written, and its condition says so."""
     assert api.call("GET", WIDGETS)[0] == 404

@@ -15,6 +15,9 @@ def shown(seconds):
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+LONG = "9" * 5000  # more digits than Python reads
+
+
 @pytest.mark.parametrize(
     ("schedule", "after", "expected"),
     [
@@ -58,6 +61,8 @@ def test_a_schedule_means_the_clock_of_its_zone():
         ("* * * * 7", "end of range (7) above maximum (6): 7"),
         ("5-3 * * * *", "beginning of range (5) beyond end of range (3): 5-3"),
         ("*/0 * * * *", "step of range should be a positive number: */0"),
+        (f"*/{LONG} * * * *", f"step of range should be a positive number: */{LONG}"),
+        (f"{LONG} * * * *", f'failed to parse int from {LONG}: strconv.Atoi: parsing "{LONG}": value out of range'),
         ("x * * * *", 'failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax'),
         ("* * L * *", 'failed to parse int from L: strconv.Atoi: parsing "L": invalid syntax'),
         ("* * * * 1#2", 'failed to parse int from 1#2: strconv.Atoi: parsing "1#2": invalid syntax'),

@@ -112,6 +112,12 @@ MISFITS = {
     "quota": (RESOURCE_QUOTAS, spec(hard={"pods": []}), "spec.hard.pods: quantities must match the regular expression"),
     "time": (PODS, {"metadata": {"creationTimestamp": "noon"}}, 'parsing time "noon" as "2006-01-02T15:04:05Z07:00"'),
     "no such day": (PODS, {"metadata": {"creationTimestamp": "2026-02-30T00:00:00Z"}}, 'parsing time "2026-02-30T'),
+    "before the first year": (
+        PODS,
+        {"metadata": {"creationTimestamp": "0001-01-01T00:00:00+14:00"}},
+        "cannot parse it",
+    ),
+    "after the last year": (PODS, {"metadata": {"creationTimestamp": "9999-12-31T23:59:59-14:00"}}, "cannot parse it"),
     "micro time": (LEASES, spec(renewTime="2026-01-01T00:00:00Z"), 'as "2006-01-02T15:04:05.000000Z07:00"'),
     "base64": (SECRETS, {"data": {"a": "!"}}, "data.a: illegal base64 data"),
     "schema": (
@@ -158,6 +164,11 @@ KEPT = {
         PODS,
         {"metadata": {"creationTimestamp": "2026-01-01T01:00:00.5+01:00"}},
         {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}},
+    ),
+    "the last moment of all": (
+        PODS,
+        {"metadata": {"creationTimestamp": "9999-12-31T23:59:59.999999999Z"}},
+        {"metadata": {"creationTimestamp": "9999-12-31T23:59:59Z"}},
     ),
     "micro times have six digits, in UTC": (
         LEASES,

@@ -326,3 +326,31 @@ def test_a_finalizer_of_the_namespaces_own_outlives_its_contents(api):
     assert held["spec"] == {"finalizers": ["example.com/mine"]}
     found = {c["type"]: c["reason"] for c in held["status"]["conditions"]}
     assert found["NamespaceContentRemaining"] == "ContentRemoved"
+
+
+class Stubborn(Resources):
+    """Some objects cannot be deleted for now."""
+
+    stuck = frozenset({"b"})
+
+    def delete(self, rtype, namespace, name, *options):
+        if name in self.stuck:
+            raise ValueError("not this one")
+        return super().delete(rtype, namespace, name, *options)
+
+
+def test_one_object_that_cannot_be_deleted_does_not_keep_the_others(api):
+    """A namespace is emptied but for that one, and goes when it can."""
+    resources = Stubborn(api.core.store, api.core.registry, api.clock)
+    controllers = Controllers(resources, Writes(resources, NoHooks()))
+    api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
+    maps = "/api/v1/namespaces/team/configmaps"
+    for name in ("a", "b", "c"):
+        api.post(maps, {"metadata": {"name": name}})
+    api.call("DELETE", "/api/v1/namespaces/team")
+    asyncio.run(controllers.settle())
+    assert [item["metadata"]["name"] for item in api.get(maps)["items"]] == ["b"]
+    resources.stuck = frozenset()
+    api.clock.advance(2)
+    asyncio.run(controllers.settle())
+    assert api.call("GET", "/api/v1/namespaces/team")[0] == 404

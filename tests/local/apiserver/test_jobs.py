@@ -202,6 +202,18 @@ def test_an_indexed_job_runs_each_index_once(api):
     assert (status["succeeded"], status["completedIndexes"]) == (3, "0-2")
 
 
+@pytest.mark.parametrize("index", ["x", "-1", "9" * 5000])
+def test_an_index_that_is_no_number_is_none(api, index):
+    """Whoever edits the annotation loses the pod to the job, which makes another."""
+    start(api, job(completions=1, parallelism=1, completionMode="Indexed"))
+    (edited,) = pods(api)
+    key = "batch.kubernetes.io/job-completion-index"
+    annotated = {"metadata": {"annotations": {key: index}}}
+    assert api.patch(f"{PODS}/{edited['metadata']['name']}", annotated)[0] == 200
+    api.settle()
+    assert [p["metadata"]["annotations"][key] for p in pods(api) if p["metadata"]["uid"] != edited["metadata"]["uid"]] == ["0"]
+
+
 def test_a_finished_job_is_deleted_after_its_time_to_live(api):
     """ttlSecondsAfterFinished, with its pods."""
     start(api, job(ttlSecondsAfterFinished=100))

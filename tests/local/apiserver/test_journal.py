@@ -1,6 +1,7 @@
 """State that survives the process: acknowledged writes, revisions, and disks that are full or foreign."""
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -138,6 +139,15 @@ def test_definitions_and_their_objects_come_back(tmp_path, clock):
     assert code == 201, made
     code, found = live(tmp_path, clock, lambda run: run.send("GET", "/apis/x.example/v1/things/one"))
     assert (code, found) == (200, made)
+
+    async def serve(run, served):
+        changed = {"spec": {"versions": [version | {"served": served}]}}
+        url = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.x.example"
+        assert (await run.send("PATCH", url, changed))[0] == 200
+        return await run.send("GET", "/apis/x.example/v1/things/one")
+
+    assert live(tmp_path, clock, lambda run: serve(run, False))[0] == 404
+    assert live(tmp_path, clock, lambda run: serve(run, True)) == (200, made)
 
 
 def test_manifests_of_a_later_start_renew_what_they_made(tmp_path, clock):
@@ -323,3 +333,44 @@ def test_a_full_disk_refuses_writes_whole(tmp_path, clock):
 
     left = live(tmp_path, clock, act, journal_directory=FillingDisk)
     assert live(tmp_path, clock, just_state) == left
+
+
+class ReadOnlyDisk(FillingDisk):
+    """One whose file system is read-only when told so: not even room can be given."""
+
+    def commit(self, changes, reserved):
+        if self.full:
+            raise sqlite3.OperationalError("attempt to write a readonly database")
+        self.real.commit(changes, reserved)
+
+    def give_room(self):
+        if self.full:
+            raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_a_disk_that_becomes_read_only_answers_every_writer(tmp_path, clock):
+    """Nobody waits for ever: the write on its way is told, later ones are refused, and all is well when it is over."""
+
+    async def act(run):
+        disk = run.journal._directory
+        disk.full = True
+        async with asyncio.timeout(10):
+            assert (await run.put("a", 1))[0] == 500
+            assert (await run.put("b", 1))[0] == 500
+            disk.full = False
+            while (await run.put("b", 2))[0] != 201:
+                await asyncio.sleep(0)
+        return run.values()
+
+    assert live(tmp_path, clock, act, journal_directory=ReadOnlyDisk) == {"a": "1", "b": "2"}
+
+
+def test_room_that_cannot_be_given_back_keeps_no_directory_locked(tmp_path):
+    """The end is orderly on a file system that is read-only by now; the next run finds the directory free."""
+    directory = StateDirectory(tmp_path, ROOM)
+    room = tmp_path / "room-for-a-full-disk"
+    room.unlink()
+    room.mkdir()  # what cannot be removed as a file, for root neither
+    directory.close()
+    room.rmdir()
+    StateDirectory(tmp_path, ROOM).close()

@@ -6,13 +6,14 @@ import ssl
 import pytest
 from aiohttp import web
 
+from local.apiserver import kubelet_logs
 from local.apiserver.kubelet_logs import KubeletLogs
 from local.apiserver.messages import Stream
 from local.apiserver.status import StatusError
 
 
-async def fetch(credentials, answer, token="node-token", port=None, path="/containerLogs/ns/p/c"):
-    """What KubeletLogs makes of a log server that answers like this; with the request it saw."""
+async def asked(credentials, answer, ask, token="node-token"):
+    """What `ask` gets out of KubeletLogs and the port of a node that answers like this; with the requests it saw."""
     seen = []
 
     async def handle(request):
@@ -27,12 +28,22 @@ async def fetch(credentials, answer, token="node-token", port=None, path="/conta
     await site.start()
     logs = KubeletLogs(token, ssl.create_default_context(cafile=str(credentials / "ca.crt")))
     try:
-        stream = await logs.open(port or runner.addresses[0][1], path, {"follow": "true"})
-        assert isinstance(stream, Stream)
-        return b"".join([chunk async for chunk in stream.chunks]), stream.content_type, seen
+        return await ask(logs, runner.addresses[0][1]), seen
     finally:
         await logs.close()
         await runner.cleanup()
+
+
+async def fetch(credentials, answer, token="node-token", port=None, path="/containerLogs/ns/p/c"):
+    """A log as KubeletLogs streams it."""
+
+    async def follow(logs, served):
+        stream = await logs.open(port or served, path, {"follow": "true"})
+        assert isinstance(stream, Stream)
+        return b"".join([chunk async for chunk in stream.chunks]), stream.content_type
+
+    found, seen = await asked(credentials, answer, follow, token)
+    return *found, seen
 
 
 async def two_parts(request):
@@ -67,3 +78,58 @@ def test_a_node_that_does_not_answer_is_a_bad_gateway(credentials):
     with pytest.raises(StatusError) as refused:
         asyncio.run(fetch(credentials, two_parts, port=1))
     assert refused.value.code == 502
+
+
+async def no_previous(_):
+    return web.Response(status=400, text='previous terminated container "c" in pod "p" not found\n')
+
+
+def test_a_bad_request_is_told_in_the_kubelets_words(credentials):
+    """As kubectl shows it: BadRequest, the sentence, and nothing around it."""
+    with pytest.raises(StatusError) as refused:
+        asyncio.run(fetch(credentials, no_previous))
+    assert (refused.value.code, refused.value.reason) == (400, "BadRequest")
+    assert refused.value.message == 'previous terminated container "c" in pod "p" not found'
+
+
+async def large(request):
+    """Too much for one read from a socket."""
+    response = web.StreamResponse()
+    await response.prepare(request)
+    for _ in range(64):
+        await response.write(b"x" * 65536)
+    return response
+
+
+def test_a_whole_answer_is_read_to_its_end(credentials):
+    """However many pieces it comes in."""
+    found, _ = asyncio.run(asked(credentials, large, lambda logs, port: logs.fetch(port, "/stats/summary", {})))
+    assert found == b"x" * (64 * 65536)
+
+
+async def followed(request):
+    """A log to which nothing more is written."""
+    response = web.StreamResponse()
+    await response.prepare(request)
+    await response.write(b"begun")
+    await asyncio.Event().wait()
+
+
+def test_an_answer_that_is_too_large_is_given_up(credentials, monkeypatch):
+    """502 instead of all the memory."""
+    monkeypatch.setattr(kubelet_logs, "_SUMMARY_BYTES", 1 << 20)
+    with pytest.raises(StatusError, match="exceeds 1048576 bytes") as refused:
+        asyncio.run(asked(credentials, large, lambda logs, port: logs.fetch(port, "/stats/summary", {})))
+    assert refused.value.code == 502
+
+
+def test_a_stream_nobody_reads_lets_go_of_the_node(credentials):
+    """Also one of more than a hundred at a time: none waits for another."""
+
+    async def follow_many(logs, port):
+        streams = [await asyncio.wait_for(logs.open(port, "/containerLogs/ns/p/c", {}), 20) for _ in range(120)]
+        for stream in streams:
+            stream.release()
+        return len(streams)
+
+    assert asyncio.run(asked(credentials, followed, follow_many))[0] == 120

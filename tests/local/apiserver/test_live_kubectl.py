@@ -319,6 +319,7 @@ def test_streams_into_a_pod_say_that_they_are_not_here(kubectl):
 def test_what_one_may_do(kubectl):
     """Everything."""
     assert kubectl("auth", "can-i", "delete", "pods").strip() == "yes"
+    assert "*.*" in kubectl("auth", "can-i", "--list")
 
 
 def test_nodes_are_tainted_cordoned_and_drained(kubectl, live):

@@ -11,6 +11,7 @@ LIST = 'ListOptions.meta.k8s.io "" is invalid: '
 REFUSED = {
     "limit": ("GET", {"limit": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
     "limit beyond 64 bits": ("GET", {"limit": "9" * 30}, 400, "value out of range"),
+    "limit of thousands of digits": ("GET", {"limit": "9" * 5000}, 400, "value out of range"),
     "timeout": ("GET", {"timeoutSeconds": "1s"}, 400, 'strconv.ParseInt: parsing "1s": invalid syntax'),
     "match without version": (
         "GET",

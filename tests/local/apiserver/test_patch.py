@@ -83,6 +83,7 @@ FAILING = {
     "nothing to test": ([{"op": "test", "path": "/c", "value": 1}], 422),
     "below a scalar": ([{"op": "add", "path": "/a/b", "value": 1}], 422),
     "into itself": ([{"op": "add", "path": "/m", "value": {}}, {"op": "move", "from": "/m", "path": "/m/n"}], 422),
+    "thousands of digits": ([{"op": "add", "path": "/l/" + "9" * 5000, "value": 1}], 422),
     "not an index": ([{"op": "add", "path": "/l/1e0", "value": 1}], 422),
     "from nowhere": ([{"op": "copy", "from": "/b", "path": "/c"}], 422),
     "unknown operation": ([{"op": "frob", "path": "/a"}], 422),

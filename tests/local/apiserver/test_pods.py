@@ -196,6 +196,38 @@ def test_a_dry_run_evicts_nothing(web, query, options):
     assert web.call("POST", f"{PODS}/w1/eviction{query}", eviction("w1", **options))[0] == 429
 
 
+def test_a_dry_run_counts_for_itself(web):
+    """A budget whose status is behind is told of no change either."""
+    web.post(BUDGETS, budget(minAvailable=1))
+    before = web.get(f"{BUDGETS}/b")
+    assert web.call("POST", f"{PODS}/w1/eviction?dryRun=All", eviction("w1"))[0] == 201
+    assert web.get(f"{BUDGETS}/b") == before
+
+
+LONG = 10**15
+
+
+@pytest.mark.parametrize(
+    ("own", "options"), [(LONG, {}), (30, {"gracePeriodSeconds": LONG})], ids=["of the pod", "asked"]
+)
+def test_a_pod_may_take_for_ever_to_go(api, own, options):
+    """The time of its deletion is the last that can be written down, and its namespace waits without complaint."""
+    api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
+    api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
+    api.post("/api/v1/namespaces/team/configmaps", {"metadata": {"name": "c"}})
+    pods = "/api/v1/namespaces/team/pods"
+    body = pod()
+    api.post(pods, body | {"spec": body["spec"] | {"nodeName": "n", "terminationGracePeriodSeconds": own}})
+    code, found = api.call("DELETE", f"{pods}/p", options)
+    assert code == 200, found
+    found = api.get(f"{pods}/p")["metadata"]
+    assert (found["deletionTimestamp"], found["deletionGracePeriodSeconds"]) == ("9999-12-31T23:59:59Z", LONG)
+    api.call("DELETE", "/api/v1/namespaces/team")
+    api.settle()
+    assert [item["metadata"]["name"] for item in api.get("/api/v1/namespaces/team/configmaps")["items"]] == []
+    assert api.get("/api/v1/namespaces/team")["status"]["phase"] == "Terminating"
+
+
 @pytest.mark.parametrize("body", [eviction("w2"), {}, {"metadata": {}}], ids=["another's", "empty", "without a name"])
 def test_an_eviction_names_its_pod(web, body):
     """400 unless the body names the pod that the address does."""

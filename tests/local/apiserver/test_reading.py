@@ -116,3 +116,15 @@ def test_an_object_that_leaves_the_selector_is_seen_as_it_was(api):
     (event,) = api.watch(f"{MAPS}?watch=1&resourceVersion={since}&labelSelector=first%3Da")
     assert (event["type"], event["object"]["metadata"]["labels"]) == ("DELETED", {"first": "a"})
     assert event["object"]["metadata"]["resourceVersion"] == changed["metadata"]["resourceVersion"]
+
+
+def test_a_page_at_a_revision_is_of_that_revision(api):
+    """limit with resourceVersion and no resourceVersionMatch; without a limit the newest is good enough (KEP-2523)."""
+    put(api, "a", "b")
+    then = api.get(MAPS)["metadata"]["resourceVersion"]
+    api.patch(f"{MAPS}/a", {"data": {"v": "2"}})
+    paged = api.get(f"{MAPS}?limit=1&resourceVersion={then}")
+    assert (values(paged), paged["metadata"]["resourceVersion"]) == ({"a": "1"}, then)
+    assert values(api.get(f"{MAPS}?resourceVersion={then}"))["a"] == "2"
+    assert values(api.get(f"{MAPS}?limit=1&resourceVersion={then}&resourceVersionMatch=NotOlderThan")) == {"a": "2"}
+    assert values(api.get(f"{MAPS}?limit=1&resourceVersion=0")) == {"a": "2"}

@@ -103,6 +103,13 @@ def test_a_bad_scale_is_refused(widgets, patch, code, text):
     assert widgets.get(f"{WIDGETS}/w")["spec"]["replicas"] == 3
 
 
+def test_a_scale_is_decoded_strictly(widgets):
+    """As fieldValidation asks."""
+    post(widgets, replicas=3)
+    code, status = widgets.patch(f"{WIDGETS}/w/scale?fieldValidation=Strict", {"spec": {"replica": 5}})
+    assert (code, 'unknown field "spec.replica"' in status["message"]) == (400, True)
+
+
 def test_a_dry_run_changes_nothing(widgets):
     """Its answer shows what would be."""
     post(widgets, replicas=3)

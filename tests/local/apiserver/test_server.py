@@ -1,12 +1,21 @@
 """The server process as its clients reach it: addresses, TLS, and bounds on what they send."""
 
+import asyncio
+import gzip
 import http.client
 import json
 import socket
 import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import cast
 
 import pytest
 
+from local.apiserver.auth import Tokens
+from local.apiserver.core import Core
+from local.apiserver.messages import Request, Stream
+from local.apiserver.server import Server, tls_context
 from tests.local.apiserver.conftest import TOKEN, Live
 
 
@@ -19,14 +28,20 @@ def test_a_server_for_other_machines_says_so(start_live):
     assert log.count("runs commands on this one") == 1
 
 
-def exchange(server: Live, request: bytes) -> tuple[int, dict]:
-    """Status and body of the answer to raw bytes."""
+@contextmanager
+def connected(server: Live) -> Iterator[ssl.SSLSocket]:
     context = ssl.create_default_context(cafile=str(server.directory / "ca.crt"))
     port = int(server.address.rsplit(":", 1)[1])
     with (
         socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as secured,
     ):
+        yield secured
+
+
+def exchange(server: Live, request: bytes) -> tuple[int, dict]:
+    """Status and body of the answer to raw bytes."""
+    with connected(server) as secured:
         secured.sendall(request)
         answer = b""
         while chunk := secured.recv(65536):
@@ -70,6 +85,89 @@ def test_current_tls_is_spoken(live, version):
         context.wrap_socket(plain, server_hostname="localhost") as secured,
     ):
         assert secured.version() == {"TLSv1_2": "TLSv1.2", "TLSv1_3": "TLSv1.3"}[version.name]
+
+
+def post(body: bytes, more: bytes = b"") -> bytes:
+    return request(b"/api/v1/namespaces/default/configmaps", b"POST", body=body, more=more)
+
+
+BODIES = {
+    "not the gzip it should be": (b"plain", b"Content-Encoding: gzip\r\n"),
+    "broken in the middle": (gzip.compress(bytes(range(256)) * 9)[:100] + b"x" * 300, b"Content-Encoding: gzip\r\n"),
+}
+
+
+@pytest.mark.parametrize(("body", "more"), BODIES.values(), ids=BODIES)
+def test_a_body_that_cannot_be_unpacked_is_refused(start_live, body, more):
+    """The client's mistake, so 400, and nothing in the server's log."""
+    server: Live = start_live()
+    code, answer = exchange(server, post(body, more))
+    assert (code, answer["reason"]) == (400, "BadRequest")
+    server.stop()
+    assert (server.directory / "log").read_text() == ""
+
+
+def test_a_client_that_leaves_amid_its_body_is_no_failure(start_live):
+    """The connection ends, the log stays empty."""
+    server: Live = start_live()
+    with connected(server) as connection:
+        connection.sendall(post(b"{" + b" " * 1000)[:-500])
+    assert exchange(server, request())[0] == 200
+    server.stop()
+    assert (server.directory / "log").read_text() == ""
+
+
+def test_a_client_that_asks_before_it_sends_is_told_to_go_on(live):
+    """curl asks, and waits for a second otherwise; the answer to the body itself comes after that."""
+    head, _, body = post(b'{"metadata": {"name": "invited"}}', b"Expect: 100-continue\r\n").partition(b"\r\n\r\n")
+    with connected(live) as connection:
+        connection.sendall(head + b"\r\n\r\n")
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 201 ")
+
+
+@pytest.mark.parametrize("field", ["x\x00y\x1b", "x" * 100_000], ids=["control characters", "long"])
+def test_any_field_name_can_be_warned_of(live, field):
+    """A warning never keeps the answer from the client."""
+    body = {"metadata": {"name": f"warned-{len(field)}"}, field: 1}
+    assert exchange(live, post(json.dumps(body).encode()))[0] == 201
+
+
+class Endless:
+    """A core whose every answer is a stream that says nothing after its first chunk."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+
+    async def handle(self, _: Request) -> Stream:
+        return Stream(200, self._chunks(), release=self.released.set)
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        yield b"begun"
+        await asyncio.Event().wait()
+
+
+def test_a_stream_ends_when_its_client_leaves(credentials):
+    """At once, also while there is nothing to write to it."""
+
+    async def watch_and_leave() -> int:
+        core = Endless()
+        tls = tls_context(credentials / "tls.crt", credentials / "tls.key")
+        server = Server(cast(Core, core), Tokens({TOKEN: "admin"}), tls)
+        port = await server.start("127.0.0.1", 0)
+        try:
+            trusted = ssl.create_default_context(cafile=str(credentials / "ca.crt"))
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusted)
+            writer.write(request())
+            await reader.readuntil(b"begun")
+            writer.close()
+            await asyncio.wait_for(core.released.wait(), 20)
+            return len(server._streams)
+        finally:
+            await server.stop()
+
+    assert asyncio.run(watch_and_leave()) == 0
 
 
 def test_a_large_list_comes_whole(live):

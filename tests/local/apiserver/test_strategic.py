@@ -184,11 +184,13 @@ def test_a_job_template_merges_like_a_pod():
         {"spec": {"containers": ["x"]}},
         {"spec": {"$setElementOrder/containers": "a"}},
         {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}},
+        {"spec": {"$deleteFromPrimitiveList/activeDeadlineSeconds": [5]}},
+        {"spec": {"$setElementOrder/activeDeadlineSeconds": [5]}},
         {"spec": {"volumes": [{"name": "v", "emptyDir": {}, "$retainKeys": ["name"]}]}},
     ],
 )
 def test_malformed_patches_are_refused(patch):
     """A patch without its merge key or with an unknown directive is 400."""
     with pytest.raises(StatusError) as refused:
-        strategic_merge(PODS, spec(c("a")), patch)
+        strategic_merge(PODS, spec(c("a"), activeDeadlineSeconds=5), patch)
     assert refused.value.code == 400

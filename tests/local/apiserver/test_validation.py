@@ -122,6 +122,10 @@ CASES = {
     "service type": (service(type="Own", ports=[{"port": 1}]), "spec.type", SUPPORTED, '"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"'),
     "quota of nonsense": (quota(hard={"frobs": "1"}), "spec.hard[frobs]", INVALID, "must be a standard resource for quota"),
     "negative quota": (quota(hard={"pods": "-1"}), "spec.hard[pods]", INVALID, '"-1": must be greater than or equal to 0'),
+    "finalizer": (pod({"finalizers": ["a b"]}), "metadata.finalizers", INVALID, 'Invalid value: "a b": name part must consist'),
+    "finalizer of one word": (
+        pod({"finalizers": ["orphan", "hold"]}), "metadata.finalizers[1]", INVALID, 'Invalid value: "hold": name is neither a standard finalizer name nor is it fully qualified'
+    ),
     "half a pod": (quota(hard={"pods": "500m"}), "spec.hard[pods]", INVALID, "must be an integer"),
     "quota scope": (quota(scopes=["x"]), "spec.scopes", INVALID, "unsupported scope"),
     "pod template": (("podtemplates", {"metadata": {"name": "t"}, "template": {}}), "template.spec.containers", REQUIRED, "Required value"),

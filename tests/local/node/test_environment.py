@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.node.environment import Surroundings, Unsupported, environment, expand, resource_field
+from local.node.environment import Surroundings, Unsupported, declared, expand, given, resource_field
 from local.node.sources import SourceKind, SourceRef, Sources
 from model.resources import CPU, MEMORY, ResourceVector
 
@@ -40,7 +40,8 @@ def test_expand(text: str, expanded: str) -> None:
 
 def variables(pod: Any, env: list[dict[str, Any]], **more: Any) -> dict[str, str]:
     built = pod(containers=[{"env": env, **more.pop("container", {})}], **more)
-    return environment(built, built.spec.containers[0], Surroundings("/bin", "/home", SOURCES))
+    around = Surroundings("/bin", "/home", SOURCES)
+    return given(built, around) | declared(built, built.spec.containers[0], around)
 
 
 def test_minimal(pod: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,3 +131,25 @@ def test_levels(tmp_path: Path) -> None:
     assert levels[Signal.MEMORY] == Level(0, 1 << 30)
     assert 0 <= levels[Signal.DISK].available <= levels[Signal.DISK].capacity
     assert 0 < levels[Signal.PIDS].available <= levels[Signal.PIDS].capacity
+
+
+def test_a_look_that_fails_is_not_the_last(pod: Any, services: Services, clock: Any, eventually: Any) -> None:
+    """A file system that refuses one costs that look only."""
+    world = World(services, pod, "memory.available<100Mi")
+    looks: list[int] = []
+
+    def read() -> dict[Signal, Level]:
+        looks.append(1)
+        if len(looks) == 1:
+            raise OSError("stale file handle")
+        return {}
+
+    world.read = read  # type: ignore[method-assign]
+
+    async def script() -> None:
+        loops = [asyncio.create_task(each) for each in world.keeper.loops(world.voice, clock, pause_seconds=0)]
+        await eventually(lambda: len(looks) > 2)
+        for each in loops:
+            each.cancel()
+
+    asyncio.run(script())

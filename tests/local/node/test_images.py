@@ -12,7 +12,7 @@ from local.node.images import Missing, Refused, family, resolve, search_path
 HOST = {"sh": "/bin/sh", "sleep": "/bin/sleep", "train": "/opt/train"}
 
 
-def find(program: str, path: str) -> str | None:
+def find(program: str) -> str | None:
     return HOST.get(program)
 
 
@@ -43,7 +43,7 @@ def find(program: str, path: str) -> str | None:
 )
 def test_runs(pod: Any, container: dict[str, Any], argv: list[str]) -> None:
     """The first word is a program that exists, variables are put in."""
-    assert resolve(pod(containers=[container]).spec.containers[0], {"PATH": "/bin", "A": "1"}, find) == argv
+    assert resolve(pod(containers=[container]).spec.containers[0], {"A": "1"}, find) == argv
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_runs(pod: Any, container: dict[str, Any], argv: list[str]) -> None:
 )
 def test_does_not_run(pod: Any, container: dict[str, Any], kind: type, words: str) -> None:
     """A missing program ends the container; an unusable image keeps it waiting."""
-    outcome = resolve(pod(containers=[container]).spec.containers[0], {"PATH": "/bin"}, find)
+    outcome = resolve(pod(containers=[container]).spec.containers[0], {}, find)
     assert isinstance(outcome, kind) and words in outcome.message
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -59,3 +59,25 @@ def test_since() -> None:
     assert parse({"sinceTime": "2030-01-01T01:00:00+01:00"}, NOW).since_ns == int(NOW.timestamp()) * 10**9
     with pytest.raises(ValueError, match="time zone"):
         parse({"sinceTime": "2030-01-01T00:00:00"}, NOW)
+
+
+def test_times_after_the_log_was_emptied(tmp_path: Path) -> None:
+    """The times of what was there before are not those of what is there."""
+    file, keeper = tmp_path / "0.log", LogKeeper(segment_bytes=10, punch=lambda descriptor, length: False)
+    file.write_bytes(b"")
+    keeper.add(file)
+    write_at(file, NOW, b"one\n")
+    keeper.look()
+    with LogReading(file, LogQuery(timestamps=True)) as reading:
+        assert reading.read() == b"2030-01-01T00:00:00.000000000Z one\n"
+        write_at(file, NOW, b"x" * 99)
+        keeper.look()
+        assert file.stat().st_size == 0
+        write_at(file, NOW + timedelta(seconds=5), b"n\n")
+        assert reading.read() == b"2030-01-01T00:00:05.000000000Z n\n"
+
+
+def write_at(file: Path, moment: datetime, text: bytes) -> None:
+    with file.open("ab") as log:
+        log.write(text)
+    os.utime(file, (moment.timestamp(), moment.timestamp()))

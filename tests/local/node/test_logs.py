@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import threading
 from datetime import UTC, datetime, timedelta
 from io import FileIO
 from pathlib import Path
@@ -123,3 +125,78 @@ def test_last_words(tmp_path: Path) -> None:
     assert logs.last_words(file).splitlines()[-1] == "99999"
     assert len(logs.last_words(file)) <= 2048 and len(logs.last_words(file).splitlines()) <= 80
     assert logs.last_words(tmp_path / "none.log") == ""
+
+
+def notes_of(file: Path) -> int:
+    return len(logs.read_times(file).ends)
+
+
+def write_at(file: Path, second: int, text: bytes, keeper: logs.LogKeeper) -> None:
+    with file.open("ab") as log:
+        log.write(text)
+    touch(file, NOW + timedelta(seconds=second))
+    keeper.look()
+
+
+def test_times_go_with_what_was_taken_away(tmp_path: Path) -> None:
+    """Of what was punched out no time is kept; of the rest every one."""
+    file, keeper = tmp_path / "0.log", logs.LogKeeper(segment_bytes=10, punch=lambda descriptor, length: True)
+    file.write_bytes(b"")
+    keeper.add(file)
+    for second in range(100):
+        write_at(file, second, b"012345678\n", keeper)
+        assert notes_of(file) <= 2 * logs.SEGMENTS
+    assert logs.read_times(file).of(960) == nanoseconds(NOW) + 96 * 10**9
+
+
+def test_times_of_a_slow_writer(tmp_path: Path) -> None:
+    """Bounded: the newest stay exact, older lines get the time of a later one."""
+    file, keeper = tmp_path / "0.log", logs.LogKeeper(most_notes=64)
+    file.write_bytes(b"")
+    keeper.add(file)
+    for second in range(1000):
+        write_at(file, second, b"\n", keeper)
+        assert notes_of(file) <= 64
+    times, start = logs.read_times(file), nanoseconds(NOW)
+    told = [times.of(offset) - start for offset in range(1000)]
+    assert told[-32:] == [second * 10**9 for second in range(968, 1000)]
+    assert all(at * 10**9 <= each for at, each in enumerate(told)) and told == sorted(told)
+
+
+def test_times_from_an_offset(tmp_path: Path) -> None:
+    """Only what a reader has yet to read is read again."""
+    file, keeper = tmp_path / "0.log", logs.LogKeeper()
+    file.write_bytes(b"")
+    keeper.add(file)
+    for second in range(10):
+        write_at(file, second, b"a\n", keeper)
+    times = logs.read_times(file, 15)
+    assert times.ends == (16, 18, 20)
+    assert times.of(15) == logs.read_times(file).of(15) == nanoseconds(NOW) + 7 * 10**9
+    assert logs.read_times(file, 20).ends == ()
+
+
+def test_a_tree_that_changes_while_it_is_measured(tmp_path: Path) -> None:
+    """Directories that vanish count nothing."""
+    done = threading.Event()
+
+    def churn() -> None:
+        while not done.is_set():
+            (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+            shutil.rmtree(tmp_path / "a")
+
+    writer = threading.Thread(target=churn)
+    writer.start()
+    try:
+        assert all(logs.tree_bytes(tmp_path) >= 0 for _ in range(2000))
+    finally:
+        done.set()
+        writer.join()
+
+
+def test_the_size_of_a_tree(tmp_path: Path) -> None:
+    """All below; nothing where nothing is, or for a directory that cannot be listed."""
+    assert logs.tree_bytes(tmp_path / "none") == 0
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "file").write_bytes(b"x" * 10_000)
+    assert logs.tree_bytes(tmp_path) >= 10_000

@@ -370,10 +370,50 @@ def test_execute_among_volumes(runtime: ProcessRuntime, pod: Any) -> None:
     assert seen == [Execution(0, b"data\n")]
 
 
+def test_what_a_pod_mounted_is_not_its_own(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
+    """A directory of the machine bound into HOME is unmounted, and keeps what it holds."""
+    host = tmp_path / "host"
+    host.mkdir()
+    (host / "precious").write_text("mine")
+    built = pod(containers=shell(f"mkdir $HOME/m && mount --bind {host} $HOME/m && ls $HOME/m"))
+    run(runtime, built, nothing)
+    if output(runtime, built) != "precious\n":
+        pytest.skip("this machine lets nobody mount")
+    assert (host / "precious").read_text() == "mine"
+    assert not (tmp_path / "pods" / "u-1").exists()
+
+
+def test_a_restart_keeps_what_pods_wrote(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
+    """In emptyDir volumes of pods that are still there; files from a ConfigMap are written anew."""
+    volumes = [
+        {"name": "data", "emptyDir": {}},
+        {"name": "mem", "emptyDir": {"medium": "Memory"}},
+        {"name": "cfg", "configMap": {"name": "c", "defaultMode": 0o400}},
+    ]
+    built, root, ref = pod(volumes=volumes), tmp_path / "volumes" / "u-1", SourceRef(SourceKind.CONFIG_MAP, "c")
+    runtime.make_pod(built, Sources({ref: {"old": b"1", "both": b"1"}}))
+    for name in ("data", "mem"):
+        (root / name / "file").write_text(name)
+    runtime.keep_only({"u-1"})
+    runtime.make_pod(built, Sources({ref: {"both": b"2"}}))
+    assert [(root / name / "file").read_text() for name in ("data", "mem")] == ["data", "mem"]
+    assert [(each.name, each.read_text()) for each in (root / "cfg").iterdir()] == [("both", "2")]
+    asyncio.run(runtime.remove_pod(built))
+    assert not root.exists()
+
+
+def test_only_declared_variables_are_put_in(runtime: ProcessRuntime, pod: Any) -> None:
+    """`$(HOME)` stays as written, as under any kubelet, unless env says what it is."""
+    command = {"command": ["echo", "$(HOSTNAME) $(PATH) $(A)"], "env": [{"name": "A", "value": "a"}]}
+    built = pod(containers=[command])
+    run(runtime, built, nothing)
+    assert output(runtime, built) == "$(HOSTNAME) $(PATH) a\n"
+
+
 def test_what_a_dead_node_left_mounted_goes(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
-    """The next start removes volumes, memory ones included."""
+    """The next start removes volumes of pods that are gone, memory ones included."""
     built = pod(volumes=[{"name": "mem", "emptyDir": {"medium": "Memory"}}])
     runtime.make_pod(built, Sources())
     assert (tmp_path / "volumes" / "u-1" / "mem").is_mount()
-    runtime.keep_only({"u-1"})
-    assert not (tmp_path / "volumes").exists()
+    runtime.keep_only(set())
+    assert not (tmp_path / "volumes" / "u-1").exists()

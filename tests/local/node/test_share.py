@@ -35,13 +35,15 @@ def test_a_claim_beyond_the_machine() -> None:
     first, second = shares(2, 2, Claim("4", "16Gi"))
     assert (first.claimed_cpu_millis, first.claimed_memory_bytes) == (4000, 16 * GIB)
     assert (first.cpus, first.cpu_millis, first.memory_bytes) == ((0,), 1000, 12 * GIB)
-    assert second.cpus == (1,) and not first.whole
+    assert (first.bound_cpu_millis, first.bound_memory_bytes) == (1000, 12 * GIB)
+    assert second.cpus == (1,) and not first.whole and first.overstated
 
 
 def test_a_claim_below_the_machine() -> None:
     """The node then has no more CPUs than it says."""
     (share,) = shares(1, 4, Claim("1500m"))
     assert (share.cpus, share.cpu_millis, share.claimed_cpu_millis) == ((0, 1), 2000, 1500)
+    assert share.bound_cpu_millis == 1500 and not share.overstated
 
 
 def test_whole() -> None:

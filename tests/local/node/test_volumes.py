@@ -200,3 +200,12 @@ def test_host_path() -> None:
     mounts = (Mount("/data", "/v/data", False), Mount("/data/sub", "/v/sub", False))
     places = {path: str(volumes.host_path(Path(path), mounts)) for path in ("/data/x", "/data/sub/x", "/database")}
     assert places == {"/data/x": "/v/data/x", "/data/sub/x": "/v/sub/x", "/database": "/database"}
+
+
+def test_paths_in_each_others_way(pod: Any, tmp_path: Path) -> None:
+    """A file for one item, a directory for another: the kubelet's FailedMount, without this machine's paths."""
+    items = [{"key": "a", "path": "x"}, {"key": "b", "path": "x/y"}]
+    built = pod(volumes=[{"name": "v", "configMap": {"name": "c", "items": items}}])
+    with pytest.raises(VolumeNotReady, match='for volume "v" : cannot write x/y: ') as refused:
+        volumes.set_up(built, Places(tmp_path), SOURCES, NOTHING)
+    assert str(tmp_path) not in str(refused.value)

@@ -354,3 +354,16 @@ def test_events_are_bounded(pod: Any, services: Services, api: Any, runtime: Any
 
     play(worker, script)
     assert len(api.events) == 25
+
+
+def test_a_deadline_that_changes(pod: Any, services: Services, api: Any, runtime: Any, eventually: Any) -> None:
+    """One set, or brought forward, while the pod runs counts from the pod's start."""
+    worker = PodWorker(pod(activeDeadlineSeconds=100_000), services)
+
+    async def script() -> None:
+        await eventually(lambda: api.phases[-1:] == ["Running"])
+        worker.update(pod(activeDeadlineSeconds=0))
+        await eventually(lambda: api.phases[-1:] == ["Failed"])
+
+    play(worker, script)
+    assert api.statuses[-1]["reason"] == "DeadlineExceeded"

@@ -17,7 +17,7 @@ from agent.core.layout import CgroupDriver
 from local.node.simkernel.kernel import SimulatedKernel
 from local.node.simkernel.limits import Priority
 from local.node.simkernel.table import Process, ProcessTable
-from local.node.simkernel.tree import SimulatedCgroups, make_root, simulated_layout
+from local.node.simkernel.tree import MARK, SimulatedCgroups, make_root, simulated_layout
 from model.topology import format_cpus
 
 OWNER = 1000
@@ -32,6 +32,7 @@ class FakeTable(ProcessTable):
         self.processes: dict[int, Process] = {}
         self.memory: dict[int, int] = {}
         self.shared: dict[int, int] = {}
+        self.marks: dict[int, str] = {}
 
     def add(self, pid: int, parent: int = OWNER, session: int = 0, started: int = 1, cpu_us: int = 0) -> None:
         self.processes[pid] = Process(pid, parent, session or pid, started, "R", cpu_us)
@@ -44,6 +45,9 @@ class FakeTable(ProcessTable):
 
     def look(self, pid: int) -> Process | None:
         return self.processes.get(pid)
+
+    def variable(self, pid: int, name: str) -> str | None:
+        return self.marks.get(pid) if name == MARK else None
 
     def own_memory(self, pid: int) -> int:
         return self.memory.get(pid, 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from local.node.resources import Ceiling
+from local.node.simkernel.table import ProcessTable
 from local.node.simkernel.tree import SimulatedCgroups
 
 HOLD = "import sys; held = bytearray(b'x' * (100 << 20)); sys.stdin.read()"
@@ -22,6 +23,15 @@ import os, sys
 if os.fork() == 0:
     os.setsid()
     os.execv("/bin/sh", ["sh", "-c", "sleep 1000 & sleep 1000"])
+sys.stdin.read()
+"""
+ORPHAN = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.execv("/bin/sleep", ["sleep", "1000"])
 sys.stdin.read()
 """
 SPIN = "import os\nos.fork()\nwhile True: pass"
@@ -35,7 +45,7 @@ def begin(cgroups: SimulatedCgroups, path: str, code: str, ceiling: Ceiling) -> 
     enter = 'enter() { read -r stat < /proc/$$/stat; set -- $stat; for f in $FILES; do echo "$$:${22}" >> "$f"; done; }'
     enter += '; enter; exec "$@"'
     command = ["sh", "-c", enter, "sh", sys.executable, "-c", code]
-    files = {"FILES": " ".join(cgroups.procs_files(path)), "PATH": os.environ["PATH"]}
+    files = {"FILES": " ".join(cgroups.procs_files(path)), "PATH": os.environ["PATH"]} | cgroups.mark(path)
     return subprocess.Popen(command, env=files, start_new_session=True, stdin=subprocess.PIPE)
 
 
@@ -85,6 +95,23 @@ def test_removal_ends_what_left_its_session(simulated: SimulatedCgroups, path: s
     assert asyncio.run(simulated.remove(simulated.layout.prefix))
     process.wait(20)
     until(lambda: not any(_lives(pid) for pid in inside))
+
+
+def test_removal_ends_a_daemon(simulated: SimulatedCgroups, path: str) -> None:
+    """Fork, setsid, fork, all at once: nothing but its environment tells whose it is."""
+    process = begin(simulated, path, ORPHAN, Ceiling(2))
+    until(lambda: any(_orphaned(pid, process.pid) for pid in simulated.members(path)))
+    inside = simulated.members(path)
+    assert asyncio.run(simulated.remove(simulated.layout.prefix))
+    process.wait(20)
+    until(lambda: not any(_lives(pid) for pid in inside))
+
+
+def _orphaned(pid: int, main: int) -> bool:
+    """Neither the main process nor a child of one of the container's."""
+    process = ProcessTable().look(pid)
+    parent = ProcessTable().look(process.parent) if process else None
+    return pid != main and process is not None and process.parent != main and (not parent or parent.parent != main)
 
 
 def _lives(pid: int) -> bool:

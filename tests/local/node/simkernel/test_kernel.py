@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.core import parse
 from local.node.simkernel.limits import Priority
-from local.node.simkernel.tree import read_joined
+from local.node.simkernel.tree import MARK, read_joined
 from tests.local.node.simkernel.conftest import World
 
 MIB = 1 << 20
@@ -259,3 +259,34 @@ def test_the_list_of_who_asked_in_stays_short(world: World) -> None:
     world.begin()
     world.step()
     assert world.read(pod, "cgroup.procs").split() == ["1", "2", "3"]
+
+
+def test_a_daemon_is_inside(world: World) -> None:
+    """By its mark, though its parent and its session's leader are gone; of another tree's marks nobody is."""
+    pod = world.make("pod1/c1")
+    world.join(pod, 1)
+    world.step(2)
+    for pid, marks in ((5, world.cgroups.mark(pod)), (6, {MARK: "/elsewhere/kubepods/pod1/c1"}), (7, {})):
+        world.table.add(pid, parent=77, session=4)
+        world.table.marks[pid] = marks.get(MARK, "")
+    world.step()
+    assert world.read(pod, "cgroup.procs").split() == ["1", "5"]
+
+
+def test_a_mark_may_be_seen_before_its_cgroup(world: World) -> None:
+    """One made since the last look at the tree: its process is inside, and lives."""
+    world.step()
+    pod = world.make("pod1/c1")
+    world.table.add(5)
+    world.table.marks[5] = world.cgroups.mark(pod)[MARK]
+    world.step()
+    assert world.read(pod, "cgroup.procs").split() == ["5"] and world.actions.killed == []
+
+
+def test_a_daemon_of_a_removed_cgroup_dies(world: World) -> None:
+    """It was begun in the moment before, and nobody had seen it."""
+    gone = f"{world.cgroups.layout.kubepods}/pod1/c1"
+    world.table.add(5, parent=77, session=4)
+    world.table.marks[5] = world.cgroups.mark(gone)[MARK]
+    world.step(2)
+    assert world.actions.killed == [5]

@@ -28,6 +28,18 @@ def test_what_is_no_process(text: str) -> None:
     assert ProcessTable().look(1 << 30) is None
 
 
+def test_a_variable() -> None:
+    """Of a live process of this user; none where there is none."""
+    child = subprocess.Popen(["/bin/sleep", "60"], env={"A": "1", "AB": "2=\u00e9"})
+    try:
+        assert until(lambda: ProcessTable().variable(child.pid, "AB") == "2=\u00e9")
+        assert ProcessTable().variable(child.pid, "B") is None
+    finally:
+        child.kill()
+        child.wait()
+    assert ProcessTable().variable(child.pid, "A") is None
+
+
 def test_this_machine() -> None:
     """A child is found by its session, with memory of its own that a fork shares."""
     code = "import os; held = bytearray(b'x' * (30 << 20)); os.fork(); input()"
