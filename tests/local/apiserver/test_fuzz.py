@@ -80,7 +80,12 @@ VALID = {
     },
     "/api/v1/namespaces": {"metadata": META, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}},
     f"/api/v1{NAMESPACED}/configmaps": {"metadata": META, "data": {"a": "b"}, "binaryData": {"b": "AA=="}},
-    f"/api/v1{NAMESPACED}/secrets": {"metadata": META, "type": "Opaque", "data": {"a": "YQ=="}, "stringData": {"b": "c"}},
+    f"/api/v1{NAMESPACED}/secrets": {
+        "metadata": META,
+        "type": "Opaque",
+        "data": {"a": "YQ=="},
+        "stringData": {"b": "c"},
+    },
     f"/api/v1{NAMESPACED}/services": {
         "metadata": META,
         "spec": {"selector": {"a": "b"}, "ports": [{"name": "p", "port": 80, "targetPort": "http", "protocol": "TCP"}]},

@@ -3,11 +3,16 @@
 import pytest
 
 DEFAULT = "/api/v1/namespaces/default"
-KEY_RULE = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+KEY_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
 
 
 def pod(meta=None, **fields):
-    return "pods", {"metadata": {"name": "p", **(meta or {})}, "spec": {"containers": [{"name": "c", "image": "i"}], **fields}}
+    return "pods", {
+        "metadata": {"name": "p", **(meta or {})},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **fields},
+    }
 
 
 def c(**fields):
@@ -36,7 +41,12 @@ def affinity(**kinds):
 
 C, A = "spec.containers[0]", "spec.affinity"
 NEED, LIKE = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
-INVALID, REQUIRED, SUPPORTED, TWICE = "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported", "FieldValueDuplicate"
+INVALID, REQUIRED, SUPPORTED, TWICE = (
+    "FieldValueInvalid",
+    "FieldValueRequired",
+    "FieldValueNotSupported",
+    "FieldValueDuplicate",
+)
 FORBIDDEN, ABSENT, LONG = "FieldValueForbidden", "FieldValueNotFound", "FieldValueTooLong"
 HTTP = {"httpGet": {"port": 80}}
 CASES = {
@@ -147,8 +157,12 @@ def test_wrong_objects_are_refused_in_kubernetes_words(api, what, field, reason,
 
 def test_several_causes_are_listed_in_order(api):
     """The message is a list, as kubectl's is."""
-    code, status = api.call("POST", f"{DEFAULT}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "C"}]}})
-    assert code == 422 and status["message"].startswith('Pod "p" is invalid: [spec.containers[0].name: Invalid value: "C": ')
+    code, status = api.call(
+        "POST", f"{DEFAULT}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "C"}]}}
+    )
+    assert code == 422 and status["message"].startswith(
+        'Pod "p" is invalid: [spec.containers[0].name: Invalid value: "C": '
+    )
     assert [cause["field"] for cause in status["details"]["causes"]] == [f"{C}.name", f"{C}.image"]
     assert (status["details"]["name"], status["details"]["kind"]) == ("p", "Pod")
 
@@ -156,10 +170,22 @@ def test_several_causes_are_listed_in_order(api):
 CHANGES = {
     "another container": (pod(), {"spec": {"containers": []}}, "spec.containers"),
     "another node": (pod(nodeName="a"), {"spec": {"nodeName": "b"}}, "spec"),
-    "a toleration less": (pod(tolerations=[{"key": "a", "operator": "Exists"}]), {"spec": {"tolerations": []}}, "spec.tolerations"),
+    "a toleration less": (
+        pod(tolerations=[{"key": "a", "operator": "Exists"}]),
+        {"spec": {"tolerations": []}},
+        "spec.tolerations",
+    ),
     "a new gate": (pod(), {"spec": {"schedulingGates": [{"name": "g"}]}}, "spec.schedulingGates[0].name"),
-    "a later deadline": (pod(activeDeadlineSeconds=5), {"spec": {"activeDeadlineSeconds": 6}}, "spec.activeDeadlineSeconds"),
-    "no deadline": (pod(activeDeadlineSeconds=5), {"spec": {"activeDeadlineSeconds": None}}, "spec.activeDeadlineSeconds"),
+    "a later deadline": (
+        pod(activeDeadlineSeconds=5),
+        {"spec": {"activeDeadlineSeconds": 6}},
+        "spec.activeDeadlineSeconds",
+    ),
+    "no deadline": (
+        pod(activeDeadlineSeconds=5),
+        {"spec": {"activeDeadlineSeconds": None}},
+        "spec.activeDeadlineSeconds",
+    ),
     "type of a secret": (secret(), {"type": "a.b/c"}, "type"),
     "settled secret": (secret(immutable=True), {"data": {"a": "YQ=="}}, "data"),
     "unsettled secret": (secret(immutable=True), {"immutable": False}, "immutable"),
