@@ -52,10 +52,11 @@ up: venv
 unit: dev
 	$(BIN)/python -m pytest $(UNIT)
 
-# What needs a machine of its own (a cluster, real cgroups) runs alone; the rest shares the CPUs.
+# Real cgroups and whole clusters want the machine for themselves; the rest shares the CPUs.
 test: dev
-	$(BIN)/python -m pytest -m 'not slow and not e2e and not kernel' -n auto --dist loadfile
-	$(BIN)/python -m pytest -m '(e2e or kernel) and not slow'
+	$(BIN)/python -m pytest -m 'not slow and not kernel' --ignore tests/e2e -n auto --dist loadfile
+	$(BIN)/python -m pytest -m 'kernel and not slow'
+	$(BIN)/python -m pytest -m 'not slow' tests/e2e
 
 test-slow: dev
 	$(BIN)/python -m pytest -m slow

@@ -102,7 +102,7 @@ async def _demo(phase_seconds: float, json_file: Path | None, kernel: Kernel) ->
 
 def show(console: Console, result: DemoResult) -> None:
     """The table, the offer, the verdict, the checks and the machine."""
-    from local.demo.results import kernel_told, offered_lines, table, verdict
+    from local.demo.results import kernel_told, offered_lines, others_told, table, verdict
 
     header, *rows = table(result.phases)
     shown = Table(title="the same load, three times", title_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
@@ -115,6 +115,7 @@ def show(console: Console, result: DemoResult) -> None:
     for line in (
         *offered_lines(result.phases),
         "",
+        *([others_told(result.phases)] if others_told(result.phases) else []),
         verdict(result.phases),
         *([kernel_told(result.kernel)] if kernel_told(result.kernel) else []),
         "",

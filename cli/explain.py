@@ -74,7 +74,8 @@ def node(
         fix = f"give --agent with the address of the agent on {name}"
         raise ConfigurationFault(f"node {name}", f"the agent at {address} runs on {answer.node}", fix)
     first = "" if cluster is None or output is Output.JSON else _lending_line(cluster, answer.node)
-    return _print(answer, output, first + node_text(answer, time.time(), everything=everything))
+    text = first + node_text(answer, time.time(), everything=everything)
+    return _print(answer, output, text + _also(directory, agent or name))
 
 
 @app.command()
@@ -110,7 +111,7 @@ def limit(
     answers = AgentDiagnostics(address).limits(knob, pods=pods)
     if knob and not answers:
         raise ConfigurationFault(f"limit {knob}", "the agent keeps no such limit", "leave it out to see all")
-    _print(answers, output, limits_text(answers))
+    _print(answers, output, limits_text(answers) + _also(directory, agent or of, "--node "))
 
 
 @app.command()
@@ -125,7 +126,7 @@ def evictions(
 
     address = _given("agent", agent) or _agent(directory, of)
     answer = AgentDiagnostics(address).evictions()
-    _print(answer, output, evictions_text(answer, time.time()))
+    _print(answer, output, evictions_text(answer, time.time()) + _also(directory, agent or of, "--node "))
 
 
 def evictions_text(answer: EvictionsAnswer, now: float) -> str:
@@ -255,6 +256,15 @@ def _agent(directory: Path, node: str) -> str:
     if not address:
         raise ConfigurationFault(str(directory), "the agent has not started yet", "try again in a moment")
     return address
+
+
+def _also(directory: Path, named: str, how: str = "explain node ") -> str:
+    """The process nodes that nobody asked, because none was named, and `how` to name one."""
+    from local.rundir import read_endpoints
+
+    others = () if named else read_endpoints(directory).nodes[1:]
+    told = ", ".join(f"{other.name} ({how}{other.name})" for other in others)
+    return f"\n\nalso: {told}" if told else ""
 
 
 def _endpoint(directory: Path, field: str) -> str:

@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
     except _CommandLineError as error:
         # Without any argument typer has printed the help already, and raises with no words.
         words = cast(Any, error).format_message()
-        return _fail(f"error: {words} (see `sublet --help`)" if words else "", EXIT_FAULT)
+        return _fail(f"error: {words} (see `{_verb(error)} --help`)" if words else "", EXIT_FAULT)
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -77,6 +77,12 @@ def main(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return result if isinstance(result, int) else 0
+
+
+def _verb(error: Exception) -> str:
+    """The command whose options were wrong, as it was typed: `sublet up`."""
+    context = getattr(error, "ctx", None)
+    return context.command_path if context else "sublet"
 
 
 def _fail(line: str, code: int) -> int:

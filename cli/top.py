@@ -164,8 +164,8 @@ def _source(kubeconfig: Path | None, directory: Path, selector: str) -> Source:
     """Raises ConfigurationFault where no cluster is named and none is in the usual places."""
     from cli.toplive import Source
 
-    endpoints = _embedded(directory)
     named = kubeconfig or (_of_environment() if directory == DEFAULT_DIR else None)
+    endpoints = _embedded(directory, named)
     if endpoints is not None and (named is None or named.resolve() == Path(endpoints.kubeconfig).resolve()):
         agents = {node.name: node.agent_grpc for node in endpoints.nodes if node.agent_grpc}
         return Source(Path(endpoints.kubeconfig), selector, agents)
@@ -176,14 +176,15 @@ def _source(kubeconfig: Path | None, directory: Path, selector: str) -> Source:
     return Source(named or usual, selector)
 
 
-def _embedded(directory: Path) -> Endpoints | None:
-    """Of a cluster that `sublet up` runs there; one that is not the usual directory must be there."""
+def _embedded(directory: Path, named: Path | None) -> Endpoints | None:
+    """Of a cluster that `sublet up` runs there; one that is asked for, by its directory or kubeconfig, must be."""
     from local.rundir import read_endpoints
 
     try:
         return read_endpoints(directory)
     except ConfigurationFault:
-        if directory != DEFAULT_DIR:
+        own = directory.expanduser() / "kubeconfig"
+        if directory != DEFAULT_DIR or (named is not None and named.resolve() == own.resolve()):
             raise
         return None
 

@@ -11,6 +11,7 @@ from cli.toprows import Amounts, NodeRow, PodRow, total
 Row = TypeVar("Row")
 
 _UNKNOWN = "-"
+_AT_LEAST = "≥"
 _AMOUNTS = ("ALLOC", "ONLINE", "USED", "LENT", "TAKEN", "BE USED")
 _GAP = "  "
 _NOTE = "ONLINE: requested by online pods, LENT: offered to batch pods, TAKEN: requested of that, BE USED: used of that"
@@ -18,11 +19,10 @@ _NOTE = "ONLINE: requested by online pods, LENT: offered to batch pods, TAKEN: r
 
 def nodes_text(rows: Sequence[NodeRow], height: int | None = None) -> str:
     """The sum of all, then a line a node."""
-    whole = total(rows)
     limited = any(row.limit_millis is not None for row in rows)
     head = ["NODE", "STATE", *_AMOUNTS, *_AMOUNTS, "BE PODS", *(["BE LIMIT"] if limited else [])]
     shown, left = _fitting(rows, height, fixed=5)
-    cells = [_node_cells(row, limited) for row in (whole, *shown)]
+    cells = [_sum_cells(rows, limited), *(_node_cells(row, limited) for row in shown)]
     lines = _aligned([head, *cells], left_columns=2)
     return "\n".join([_groups([head, *cells]), *lines, *_more(left, "nodes"), "", _NOTE])
 
@@ -67,6 +67,15 @@ def _node_cells(row: NodeRow, limited: bool) -> list[str]:
     limit = [_cores(row.limit_millis)] if limited else []
     cpu, memory = ([show(value) for value in _values(of)] for show, of in ((_cores, row.cpu), (_gib, row.memory)))
     return [row.name, row.state, *cpu, *memory, str(row.best_effort_pods), *limit]
+
+
+def _sum_cells(rows: Sequence[NodeRow], limited: bool) -> list[str]:
+    """A sum is at least what is shown where some of its rows are not known."""
+    every = [_node_cells(row, limited) for row in rows]
+    return [
+        f"{_AT_LEAST}{cell}" if cell != _UNKNOWN and any(row[column] == _UNKNOWN for row in every) else cell
+        for column, cell in enumerate(_node_cells(total(rows), limited))
+    ]
 
 
 def _values(amounts: Amounts) -> Iterable[int | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import shutil
 import sys
 import time
@@ -167,6 +168,8 @@ def up(
         simulated_nodes=simulated_nodes,
         trace=trace,
     )
+    if open_to := open_text(listen):
+        typer.echo(open_to)
     return asyncio.run(_up(directory, choices))
 
 
@@ -182,7 +185,8 @@ async def _up(directory: Path, choices: Choices) -> int:
     began = time.monotonic()
     try:
         async with cluster:
-            typer.echo(ready_text(cluster.endpoints, time.monotonic() - began, called(sys.argv[0])))
+            took, command = time.monotonic() - began, called(sys.argv[0])
+            typer.echo(ready_text(cluster.endpoints, took, command, choices.simulated_nodes))
             await cluster.wait()
     except asyncio.CancelledError:
         if ending.signal is None:
@@ -196,6 +200,17 @@ def simulated_text(why: str) -> str:
     return f"simulated kernel ({why}): pods are real processes of yours, their limits and counters are imitated"
 
 
+def open_text(listen: str) -> str:
+    """One line where other machines may reach the API server at `listen` (HOST:PORT); empty on loopback."""
+    host = listen.rpartition(":")[0].strip("[]")
+    try:
+        own = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        own = False
+    told = "other machines may reach the API server; whoever has a token of this cluster runs commands on this one"
+    return "" if own else f"--listen {listen}: {told}"
+
+
 def called(program: str) -> str:
     """How to call this command again, from what `sys.argv[0]` says: by its path where its name alone finds another."""
     name = Path(program).name
@@ -204,22 +219,46 @@ def called(program: str) -> str:
     return name if name == program or shutil.which(name) == program else program
 
 
-def ready_text(endpoints: Endpoints, took_seconds: float, command: str) -> str:
-    """What a person needs to know once everything runs; `command` is how they call this program."""
-    names = [each.name for each in endpoints.nodes]
-    nodes = f"{'node' if len(names) == 1 else 'nodes'} {', '.join(names) or 'none of this machine'}"
-    which = f" {names[-1]}" if len(names) > 1 else ""
-    explain = f"""
-  {command} explain node{which}{_dir(endpoints)}
-  {command} explain limit{f" --node{which}" if which else ""}{_dir(endpoints)}"""
-    return f"""\
-ready after {took_seconds:.1f} s: {nodes}, API server {endpoints.api}
+def ready_text(endpoints: Endpoints, took_seconds: float, command: str, simulated: int = 0) -> str:
+    """What a person needs to know once everything runs; `command` is how they call this program.
 
-  export KUBECONFIG={endpoints.kubeconfig}
-  kubectl get nodes,pods -A -o wide
-  kubectl apply -f examples/quickstart/{explain if names else ""}
+    `simulated` is how many nodes exist in the API only.
+    """
+    names = [each.name for each in endpoints.nodes]
+    more = _of_process_nodes(endpoints, names, command) if names else _of_simulated(endpoints, command, simulated)
+    typed = "\n  ".join((f"export KUBECONFIG={endpoints.kubeconfig}", "kubectl get nodes,pods -A -o wide", *more))
+    return f"""\
+ready after {took_seconds:.1f} s: {_nodes_text(names, simulated)}, API server {endpoints.api}
+
+  {typed}
 
 logs in {endpoints.directory}/logs, addresses in {endpoints.directory}/endpoints.json; Ctrl-C stops everything"""
+
+
+def _nodes_text(names: list[str], simulated: int) -> str:
+    own = f"{'node' if len(names) == 1 else 'nodes'} {', '.join(names)}" if names else ""
+    modelled = f"{simulated} simulated {'node' if simulated == 1 else 'nodes'}" if simulated else ""
+    return " and ".join(part for part in (own, modelled) if part) or "no node"
+
+
+def _of_process_nodes(endpoints: Endpoints, names: list[str], command: str) -> tuple[str, ...]:
+    """What to type where pods run."""
+    which = f" {names[-1]}" if len(names) > 1 else ""
+    return (
+        "kubectl apply -f examples/quickstart/",
+        f"{command} explain node{which}{_dir(endpoints)}",
+        f"{command} explain limit{f' --node{which}' if which else ''}{_dir(endpoints)}",
+    )
+
+
+def _of_simulated(endpoints: Endpoints, command: str, simulated: int) -> tuple[str, ...]:
+    """What to type where nothing but a model runs: no agent can be asked there, the cluster can."""
+    if not simulated:
+        return ()
+    return (
+        f"{command} top{_dir(endpoints)}",
+        f"{command} explain node sim-0 --kubeconfig {endpoints.kubeconfig}",
+    )
 
 
 def _dir(endpoints: Endpoints) -> str:

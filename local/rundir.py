@@ -73,11 +73,15 @@ class Endpoints(msgspec.Struct, frozen=True):
         """
         found = [each for each in self.nodes if each.name == (node or self.node)]
         if not found:
-            names = ", ".join(each.name for each in self.nodes) or "none"
-            raise ConfigurationFault(
-                f"node {node or self.node}", "no agent of this cluster serves it", f"nodes: {names}"
-            )
+            raise self._nobody_serves(node)
         return found[0].agent_grpc
+
+    def _nobody_serves(self, node: str) -> ConfigurationFault:
+        where = f"node {node}" if node else self.directory
+        what = "no agent of this cluster serves it" if self.nodes else "no process node runs here, so there is no agent"
+        names = f"nodes: {', '.join(each.name for each in self.nodes)}; " if self.nodes else ""
+        ask = f"sublet explain node {node or 'NAME'} --kubeconfig {self.kubeconfig}"
+        return ConfigurationFault(where, what, f"{names}of a simulated node: {ask}")
 
 
 class RunDirectory:
@@ -243,8 +247,12 @@ def read_endpoints(directory: Path) -> Endpoints:
     path = endpoints_file(directory)
     fix = "start it with `sublet up`, or give --dir, --agent or --scheduler"
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Endpoints)
+        found = msgspec.json.decode(path.read_bytes(), type=Endpoints)
     except FileNotFoundError as error:
         raise ConfigurationFault(str(path.parent), "no embedded cluster runs here", fix) from error
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigurationFault(str(path), f"unreadable: {error}", fix) from error
+    # Of a run that `kill -9` ended the file stays, and its addresses may be another program's by now.
+    if found.up_pid and not (found.boot_id == boot_id() and _lives(found)):
+        raise ConfigurationFault(str(path.parent), "no embedded cluster runs here; the last ended uncleanly", fix)
+    return found

@@ -1,7 +1,8 @@
-"""Why a node lends nothing, from what the cluster alone knows of it: what is left to ask where its agent is silent.
+"""Why a node lends nothing, or less than it might, from what the cluster alone knows of it.
 
-The nearest cause counts, in the order in which a person would look: is the agent running, does it measure, does it
-withhold by its own account, is anything idle. Source: Koordinator's batch quick start, "batch resources unavailable".
+That is what is left to ask where its agent is silent. The nearest cause counts, in the order in which a person would
+look: is the agent running, does it measure, does it withhold by its own account, is anything idle.
+Source: Koordinator's batch quick start, "batch resources unavailable".
 """
 
 from __future__ import annotations
@@ -32,27 +33,50 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Lending(msgspec.Struct, frozen=True):
-    """The cause as a code, Computed where the node lends; `detail` has the ages and amounts it was told from."""
+    """The cause as a code, Computed where the node lends both resources; `detail` has the ages it was told from.
+
+    `offered` is what pods are offered at this moment, of "CPU" and "memory".
+    """
 
     node: str
     reason: Reason
     detail: str
+    offered: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """One line for people."""
-        does = "lends batch resources" if self.reason is Reason.COMPUTED else _DOES.get(self.reason, "lends nothing")
-        return f"node {self.node} {does} ({self.reason.value}: {words(self.reason)}; {self.detail})"
+        return f"node {self.node} {self._does} ({self.reason.value}: {self._because}; {self.detail})"
+
+    @property
+    def _does(self) -> str:
+        if self.reason is Reason.AGENT_NOT_RUNNING:
+            return "lends nothing that can be relied on"
+        missing = self._missing
+        if not missing:
+            return "lends batch resources" + ("" if self.reason is Reason.COMPUTED else " all the same")
+        return f"lends {self.offered[0]} but no {missing[0]}" if self.offered else "lends nothing"
+
+    @property
+    def _because(self) -> str:
+        if self.reason is Reason.NOTHING_IDLE and self.offered:
+            return f"no {self._missing[0]} is idle on the node beyond its margin"
+        return words(self.reason)
+
+    @property
+    def _missing(self) -> tuple[str, ...]:
+        return tuple(kind for kind in _KINDS.values() if kind not in self.offered)
 
 
-_DOES = {Reason.AGENT_NOT_RUNNING: "lends nothing that can be relied on"}
+_KINDS = {BATCH_CPU: "CPU", BATCH_MEMORY: "memory"}
 
 
 def lending(account: Account, now: float, degrade_seconds: float) -> Lending:
     """`degrade_seconds` is the age from which a NodeMetric is no ground for lending (degradeTimeMinutes)."""
     reason = _agent(account, now) or _metric(account, now, degrade_seconds) or _withheld(account) or _idle(account)
+    offered = () if _withheld(account) else _offered(account)
     detail = f"agent heard {_age(account.heartbeat_seconds, now)}, NodeMetric {_age(account.metric_seconds, now)}"
-    return Lending(account.node, reason, detail)
+    return Lending(account.node, reason, detail, offered)
 
 
 def _agent(account: Account, now: float) -> Reason | None:
@@ -75,8 +99,12 @@ def _withheld(account: Account) -> Reason | None:
 
 
 def _idle(account: Account) -> Reason:
-    lent = any(account.allocatable.amounts.get(name, 0) > 0 for name in (BATCH_CPU, BATCH_MEMORY))
-    return Reason.COMPUTED if lent else Reason.NOTHING_IDLE
+    """A pod needs both resources, so one alone is no room."""
+    return Reason.COMPUTED if len(_offered(account)) == len(_KINDS) else Reason.NOTHING_IDLE
+
+
+def _offered(account: Account) -> tuple[str, ...]:
+    return tuple(kind for name, kind in _KINDS.items() if account.allocatable.amounts.get(name, 0) > 0)
 
 
 def _age(at_seconds: float | None, now: float) -> str:

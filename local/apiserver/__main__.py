@@ -132,7 +132,7 @@ async def serve(options: argparse.Namespace) -> None:
         try:
             bound = await server.start(host, port)
         except OSError as error:
-            raise StartError(f"--listen {options.listen}: {error}") from None
+            raise StartError(f"--listen {options.listen}: {error.strerror or error}") from None
         try:
             controllers.start()
             settle_collector()
@@ -172,7 +172,7 @@ def main() -> int:
     try:
         asyncio.run(serve(parse_arguments()))
     except (StartError, StateError, TokenFileError, ManifestError, OSError) as error:
-        print(f"apiserver: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
 

@@ -1,7 +1,7 @@
 """Who may talk to the server: bearer tokens and the Host header."""
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cryptography import x509
@@ -50,6 +50,11 @@ class Tokens:
             if hmac.compare_digest(known, given):
                 found = user
         return found if scheme.lower() == "bearer" and given else None
+
+
+def impersonates(headers: Iterable[str]) -> bool:
+    """Whether these header names ask to act as somebody else (kubectl --as, --as-group, --as-uid)."""
+    return any(name.lower().startswith("impersonate-") for name in headers)
 
 
 def is_known_host(header: str, names: frozenset[str] = frozenset()) -> bool:

@@ -32,7 +32,8 @@ _REVIEWS: dict[str, Object] = {
         "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
     },
 }
-_STREAMS = {"exec": "exec", "attach": "attach", "portforward": "port-forward"}  # path → what people call it
+# What leads into a running pod: path → what people call it.
+_INTO_PODS = {"exec": "exec", "attach": "attach", "portforward": "port-forward", "ephemeralcontainers": "debug"}
 
 
 class Core:
@@ -111,9 +112,9 @@ class Core:
                 if found is None:
                     raise status.unknown_path()
                 return answer(found)
-            case ["api", "v1", "namespaces", namespace, "pods", name, stream] if stream in _STREAMS:
+            case ["api", "v1", "namespaces", namespace, "pods", name, way] if way in _INTO_PODS:
                 self.resources.get(PODS, namespace, name)
-                raise status.not_implemented(f"{_STREAMS[stream]} is not supported by the embedded cluster")
+                raise status.not_implemented(f"{_INTO_PODS[way]} is not supported by the embedded cluster")
             case ["apis", "authorization.k8s.io", "v1", review] if request.method == "POST" and review in _REVIEWS:
                 return answer({**writing.body_object(request), "status": _REVIEWS[review]}, 201)
             case ["api", "v1", *rest]:

@@ -25,7 +25,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "log": ("", "v1", "Pod", ("get",)),
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
 }
-_OWN_PATHS = ("/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
+_OWN_PATHS = ("/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version")
 _STATUS_VERBS = ("get", "patch", "update")
 
 

@@ -12,6 +12,16 @@ from local.apiserver.status import StatusError
 
 _SUMMARY_SECONDS = 5.0
 _SUMMARY_BYTES = 32 << 20
+# Of the codes that have a reason of their own: apimachinery's errors.NewGenericServerResponse.
+_REASONS = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
 
 
 class KubeletLogs:
@@ -60,14 +70,19 @@ class KubeletLogs:
             raise _silent(port, error) from None
         if answer.status >= 400:
             text = (await answer.text())[:1000].strip()
-            if answer.status == 400:
-                raise StatusError(400, "BadRequest", text)
-            raise StatusError(answer.status, "NodeRefused", f"the node's log server answered {answer.status}: {text}")
+            raise _refused(answer.status, text)
         return answer
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+def _refused(code: int, text: str) -> StatusError:
+    if code == 400:
+        return StatusError(400, "BadRequest", text)
+    reason = _REASONS.get(code) or ("InternalError" if code >= 500 else "Unknown")
+    return StatusError(code, reason, f"the node's log server answered {code}: {text}")
 
 
 def _silent(port: int, error: Exception) -> StatusError:

@@ -38,21 +38,24 @@ def check_options(request: Request, collection: bool = False) -> None:
     if not request.query and request.method != "PATCH":
         return
     for name in _INTEGERS:
-        text = request.query.get(name)
-        if text and not _is_int64(text):
-            raise _unreadable(text)
+        if text := request.query.get(name):
+            integer(text)
     if request.method == "GET":
         _check_reading(request, collection)
     elif errors := list(_write_errors(request)):
         raise invalid_options(_KINDS.get(request.method, "CreateOptions"), errors)
 
 
-def _is_int64(text: str) -> bool:
-    return bool(_INTEGER.fullmatch(text)) and len(text) <= _LONGEST_INTEGER and -(2**63) <= int(text) < 2**63
+def integer(text: str) -> int:
+    """A number of 64 bits; raises 400 for any other text."""
+    if not _INTEGER.fullmatch(text):
+        raise _unreadable(text, "invalid syntax")
+    if len(text) > _LONGEST_INTEGER or not -(2**63) <= int(text) < 2**63:
+        raise _unreadable(text, "value out of range")
+    return int(text)
 
 
-def _unreadable(text: str) -> StatusError:
-    why = "value out of range" if _INTEGER.fullmatch(text) else "invalid syntax"
+def _unreadable(text: str, why: str) -> StatusError:
     return bad_request(f'strconv.ParseInt: parsing "{text}": {why}')
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from local.apiserver import disruption, status
+from local.apiserver.log_options import check_log_options
 from local.apiserver.messages import Response, Stream
 from local.apiserver.objects import Object, being_deleted, dig, ensure, name_of, set_condition, uid_of
 from local.apiserver.registry import NODES, PODS
@@ -99,12 +100,13 @@ def _needs_no_budget(pod: Object) -> bool:
 async def read_log(
     resources: Resources, source: LogSource | None, namespace: str, name: str, query: Mapping[str, str]
 ) -> Response | Stream:
-    """A container's log, as the node that runs it serves it."""
+    """A container's log, as the node that runs it serves it; nothing (204) of a pod that has no node yet."""
+    check_log_options(name, query)
     pod = resources.get(PODS, namespace, name)
     container = _log_container(pod, query.get("container", ""))
     node_name = dig(pod, "spec.nodeName")
     if not node_name:
-        raise status.bad_request(f"pod {name} does not have a host assigned")
+        return Response(204, b"", "text/plain")
     port = dig(resources.find(NODES, "", node_name) or {}, "status.daemonEndpoints.kubeletEndpoint.Port")
     if source is None or not port:
         raise status.not_implemented(

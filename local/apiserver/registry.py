@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from local.apiserver.crd import CustomVersion
 
+_LAST_GROUP = "metrics.k8s.io"
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -298,8 +299,12 @@ class Registry:
         yield from found.values()
 
     def groups(self) -> dict[str, dict[str, list[ResourceType]]]:
-        """group → version → types: the core group first, the rest as registered; the most stable version first."""
+        """group → version → types: the core group first, the rest as registered; the most stable version first.
+
+        Metrics come last, as their low priority in the aggregation layer has it: clients that look for `nodemetrics` take
+        the first group that knows the word, and a custom type of that name is meant.
+        """
         found: dict[str, dict[str, list[ResourceType]]] = {}
-        for rtype in self._types.values():
+        for rtype in sorted(self._types.values(), key=lambda rtype: rtype.group == _LAST_GROUP):
             found.setdefault(rtype.group, {}).setdefault(rtype.version, []).append(rtype)
         return {group: dict(sorted(types.items(), key=_by_version)) for group, types in found.items()}

@@ -16,7 +16,7 @@ from aiohttp.http import HttpVersion11
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from local.apiserver import status
-from local.apiserver.auth import Tokens, is_known_host
+from local.apiserver.auth import Tokens, impersonates, is_known_host
 from local.apiserver.core import Core
 from local.apiserver.messages import Request, Response, Stream, answer
 from local.apiserver.status import StatusError
@@ -95,7 +95,12 @@ class Server:
     def _refusal(self, raw: web.BaseRequest, user: str | None) -> status.StatusError | None:
         if not is_known_host(raw.headers.get("Host", ""), self.hosts):
             return status.StatusError(403, "Forbidden", "forbidden: the Host header does not name this machine")
-        return None if user is not None or raw.path in _OPEN_PATHS else status.unauthorized()
+        if user is None and raw.path not in _OPEN_PATHS:
+            return status.unauthorized()
+        if impersonates(raw.headers):
+            why = "forbidden: impersonation is not supported: a token acts for its own user alone"
+            return status.StatusError(403, "Forbidden", why)
+        return None
 
     async def _streamed(self, raw: web.BaseRequest, stream: Stream) -> web.StreamResponse:
         """Write the chunks until they end, this server stops or the client leaves, if only while nothing is written."""

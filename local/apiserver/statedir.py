@@ -104,6 +104,8 @@ def _locked(path: Path) -> TextIO:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (path / "lock").open("a+")
+    except (FileExistsError, NotADirectoryError):
+        raise StateError(f"--state-dir {path}: is not a directory") from None
     except OSError as error:
         raise StateError(f"--state-dir {path}: {error}") from None
     try:

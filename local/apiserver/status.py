@@ -74,6 +74,7 @@ class StatusError(Exception):
         self.reason = reason
         self.message = message
         self.details = details or {}
+        self._shows_details = details is not None
 
     @property
     def body(self) -> Object:
@@ -87,7 +88,8 @@ class StatusError(Exception):
             "details": self.details,
             "code": self.code,
         }
-        return {key: value for key, value in found.items() if value not in ("", {}) or key == "metadata"}
+        kept = {"metadata"} | ({"details"} if self._shows_details else set())
+        return {key: value for key, value in found.items() if value not in ("", {}) or key in kept}
 
 
 def _details(rtype: ResourceType, name: str) -> Object:
@@ -106,7 +108,8 @@ def not_found(rtype: ResourceType, name: str) -> StatusError:
 
 
 def unknown_path() -> StatusError:
-    return StatusError(404, "NotFound", "the server could not find the requested resource")
+    # Empty details still have to be there: kubectl debug looks into those of a 404 and crashes without them.
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def already_exists(rtype: ResourceType, name: str) -> StatusError:
@@ -133,23 +136,25 @@ def forbidden(rtype: ResourceType, name: str, why: str, causes: Iterable[Object]
 
 
 def invalid(rtype: ResourceType, name: str, errors: Sequence[FieldError]) -> StatusError:
-    text = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(map(str, errors)) + "]"
-    causes = [{"reason": error.reason, "message": error.message, "field": error.field} for error in errors]
-    details = {"name": name, "group": rtype.group, "kind": rtype.kind, "causes": causes}
-    return StatusError(
-        422,
-        "Invalid",
-        f'{rtype.group_kind} "{name}" is invalid: {text}',
-        {key: value for key, value in details.items() if value},
-    )
+    return _invalid(rtype.kind, rtype.group, name, errors)
 
 
 def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
     """A query whose options of this kind, such as CreateOptions, are not allowed."""
+    return _invalid(kind, "meta.k8s.io", "", errors)
+
+
+def invalid_log_options(pod: str, errors: Sequence[FieldError]) -> StatusError:
+    return _invalid("PodLogOptions", "", pod, errors)
+
+
+def _invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     text = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(map(str, errors)) + "]"
     causes = [{"reason": error.reason, "message": error.message, "field": error.field} for error in errors]
-    details = {"group": "meta.k8s.io", "kind": kind, "causes": causes}
-    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {text}', details)
+    details = {"name": name, "group": group, "kind": kind, "causes": causes}
+    what = f"{kind}.{group}" if group else kind
+    shown = {key: value for key, value in details.items() if value}
+    return StatusError(422, "Invalid", f'{what} "{name}" is invalid: {text}', shown)
 
 
 class Undecodable(StatusError):

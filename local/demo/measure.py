@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from local.node.knobs import number_of
 from local.node.ownership import started_ticks
@@ -28,6 +29,11 @@ class CpuTime(msgspec.Struct, frozen=True):
         passed = later.total - self.total
         return 100.0 * (later.busy - self.busy) / passed if passed > 0 else 0.0
 
+    def others_pct(self, later: CpuTime, own_ticks: float) -> float:
+        """Percent of all CPUs that work of others kept busy, where `own_ticks` of it were one's own."""
+        passed = later.total - self.total
+        return 100.0 * max(later.busy - self.busy - own_ticks, 0.0) / passed if passed > 0 else 0.0
+
 
 def parse_cpu_time(stat: str) -> CpuTime:
     """The first line of /proc/stat; idle and iowait are not busy, stolen time is nobody's."""
@@ -38,6 +44,23 @@ def parse_cpu_time(stat: str) -> CpuTime:
 
 def read_cpu_time() -> CpuTime:
     return parse_cpu_time(Path("/proc/stat").read_text())
+
+
+def own_cpu_ticks() -> float:
+    """What this process and all below it have used, those that ended included: their parent bears their time.
+
+    Whoever is adopted from outside the tree, or leaves it, counts as somebody else.
+    """
+    this = psutil.Process()
+    seconds = sum(_cpu_seconds_of(process) for process in (this, *this.children(recursive=True)))
+    return seconds * os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_seconds_of(process: psutil.Process) -> float:
+    try:
+        return float(sum(process.cpu_times()[:4]))
+    except psutil.Error:
+        return 0.0
 
 
 class QuotaSample(msgspec.Struct, frozen=True):

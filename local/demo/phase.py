@@ -20,6 +20,7 @@ from local.demo.measure import (
     QuotaTrace,
     besteffort_quota_file,
     first_cut,
+    own_cpu_ticks,
     pods_cpu_seconds,
     read_cpu_time,
 )
@@ -55,6 +56,7 @@ class Bench(msgspec.Struct, frozen=True):
 
 class _Reading(msgspec.Struct, frozen=True):
     cpu: CpuTime
+    own_ticks: float
     batch_seconds: float
     units: int
 
@@ -90,6 +92,7 @@ async def run_phase(bench: Bench, name: str, batch: list[Pod]) -> PhaseResult:
     return PhaseResult(
         name=name,
         cpu_pct=first.cpu.utilisation_pct(last.cpu),
+        other_work_pct=first.cpu.others_pct(last.cpu, last.own_ticks - first.own_ticks),
         all=whole,
         surge=surge,
         generator_priority=result.priority,
@@ -117,8 +120,8 @@ async def _watch_offer(bench: Bench, begin: float, name: str) -> list[int | None
 
 async def _read(bench: Bench, batch: list[Pod]) -> _Reading:
     uids = [pod.metadata.uid for pod in batch]
-    cpu, seconds = read_cpu_time(), pods_cpu_seconds(bench.node, uids)
-    return _Reading(cpu, seconds, await units_done(bench.client, batch))
+    cpu, own, seconds = read_cpu_time(), own_cpu_ticks(), pods_cpu_seconds(bench.node, uids)
+    return _Reading(cpu, own, seconds, await units_done(bench.client, batch))
 
 
 async def _result_of(bench: Bench, name: str, generator: Child) -> LoadResult:

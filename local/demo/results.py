@@ -12,6 +12,8 @@ from local.demo.measure import Cut
 ALONE, TODAY, SUBLET = "alone", "today", "sublet"
 # Less batch CPU than this in a whole phase is none to speak of.
 _SOME_WORK_SECONDS = 0.5
+BUSY_PCT = 15.0
+"""Other work that keeps more of all CPUs than this busy spoils the numbers."""
 TITLES = {
     ALONE: "service alone",
     TODAY: "+ Burstable batch",
@@ -29,7 +31,10 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class PhaseResult(msgspec.Struct, frozen=True):
-    """One phase; batch fields are None where no batch work ran. `offered` is milli-CPU, one value a second."""
+    """One phase; batch fields are None where no batch work ran. `offered` is milli-CPU, one value a second.
+
+    `other_work_pct` is how much of all CPUs was busy with what is no part of the demonstration.
+    """
 
     name: str
     cpu_pct: float
@@ -40,6 +45,7 @@ class PhaseResult(msgspec.Struct, frozen=True):
     batch_units: int | None = None
     offered: tuple[int | None, ...] = ()
     cut: Cut | None = None
+    other_work_pct: float = 0.0
 
 
 class Checks(msgspec.Struct, frozen=True):
@@ -133,6 +139,15 @@ def verdict(phases: Sequence[PhaseResult]) -> str:
         _unanswered(phases),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def others_told(phases: Sequence[PhaseResult]) -> str:
+    """Whether other work spoiled the numbers, and in which phases; empty where none did."""
+    spoiled = [phase for phase in phases if phase.other_work_pct > BUSY_PCT]
+    if not spoiled:
+        return ""
+    where = ", ".join(f'{phase.other_work_pct:.0f} % in "{TITLES[phase.name]}"' for phase in spoiled)
+    return f"OTHER WORK kept this machine's CPUs busy ({where}): the numbers show that too. Run it again without."
 
 
 def kernel_told(kernel: str) -> str:

@@ -8,6 +8,7 @@ import structlog
 
 from local.node.cgroups import Cgroups
 from local.node.kernels import neighbours
+from local.node.knobs import Use
 from local.node.settings import NodeSettings
 from local.node.share import Share
 from local.node.view import Accounting, View, read_machine_use
@@ -25,11 +26,15 @@ class ShownPart:
         self._accounting = Accounting(share, settings.id)
         self._nodes = neighbours(settings, cgroups)
         self._view.make()
-        self._look()
+        self._use = self._look()
 
     @property
     def directories(self) -> dict[str, str]:
         return {"proc": str(self._view.proc), "sys": str(self._view.sys)}
+
+    def use(self) -> Use:
+        """What the node uses, by the arithmetic of what its agent is shown."""
+        return self._use
 
     async def run(self) -> None:
         """Never returns."""
@@ -38,7 +43,7 @@ class ShownPart:
             while True:
                 await asyncio.sleep(_EVERY_SECONDS)
                 try:
-                    self._look()
+                    self._use = self._look()
                     failing = False
                 except (OSError, ValueError) as error:
                     if not failing:
@@ -47,7 +52,9 @@ class ShownPart:
         finally:
             self._view.close()
 
-    def _look(self) -> None:
+    def _look(self) -> Use:
         pods = {id_: cgroups.use(cgroups.layout.kubepods) for id_, cgroups in self._nodes.items()}
         reading, stat = read_machine_use(pods)
-        self._view.write(self._accounting.part(reading), stat)
+        part = self._accounting.part(reading)
+        self._view.write(part, stat)
+        return part.use

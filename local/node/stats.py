@@ -29,20 +29,26 @@ class Uses(Protocol):
         """Of the node."""
 
 
-class MachineUses:
-    """As `uses`, but for a node that is all of this machine: what everybody on the machine uses."""
+class NodeUses:
+    """As `uses`, but the node's own use is `of_node`: with what is no pod, as an agent on it sees it."""
 
-    def __init__(self, uses: Uses) -> None:
+    def __init__(self, uses: Uses, of_node: Callable[[], Use]) -> None:
         self._uses = uses
+        self._of_node = of_node
 
     def use(self, pod: PodObject, container_id: str = "") -> Use | None:
         return self._uses.use(pod, container_id)
 
     def use_of_all(self) -> Use | None:
-        cpu, memory = psutil.cpu_times(), psutil.virtual_memory()
-        # Guest time is part of user time; idle and waiting for a disk are not use.
-        busy = cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq
-        return Use(round(busy * 1e9), memory.used, memory.total - memory.available)
+        return self._of_node()
+
+
+def use_of_machine() -> Use:
+    """What everybody on this machine uses."""
+    cpu, memory = psutil.cpu_times(), psutil.virtual_memory()
+    # Guest time is part of user time; idle and waiting for a disk are not use.
+    busy = cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq
+    return Use(round(busy * 1e9), memory.used, memory.total - memory.available)
 
 
 class Living(msgspec.Struct, frozen=True):
@@ -104,7 +110,7 @@ class Statistics:
                     yield view.container_id, use
 
     def summary(self) -> bytes:
-        """JSON of stats/v1alpha1 Summary. For the numbers of the node see MachineUses."""
+        """JSON of stats/v1alpha1 Summary. For the numbers of the node see NodeUses."""
         node = {"nodeName": self._node_name, "startTime": stamp(self._started_at), **self._figures("")}
         node.get("memory", {})["availableBytes"] = psutil.virtual_memory().available
         return msgspec.json.encode({"node": node, "pods": [self._pod(each) for each in self._living()]})

@@ -35,11 +35,15 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What the node is shown: ticks since it began, and bytes."""
+    """What the node is shown: ticks since it began, and bytes.
+
+    `use` is what truly is in use of it, without what the node only claims to have.
+    """
 
     busy_ticks: int
     passed_ticks: int
     available_bytes: int
+    use: Use
 
 
 class Accounting:
@@ -65,10 +69,13 @@ class Accounting:
         own = self._used_ns.get(self._id, 0) // _NS_PER_TICK
         share = self._share
         phantom = max(share.claimed_cpu_millis - share.cpu_millis, 0) * passed // 1000
+        busy, own_use, others = own + self._system_ticks // share.of, seen.pods.get(self._id), self._others(seen)
+        held, working_set = (own_use.memory_bytes, own_use.working_set_bytes) if own_use else (0, 0)
         return Part(
-            busy_ticks=own + self._system_ticks // share.of + phantom,
+            busy_ticks=busy + phantom,
             passed_ticks=passed * share.claimed_cpu_millis // 1000,
-            available_bytes=self._available(seen),
+            available_bytes=max(min(share.bound_memory_bytes - working_set - others, seen.available_bytes), 0),
+            use=Use(busy * _NS_PER_TICK, held + others, working_set + others),
         )
 
     def _add(self, id_: str, use: Use | None) -> None:
@@ -77,11 +84,10 @@ class Accounting:
         self._used_ns[id_] = self._used_ns.get(id_, 0) + max(now - self._last_ns.get(id_, now), 0)
         self._last_ns[id_] = now
 
-    def _available(self, seen: Reading) -> int:
-        held = {id_: use.working_set_bytes for id_, use in seen.pods.items() if use}
-        others = max(seen.total_bytes - seen.available_bytes - sum(held.values()), 0)
-        left = self._share.bound_memory_bytes - held.get(self._id, 0) - others // self._share.of
-        return max(min(left, seen.available_bytes), 0)
+    def _others(self, seen: Reading) -> int:
+        """Bytes: the node's part of what nobody's pods hold."""
+        pods = sum(use.working_set_bytes for use in seen.pods.values() if use)
+        return max(seen.total_bytes - seen.available_bytes - pods, 0) // self._share.of
 
 
 def stat_text(part: Part, share: Share, machine: str) -> str:

@@ -32,7 +32,7 @@ from local.node.registration import Registration
 from local.node.settings import Kernel, NodeSettings
 from local.node.share import Share
 from local.node.shownpart import ShownPart
-from local.node.stats import MachineUses, Statistics
+from local.node.stats import NodeUses, Statistics, use_of_machine
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
 
 log = structlog.get_logger()
@@ -91,7 +91,7 @@ class _Node:
             field_selector=f"spec.nodeName={settings.node_name}",
             on_change=self._kubelet.observe,
         )
-        uses = MachineUses(self._runtime) if share.whole else self._runtime
+        uses = NodeUses(self._runtime, self._part.use if self._part else use_of_machine)
         self._statistics = Statistics(settings.node_name, uses, self._kubelet.living, _now)
         self._logs = LogServer(self._kubelet, self._statistics, token, self._running)
         self._registration: Registration | None = None

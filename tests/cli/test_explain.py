@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
 from cli.main import main
+from local.rundir import Endpoints, NodeEndpoints, RunDirectory
 from model.decision import Decision, Term, TermSum, Unit
 from model.reason import Reason
 from wire.codec import decision_to_wire
@@ -213,3 +215,28 @@ def test_json_is_the_same_record(
     for step in path:
         found = found[step]
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["node"], "also: n2 (explain node n2)"),
+        (["node", "n1"], ""),
+        (["limit"], "also: n2 (--node n2)"),
+        (["limit", "--node", "n1"], ""),
+        (["evictions"], "also: n2 (--node n2)"),
+    ],
+)
+def test_of_several_nodes_the_others_are_named(
+    arguments: list[str], told: str, address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nobody said which one, the first is shown."""
+    nodes = (NodeEndpoints("n1", agent_grpc=address), NodeEndpoints("n2", agent_grpc=address))
+    with RunDirectory(tmp_path / "run") as run:
+        kubeconfig = str(tmp_path / "none")
+        run.publish(Endpoints(id="a", directory=str(run.path), kubeconfig=kubeconfig, node="n1", nodes=nodes))
+        assert main(["explain", *arguments, "--dir", str(run.path)]) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    assert last == told if told else "also" not in last
+    assert main(["explain", "limit", "--agent", address, "--dir", str(tmp_path)]) == 0
+    assert "also" not in capsys.readouterr().out

@@ -18,7 +18,11 @@ from cli.main import main
     ("case", "arguments", "expected"),
     [
         ("an unknown verb", ["exlpain"], "No such command"),
+        ("where verbs are told", ["exlpain"], "(see `sublet --help`)"),
         ("an unknown option", ["up", "--no-such"], "No such option"),
+        ("an unknown option's verb", ["up", "--no-such"], "(see `sublet up --help`)"),
+        ("a bad value's verb", ["top", "--sort", "x"], "(see `sublet top --help`)"),
+        ("a verb below a verb", ["explain", "pod"], "(see `sublet explain pod --help`)"),
         ("a missing argument", ["explain", "pod"], "Missing argument"),
         ("a value out of range", ["demo", "--phase-seconds", "1"], "phase-seconds"),
         ("nothing runs", ["explain", "node", "--dir", "{tmp}"], "no embedded cluster runs here"),

@@ -15,6 +15,7 @@ import structlog
 
 from cli.main import main
 from local.kubeconfig import kubeconfig
+from local.rundir import Endpoints, RunDirectory
 
 READY = [{"type": "Ready", "status": "True"}]
 AMOUNTS = {"cpu": "4", "memory": "8Gi", "kubernetes.io/batch-cpu": "1500", "kubernetes.io/batch-memory": "2Gi"}
@@ -149,3 +150,20 @@ def test_a_server_that_is_away(tmp_path: Path, cluster: str, capsys: pytest.Capt
     away.write_bytes(kubeconfig("127.0.0.1:9", b"", "t").replace(b"https://", b"http://"))
     assert main(["top", "--once", "--kubeconfig", str(away)]) == 2
     assert "no answer from http://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_the_kubeconfig_of_a_run_that_was_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens where it points; what is said is that the cluster is gone."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / ".sublet" / "kubeconfig"))
+    run = RunDirectory(tmp_path / ".sublet")
+    with run:
+        told = Endpoints(
+            id="a", directory=str(run.path), kubeconfig=str(run.kubeconfig), node="n", up_pid=1, up_ticks=1
+        )
+        run.kubeconfig.write_text(kubeconfig("127.0.0.1:1", b"", "t").decode())
+        run.publish(told)
+        assert main(["top", "--once"]) == 2
+    assert f"error: {run.path}: no embedded cluster runs here" in capsys.readouterr().err

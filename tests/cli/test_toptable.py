@@ -24,7 +24,15 @@ def test_the_limit_has_a_column_where_one_is_told() -> None:
     """Of the other nodes it is not known."""
     told = NodeRow("n-2", "Ready", limit_millis=800)
     lines = nodes_text([NODE, told]).splitlines()
-    assert [line.split()[-1] for line in lines[1:5]] == ["LIMIT", "0.8", "-", "0.8"]
+    assert [line.split()[-1] for line in lines[1:5]] == ["LIMIT", "≥0.8", "-", "0.8"]
+
+
+def test_a_sum_of_which_a_part_is_unknown_says_so() -> None:
+    """It is at least that much; a row that is out of sight counts too."""
+    unknown = NodeRow("n-2", "Ready", Amounts(4000))
+    whole = nodes_text([NODE, unknown], height=7).splitlines()[2].split()
+    assert whole[:5] == ["2", "nodes", "2", "Ready", "8.0"]
+    assert whole[5:10] == ["1.0", "≥2.1", "1.5", "0.5", "-"]
 
 
 def test_as_many_lines_as_there_is_room_for() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.up import called, ready_text, simulated_text
+from cli.up import called, open_text, ready_text, simulated_text
 from local.rundir import Endpoints, NodeEndpoints
 
 
@@ -59,3 +59,46 @@ def test_a_simulated_kernel_is_told_in_one_line() -> None:
     """With the reason."""
     told = simulated_text("/sys/fs/cgroup: cgroup v2 is not writable")
     assert "not writable" in told and "imitated" in told and "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("nodes", "simulated", "expected"),
+    [
+        ((NodeEndpoints("n"),), 0, "node n, API server"),
+        ((NodeEndpoints("n"),), 1, "node n and 1 simulated node, API server"),
+        ((), 300, ": 300 simulated nodes, API server"),
+        ((), 0, ": no node, API server"),
+    ],
+)
+def test_simulated_nodes_are_counted(nodes: tuple[NodeEndpoints, ...], simulated: int, expected: str) -> None:
+    """Beside this machine's own, or alone."""
+    endpoints = Endpoints(id="a", directory="/d", kubeconfig="/k", node="", nodes=nodes)
+    assert expected in ready_text(endpoints, 1.0, "sublet", simulated)
+
+
+def test_what_to_type_where_only_a_model_runs() -> None:
+    """No agent answers there, so the cluster is asked; the example's service is a process and needs a process node."""
+    endpoints = Endpoints(id="a", directory="/d", kubeconfig="/d/kubeconfig", node="")
+    told = ready_text(endpoints, 1.0, "sublet", 300)
+    assert "  sublet top --dir /d\n  sublet explain node sim-0 --kubeconfig /d/kubeconfig\n" in told
+    assert "quickstart" not in told and "explain limit" not in told
+    assert "sim-0" not in ready_text(endpoints, 1.0, "sublet", 0)
+
+
+@pytest.mark.parametrize(
+    ("listen", "told"),
+    [
+        ("127.0.0.1:0", False),
+        ("127.1.2.3:0", False),
+        ("localhost:6443", False),
+        ("[::1]:0", False),
+        ("0.0.0.0:0", True),
+        ("[::]:0", True),
+        ("example.org:1", True),
+    ],
+)
+def test_who_may_reach_the_server_is_told_in_one_line(listen: str, told: bool) -> None:
+    """Where it is not this machine alone."""
+    text = open_text(listen)
+    assert (f"--listen {listen}: other machines" in text) == bool(text) == told
+    assert "\n" not in text

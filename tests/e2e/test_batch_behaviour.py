@@ -12,6 +12,7 @@ import pytest
 from model.quantity import parse_units
 from tests.e2e.conftest import CGROUPS, RunningCluster, until
 
+pytestmark = pytest.mark.slow
 # A steady offer of 3.5 CPUs and more on any machine: what is asked for is what counts here.
 SETTINGS = "colocation: {cpu_reclaim_threshold_pct: 400, batch_cpu_threshold_pct: 175, aggregate_seconds: 10}\n"
 SPIN = "while True: pass"

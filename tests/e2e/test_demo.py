@@ -47,6 +47,7 @@ def cgroup_name(output: Path) -> str:
     return f"sublet-{json.loads(found[0].read_text())['id']}"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(150)
 def test_the_demonstration_runs_to_its_end(tmp_path: Path) -> None:
     """Short phases: three rows, a verdict, all requests sent, nothing left; whether it was better is not for a test."""

@@ -93,6 +93,7 @@ def test_the_end_of_two_nodes_leaves_nothing(start_cluster: Callable[..., Runnin
     assert not (own.directory / "up" / "kernel").exists()
 
 
+@pytest.mark.slow
 def test_state_outlives_the_api_server(start_cluster: Callable[..., RunningCluster], tmp_path: Path) -> None:
     """kill -9: it serves again on its port, and the pod that ran still runs, never started anew."""
     own = start_cluster(options=["--state-dir", str(tmp_path / "state")])

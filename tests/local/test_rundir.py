@@ -93,6 +93,8 @@ def test_a_run_whose_lock_was_removed_is_left_alone(tmp_path: Path) -> None:
     assert run.endpoints.exists() and run.keys.exists()
     killed_later = msgspec.structs.replace(read_endpoints(run.path), up_ticks=me.started_ticks - 1)
     run.publish(killed_later)
+    with pytest.raises(ConfigurationFault, match="the last ended uncleanly"):
+        read_endpoints(run.path)
     with RunDirectory(tmp_path / "run") as following:
         assert following.previous == killed_later
 
@@ -206,6 +208,24 @@ def test_endpoints_are_read_back_and_their_absence_is_explained(tmp_path: Path) 
         run.publish(ENDPOINTS)
         assert read_endpoints(run.path) == ENDPOINTS
         assert stat.S_IMODE(run.endpoints.stat().st_mode) == 0o600
+
+
+def test_what_a_run_before_this_boot_tells_is_no_running_cluster(tmp_path: Path) -> None:
+    """Its process id may be anybody's by now, and so may its addresses."""
+    me = this_process()
+    run = killed(tmp_path / "run", up_pid=me.pid, up_ticks=me.started_ticks)
+    found = read_endpoints(run.path)
+    run.publish(msgspec.structs.replace(found, boot_id="another"))
+    with pytest.raises(ConfigurationFault, match="no embedded cluster runs here"):
+        read_endpoints(run.path)
+
+
+def test_without_a_process_node_there_is_no_agent() -> None:
+    """Nor an empty name; of a simulated node the cluster can be asked."""
+    with pytest.raises(ConfigurationFault, match=r"^/x: no process node runs here.* NAME --kubeconfig /x/kubeconfig"):
+        msgspec.structs.replace(ENDPOINTS, node="").agent_of()
+    with pytest.raises(ConfigurationFault, match=r"^node sim-7: .*explain node sim-7 --kubeconfig /x/kubeconfig"):
+        msgspec.structs.replace(ENDPOINTS, node="").agent_of("sim-7")
 
 
 def test_the_agent_of_a_node() -> None:

@@ -35,7 +35,8 @@ CASES = {
     "a cause of another release, yet it lends": (account(ready=False, reason="FromTheFuture"), Reason.COMPUTED),
     "nothing is idle": (account(allocatable=ResourceVector({BATCH_CPU: 0, BATCH_MEMORY: 0})), Reason.NOTHING_IDLE),
     "nothing was ever lent": (account(allocatable=ResourceVector()), Reason.NOTHING_IDLE),
-    "memory alone is something": (account(allocatable=ResourceVector({BATCH_MEMORY: 1})), Reason.COMPUTED),
+    "memory alone is no room": (account(allocatable=ResourceVector({BATCH_MEMORY: 1})), Reason.NOTHING_IDLE),
+    "CPU alone is no room": (account(allocatable=ResourceVector({BATCH_CPU: 1})), Reason.NOTHING_IDLE),
 }
 
 
@@ -50,3 +51,34 @@ def test_the_line_has_code_words_and_ages() -> None:
         "node n1 lends nothing that can be relied on (AgentNotRunning: the node's agent is not running, or cannot be "
         "reached: look for its pod and its log; agent heard 200 s ago, NodeMetric 40 s ago)"
     )
+
+
+HEADLINES = {
+    "both": (account(), "n1 lends batch resources (Computed: "),
+    "memory alone": (
+        account(allocatable=ResourceVector({BATCH_CPU: 0, BATCH_MEMORY: 1})),
+        "n1 lends memory but no CPU (NothingIdle: no CPU is idle on the node beyond its margin; ",
+    ),
+    "CPU alone": (
+        account(allocatable=ResourceVector({BATCH_CPU: 1})),
+        "n1 lends CPU but no memory (NothingIdle: no memory is idle on the node beyond its margin; ",
+    ),
+    "neither": (account(allocatable=ResourceVector()), "n1 lends nothing (NothingIdle: nothing is idle"),
+    "offered before the first NodeMetric": (
+        account(metric_seconds=None),
+        "n1 lends batch resources all the same (NodeMetricsMissing: no usage of the node is known yet; ",
+    ),
+    "no NodeMetric and no offer": (
+        account(metric_seconds=None, allocatable=ResourceVector()),
+        "n1 lends nothing (NodeMetricsMissing: ",
+    ),
+    "withheld, though running pods hold some": (
+        account(ready=False, reason="LendingDisabled"),
+        "n1 lends nothing (LendingDisabled: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("told", "expected"), HEADLINES.values(), ids=HEADLINES.keys())
+def test_the_headline_says_what_is_offered(told: Account, expected: str) -> None:
+    assert lending(told, NOW, DEGRADE).text.startswith(f"node {expected}")

@@ -20,7 +20,10 @@ import yaml
 POD_GROUP_CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {"name": "podgroups.scheduling.sigs.k8s.io"},
+    "metadata": {
+        "name": "podgroups.scheduling.sigs.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"},
+    },
     "spec": {
         "group": "scheduling.sigs.k8s.io",
         "scope": "Namespaced",

@@ -7,7 +7,8 @@ says how its commands are run:
     <!-- guide: fails -->         its exit code is not 0
     <!-- guide: pending=5/11 -->  what it needs comes with that issue: tried once, and it must not succeed before
 
-In what is promised `...` stands for any lines, `…` for anything within a line, `xxxxx` for five random letters or digits; an age
+In what is promised `...` stands for any lines, `…` for anything within a line but
+for an amount above 0 right before the unit `m` or `Mi`, `xxxxx` for five random letters or digits; an age
 stands for any age, an IP address for any address; runs of blanks are equal.
 """
 
@@ -21,6 +22,7 @@ ANY_LINES = "..."
 _BLOCK = re.compile(r"(?:<!-- guide: ([^>]*) -->\n)?```console\n(.*?)```", re.DOTALL)
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _FREE = {
+    r"…(?=(?:m|Mi)\b)": r"[1-9]\\d*",
     "…": ".*",
     r"\b\d+[smhd](?:\d+[smh])?(?![\w.])": r"\\d+[smhd](?:\\d+[smh])?",
     r"\b\d{1,3}(?:\.\d{1,3}){3}\b": r"\\d+(?:\\.\\d+){3}",

@@ -50,6 +50,7 @@ KEPT = {
     "an age": (("a 12s",), "a 3m4s\n"),
     "an address": (("10.244.1.10",), "127.0.0.1\n"),
     "letters of a generated name": (("job-xxxxx  1/1",), "job-4fz2k 1/1\n"),
+    "an amount in use": (("a …m …Mi …%",), "a 1027m 20Mi 0%\n"),
     "signs mean themselves": (("a.b (c) 50%",), "a.b (c) 50%\n"),
 }
 BROKEN = {
@@ -58,6 +59,8 @@ BROKEN = {
     "one line less": (("a", "b"), "a\n"),
     "another order": (("...", "a", "b"), "b\na\n"),
     "an amount is no age": (("2000",), "3000\n"),
+    "no CPU is in use": (("a …m",), "a 0m\n"),
+    "no memory is in use": (("a …Mi",), "a 0Mi\n"),
     "a dot is a dot": (("a.b",), "axb\n"),
     "the name is too short": (("job-xxxxx",), "job-4fz\n"),
     "nothing where something is promised": (("a …",), "a\n"),

@@ -510,3 +510,10 @@ def test_a_definition_in_place_of_a_built_in_type_takes_nothing_away(api):
     api.settle()
     assert api.call("GET", f"{DEFINITIONS}/leases.coordination.k8s.io")[0] == 404
     assert [lease["metadata"]["name"] for lease in api.get(leases)["items"]] == ["held"]
+
+
+def test_metrics_are_the_last_group_whatever_is_defined_later(api):
+    """So that `kubectl get nodemetrics` finds a custom type of that plural before the metrics of nodes."""
+    api.post(DEFINITIONS, definition())
+    names = [group["name"] for group in api.get("/apis")["groups"]]
+    assert names[-2:] == ["example.com", "metrics.k8s.io"]

@@ -211,7 +211,9 @@ def test_an_index_that_is_no_number_is_none(api, index):
     annotated = {"metadata": {"annotations": {key: index}}}
     assert api.patch(f"{PODS}/{edited['metadata']['name']}", annotated)[0] == 200
     api.settle()
-    assert [p["metadata"]["annotations"][key] for p in pods(api) if p["metadata"]["uid"] != edited["metadata"]["uid"]] == ["0"]
+    assert [
+        p["metadata"]["annotations"][key] for p in pods(api) if p["metadata"]["uid"] != edited["metadata"]["uid"]
+    ] == ["0"]
 
 
 def test_a_finished_job_is_deleted_after_its_time_to_live(api):

@@ -225,6 +225,14 @@ def test_a_killed_server_keeps_what_it_acknowledged(tmp_path, clock, lines):
         assert found.get(name) in possible(told.get(name, -1)) | ({None} if name not in told else set()), (name, told)
 
 
+def test_a_file_is_no_state_directory(tmp_path):
+    """In words, not as a number of the kernel's."""
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(StateError, match=f"^--state-dir {file}: is not a directory$"):
+        StateDirectory(file, ROOM)
+
+
 def test_one_directory_serves_one_server(tmp_path):
     """The second one says who has it."""
     first = StateDirectory(tmp_path, ROOM)

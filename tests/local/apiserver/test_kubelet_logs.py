@@ -54,10 +54,6 @@ async def two_parts(request):
     return response
 
 
-async def missing(_):
-    return web.Response(status=404, text="no such container")
-
-
 def test_a_log_is_streamed_with_the_token_and_the_query(credentials):
     """Plain text, in pieces, as the node sends it."""
     body, content_type, (request,) = asyncio.run(fetch(credentials, two_parts))
@@ -66,11 +62,19 @@ def test_a_log_is_streamed_with_the_token_and_the_query(credentials):
     assert (request.path, dict(request.query)) == ("/containerLogs/ns/p/c", {"follow": "true"})
 
 
-def test_the_nodes_refusal_is_passed_on(credentials):
-    """With the node's own code and words."""
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(404, "NotFound"), (418, "Unknown"), (500, "InternalError"), (503, "ServiceUnavailable"), (507, "InternalError")],
+)
+def test_the_nodes_refusal_is_passed_on(credentials, code, reason):
+    """With the node's own code and words, and the reason Kubernetes gives that code."""
+
+    async def refusing(_):
+        return web.Response(status=code, text="no such container")
+
     with pytest.raises(StatusError, match="no such container") as refused:
-        asyncio.run(fetch(credentials, missing))
-    assert refused.value.code == 404
+        asyncio.run(fetch(credentials, refusing))
+    assert (refused.value.code, refused.value.reason) == (code, reason)
 
 
 def test_a_node_that_does_not_answer_is_a_bad_gateway(credentials):

@@ -61,7 +61,7 @@ def test_a_directory_that_cannot_be_used_is_one_line(credentials, tmp_path):
     command += ["--ready-file", str(tmp_path / "ready")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert done.stderr.startswith(f"apiserver: --state-dir {tmp_path}: state.sqlite")
+    assert done.stderr.startswith(f"error: --state-dir {tmp_path}: state.sqlite")
 
 
 def test_the_state_directory_is_left_clean(start_live, tmp_path):

@@ -378,7 +378,6 @@ def test_a_log_is_read_from_the_pods_node(api):
 
 
 LOG_REFUSALS = {
-    "no node yet": (pod(), {}, 400),
     "node serves no logs": (pod(nodeName="n1"), {}, 501),
     "no such container": (pod(nodeName="n1"), {"container": "x"}, 400),
     "which container": (
@@ -398,9 +397,19 @@ def test_a_log_that_cannot_be_read_is_refused(api, body, query, code):
     assert refused.value.code == code
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize(("path", "name"), [("exec", "exec"), ("attach", "attach"), ("portforward", "port-forward")])
-def test_streams_into_a_pod_are_refused_by_name(api, method, path, name):
+def test_the_log_of_a_pod_without_a_node_is_empty(api):
+    """204, as kube-apiserver answers where there is nothing to stream."""
+    api.post(PODS, pod())
+    answer = asyncio.run(read_log(api.resources, FakeLogs(), "default", "p", {}))
+    assert (answer.status, answer.body) == (204, b"")
+
+
+INTO_PODS = [("exec", "exec"), ("attach", "attach"), ("portforward", "port-forward"), ("ephemeralcontainers", "debug")]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+@pytest.mark.parametrize(("path", "name"), INTO_PODS)
+def test_ways_into_a_pod_are_refused_by_name(api, method, path, name):
     """501, and the message says what is not there."""
     api.post(PODS, pod())
     code, status = api.call(method, f"{PODS}/p/{path}")

@@ -63,6 +63,8 @@ BROKEN = {
     "a long header": (request(more=b"X: " + b"x" * 20_000 + b"\r\n"), 431, "RequestHeaderFieldsTooLarge"),
     "many headers": (request(more=b"".join(b"X-%d: y\r\n" % n for n in range(200))), 400, "BadRequest"),
     "a large body": (request(method=b"POST", body=b"x" * (4 << 20)), 413, "RequestEntityTooLarge"),
+    "another user": (request(more=b"impersonate-user: bob\r\n"), 403, "Forbidden"),
+    "another group": (request(more=b"Impersonate-Group: bobs\r\n"), 403, "Forbidden"),
     "another host": (request(host=b"evil.example"), 403, "Forbidden"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from local.demo.measure import (
     describe_machine,
     first_cut,
     mark_process,
+    own_cpu_ticks,
     parse_cpu_time,
     parse_quota,
     pods_cpu_seconds,
@@ -38,6 +40,27 @@ def test_cpu_time_leaves_out_idle_iowait_steal_and_guest() -> None:
 def test_utilisation(case: str, later: CpuTime, expected: float) -> None:
     """Busy ticks of all ticks between two readings."""
     assert CpuTime(10, 100).utilisation_pct(later) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "later", "expected"),
+    [
+        (30, CpuTime(90, 200), 50.0),
+        (80, CpuTime(90, 200), 0.0),
+        (90, CpuTime(90, 200), 0.0),
+        (0, CpuTime(10, 100), 0.0),
+    ],
+)
+def test_the_work_of_others(own: float, later: CpuTime, expected: float) -> None:
+    """What was busy less one's own; never below nothing, though the two are read one after the other."""
+    assert CpuTime(10, 100).others_pct(later, own) == expected
+
+
+def test_a_child_that_ended_was_own_work() -> None:
+    """It burns a fifth of a second of CPU, however long that takes."""
+    before = own_cpu_ticks()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"], check=True)
+    assert own_cpu_ticks() - before >= 0.2 * os.sysconf("SC_CLK_TCK") - 2
 
 
 def samples(*pairs: tuple[float, int]) -> list[QuotaSample]:

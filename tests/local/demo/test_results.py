@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from local.demo.load import LoadResult, Request
 from local.demo.measure import Cut
@@ -16,6 +17,7 @@ from local.demo.results import (
     cut_told,
     latencies,
     offered_lines,
+    others_told,
     table,
     verdict,
 )
@@ -58,6 +60,17 @@ def test_the_verdict_says_what_was_measured(
     """Better only where the numbers say so, and only where batch work ran in both."""
     phases = [phase(ALONE), phase(TODAY, today, batch=9.0), phase(SUBLET, sublet, batch=batch)]
     assert expected in verdict(phases)
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [((0.0, 15.0), ""), ((3.0, 40.4), '(40 % in "+ batch by Sublet")'), ((20.0, 30.0), '(20 % in "service alone", 30')],
+)
+def test_other_work_that_spoils_the_numbers_is_named(others: tuple[float, float], expected: str) -> None:
+    """Little of it is always there, and no cause to complain."""
+    names = (ALONE, SUBLET)
+    told = others_told([replace(phase(name), other_work_pct=pct) for name, pct in zip(names, others, strict=True)])
+    assert expected in told if expected else told == ""
 
 
 def test_the_verdict_of_an_unfinished_demonstration_compares_nothing() -> None:

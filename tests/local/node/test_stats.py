@@ -8,7 +8,7 @@ from typing import Any
 
 from local.node.knobs import Use
 from local.node.podview import ContainerView, Running
-from local.node.stats import Living, MachineUses, Statistics, next_sample
+from local.node.stats import Living, NodeUses, Statistics, next_sample, use_of_machine
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MIB = 1 << 20
@@ -62,7 +62,7 @@ def test_summary(pod: Any) -> None:
 
 def test_machine(pod: Any) -> None:
     """A node that is the whole machine shows what the machine uses, and its pods as they are."""
-    uses = MachineUses(Uses())
+    uses = NodeUses(Uses(), use_of_machine)
     whole = uses.use_of_all()
     assert whole and whole.cpu_ns > 0 and whole.working_set_bytes > 0
     assert uses.use(pod()) == Uses().use(pod())

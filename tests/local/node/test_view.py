@@ -63,6 +63,16 @@ def test_memory() -> None:
     assert part.available_bytes == 2 * GIB
 
 
+def test_what_is_only_claimed_is_no_use() -> None:
+    """`kubectl top nodes` shows the node's pods and its part of everything else, not the CPUs that are not there."""
+    part = after(
+        Accounting(share(claim=Claim("4", "16Gi")), "n-1"),
+        reading(0, 0, n_1=use(0), n_2=use(0)),
+        reading(10, 10, available=4, n_1=use(4, 1), n_2=use(2, 1)),
+    )
+    assert part.use == use(6, 2)
+
+
 def test_counters_only_grow() -> None:
     """A neighbour that begins anew counts from 0; what it used before stays used."""
     accounting = Accounting(share(), "n-1")
@@ -113,7 +123,7 @@ def test_the_agents_own_readers_understand_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("busy", [0, 5, 123_456_789])
 def test_lengths_stay(busy: int) -> None:
     """Readers keep the files open, and a file whose length stays is never seen half."""
-    parts = [Part(0, 0, 0), Part(busy, 2 * busy, busy << 20)]
+    parts = [Part(0, 0, 0, use(0)), Part(busy, 2 * busy, busy << 20, use(0))]
     mine = share(claim=Claim("4", "16Gi"))
     assert len({len(stat_text(part, mine, "cpu  1\ncpu0 1 1\n")) for part in parts}) == 1
     assert len({len(meminfo_text(part, mine)) for part in parts}) == 1
