@@ -301,8 +301,8 @@ class Registry:
     def groups(self) -> dict[str, dict[str, list[ResourceType]]]:
         """group → version → types: the core group first, the rest as registered; the most stable version first.
 
-        Metrics come last, as their low priority in the aggregation layer has it: clients that look for `nodemetrics` take
-        the first group that knows the word, and a custom type of that name is meant.
+        Metrics come last, as their low priority in the aggregation layer has it: clients that look for `nodemetrics`
+        take the first group that knows the word, and a custom type of that name is meant.
         """
         found: dict[str, dict[str, list[ResourceType]]] = {}
         for rtype in sorted(self._types.values(), key=lambda rtype: rtype.group == _LAST_GROUP):
