@@ -3,17 +3,16 @@
 import asyncio
 import json
 import os
-import shutil
 import ssl
 import subprocess
 import threading
-from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-FOUND = sorted(Path("/usr/lib/google-cloud-sdk/bin").glob("kubectl.1.[23][0-9]"))
-VERSIONS = [path for path in FOUND if int(path.suffix.removeprefix(".")) >= 29] or [Path(shutil.which("kubectl") or "")]
+from tests.local.conformance.kubectl import binaries
+
+VERSIONS = list(binaries().values())
 NODE_TOKEN = "a-token-of-nodes"
 
 
