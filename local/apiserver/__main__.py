@@ -7,9 +7,7 @@ import asyncio
 import contextlib
 import gc
 import ipaddress
-import json
 import logging
-import os
 import signal
 import ssl
 import sys
@@ -25,6 +23,7 @@ from local.apiserver.journal import Journal, restore
 from local.apiserver.kubelet_logs import KubeletLogs
 from local.apiserver.server import Server, tls_context
 from local.apiserver.statedir import StateDirectory, StateError
+from local.readyfile import write_ready_file
 
 _GENERATION_0, _GENERATION_1, _GENERATION_2 = 50_000, 20, 100
 
@@ -85,13 +84,6 @@ def _warn_of_others(listen: str, host: str) -> None:
         )
 
 
-def write_ready_file(path: Path, address: str, port: int) -> None:
-    """Appears whole or not at all, so that whoever waits for it may read it at once."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps({"address": address, "port": port}) + "\n")
-    partial.replace(path)
-
-
 def _secured(options: argparse.Namespace) -> tuple[ssl.SSLContext, frozenset[str]]:
     """The TLS settings, and the names that the certificate stands for."""
     try:
@@ -136,7 +128,7 @@ async def serve(options: argparse.Namespace) -> None:
         try:
             controllers.start()
             settle_collector()
-            write_ready_file(options.ready_file, reachable_address(host), bound)
+            write_ready_file(options.ready_file, {"address": reachable_address(host), "port": bound})
             await stop.wait()
         finally:
             await controllers.stop()

@@ -117,6 +117,17 @@ class LogServer:
         return hmac.compare_digest(given, f"Bearer {self._token}".encode())
 
 
+def read_token(file: Path) -> str:
+    """What a reader must present. Raises ConfigurationFault."""
+    try:
+        token = file.read_text().strip()
+    except OSError as error:
+        raise ConfigurationFault(f"--kubelet-token-file {file}", f"cannot be read: {error.strerror}") from error
+    if not token:
+        raise ConfigurationFault(f"--kubelet-token-file {file}", "is empty", "write a token into it")
+    return token
+
+
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Raises ConfigurationFault naming the file."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

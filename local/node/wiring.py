@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 from collections.abc import Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import structlog
 
 from kube.client import KubeClient
@@ -23,7 +21,7 @@ from local.node.cgroups import Cgroups
 from local.node.housekeeping import Housekeeping, Levels, NodeVoice
 from local.node.kernels import Simulator, confine, open_cgroups
 from local.node.kubelet import Kubelet
-from local.node.logserver import LogServer, tls_context
+from local.node.logserver import LogServer, read_token, tls_context
 from local.node.machine import read_machine, share_of_machine
 from local.node.podobject import NodeObject, PodObject
 from local.node.ports import Services
@@ -33,6 +31,7 @@ from local.node.settings import Kernel, NodeSettings
 from local.node.share import Share
 from local.node.shownpart import ShownPart
 from local.node.stats import NodeUses, Statistics, use_of_machine
+from local.readyfile import write_ready_file
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
 
 log = structlog.get_logger()
@@ -48,7 +47,7 @@ async def serve(settings: NodeSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _make_private(settings.run_dir)
-    context, token = tls_context(settings.tls_cert, settings.tls_key), _read_token(settings.kubelet_token_file)
+    context, token = tls_context(settings.tls_cert, settings.tls_key), read_token(settings.kubelet_token_file)
     share = share_of_machine(*settings.share, settings.claim)
     cgroups, me = open_cgroups(settings), ownership.this_process()
     killed = await ownership.take(cgroups, me)
@@ -182,7 +181,7 @@ class _Node:
                 "log_port": port,
                 **(self._part.directories if self._part else {}),
             }
-            _write_whole(self._settings.ready_file, msgspec.json.encode(facts))
+            write_ready_file(self._settings.ready_file, facts)
 
 
 def _now() -> datetime:
@@ -195,20 +194,3 @@ def _make_private(directory: Path) -> None:
         directory.chmod(0o700)
     except OSError as error:
         raise ConfigurationFault(f"--run-dir {directory}", f"not usable: {error.strerror}") from error
-
-
-def _read_token(file: Path) -> str:
-    try:
-        token = file.read_text().strip()
-    except OSError as error:
-        raise ConfigurationFault(f"--kubelet-token-file {file}", f"cannot be read: {error.strerror}") from error
-    if not token:
-        raise ConfigurationFault(f"--kubelet-token-file {file}", "is empty", "write a token into it")
-    return token
-
-
-def _write_whole(file: Path, content: bytes) -> None:
-    """Readers see the old file or the new one, never half of it."""
-    half = file.with_name(f"{file.name}.{os.getpid()}")
-    half.write_bytes(content)
-    half.replace(file)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
 import time
 from pathlib import Path
 
-import msgspec
 import structlog
 
 from kube.client import KubeClient
 from kube.informer import Change, Informer
-from local.node.logserver import tls_context
+from local.node.logserver import read_token, tls_context
 from local.node.podobject import NodeObject, PodObject
+from local.readyfile import write_ready_file
 from local.simnodes.cluster import SimulatedCluster
 from local.simnodes.settings import SIMULATED, Access, Simulation
 from local.simnodes.statistics import summary
 from local.simnodes.statserver import StatisticsServer
 from local.simnodes.usage import Load
 from local.simnodes.writer import Writer
-from model.fault import ConfigurationFault
 
 log = structlog.get_logger()
 
@@ -88,7 +86,7 @@ class _Simulation:
         gc.freeze()
         if ready_file:
             facts = {"nodes": self._simulation.count, "prefix": self._simulation.prefix, "seconds": seconds}
-            _write_whole(ready_file, msgspec.json.encode(facts))
+            write_ready_file(ready_file, facts)
 
     async def _live(self) -> None:
         while True:
@@ -129,23 +127,6 @@ class _Simulation:
     async def _serve_statistics(self, access: Access) -> tuple[StatisticsServer | None, int]:
         if access.tls_cert is None or access.tls_key is None or access.kubelet_token_file is None:
             return None, 0
-        context, token = tls_context(access.tls_cert, access.tls_key), _read_token(access.kubelet_token_file)
+        context, token = tls_context(access.tls_cert, access.tls_key), read_token(access.kubelet_token_file)
         server = StatisticsServer(lambda name: summary(self._cluster, name, time.time()), token)
         return server, await server.start(context)
-
-
-def _read_token(file: Path) -> str:
-    try:
-        token = file.read_text().strip()
-    except OSError as error:
-        raise ConfigurationFault(f"--kubelet-token-file {file}", f"cannot be read: {error.strerror}") from error
-    if not token:
-        raise ConfigurationFault(f"--kubelet-token-file {file}", "is empty", "write a token into it")
-    return token
-
-
-def _write_whole(file: Path, content: bytes) -> None:
-    """Readers see the old file or the new one, never half of it."""
-    half = file.with_name(f"{file.name}.{os.getpid()}")
-    half.write_bytes(content)
-    half.replace(file)
