@@ -25,7 +25,8 @@ _INVALID = re.compile(r"The (?:\S+ \"[^\"]*\"|request) is invalid:? ?(?P<message
 def _installed() -> list[Path]:
     """Every kubectl of this interpreter's environment and of PATH, with links followed."""
     folders = [Path(sys.executable).parent, *map(Path, os.environ.get("PATH", "").split(os.pathsep))]
-    return list(dict.fromkeys((folder / "kubectl").resolve() for folder in folders if (folder / "kubectl").is_file()))
+    named = (folder / "kubectl" for folder in folders)
+    return list(dict.fromkeys(path.resolve() for path in named if os.access(path, os.X_OK)))
 
 
 def _minor(binary: Path) -> int:
