@@ -11,13 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import RunningCluster, until
+from tests.e2e.conftest import CGROUPS, RunningCluster, until
 
+# The simulated kernel, which an ordinary user gets, has the files of cgroup v2.
+REAL_V1 = os.access(CGROUPS / "cpu" / "cgroup.procs", os.W_OK)
+LEAST_WEIGHT = (
+    ('{"knob": "cpu.shares"}', '"kernel_value": "2"') if REAL_V1 else ('{"knob": "cpu.weight"}', '"kernel_value": "1"')
+)
 AGENT = {
     "GetNode": ("{}", '"node"'),
     "ListPods": ("{}", "{"),
     "ExplainReclaimable": ("{}", "kubernetes.io/batch-memory"),
-    "ExplainLimit": ('{"knob": "cpu.shares"}', '"kernel_value": "2"'),
+    "ExplainLimit": LEAST_WEIGHT,
     "WatchDecisions": ('{"history": 5}', '"reason"'),
     "GetSettings": ("{}", "tick_seconds"),
 }
