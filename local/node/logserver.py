@@ -10,7 +10,6 @@ Authorization: Bearer <kubelet token>
 from __future__ import annotations
 
 import asyncio
-import hmac
 import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from typing import Protocol
 from aiohttp import web
 
 from local.node.logreading import LogQuery, LogReading, parse
+from local.node.tokenserver import TokenServer
 from model.fault import ConfigurationFault
 
 _LOOK_SECONDS = 0.1
@@ -38,7 +38,7 @@ class Statistics(Protocol):
     def metrics(self) -> str: ...
 
 
-class LogServer:
+class LogServer(TokenServer):
     """`still_running` says whether a followed container may write more."""
 
     def __init__(
@@ -46,28 +46,17 @@ class LogServer:
     ) -> None:
         self._statistics = statistics
         self._source = source
-        self._token = token
         self._still_running = still_running
-        self._runner: web.AppRunner | None = None
-
-    async def start(self, context: ssl.SSLContext | None) -> int:
-        """Listen on 127.0.0.1; returns the port."""
-        application = web.Application()
-        application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._answer)
-        application.router.add_get("/stats/summary", self._summary)
-        application.router.add_get("/metrics/resource", self._metrics)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.2)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=context).start()
-        return int(self._runner.addresses[0][1])
-
-    async def stop(self) -> None:
-        if self._runner:
-            await self._runner.cleanup()
+        super().__init__(
+            token,
+            {
+                "/containerLogs/{namespace}/{pod}/{container}": self._answer,
+                "/stats/summary": self._summary,
+                "/metrics/resource": self._metrics,
+            },
+        )
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        if not self._allowed(request):
-            return web.Response(status=401, text="Unauthorized\n")
         where = (request.match_info["namespace"], request.match_info["pod"], request.match_info["container"])
         try:
             query = parse(request.query, datetime.now(UTC))
@@ -102,19 +91,10 @@ class LogServer:
         return response
 
     async def _summary(self, request: web.Request) -> web.Response:
-        if not self._allowed(request):
-            return web.Response(status=401, text="Unauthorized\n")
         return web.Response(body=self._statistics.summary(), content_type="application/json")
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        if not self._allowed(request):
-            return web.Response(status=401, text="Unauthorized\n")
         return web.Response(text=self._statistics.metrics(), content_type="text/plain")
-
-    def _allowed(self, request: web.Request) -> bool:
-        # A header's bytes that are not UTF-8 arrive as surrogates.
-        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
-        return hmac.compare_digest(given, f"Bearer {self._token}".encode())
 
 
 def read_token(file: Path) -> str:
