@@ -55,10 +55,6 @@ class ResourceType:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
-    def group_kind(self) -> str:
-        return f"{self.kind}.{self.group}" if self.group else self.kind
-
-    @property
     def listing_kind(self) -> str:
         return self.list_kind or f"{self.kind}List"
 

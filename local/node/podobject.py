@@ -146,9 +146,6 @@ class KubeletPodSpec(msgspec.Struct, frozen=True, rename="camel"):
     tolerations: list[Toleration] | None = None
     readiness_gates: list[ReadinessGate] | None = None
 
-    def init_container(self, name: str) -> PodContainer | None:
-        return next((each for each in self.init_containers or [] if each.name == name), None)
-
 
 class RunningState(msgspec.Struct, frozen=True, rename="camel"):
     started_at: str | None = None
