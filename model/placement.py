@@ -1,4 +1,4 @@
-"""Placement: which pod goes to which node, and how far that has come."""
+"""Placement: which pod goes to which node, how far that has come, and who must go for it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import msgspec
 
 
 class PlacementState(StrEnum):
-    """ASSUMED counts against the node at once; BOUND is confirmed by the API server."""
+    """ASSUMED counts against the node at once; BOUND is confirmed by the API server.
 
+    NOMINATED waits for victims to go: it counts against its node for whoever has no higher priority.
+    """
+
+    NOMINATED = "nominated"
     ASSUMED = "assumed"
     BOUND = "bound"
 
@@ -21,3 +25,41 @@ class Placement(msgspec.Struct, frozen=True):
     pod_uid: str
     node: str
     state: PlacementState = PlacementState.ASSUMED
+
+
+class Victim(msgspec.Struct, frozen=True):
+    """A pod that is to go; `subject` is its job (`gang/namespace/name`, or `pod/namespace/name` alone).
+
+    `notice_seconds` is how long before its end it asks to be told, 0 where it does not.
+    """
+
+    pod_key: str
+    uid: str
+    node: str
+    subject: str
+    notice_seconds: float = 0.0
+
+
+class PlanState(StrEnum):
+    """How far an EvictionPlan has come; RELEASED and ABORTED are its ends."""
+
+    PROPOSED = "Proposed"
+    NOTIFIED = "Notified"
+    CHECKPOINT_WAIT = "CheckpointWait"
+    TERMINATING = "Terminating"
+    RELEASED = "Released"
+    ABORTED = "Aborted"
+
+
+class EvictionPlan(msgspec.Struct, frozen=True):
+    """Room for `preemptor` (a subject), begun by its pod `trigger` (`namespace/name`): victims out, placements in.
+
+    At `deadline_seconds` (Unix time) victims that were told go whether they saved a checkpoint or not.
+    """
+
+    preemptor: str
+    trigger: str
+    victims: tuple[Victim, ...]
+    placements: tuple[Placement, ...]
+    deadline_seconds: float = 0.0
+    state: PlanState = PlanState.PROPOSED

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 import msgspec
 
+from model.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
+from model.priority import PreemptionPolicy
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import ResourceVector
 from model.workload import GangMembership
@@ -29,6 +31,18 @@ class Toleration(msgspec.Struct, frozen=True):
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
+
+
+class LoadTerms(msgspec.Struct, frozen=True, cache_hash=True):
+    """A pod's own words on how its use is estimated before it is measured (Koordinator loadaware annotations).
+
+    `scaling_pct` is (resource, percent of its request); seconds after scheduling or initialisation during which the
+    estimate stands in for a measurement, None where the settings decide.
+    """
+
+    scaling_pct: tuple[tuple[str, int], ...] = ()
+    after_scheduled_seconds: float | None = None
+    after_initialized_seconds: float | None = None
 
 
 class Container(msgspec.Struct, frozen=True):
@@ -64,6 +78,13 @@ class Pod(msgspec.Struct, frozen=True):
     `containers` are the regular ones, `init_containers` those before them, sidecars included.
     `grace_seconds` is how long it may take to end (terminationGracePeriodSeconds).
     `unsupported` names constraints this version cannot honour: such a pod is never placed by guesswork.
+    `limits` is what the containers may use together, `scored` the request with kube-scheduler's defaults for scoring
+    (a container that asks for no CPU counts 100 milli, for no memory 200 MB). `claims` are PersistentVolumeClaims in
+    its namespace. `preemptible` is False where a label protects it; `disrupted` where it carries DisruptionTarget of
+    a preemption; `rejected` is why the kubelet refused it (status.reason of such a failed pod). `nominated_node` is
+    status.nominatedNodeName. `scheduled_seconds`, `started_seconds` and `initialized_seconds` are when it was bound,
+    when it started to run and when its init containers were through, 0 before; `owned` whether a controller would
+    replace it, `daemon` whether a DaemonSet would. `rank` is its index in a topology, -1 without one.
     """
 
     namespace: str
@@ -94,6 +115,25 @@ class Pod(msgspec.Struct, frozen=True):
     init_containers: tuple[Container, ...] = ()
     eviction: EvictionTerms = EvictionTerms()
     grace_seconds: float = 30.0
+    labels: Mapping[str, str] = {}
+    limits: ResourceVector = ResourceVector()
+    scored: ResourceVector = ResourceVector()
+    affinity: Affinity = NOWHERE
+    spread: tuple[SpreadConstraint, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    claims: tuple[str, ...] = ()
+    preemption_policy: PreemptionPolicy = PreemptionPolicy.LOWER
+    preemptible: bool = True
+    disrupted: bool = False
+    rejected: str = ""
+    nominated_node: str = ""
+    scheduled_seconds: float = 0.0
+    started_seconds: float = 0.0
+    initialized_seconds: float = 0.0
+    owned: bool = False
+    daemon: bool = False
+    rank: int = -1
+    load: LoadTerms = LoadTerms()
 
     @property
     def key(self) -> str:

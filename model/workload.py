@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from model.priority import PreemptionPolicy
 from model.resources import ResourceVector
 
 DEFAULT_GANG_TIMEOUT_SECONDS = 600.0
@@ -19,21 +20,56 @@ class GangMode(StrEnum):
     NON_STRICT = "NonStrict"
 
 
+class MatchPolicy(StrEnum):
+    """Which members count towards the minimum (Koordinator's gang match policy).
+
+    ONLY_WAITING: those placed by this decision alone. WAITING_AND_RUNNING: those and the ones bound.
+    ONCE_SATISFIED: as that, and after the minimum was met once no minimum holds any more.
+    """
+
+    ONLY_WAITING = "only-waiting"
+    WAITING_AND_RUNNING = "waiting-and-running"
+    ONCE_SATISFIED = "once-satisfied"
+
+
 class GangSource(StrEnum):
-    """Where a pod's gang is defined."""
+    """Where a pod's gang is defined. UPSTREAM is scheduling.k8s.io's PodGroup, named by spec.schedulingGroup."""
 
     POD_GROUP = "PodGroup"
     ANNOTATION = "annotation"
+    UPSTREAM = "scheduling.k8s.io PodGroup"
+
+
+class TopologyLevel(msgspec.Struct, frozen=True):
+    """Members go into one domain of the node label `key`: `required`, or only where that is possible.
+
+    The number of members in a domain is a multiple of `multiple`.
+    """
+
+    key: str
+    required: bool
+    multiple: int = 1
 
 
 class GangSpec(msgspec.Struct, frozen=True):
-    """How many members must be placed together; `problem` says why the definition cannot be used."""
+    """How many members must be placed together; `problem` says why the definition cannot be used.
+
+    `groups` are the keys of all gangs that go together with this one, itself included, sorted; empty: alone.
+    `topology` is from the widest level to the narrowest. `priority` and `preemption_policy` are the gang's own word,
+    None where its pods decide. `whole` gangs lose all their members to a preemption, or none.
+    """
 
     min_member: int
     total: int = 0
     mode: GangMode = GangMode.STRICT
     timeout_seconds: float = DEFAULT_GANG_TIMEOUT_SECONDS
     problem: str = ""
+    match: MatchPolicy = MatchPolicy.ONCE_SATISFIED
+    groups: tuple[str, ...] = ()
+    topology: tuple[TopologyLevel, ...] = ()
+    priority: int | None = None
+    preemption_policy: PreemptionPolicy | None = None
+    whole: bool = False
 
 
 class GangMembership(msgspec.Struct, frozen=True):
@@ -59,6 +95,7 @@ class Gang(msgspec.Struct, frozen=True):
     uid: str = ""
     phase: str = ""
     created_seconds: float = 0.0
+    source: GangSource = GangSource.POD_GROUP
 
     @property
     def key(self) -> str:
@@ -67,11 +104,15 @@ class Gang(msgspec.Struct, frozen=True):
 
 
 class PodSet(msgspec.Struct, frozen=True):
-    """Pods of one workload with the same request; `uids` in the order in which they are placed."""
+    """Pods of one workload with the same request; `uids` in the order in which they are placed.
+
+    `gang` is the key of the gang they belong to, empty for a lone pod.
+    """
 
     name: str
     uids: tuple[str, ...]
     request: ResourceVector
+    gang: str = ""
 
     @property
     def count(self) -> int:
@@ -82,6 +123,8 @@ class Workload(msgspec.Struct, frozen=True):
     """`key` is `namespace/name` of the gang or pod; times are Unix seconds.
 
     `min_total` counts members that must end up placed, those already bound included; `bound` is how many are.
+    A gang group is one workload: `gangs` holds (key, needed) of each gang, needed being how many of its waiting
+    members must be placed at once; `topology` is from the widest level to the narrowest.
     """
 
     key: str
@@ -95,3 +138,6 @@ class Workload(msgspec.Struct, frozen=True):
     created_seconds: float = 0.0
     eligible_seconds: float = 0.0
     deadline_seconds: float | None = None
+    preemption_policy: PreemptionPolicy = PreemptionPolicy.LOWER
+    topology: tuple[TopologyLevel, ...] = ()
+    gangs: tuple[tuple[str, int], ...] = ()

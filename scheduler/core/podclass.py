@@ -1,29 +1,118 @@
-"""Equivalence classes: pods that every filter treats alike are filtered once."""
+"""Equivalence classes: pods that every filter and score treats alike are judged once."""
 
 from __future__ import annotations
 
 import msgspec
 
-from model.pod import Pod, Toleration
+from model.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
+from model.pod import LoadTerms, Pod, Toleration
+from model.qos import PriorityBand
 from model.resources import PODS
 
 
-class Tolerance(msgspec.Struct, frozen=True):
-    """What decides whether a node is admissible at all, whatever its room."""
+class Tolerance(msgspec.Struct, frozen=True, cache_hash=True):
+    """What decides whether a node is admissible at all, whatever its room and whoever is there.
+
+    `claims` are `namespace/name` of the volumes' claims.
+    """
 
     node_selector: tuple[tuple[str, str], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    affinity: Affinity = NOWHERE
+    claims: tuple[str, ...] = ()
 
 
-class PodClass(msgspec.Struct, frozen=True):
-    """(request in base units, sorted by resource and without zeros; tolerance). Each pod also takes one of `pods`."""
+class Company(msgspec.Struct, frozen=True, cache_hash=True):
+    """What decides by who is there: whose pod it is, and its terms about other pods.
+
+    `labels` are only those its own terms look at (whether it matches itself), so that an index among its labels does
+    not make each pod a class of its own.
+    """
+
+    namespace: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    affinity: Affinity = NOWHERE
+    spread: tuple[SpreadConstraint, ...] = ()
+    ports: tuple[HostPort, ...] = ()
+
+
+class Estimate(msgspec.Struct, frozen=True, cache_hash=True):
+    """What scores count: amounts with defaults, and what its use is taken to be before it is measured."""
+
+    scored: tuple[tuple[str, int], ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
+    band: PriorityBand = PriorityBand.NONE
+    daemon: bool = False
+    load: LoadTerms = LoadTerms()
+
+
+class Kin(msgspec.Struct, frozen=True, cache_hash=True):
+    """What other pods' terms may see of a pod, and what its own terms say about others; not part of its class."""
+
+    namespace: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    affinity: Affinity = NOWHERE
+    ports: tuple[HostPort, ...] = ()
+
+
+ALONE = Company()
+UNSCORED = Estimate()
+
+
+class PodClass(msgspec.Struct, frozen=True, cache_hash=True):
+    """(request in base units, sorted by resource and without zeros; the rest). Each pod also takes one of `pods`."""
 
     request: tuple[tuple[str, int], ...] = ((PODS, 1),)
     tolerance: Tolerance = Tolerance()
+    company: Company = ALONE
+    estimate: Estimate = UNSCORED
 
 
 def class_of(pod: Pod) -> PodClass:
     """The class of a pod."""
     amounts = {name: amount for name, amount in pod.requests.amounts.items() if amount > 0}
-    tolerance = Tolerance(tuple(sorted(pod.node_selector.items())), pod.tolerations)
-    return PodClass(tuple(sorted((amounts | {PODS: 1}).items())), tolerance)
+    nodes = Affinity(pod.affinity.nodes, pod.affinity.preferred_nodes)
+    return PodClass(
+        tuple(sorted((amounts | {PODS: 1}).items())),
+        Tolerance(
+            tuple(sorted(pod.node_selector.items())),
+            pod.tolerations,
+            NOWHERE if nodes == NOWHERE else nodes,
+            tuple(sorted(f"{pod.namespace}/{claim}" for claim in pod.claims)),
+        ),
+        _company(pod),
+        Estimate(
+            tuple(sorted(pod.scored.amounts.items())),
+            tuple(sorted(pod.limits.amounts.items())),
+            pod.band,
+            pod.daemon,
+            pod.load,
+        ),
+    )
+
+
+def kin_of(pod: Pod) -> Kin:
+    """What others may see of a pod."""
+    return Kin(pod.namespace, tuple(sorted(pod.labels.items())), _about_pods(pod.affinity), pod.host_ports)
+
+
+def _company(pod: Pod) -> Company:
+    terms = _about_pods(pod.affinity)
+    if terms == NOWHERE and not pod.spread:
+        return Company(ports=pod.host_ports) if pod.host_ports else ALONE
+    looked_at = _keys(terms, pod.spread)
+    labels = tuple(sorted((key, value) for key, value in pod.labels.items() if key in looked_at))
+    return Company(pod.namespace, labels, terms, pod.spread, pod.host_ports)
+
+
+def _about_pods(affinity: Affinity) -> Affinity:
+    if not (affinity.pods or affinity.anti_pods or affinity.preferred_pods):
+        return NOWHERE
+    return Affinity(pods=affinity.pods, anti_pods=affinity.anti_pods, preferred_pods=affinity.preferred_pods)
+
+
+def _keys(terms: Affinity, spread: tuple[SpreadConstraint, ...]) -> frozenset[str]:
+    """The pod labels that terms and constraints look at."""
+    about = (*terms.pods, *terms.anti_pods, *(preferred.term for preferred in terms.preferred_pods))
+    selectors = (*(term.selector for term in about), *(constraint.selector for constraint in spread))
+    return frozenset(item.key for selector in selectors if selector is not None for item in selector.requirements)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from model.node import Node, Taint
 from model.resources import PODS
+from model.storage import Claim, Volume
 from scheduler.core.podclass import Tolerance
 
 Amounts: TypeAlias = npt.NDArray[np.int64]
@@ -34,6 +35,14 @@ class Verdicts(msgspec.Struct, frozen=True, eq=False):
         return np.asarray(self.reason_of < 0)
 
 
+class Surroundings(msgspec.Struct, frozen=True):
+    """What filters read that is no node: claims by `namespace/name`, volumes by name, labels by namespace."""
+
+    claims: Mapping[str, Claim] = {}
+    volumes: Mapping[str, Volume] = {}
+    namespaces: Mapping[str, Mapping[str, str]] = {}
+
+
 class NodeTraits(msgspec.Struct, frozen=True, eq=False):
     """What filters read besides amounts, a tuple entry a row; `verdicts` remembers answers for these very traits.
 
@@ -44,6 +53,8 @@ class NodeTraits(msgspec.Struct, frozen=True, eq=False):
     taints: tuple[tuple[Taint, ...], ...]
     unschedulable: Mask
     closed: Mask
+    names: tuple[str, ...] = ()
+    surroundings: Surroundings = Surroundings()
     verdicts: dict[Tolerance, Verdicts] = msgspec.field(default_factory=dict)
 
 
@@ -131,6 +142,7 @@ def _build(nodes: Mapping[str, Node], usage: Usage, closed: Collection[str]) -> 
         taints=tuple(nodes[name].taints for name in names),
         unschedulable=np.array([nodes[name].unschedulable for name in names], bool),
         closed=np.array([name in closed for name in names], bool),
+        names=names,
     )
     return _sealed(names, resources, allocatable, requested, traits)
 
