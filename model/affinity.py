@@ -12,7 +12,7 @@ from model.selector import Requirement, Selector
 
 
 class NodeTerm(msgspec.Struct, frozen=True, cache_hash=True):
-    """Requirements on a node's labels, and on metadata.name (`names`); all must hold, and an empty term matches none."""
+    """Requirements on a node's labels, and on metadata.name (`names`); all must hold; an empty term matches none."""
 
     labels: tuple[Requirement, ...] = ()
     names: tuple[Requirement, ...] = ()
