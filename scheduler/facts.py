@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,12 @@ class PodGroupSeen(msgspec.Struct, frozen=True):
     change: Change[objects.PodGroup]
 
 
+class Seen(msgspec.Struct, frozen=True):
+    """The API server's word on any other object the scheduler reads."""
+
+    change: Change[Any]
+
+
 class BindingReleased(msgspec.Struct, frozen=True):
     """An assumed pod was not bound; `error` is empty where it was not even tried, `status` is the HTTP code."""
 
@@ -49,4 +55,4 @@ class NoteFailed(msgspec.Struct, frozen=True):
     uid: str
 
 
-Fact: TypeAlias = PodSeen | NodeSeen | PodGroupSeen | BindingReleased | BatchDone | NoteFailed
+Fact: TypeAlias = PodSeen | NodeSeen | PodGroupSeen | Seen | BindingReleased | BatchDone | NoteFailed

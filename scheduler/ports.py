@@ -9,7 +9,7 @@ import msgspec
 
 from model.decision import Decision
 from model.placement import Placement
-from model.report import CheckpointSaved, EvictionCost, NodeReport
+from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
 from scheduler.core.phase import GangStatus
 
 
@@ -48,11 +48,32 @@ class Binder(Protocol):
 class StatusWriter(Protocol):
     """Writes what a person reads with kubectl."""
 
-    async def unscheduled(self, pod: Named, message: str, *, first: bool) -> None:
-        """Condition PodScheduled=False, reason Unschedulable; `first` dates it anew. Raises KubernetesFault."""
+    async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
+        """Condition PodScheduled=False, reason Unschedulable; `first` dates it anew.
+
+        `nominated` is written as nominatedNodeName, empty clears it, None leaves it. Raises KubernetesFault.
+        """
 
     async def gang_status(self, gang: Named, status: GangStatus) -> None:
         """The PodGroup's status. Raises KubernetesFault."""
+
+
+class Evictor(Protocol):
+    """Makes pods go."""
+
+    async def evict(self, pod: Named, reason: str, message: str) -> None:
+        """Condition DisruptionTarget, then deletion with the pod's own grace; done where that uid is gone already.
+
+        Raises KubernetesFault.
+        """
+
+
+class Courier(Protocol):
+    """Tells a pod, by the agent of its node, that it is to go; returns at once and never fails."""
+
+    def notify(self, node: str, notice: PreemptionNotice) -> None: ...
+
+    def withdraw(self, node: str, pod_uid: str) -> None: ...
 
 
 class Announcer(Protocol):
@@ -62,7 +83,9 @@ class Announcer(Protocol):
 
     def failed(self, pod: Named, message: str) -> None: ...
 
-    def gang_invalid(self, gang: Named, message: str) -> None: ...
+    def gang(self, gang: Named, reason: str, message: str, *, warning: bool) -> None: ...
+
+    def preempted(self, pod: Named, note: str) -> None: ...
 
 
 class Meter(Protocol):
@@ -82,6 +105,12 @@ class Meter(Protocol):
 
     def refused(self, kind: str) -> None:
         """An object of `kind` could not be read."""
+
+    def preempted(self, victims: int) -> None:
+        """A plan that evicts so many pods was made."""
+
+    def evicted(self, result: str) -> None:
+        """A victim's eviction was carried out, or not: `done` or `failed`."""
 
 
 class PodAnswer(msgspec.Struct, frozen=True):

@@ -9,33 +9,41 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import msgspec
 import structlog
 
 from model.fault import KubernetesFault
+from model.report import PreemptionNotice
 from scheduler import facts
 from scheduler.core.parking import delay_seconds
-from scheduler.ports import Announcer, Binder, Clock, Meter, StatusWriter
+from scheduler.ports import Announcer, Binder, Clock, Courier, Evictor, Meter, StatusWriter
 from scheduler.settings import Settings
-from scheduler.turn import Batch, Bind, GangNote, Note, Turn
+from scheduler.turn import Batch, Bind, Eviction, GangNote, Note, Notice, Turn
 
 log = structlog.get_logger()
+
+
+class Outlets(msgspec.Struct, frozen=True):
+    """Where decisions go. `leading` is asked before each write: who has lost the lease writes nothing more."""
+
+    binder: Binder
+    writer: StatusWriter
+    evictor: Evictor
+    announcer: Announcer
+    courier: Courier | None = None
+    leading: Callable[[], bool] = lambda: True
 
 
 class Publisher:
     """`tell` takes facts for the next turn; tasks run in `group`."""
 
-    def __init__(
-        self,
-        binder: Binder,
-        writer: StatusWriter,
-        announcer: Announcer,
-        meter: Meter,
-        clock: Clock,
-        settings: Settings,
-    ) -> None:
-        self._binder = binder
-        self._writer = writer
-        self._announcer = announcer
+    def __init__(self, outlets: Outlets, meter: Meter, clock: Clock, settings: Settings) -> None:
+        self._binder = outlets.binder
+        self._writer = outlets.writer
+        self._evictor = outlets.evictor
+        self._announcer = outlets.announcer
+        self._courier = outlets.courier
+        self._leading = outlets.leading
         self._meter = meter
         self._clock = clock
         self._backoff = settings.backoff
@@ -43,6 +51,7 @@ class Publisher:
         self._write_slots = asyncio.Semaphore(settings.concurrent_writes)
         self._notes: dict[str, asyncio.Task[None]] = {}
         self._undated: set[str] = set()
+        self._nominated: dict[str, str] = {}
         self._statuses: dict[str, GangNote] = {}
 
     def publish(self, turn: Turn, group: asyncio.TaskGroup, tell: Callable[[facts.Fact], None]) -> None:
@@ -55,16 +64,52 @@ class Publisher:
             if status.gang.key not in self._statuses:
                 group.create_task(self._write_status(status.gang.key))
             self._statuses[status.gang.key] = status
+        for notice in turn.notices:
+            self._give_notice(notice)
+        for eviction in turn.evictions:
+            group.create_task(self._evict(eviction))
+        for event in turn.gang_events:
+            self._announcer.gang(event.gang, event.reason, event.message, warning=event.warning)
         for gang, message in turn.invalid_gangs:
-            self._announcer.gang_invalid(gang, message)
+            self._announcer.gang(gang, "GangInvalid", message, warning=True)
         for refusal in turn.refusals:
             self._meter.refused(refusal.kind)
             if refusal.pod is not None:
                 self._note(Note(refusal.pod, refusal.message), group, tell)
 
+    def _give_notice(self, notice: Notice) -> None:
+        if self._courier is None:
+            return
+        if notice.deadline_seconds is None:
+            self._courier.withdraw(notice.node, notice.pod.uid)
+        else:
+            told = PreemptionNotice(notice.pod.uid, notice.deadline_seconds, notice.reason)
+            self._courier.notify(notice.node, told)
+
+    async def _evict(self, eviction: Eviction) -> None:
+        """Again until it is done: room is kept for the preemptor until then."""
+        failures = 0
+        while self._leading():
+            try:
+                async with self._write_slots:
+                    await self._evictor.evict(eviction.pod, eviction.reason, eviction.message)
+            except KubernetesFault as fault:
+                failures += 1
+                if failures == 1:
+                    log.warning("victim not evicted yet", pod=eviction.pod.key, error=str(fault))
+                    self._meter.evicted("failed")
+                await asyncio.sleep(delay_seconds(failures, self._backoff))
+                continue
+            self._meter.evicted("done")
+            self._announcer.preempted(eviction.pod, eviction.note)
+            return
+
     def _note(self, note: Note, group: asyncio.TaskGroup, tell: Callable[[facts.Fact], None]) -> None:
         uid = note.pod.uid
-        self._announcer.failed(note.pod, note.message)
+        if note.event:
+            self._announcer.failed(note.pod, note.message)
+        if note.nominated is not None:
+            self._nominated[uid] = note.nominated
         if note.first:
             self._undated.add(uid)
         self._notes[uid] = group.create_task(self._write_note(note, self._notes.get(uid), tell))
@@ -83,9 +128,10 @@ class Publisher:
         if note is not None:
             await asyncio.wait([note])
             self._undated.discard(uid)
+            self._nominated.pop(uid, None)
         try:
             async with self._bind_slots:
-                if failed.is_set() and batch.strict:
+                if (failed.is_set() and batch.strict) or not self._leading():
                     tell(facts.BindingReleased(batch.subject, uid))
                     return
                 began = self._clock()
@@ -122,10 +168,11 @@ class Publisher:
             await asyncio.wait([before])
         mine = asyncio.current_task()
         async with self._write_slots:
-            if self._notes.get(note.pod.uid) is not mine:
+            if self._notes.get(note.pod.uid) is not mine or not self._leading():
                 return
             try:
-                await self._writer.unscheduled(note.pod, note.message, first=note.pod.uid in self._undated)
+                first, nominated = note.pod.uid in self._undated, self._nominated.get(note.pod.uid)
+                await self._writer.unscheduled(note.pod, note.message, first=first, nominated=nominated)
                 self._undated.discard(note.pod.uid)
             except KubernetesFault as fault:
                 if fault.status != 404:
@@ -135,11 +182,12 @@ class Publisher:
                 if self._notes.get(note.pod.uid) is mine:
                     del self._notes[note.pod.uid]
                     self._undated.discard(note.pod.uid)
+                    self._nominated.pop(note.pod.uid, None)
 
     async def _write_status(self, key: str) -> None:
         """A PodGroup's newest status, again until it stands; one that a newer overtook is never sent."""
         failures, told = 0, ""
-        while key in self._statuses:
+        while key in self._statuses and self._leading():
             async with self._write_slots:
                 note = self._statuses[key]
                 problem = await self._status_problem(note)

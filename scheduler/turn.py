@@ -28,11 +28,46 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A waiting pod's new condition and event; `first` when it had none."""
+    """A waiting pod's new condition; `first` when it had none, `event` where the message is news.
+
+    `nominated` is its new nominatedNodeName, empty to clear it, None to leave it as it is.
+    """
 
     pod: Named
     message: str
     first: bool = True
+    nominated: str | None = None
+    event: bool = True
+
+
+class Eviction(msgspec.Struct, frozen=True):
+    """A pod that goes: condition DisruptionTarget with `reason` and `message`, then a deletion of that very uid.
+
+    `note` is the Event's text.
+    """
+
+    pod: Named
+    reason: str
+    message: str
+    note: str
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """A pod of `node` is told when it goes (Unix time); None: not any more."""
+
+    node: str
+    pod: Named
+    deadline_seconds: float | None
+    reason: str = ""
+
+
+class GangEvent(msgspec.Struct, frozen=True):
+    """An Event on a PodGroup."""
+
+    gang: Named
+    reason: str
+    message: str
+    warning: bool = True
 
 
 class GangNote(msgspec.Struct, frozen=True):
@@ -49,6 +84,9 @@ class Turn(msgspec.Struct):
     batches: list[Batch] = msgspec.field(default_factory=list)
     notes: list[Note] = msgspec.field(default_factory=list)
     gang_notes: list[GangNote] = msgspec.field(default_factory=list)
+    gang_events: list[GangEvent] = msgspec.field(default_factory=list)
+    evictions: list[Eviction] = msgspec.field(default_factory=list)
+    notices: list[Notice] = msgspec.field(default_factory=list)
     invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     gone: list[str] = msgspec.field(default_factory=list)

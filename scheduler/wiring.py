@@ -22,13 +22,19 @@ from scheduler.cache import ClusterCache
 from scheduler.cycle import Cycle
 from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
-from scheduler.edge.kubernetes import KubernetesAnnouncer, KubernetesBinder, KubernetesStatusWriter, KubernetesWatch
+from scheduler.edge.kubernetes import (
+    KubernetesAnnouncer,
+    KubernetesBinder,
+    KubernetesEvictor,
+    KubernetesStatusWriter,
+    KubernetesWatch,
+)
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.metrics import HttpServer, Metrics
 from scheduler.edge.serving import TlsFiles, TokenTable, check_tls, loopback_server, tls_server
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
-from scheduler.publish import Publisher
+from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
 
 log = structlog.get_logger()
@@ -73,9 +79,8 @@ class Scheduler:
         cache = ClusterCache(settings.scheduler_names)
         cycle = Cycle(cache, settings)
         announcer = KubernetesAnnouncer(self.recorder)
-        publisher = Publisher(
-            KubernetesBinder(client), KubernetesStatusWriter(client), announcer, metrics, self.clock, settings
-        )
+        outlets = Outlets(KubernetesBinder(client), KubernetesStatusWriter(client), KubernetesEvictor(client), announcer)
+        publisher = Publisher(outlets, metrics, self.clock, settings)
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
         self.desk = NodeDesk(cache, self.history, self.clock)
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)

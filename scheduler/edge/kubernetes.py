@@ -80,20 +80,41 @@ class KubernetesStatusWriter:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    async def unscheduled(self, pod: Named, message: str, *, first: bool) -> None:
-        """Patch the condition, only on the pod of that uid."""
+    async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
+        """Patch condition and nomination at once, only on the pod of that uid."""
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         if first:
             condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        body: dict[str, Any] = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        path = path_of("v1/pods", namespace=pod.namespace, name=pod.name, subresource="status")
-        await self._client.patch(path, body, PatchKind.STRATEGIC)
+        status: dict[str, Any] = {"conditions": [condition]}
+        if nominated is not None:
+            status["nominatedNodeName"] = nominated or None
+        body = {"metadata": {"uid": pod.uid}, "status": status}
+        await self._client.patch(_status_path(pod), body, PatchKind.STRATEGIC)
 
     async def gang_status(self, gang: Named, status: GangStatus) -> None:
         """Merge-patch the status."""
         path = path_of(POD_GROUPS, namespace=gang.namespace, name=gang.name, subresource="status")
         body = {"metadata": {"uid": gang.uid}, "status": msgspec.to_builtins(status)}
         await self._client.patch(path, body, PatchKind.MERGE)
+
+
+class KubernetesEvictor:
+    """scheduler.ports.Evictor by condition and deletion, as kube-scheduler preempts."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    async def evict(self, pod: Named, reason: str, message: str) -> None:
+        """404 says that the pod is gone, 409 that another has its name: both are done."""
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+        condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        body: dict[str, Any] = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        try:
+            await self._client.patch(_status_path(pod), body, PatchKind.STRATEGIC)
+            await self._client.delete(path_of("v1/pods", namespace=pod.namespace, name=pod.name), uid=pod.uid)
+        except KubernetesFault as fault:
+            if fault.status not in (404, 409):
+                raise
 
 
 class KubernetesAnnouncer:
@@ -108,9 +129,16 @@ class KubernetesAnnouncer:
     def failed(self, pod: Named, message: str) -> None:
         self._recorder.record(_pod(pod), "FailedScheduling", message, warning=True)
 
-    def gang_invalid(self, gang: Named, message: str) -> None:
+    def gang(self, gang: Named, reason: str, message: str, *, warning: bool) -> None:
         about = ObjectRef("PodGroup", gang.name, gang.namespace, gang.uid, "scheduling.sigs.k8s.io/v1alpha1")
-        self._recorder.record(about, "GangInvalid", message, warning=True)
+        self._recorder.record(about, reason, message, warning=warning)
+
+    def preempted(self, pod: Named, note: str) -> None:
+        self._recorder.record(_pod(pod), "Preempted", note)
+
+
+def _status_path(pod: Named) -> str:
+    return path_of("v1/pods", namespace=pod.namespace, name=pod.name, subresource="status")
 
 
 def _pod(pod: Named) -> ObjectRef:

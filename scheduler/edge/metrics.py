@@ -17,6 +17,7 @@ from model.fault import ConfigurationFault
 PREFIX = "sublet_scheduler_"
 _CYCLE = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _BIND = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_VICTIMS = (1, 2, 4, 8, 16, 32, 64, 128)
 _WAIT = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 
 
@@ -36,6 +37,9 @@ METRICS = (
     Row("histogram", "binding_duration_seconds", "Time one binding took, by result.", ("result",), _BIND),
     Row("histogram", "pod_wait_seconds", "Time from a pod's creation to its binding.", buckets=_WAIT),
     Row("gauge", "waiting_workloads", "Workloads without nodes, by state ready, parked or held.", ("state",)),
+    Row("counter", "preemption_attempts_total", "Plans made that evict pods for a workload."),
+    Row("histogram", "preemption_victims", "Pods that one plan evicts.", buckets=_VICTIMS),
+    Row("counter", "evictions_total", "Evictions of victims, by result done or failed.", ("result",)),
     Row("counter", "refused_objects_total", "Objects left out because they cannot be read, by kind.", ("kind",)),
     Row("gauge", "links", "Node agents connected."),
     Row("gauge", "leader", "1 while this process leads."),
@@ -67,6 +71,13 @@ class Metrics:
     def waiting(self, candidates: int, parked: int, held: int) -> None:
         for state, number in (("ready", candidates - parked), ("parked", parked), ("held", held)):
             self._metrics["waiting_workloads"].labels(state).set(max(0, number))
+
+    def preempted(self, victims: int) -> None:
+        self._metrics["preemption_attempts_total"].inc()
+        self._metrics["preemption_victims"].observe(victims)
+
+    def evicted(self, result: str) -> None:
+        self._metrics["evictions_total"].labels(result).inc()
 
     def refused(self, kind: str) -> None:
         self._metrics["refused_objects_total"].labels(kind).inc()

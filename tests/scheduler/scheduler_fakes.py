@@ -9,6 +9,7 @@ from typing import Any
 from kube.informer import Change, ChangeKind
 from model.fault import KubernetesFault
 from model.placement import Placement
+from model.report import PreemptionNotice
 from scheduler import facts
 from scheduler.cache import ClusterCache
 from scheduler.core.phase import GangStatus
@@ -16,7 +17,7 @@ from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
 from scheduler.ports import Named
-from scheduler.publish import Publisher
+from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
 from scheduler.turn import Turn
 
@@ -73,12 +74,13 @@ class FakeWriter:
     def __init__(self) -> None:
         self.conditions: dict[str, str] = {}
         self.dated: dict[str, bool] = {}
+        self.nominated: dict[str, str] = {}
         self.writes = 0
         self.statuses: dict[str, GangStatus] = {}
         self.failing = False
         self.absent: set[str] = set()
 
-    async def unscheduled(self, pod: Named, message: str, *, first: bool) -> None:
+    async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
         self.writes += 1
         if pod.name in self.absent:
             raise KubernetesFault(pod.name, "404", status=404)
@@ -87,6 +89,8 @@ class FakeWriter:
             raise KubernetesFault("PATCH", "503", status=503)
         self.conditions[pod.name] = message
         self.dated[pod.name] = first
+        if nominated is not None:
+            self.nominated[pod.name] = nominated
 
     async def gang_status(self, gang: Named, status: GangStatus) -> None:
         if self.failing:
@@ -105,14 +109,46 @@ class FakeAnnouncer:
     def failed(self, pod: Named, message: str) -> None:
         self.events.append(("FailedScheduling", pod.name, message))
 
-    def gang_invalid(self, gang: Named, message: str) -> None:
-        self.events.append(("GangInvalid", gang.name, message))
+    def gang(self, gang: Named, reason: str, message: str, *, warning: bool) -> None:
+        self.events.append((reason, gang.name, message))
+
+    def preempted(self, pod: Named, note: str) -> None:
+        self.events.append(("Preempted", pod.name, note))
+
+
+class FakeEvictor:
+    """Evicts at once; `failures` holds a fault by pod name, used up once each."""
+
+    def __init__(self) -> None:
+        self.evicted: dict[str, str] = {}
+        self.failures: dict[str, KubernetesFault] = {}
+
+    async def evict(self, pod: Named, reason: str, message: str) -> None:
+        fault = self.failures.pop(pod.name, None)
+        if fault is not None:
+            raise fault
+        self.evicted[pod.name] = message
+
+
+class FakeCourier:
+    """Keeps what was told, (node, uid) → deadline; what was withdrawn is gone."""
+
+    def __init__(self) -> None:
+        self.told: dict[tuple[str, str], float] = {}
+
+    def notify(self, node: str, notice: PreemptionNotice) -> None:
+        self.told[node, notice.pod_uid] = notice.deadline_seconds
+
+    def withdraw(self, node: str, pod_uid: str) -> None:
+        self.told.pop((node, pod_uid), None)
 
 
 class FakeMeter:
     def __init__(self) -> None:
         self.refusals: list[str] = []
         self.results: list[str] = []
+        self.evictions: list[str] = []
+        self.plans: list[int] = []
 
     def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None: ...
 
@@ -126,6 +162,12 @@ class FakeMeter:
     def refused(self, kind: str) -> None:
         self.refusals.append(kind)
 
+    def preempted(self, victims: int) -> None:
+        self.plans.append(victims)
+
+    def evicted(self, result: str) -> None:
+        self.evictions.append(result)
+
 
 class World:
     """A scheduler loop without a network. `see` tells it of an object, `turn` runs one turn and its writes."""
@@ -134,10 +176,12 @@ class World:
         settings = settings or Settings()
         self.clock, self.binder, self.writer = FakeClock(), FakeBinder(), FakeWriter()
         self.announcer, self.meter = FakeAnnouncer(), FakeMeter()
+        self.evictor, self.courier = FakeEvictor(), FakeCourier()
         self.cache = cache or ClusterCache(settings.scheduler_names)
         self.cycle = Cycle(self.cache, settings)
         self.history = DecisionHistory(settings.decision_history)
-        publisher = Publisher(self.binder, self.writer, self.announcer, self.meter, self.clock, settings)
+        outlets = Outlets(self.binder, self.writer, self.evictor, self.announcer, self.courier)
+        publisher = Publisher(outlets, self.meter, self.clock, settings)
         self.loop = Loop(self.cycle, publisher, self.history, self.meter, self.clock, settings)
 
     def see(self, *objects: Any, kind: ChangeKind = ChangeKind.MODIFIED) -> World:
@@ -147,7 +191,8 @@ class World:
             "PodGroup": facts.PodGroupSeen,
         }
         for item in objects:
-            self.loop.tell(makers[type(item).__name__](Change(kind, item)))
+            make = makers.get(type(item).__name__, facts.Seen)
+            self.loop.tell(make(Change(kind, item)))
         return self
 
     def gone(self, *objects: Any) -> World:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeMeter, FakeWriter
+from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter
 
 from model.fault import KubernetesFault
 from model.placement import Placement
@@ -13,9 +13,9 @@ from scheduler import facts
 from scheduler.core.parking import BackoffPolicy
 from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
-from scheduler.publish import Publisher
+from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
-from scheduler.turn import Batch, Bind, GangNote, Note, Turn
+from scheduler.turn import Batch, Bind, Eviction, GangNote, Note, Turn
 
 POD = Named("default", "p1", "u1")
 GANG = Named("default", "train", "u2")
@@ -28,10 +28,15 @@ class SlowWriter(FakeWriter):
         super().__init__()
         self.begun, self.go = asyncio.Event(), asyncio.Event()
 
-    async def unscheduled(self, pod: Named, message: str, *, first: bool) -> None:
+    async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
         self.begun.set()
         await self.go.wait()
-        await super().unscheduled(pod, message, first=first)
+        await super().unscheduled(pod, message, first=first, nominated=nominated)
+
+
+def publisher_of(binder: FakeBinder, writer: FakeWriter, settings: Settings) -> Publisher:
+    outlets = Outlets(binder, writer, FakeEvictor(), FakeAnnouncer())
+    return Publisher(outlets, FakeMeter(), FakeClock(), settings)
 
 
 def batch() -> Batch:
@@ -43,7 +48,7 @@ def test_no_condition_is_written_after_the_binding() -> None:
 
     async def body() -> None:
         writer, binder, told = SlowWriter(), FakeBinder(), list[facts.Fact]()
-        publisher = Publisher(binder, writer, FakeAnnouncer(), FakeMeter(), FakeClock(), Settings())
+        publisher = publisher_of(binder, writer, Settings())
         async with asyncio.TaskGroup() as group:
             publisher.publish(Turn(notes=[Note(POD, "one")]), group, told.append)
             await writer.begun.wait()
@@ -64,7 +69,7 @@ def test_the_newest_status_wins() -> None:
 
     async def body() -> None:
         writer = FakeWriter()
-        publisher = Publisher(FakeBinder(), writer, FakeAnnouncer(), FakeMeter(), FakeClock(), Settings())
+        publisher = publisher_of(FakeBinder(), writer, Settings())
         async with asyncio.TaskGroup() as group:
             for number in range(3):
                 publisher.publish(
@@ -83,7 +88,7 @@ def publish(turn: Turn, binder: FakeBinder, writer: FakeWriter) -> list[facts.Fa
     told: list[facts.Fact] = []
 
     async def body() -> None:
-        publisher = Publisher(binder, writer, FakeAnnouncer(), FakeMeter(), FakeClock(), AT_ONCE)
+        publisher = publisher_of(binder, writer, AT_ONCE)
         async with asyncio.TaskGroup() as group:
             publisher.publish(turn, group, told.append)
 
@@ -124,3 +129,55 @@ def test_an_overtaken_first_condition_still_dates_it() -> None:
     assert (writer.writes, writer.conditions, writer.dated) == (1, {"p1": "two"}, {"p1": True})
     publish(Turn(notes=[Note(POD, "three", first=False)]), FakeBinder(), writer)
     assert writer.dated == {"p1": False}
+
+
+def test_a_victim_is_evicted_again_until_it_is_done() -> None:
+    """Two refusals, then success: one Event, two counts."""
+
+    async def body() -> None:
+        evictor, announcer, meter = FakeEvictor(), FakeAnnouncer(), FakeMeter()
+        evictor.failures["p1"] = KubernetesFault("PATCH", "503", status=503)
+        outlets = Outlets(FakeBinder(), FakeWriter(), evictor, announcer)
+        async with asyncio.TaskGroup() as group:
+            turn = Turn(evictions=[Eviction(POD, "PreemptionByScheduler", "for train", "Preempted by train")])
+            Publisher(outlets, meter, FakeClock(), AT_ONCE).publish(turn, group, list[facts.Fact]().append)
+        assert evictor.evicted == {"p1": "for train"}
+        assert (announcer.events, meter.evictions) == ([("Preempted", "p1", "Preempted by train")], ["failed", "done"])
+
+    asyncio.run(body())
+
+
+def test_who_does_not_lead_writes_nothing() -> None:
+    """Bindings come back as not tried; conditions, statuses and evictions are left to the successor."""
+
+    async def body() -> None:
+        binder, writer, evictor, told = FakeBinder(), FakeWriter(), FakeEvictor(), list[facts.Fact]()
+        outlets = Outlets(binder, writer, evictor, FakeAnnouncer(), leading=lambda: False)
+        turn = Turn(
+            batches=[batch()],
+            notes=[Note(Named("default", "p2", "u3"), "waits")],
+            gang_notes=[GangNote(GANG, GangStatus("Running"))],
+            evictions=[Eviction(Named("default", "p3", "u4"), "PreemptionByScheduler", "m", "n")],
+        )
+        async with asyncio.TaskGroup() as group:
+            Publisher(outlets, FakeMeter(), FakeClock(), AT_ONCE).publish(turn, group, told.append)
+        assert (binder.assigned, writer.writes, writer.statuses, evictor.evicted) == ({}, 0, {}, {})
+        assert told == [facts.BindingReleased("pod/default/p1", "u1"), facts.BatchDone("pod/default/p1")]
+
+    asyncio.run(body())
+
+
+def test_an_overtaken_nomination_is_written_all_the_same() -> None:
+    """The newer note says nothing of the nomination, so the older one's word stands."""
+
+    async def body() -> None:
+        writer = SlowWriter()
+        publisher = publisher_of(FakeBinder(), writer, AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for note in (Note(POD, "one"), Note(POD, "two", nominated="n2", event=False), Note(POD, "three")):
+                publisher.publish(Turn(notes=[note]), group, list[facts.Fact]().append)
+            await writer.begun.wait()
+            writer.go.set()
+        assert (writer.conditions, writer.nominated) == ({"p1": "three"}, {"p1": "n2"})
+
+    asyncio.run(body())
