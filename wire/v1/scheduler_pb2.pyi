@@ -17,18 +17,24 @@ class ExplainPodRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ExplainPodResponse(_message.Message):
-    __slots__ = ("node", "decision", "gang", "queue_position", "message")
+    __slots__ = ("node", "decision", "gang", "queue_position", "message", "preemption", "nearest", "nominated_node")
     NODE_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
     GANG_FIELD_NUMBER: _ClassVar[int]
     QUEUE_POSITION_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTION_FIELD_NUMBER: _ClassVar[int]
+    NEAREST_FIELD_NUMBER: _ClassVar[int]
+    NOMINATED_NODE_FIELD_NUMBER: _ClassVar[int]
     node: str
     decision: _decision_pb2.Decision
     gang: str
     queue_position: int
     message: str
-    def __init__(self, node: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., gang: _Optional[str] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+    preemption: _decision_pb2.Decision
+    nearest: str
+    nominated_node: str
+    def __init__(self, node: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., gang: _Optional[str] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_node: _Optional[str] = ...) -> None: ...
 
 class ExplainGangRequest(_message.Message):
     __slots__ = ("namespace", "name")
@@ -39,16 +45,29 @@ class ExplainGangRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ExplainGangResponse(_message.Message):
-    __slots__ = ("gang", "decision", "queue_position", "message")
+    __slots__ = ("gang", "decision", "queue_position", "message", "preemption", "nearest", "nominated_nodes")
+    class NominatedNodesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     GANG_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
     QUEUE_POSITION_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTION_FIELD_NUMBER: _ClassVar[int]
+    NEAREST_FIELD_NUMBER: _ClassVar[int]
+    NOMINATED_NODES_FIELD_NUMBER: _ClassVar[int]
     gang: Gang
     decision: _decision_pb2.Decision
     queue_position: int
     message: str
-    def __init__(self, gang: _Optional[_Union[Gang, _Mapping]] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+    preemption: _decision_pb2.Decision
+    nearest: str
+    nominated_nodes: _containers.ScalarMap[str, str]
+    def __init__(self, gang: _Optional[_Union[Gang, _Mapping]] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_nodes: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Gang(_message.Message):
     __slots__ = ("namespace", "name", "min_member", "members", "scheduled", "problem")

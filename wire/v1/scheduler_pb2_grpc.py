@@ -67,6 +67,11 @@ class SchedulerDiagnosticsStub:
                 request_serializer=wire_dot_v1_dot_agent__pb2.WatchDecisionsRequest.SerializeToString,
                 response_deserializer=wire_dot_v1_dot_decision__pb2.Decision.FromString,
                 _registered_method=True)
+        self.GetSettings = channel.unary_unary(
+                '/sublet.v1.SchedulerDiagnostics/GetSettings',
+                request_serializer=wire_dot_v1_dot_agent__pb2.GetSettingsRequest.SerializeToString,
+                response_deserializer=wire_dot_v1_dot_agent__pb2.Settings.FromString,
+                _registered_method=True)
 
 
 class SchedulerDiagnosticsServicer:
@@ -109,6 +114,13 @@ class SchedulerDiagnosticsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetSettings(self, request, context):
+        """The settings in force, whether preemption is on among them, and where that comes from.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SchedulerDiagnosticsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -141,6 +153,11 @@ def add_SchedulerDiagnosticsServicer_to_server(servicer, server):
                     servicer.WatchDecisions,
                     request_deserializer=wire_dot_v1_dot_agent__pb2.WatchDecisionsRequest.FromString,
                     response_serializer=wire_dot_v1_dot_decision__pb2.Decision.SerializeToString,
+            ),
+            'GetSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSettings,
+                    request_deserializer=wire_dot_v1_dot_agent__pb2.GetSettingsRequest.FromString,
+                    response_serializer=wire_dot_v1_dot_agent__pb2.Settings.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -306,6 +323,33 @@ class SchedulerDiagnostics:
             '/sublet.v1.SchedulerDiagnostics/WatchDecisions',
             wire_dot_v1_dot_agent__pb2.WatchDecisionsRequest.SerializeToString,
             wire_dot_v1_dot_decision__pb2.Decision.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sublet.v1.SchedulerDiagnostics/GetSettings',
+            wire_dot_v1_dot_agent__pb2.GetSettingsRequest.SerializeToString,
+            wire_dot_v1_dot_agent__pb2.Settings.FromString,
             options,
             channel_credentials,
             insecure,
