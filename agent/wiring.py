@@ -23,7 +23,7 @@ from agent.edge.discovery import find_layout
 from agent.edge.evictor import Evictor, Surroundings
 from agent.edge.journal import Journal
 from agent.edge.kubelet import KubeletPods
-from agent.edge.link import LinkClient
+from agent.edge.link import Access, LinkClient
 from agent.edge.metrics import HttpEdge
 from agent.edge.network import NetworkEdge, PodNetworks
 from agent.edge.processes import processes
@@ -275,7 +275,8 @@ class _Agent:
             log.info("no scheduler is linked", effect="eviction costs are neutral")
             return None
         hello = AgentHello(options.node_name, VERSION, secrets.token_hex(8))
-        return LinkClient(options.scheduler, options.scheduler_ca, options.token_file, hello, self._notify)
+        access = Access(options.scheduler, options.scheduler_ca, options.token_file)
+        return LinkClient(access, hello, self._notify, self._spare)
 
     def _sources(self) -> Sources:
         link, layout = self._link, self._layout
@@ -333,6 +334,9 @@ class _Agent:
 
     def _notify(self, notice: PreemptionNotice) -> None:
         self._servers.checkpoints.notify(notice)
+
+    def _spare(self, pod_uid: str) -> None:
+        self._servers.checkpoints.spare(pod_uid)
 
 
 class _KillTeller:

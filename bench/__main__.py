@@ -1,14 +1,15 @@
-"""`python -m bench`: what the agent costs, what it gains (`colocate`), how soon it acts (`react`), and the speed of
-the embedded API server (`api`).
+"""`python -m bench`: what the agent costs, what it gains (`colocate`), how soon it acts (`react`), the speed of the
+embedded API server (`api`), and how fast and how well the scheduler decides (`schedule`).
 
-Prints tables and writes bench/results: latest.json, colocate.json, react.json, api.json and pictures of the latter
-three. The exit is 0 also where a target is missed or the machine is unsuitable (then it says `skipped`); 1 where the
-benchmark itself failed.
+Prints tables and writes bench/results: latest.json, colocate.json, react.json, api.json, schedule.json and pictures of
+the three between. The exit is 0 also where a target is missed or the machine is unsuitable (then it says `skipped`);
+1 where the benchmark itself failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,19 @@ from types import FrameType
 
 import msgspec
 
-from bench import api, api_report, colocate, colocate_report, plot, react, react_report, report
+from bench import (
+    api,
+    api_report,
+    colocate,
+    colocate_report,
+    plot,
+    react,
+    react_report,
+    report,
+    schedule,
+    schedule_effort,
+    schedule_report,
+)
 from bench.agent import Duration, measure_agent
 from bench.colocate_rows import ALL_ROWS, GROUPS, chosen
 from bench.hierarchies import Hierarchies, discover
@@ -26,12 +39,15 @@ from bench.observe import Effort, observe
 from model.fault import Fault, KernelFault
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
-COLOCATE, REACT, API = (RESULTS.with_name(f"{name}.json") for name in ("colocate", "react", "api"))
+COLOCATE, REACT, API, SCHEDULE = (
+    RESULTS.with_name(f"{name}.json") for name in ("colocate", "react", "api", "schedule")
+)
+_DATA = "SUBLET_BENCH_DATA"
 _PODS = (110, 250)
 _AGENT_PODS = 250
 _AGENT_SECONDS = 60
 _COSTS = ("imports", "observe", "agent")
-_PARTS = (*_COSTS, "colocate", "react", "api")
+_PARTS = (*_COSTS, "colocate", "react", "api", "schedule")
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -47,8 +63,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _measure(arguments: argparse.Namespace) -> int:
-    if arguments.part == "api":  # needs no cgroups
-        _api(arguments)
+    without_cgroups = {"api": _api, "schedule": _schedule}
+    if arguments.part in without_cgroups:
+        without_cgroups[arguments.part](arguments)
         return 0
     try:
         hierarchies = discover()
@@ -67,12 +84,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--active", type=_positive, default=8, help="containers with a live process (default: 8)")
     parser.add_argument("--seconds", type=_positive, help="how long the agent is measured (default: 60), or a run")
     parser.add_argument(
-        "--quick", action="store_true", help="colocate, react, api: once and short, to see that it works"
+        "--quick", action="store_true", help="colocate, react, api, schedule: once and short, to see that it works"
     )
     parser.add_argument("--runs", type=_positive, help="colocate: clean runs of each row (default: 5)")
     parser.add_argument("--rows", nargs="+", choices=[*GROUPS, *ALL_ROWS], help="colocate: only these rows or groups")
     parser.add_argument("--minutes", type=_positive, help="colocate: no dirty run is repeated after that (default: 20)")
     parser.add_argument("--surges", type=_positive, help="react: surges with and without the brake (default: 50)")
+    parser.add_argument("--data", type=Path, help=f"schedule: folder of trace data (default: ${_DATA})")
+    parser.add_argument("--only", nargs="+", choices=schedule.PARTS, help="schedule: only these parts")
     parser.add_argument("--out", type=Path, default=RESULTS.parent, help="where results go (default: bench/results)")
     return parser
 
@@ -120,6 +139,15 @@ def _api(arguments: argparse.Namespace) -> None:
     api_report.save(measured, path)
     if plot.available():
         plot.plot_api(measured, path.with_suffix(".svg"))
+
+
+def _schedule(arguments: argparse.Namespace) -> None:
+    effort = schedule_effort.QUICK if arguments.quick else schedule_effort.Effort()
+    told = os.environ.get(_DATA)
+    data = arguments.data or (Path(told) if told else None)
+    measured = schedule.measure_schedule(effort, data, tuple(arguments.only or schedule.PARTS))
+    schedule_report.show(measured, report.console(schedule_report.WIDTH))
+    schedule_report.save(measured, arguments.out / SCHEDULE.name)
 
 
 def _run(arguments: argparse.Namespace, hierarchies: Hierarchies) -> report.Results:

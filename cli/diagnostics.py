@@ -85,10 +85,16 @@ class PodAnswer(msgspec.Struct, frozen=True):
     queue_position: int
     message: str
     decision: Decision | None
+    preemption: Decision | None = None
+    nearest: str = ""
+    nominated_node: str = ""
 
 
 class GangAnswer(msgspec.Struct, frozen=True):
-    """A gang as the scheduler knows it; `problem` is empty where its specification is sound."""
+    """A gang as the scheduler knows it; `problem` is empty where its specification is sound.
+
+    `reason` is why members wait, a code; empty where none does.
+    """
 
     namespace: str
     name: str
@@ -96,6 +102,19 @@ class GangAnswer(msgspec.Struct, frozen=True):
     members: int
     scheduled: int
     problem: str
+    reason: str = ""
+
+
+class GangExplained(msgspec.Struct, frozen=True):
+    """What the scheduler says about a gang; `nominated_nodes` are pod → node."""
+
+    gang: GangAnswer
+    queue_position: int
+    message: str
+    decision: Decision | None
+    preemption: Decision | None
+    nearest: str
+    nominated_nodes: dict[str, str]
 
 
 class AgentDiagnostics:
@@ -181,16 +200,39 @@ class SchedulerDiagnostics:
             gang=answer.gang,
             queue_position=answer.queue_position,
             message=answer.message,
-            decision=decision_from_wire(answer.decision) if answer.HasField("decision") else None,
+            decision=_decision(answer, "decision"),
+            preemption=_decision(answer, "preemption"),
+            nearest=answer.nearest,
+            nominated_node=answer.nominated_node,
+        )
+
+    def gang(self, namespace: str, name: str) -> GangExplained:
+        """How far a gang is, or why it still waits."""
+        request = scheduler_pb2.ExplainGangRequest(namespace=namespace, name=name)
+        answer = _ask(self._stub.ExplainGang, request, self._timeout, self._where)
+        return GangExplained(
+            gang=_gang(answer.gang),
+            queue_position=answer.queue_position,
+            message=answer.message,
+            decision=_decision(answer, "decision"),
+            preemption=_decision(answer, "preemption"),
+            nearest=answer.nearest,
+            nominated_nodes=dict(answer.nominated_nodes),
         )
 
     def gangs(self) -> tuple[GangAnswer, ...]:
         """All gangs."""
         answer = _ask(self._stub.ListGangs, scheduler_pb2.ListGangsRequest(), self._timeout, self._where)
-        return tuple(
-            GangAnswer(gang.namespace, gang.name, gang.min_member, gang.members, gang.scheduled, gang.problem)
-            for gang in answer.gangs
-        )
+        return tuple(_gang(gang) for gang in answer.gangs)
+
+
+def _gang(gang: scheduler_pb2.Gang) -> GangAnswer:
+    counts = (gang.min_member, gang.members, gang.scheduled)
+    return GangAnswer(gang.namespace, gang.name, *counts, gang.problem, gang.reason)
+
+
+def _decision(answer: Any, field: str) -> Decision | None:
+    return decision_from_wire(getattr(answer, field)) if answer.HasField(field) else None
 
 
 def _pending(victim: agent_pb2.PendingEviction) -> PendingAnswer:

@@ -1,4 +1,4 @@
-"""`sublet explain node|pod|limit|evictions`: the record behind a number, from the program that decided it."""
+"""`sublet explain node|pod|gang|limit|evictions`: the record behind a number, from the program that decided it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from model.report import Usage
 from model.resources import MID_CPU, MID_MEMORY
 
 if TYPE_CHECKING:
-    from cli.diagnostics import EvictionsAnswer, LimitAnswer, NodeAnswer, PendingAnswer, PodAnswer
+    from cli.diagnostics import EvictionsAnswer, GangExplained, LimitAnswer, NodeAnswer, PendingAnswer, PodAnswer
 
 app = typer.Typer(no_args_is_help=True, help="Ask a running cluster why a number is what it is.")
 
@@ -89,10 +89,26 @@ def pod(
     """Where a pod was placed and why, or what it waits for."""
     from cli.diagnostics import SchedulerDiagnostics
 
-    namespace, name = _pod_name(namespace, name)
+    namespace, name = _name("pod", namespace, name)
     address = scheduler_address(directory, scheduler)
     answer = SchedulerDiagnostics(address).pod(namespace, name)
     _print(answer, output, pod_text(answer))
+
+
+@app.command()
+def gang(
+    name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="The gang, as its PodGroup is named.")],
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
+    scheduler: SchedulerOption = "",
+    directory: DirOption = DEFAULT_DIR,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """How many members of a gang have a node, and why the others have not."""
+    from cli.diagnostics import SchedulerDiagnostics
+
+    namespace, name = _name("gang", namespace, name)
+    answer = SchedulerDiagnostics(scheduler_address(directory, scheduler)).gang(namespace, name)
+    _print(answer, output, gang_text(answer))
 
 
 @app.command()
@@ -195,17 +211,38 @@ def telling(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
 
 def pod_text(answer: PodAnswer) -> str:
     """Where the pod is, its gang, its place in the queue, and the decision with its terms."""
-    place = f"on node {answer.node}" if answer.node else "waiting"
-    head = [f"pod {answer.namespace}/{answer.name}  {place}"]
+    head = [f"pod {answer.namespace}/{answer.name}  {f'on node {answer.node}' if answer.node else 'waiting'}"]
     if answer.gang:
         head.append(f"  member of gang {answer.gang}")
-    if answer.queue_position:
-        head.append(f"  number {answer.queue_position} in the queue")
+    if answer.nominated_node:
+        head.append(f"  room is being made for it on node {answer.nominated_node}")
+    return "\n".join([*head, *_waiting(answer)]) + "\n\n" + _reasons(answer)
+
+
+def gang_text(answer: GangExplained) -> str:
+    """How many members have a node, the gang's place in the queue, and the decision with its terms."""
+    gang = answer.gang
+    head = [
+        f"gang {gang.namespace}/{gang.name}  {gang.scheduled} of {gang.members} members have a node, "
+        f"{gang.min_member} are needed at once",
+        *([f"  {gang.problem}"] if gang.problem else []),
+        *(f"  room is being made for {pod} on node {node}" for pod, node in sorted(answer.nominated_nodes.items())),
+    ]
+    return "\n".join([*head, *_waiting(answer)]) + "\n\n" + _reasons(answer)
+
+
+def _waiting(answer: PodAnswer | GangExplained) -> list[str]:
+    """What is said of one that waits, nothing of any other."""
+    told = [f"  number {answer.queue_position} in the queue"] if answer.queue_position else []
     said = answer.decision.detail if answer.decision else ""
     if answer.message and answer.message not in said:  # the record below ends with its words
-        head.append(f"  {answer.message}")
-    reasons = "\n".join(explain.lines(answer.decision)) if answer.decision else "no decision about it is known"
-    return "\n".join(head) + "\n\n" + reasons
+        told.append(f"  {answer.message}")
+    return [*told, *([f"  nearest fit: {answer.nearest}"] if answer.nearest else [])]
+
+
+def _reasons(answer: PodAnswer | GangExplained) -> str:
+    known = [decision for decision in (answer.decision, answer.preemption) if decision is not None]
+    return explain.text(known) or "no decision about it is known"
 
 
 def limits_text(answers: tuple[LimitAnswer, ...]) -> str:
@@ -225,11 +262,11 @@ def _usage_row(name: str, usage: Usage) -> str:
     return f"  {name:<14} cpu {format_millis(usage.cpu_millis):>8}   memory {format_bytes(usage.memory_bytes):>12}"
 
 
-def _pod_name(namespace: str, name: str) -> tuple[str, str]:
+def _name(kind: str, namespace: str, name: str) -> tuple[str, str]:
     """(namespace, name) of `NAME` or `NAMESPACE/NAME`."""
     parts = name.split("/")
     if len(parts) > 2 or "" in parts:
-        raise ConfigurationFault(f"pod {name}", "is not the name of a pod", "write NAME or NAMESPACE/NAME")
+        raise ConfigurationFault(f"{kind} {name}", f"is not the name of a {kind}", "write NAME or NAMESPACE/NAME")
     return (namespace, name) if len(parts) == 1 else (parts[0], parts[1])
 
 

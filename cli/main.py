@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from cli import agent, demo, explain, record, replay, scheduler, simulate, top, up
+from cli import agent, cluster, demo, explain, record, replay, scheduler, simulate, top, up
 from model.fault import Fault
 
 EXIT_FAULT = 2
@@ -42,6 +42,7 @@ app.command(name="scheduler", **_PASS_THROUGH)(scheduler.scheduler)
 app.command(name="record")(record.record_node)
 app.command(name="replay")(replay.replay)
 app.add_typer(explain.app, name="explain")
+simulate.app.command("cluster")(cluster.simulate_cluster)
 app.add_typer(simulate.app, name="simulate")
 
 

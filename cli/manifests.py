@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -25,19 +25,21 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
+    """A kind of object, of the group that is meant where an object does not name one."""
+
     group: str
     type: type[msgspec.Struct]
     namespaced: bool = False
 
 
-_KINDS = {
-    "Node": _Kind("", objects.Node),
-    "Pod": _Kind("", objects.Pod, namespaced=True),
-    "ConfigMap": _Kind("", objects.ConfigMap, namespaced=True),
-    "NodeMetric": _Kind("slo.koordinator.sh", objects.NodeMetric),
-    "NodeSLO": _Kind("slo.koordinator.sh", objects.NodeSLO),
-    "NodeResourceTopology": _Kind("topology.node.k8s.io", NodeResourceTopology),
+NODE_KINDS = {
+    "Node": Kind("", objects.Node),
+    "Pod": Kind("", objects.Pod, namespaced=True),
+    "ConfigMap": Kind("", objects.ConfigMap, namespaced=True),
+    "NodeMetric": Kind("slo.koordinator.sh", objects.NodeMetric),
+    "NodeSLO": Kind("slo.koordinator.sh", objects.NodeSLO),
+    "NodeResourceTopology": Kind("topology.node.k8s.io", NodeResourceTopology),
 }
 
 
@@ -50,10 +52,14 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Manifests:
-    """Everything the files hold, by kind, then namespace/name. An object given twice counts as written last."""
+    """Everything the files hold, by kind, then namespace/name. An object given twice counts as written last.
 
-    def __init__(self) -> None:
-        self._by_kind: dict[str, dict[str, Given]] = {kind: {} for kind in _KINDS}
+    Where a kind exists in two groups, the further one is known as `Kind.group`.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind] = NODE_KINDS) -> None:
+        self._kinds = kinds
+        self._by_kind: dict[str, dict[str, Given]] = {kind: {} for kind in kinds}
         self.skipped: set[str] = set()
 
     def of(self, kind: str) -> Iterable[Given]:
@@ -71,11 +77,16 @@ class Manifests:
         kind: str = document["kind"]
         if kind.endswith("List") and "items" in document:
             self._add_items(document, kind.removesuffix("List"), where)
-        elif kind in _KINDS and _group(document) in (None, _KINDS[kind].group):
-            key, given = _given(document, kind, where)
-            self._by_kind[kind][key] = given
+        elif (known := self._known(kind, _group(document))) is not None:
+            key, given = _given(document, kind, self._kinds[known], where)
+            self._by_kind[known][key] = given
         else:
-            self.skipped.add(f"{kind} of {_group(document)}" if kind in _KINDS else kind)
+            self.skipped.add(f"{kind} of {_group(document)}" if kind in self._kinds else kind)
+
+    def _known(self, kind: str, group: str | None) -> str | None:
+        """What the kind of this group is known as."""
+        names = (kind, f"{kind}.{group}")
+        return next((n for n in names if n in self._kinds and group in (None, self._kinds[n].group)), None)
 
     def _add_items(self, document: dict[str, Any], kind: str, where: str) -> None:
         """The items of a NodeList do not say that they are Nodes, those of a List do."""
@@ -87,9 +98,9 @@ class Manifests:
             self.add(told, f"{where} item {index + 1}")
 
 
-def read(files: Iterable[Path]) -> Manifests:
+def read(files: Iterable[Path], kinds: Mapping[str, Kind] = NODE_KINDS) -> Manifests:
     """Raises ConfigurationFault naming the file and what is wrong with it."""
-    found = Manifests()
+    found = Manifests(kinds)
     for file in _expanded(files):
         where = "standard input" if file == _STDIN else str(file)
         try:
@@ -171,18 +182,18 @@ def _group(document: dict[str, Any]) -> str | None:
     return version.rpartition("/")[0] if isinstance(version, str) else None
 
 
-def _given(document: dict[str, Any], kind: str, where: str) -> tuple[str, Given]:
+def _given(document: dict[str, Any], kind: str, known: Kind, where: str) -> tuple[str, Given]:
     metadata = document.get("metadata")
     told = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(told, str) or not told:
         raise ConfigurationFault(f"{where}: {kind}", "has no metadata.name", "name it")
     present = {key: value for key, value in document.items() if value is not None}
     try:
-        found: Any = checked(present, _KINDS[kind].type, "")
+        found: Any = checked(present, known.type, "")
     except ConfigurationFault as fault:
         field = fault.where.removeprefix(".")
         raise ConfigurationFault(f"{where}: {kind} {told}: {field}".rstrip(": "), fault.what, fault.fix) from fault
-    namespace = (found.metadata.namespace or "default") if _KINDS[kind].namespaced else ""
+    namespace = (found.metadata.namespace or "default") if known.namespaced else ""
     found = msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, namespace=namespace))
     name = f"{namespace}/{told}" if namespace else told
     return f"{namespace}/{told}", Given(found, where, f"{kind} {name}")

@@ -54,10 +54,10 @@ def gangs_text(rows: Sequence[GangAnswer], height: int | None = None) -> str:
     """A line a gang that the scheduler knows."""
     if not rows:
         return "the scheduler knows no gang"
-    head = ["NAMESPACE", "GANG", "PROBLEM", "MINIMUM", "MEMBERS", "PLACED"]
+    head = ["NAMESPACE", "GANG", "WAITS FOR", "MINIMUM", "MEMBERS", "PLACED"]
     shown, left = _fitting(rows, height, fixed=2)
     cells = [
-        [row.namespace, row.name, row.problem or _UNKNOWN, *map(str, (row.min_member, row.members, row.scheduled))]
+        [row.namespace, row.name, row.problem or row.reason or _UNKNOWN, *map(str, (row.min_member, row.members, row.scheduled))]
         for row in shown
     ]
     return "\n".join([*_aligned([head, *cells], left_columns=3), *_more(left, "gangs")])

@@ -11,6 +11,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
@@ -28,8 +31,8 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     generation: int | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    creation_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    deletion_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
     owner_references: list[OwnerReference] | None = None
 
 
@@ -41,11 +44,21 @@ class Resources(msgspec.Struct, frozen=True):
     limits: Quantities | None = None
 
 
+Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+
+
+class ContainerPort(msgspec.Struct, frozen=True, rename="camel"):
+    container_port: Port = 0
+    host_port: Port | None = None
+    protocol: str = ""
+    host_ip: str = msgspec.field(name="hostIP", default="")
+
+
 class Container(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     resources: Resources | None = None
     restart_policy: str | None = None
-    ports: list[dict[str, Any]] | None = None
+    ports: list[ContainerPort] | None = None
 
 
 class Toleration(msgspec.Struct, frozen=True):
@@ -53,6 +66,22 @@ class Toleration(msgspec.Struct, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
+
+
+class ClaimSource(msgspec.Struct, frozen=True, rename="camel"):
+    claim_name: str = ""
+
+
+class PodVolume(msgspec.Struct, frozen=True, rename="camel"):
+    """`ephemeral` asks for a claim of the pod's own, named after the pod and the volume."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: dict[str, Any] | None = None
+
+
+class SchedulingGroup(msgspec.Struct, frozen=True, rename="camel"):
+    pod_group_name: str | None = None
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -63,12 +92,14 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     node_selector: dict[str, str] | None = None
     scheduler_name: str = ""
-    priority: Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)] | None = None
+    priority: Int32 | None = None
     tolerations: list[Toleration] | None = None
+    preemption_policy: str | None = None
     affinity: dict[str, Any] | None = None
     topology_spread_constraints: list[dict[str, Any]] | None = None
     scheduling_gates: list[dict[str, Any]] | None = None
-    volumes: list[dict[str, Any]] | None = None
+    scheduling_group: SchedulingGroup | None = None
+    volumes: list[PodVolume] | None = None
     resource_claims: list[dict[str, Any]] | None = None
     host_network: bool = False
     termination_grace_period_seconds: int | None = None
@@ -96,6 +127,7 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     nominated_node_name: str = ""
+    start_time: Time | None = None
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -134,18 +166,124 @@ class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
     schedule_timeout_seconds: Any = None
 
 
-class PodGroupStatus(msgspec.Struct, frozen=True):
+class PodGroupStatus(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     scheduled: int = 0
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    occupied_by: str = ""
+    schedule_start_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class PodGroup(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus | None = None
+
+
+class GangPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    min_count: Int32 = 0
+
+
+class SchedulingPolicy(msgspec.Struct, frozen=True):
+    basic: dict[str, Any] | None = None
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(msgspec.Struct, frozen=True):
+    key: str = ""
+
+
+class SchedulingConstraints(msgspec.Struct, frozen=True):
+    topology: list[TopologyConstraint] | None = None
+
+
+class UpstreamPodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`disruption_mode` is an object with one key since v1alpha3, a word before."""
+
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: dict[str, Any] | str | None = None
+    priority: Int32 | None = None
+    preemption_policy: str | None = None
+
+
+class UpstreamPodGroupStatus(msgspec.Struct, frozen=True):
+    conditions: list[Condition] | None = None
+
+
+class UpstreamPodGroup(msgspec.Struct, frozen=True):
+    """scheduling.k8s.io's own PodGroup (KEP-4671)."""
+
+    metadata: Metadata = Metadata()
+    spec: UpstreamPodGroupSpec = UpstreamPodGroupSpec()
+    status: UpstreamPodGroupStatus | None = None
+
+
+class TopologyLayer(msgspec.Struct, frozen=True, rename="camel"):
+    topology_layer: str = ""
+    parent_topology_layer: str = ""
+    label_key: list[str] | None = None
+
+
+class ClusterNetworkTopologySpec(msgspec.Struct, frozen=True, rename="camel"):
+    network_topology_spec: list[TopologyLayer] | None = None
+
+
+class ClusterNetworkTopology(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: ClusterNetworkTopologySpec = ClusterNetworkTopologySpec()
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+
+
+class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: Metadata = Metadata()
+    value: Int32 = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
+class DisruptionBudgetSpec(msgspec.Struct, frozen=True):
+    """`selector` is untyped here: the budget dialect names what cannot be read."""
+
+    selector: dict[str, Any] | None = None
+
+
+class DisruptionBudgetStatus(msgspec.Struct, frozen=True, rename="camel"):
+    disruptions_allowed: Int32 = 0
+    disrupted_pods: dict[str, Any] | None = None
+
+
+class PodDisruptionBudget(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+    status: DisruptionBudgetStatus | None = None
+
+
+class ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
+    volume_name: str = ""
+
+
+class PersistentVolumeClaim(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: ClaimSpec = ClaimSpec()
+
+
+class VolumeNodeAffinity(msgspec.Struct, frozen=True):
+    required: dict[str, Any] | None = None
+
+
+class VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class PersistentVolume(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: VolumeSpec = VolumeSpec()
 
 
 class NodeSLO(msgspec.Struct, frozen=True):
@@ -211,7 +349,7 @@ class PredictedMetric(msgspec.Struct, frozen=True):
 
 
 class NodeMetricStatus(msgspec.Struct, frozen=True, rename="camel"):
-    update_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    update_time: Time | None = None
     node_metric: NodeMetricInfo | None = None
     pods_metric: list[PodMetricInfo | None] | None = None
     host_application_metric: list[HostApplicationMetricInfo | None] | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 _BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
 _DECIMAL_EXPONENT = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -49,12 +50,22 @@ def parse(text: str | int | float) -> Fraction:
 
 def parse_millis(text: str | int | float) -> int:
     """The value in thousandths, rounded up as `Quantity.MilliValue` does. Raises QuantityError."""
-    return _most(_round_up(parse(text) * 1000))
+    return _written(text, 1000) if isinstance(text, str) else _rounded(text, 1000)
 
 
 def parse_units(text: str | int | float) -> int:
     """The value in whole units (bytes, devices), rounded up as `Quantity.Value` does. Raises QuantityError."""
-    return _most(_round_up(parse(text)))
+    return _written(text, 1) if isinstance(text, str) else _rounded(text, 1)
+
+
+@lru_cache(maxsize=8192)
+def _written(text: str, scale: int) -> int:
+    """Texts repeat: a cluster's pods ask for few different amounts."""
+    return _rounded(text, scale)
+
+
+def _rounded(text: str | int | float, scale: int) -> int:
+    return _most(_round_up(parse(text) * scale))
 
 
 def canonical(text: str | int | float) -> str:

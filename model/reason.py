@@ -64,6 +64,13 @@ class Reason(StrEnum):
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
     NODE_SELECTOR_MISMATCH = "NodeSelectorMismatch"
+    TAINT_UNTOLERATED = "TaintUntolerated"
+    PORT_IN_USE = "PortInUse"
+    CLAIM_NOT_BOUND = "ClaimNotBound"
+    VOLUME_UNREACHABLE = "VolumeUnreachable"
+    SPREAD_UNSATISFIED = "SpreadUnsatisfied"
+    AFFINITY_UNSATISFIED = "AffinityUnsatisfied"
+    NODE_TOO_BUSY = "NodeTooBusy"
     REQUEST_TOO_LARGE = "RequestTooLarge"
     INSUFFICIENT_BATCH = "InsufficientBatch"
     NO_BATCH_OFFERED = "NoBatchOffered"
@@ -71,8 +78,21 @@ class Reason(StrEnum):
     GANG_INVALID = "GangInvalid"
     GANG_NOT_FOUND = "GangNotFound"
     GANG_DOES_NOT_FIT = "GangDoesNotFit"
+    GANG_TIMEOUT = "GangTimeout"
+    GANG_RELEASED = "GangReleased"
+    MEMBER_REJECTED = "MemberRejected"
     CONSTRAINT_NOT_SUPPORTED = "ConstraintNotSupported"
     BIND_FAILED = "BindFailed"
+
+    PREEMPTING = "Preempting"
+    PREEMPTION_DISABLED = "PreemptionDisabled"
+    PREEMPTION_POLICY_NEVER = "PreemptionPolicyNever"
+    PREEMPTION_NOT_NEEDED = "PreemptionNotNeeded"
+    PREEMPTION_IN_FLIGHT = "PreemptionInFlight"
+    VICTIMS_TERMINATING = "VictimsTerminating"
+    PREEMPTION_NO_VICTIMS = "NoVictims"
+    PREEMPTION_NOT_HELPFUL = "PreemptionNotHelpful"
+    PREEMPTION_TOO_MANY = "PreemptionTooMany"
 
 
 _WORDS: dict[Reason, str] = {
@@ -126,6 +146,13 @@ _WORDS: dict[Reason, str] = {
     Reason.SCHEDULED: "placed",
     Reason.UNSCHEDULABLE: "no node fits",
     Reason.NODE_SELECTOR_MISMATCH: "no node has the labels that the pod selects",
+    Reason.TAINT_UNTOLERATED: "every node it may go to has a taint that the pod does not tolerate",
+    Reason.PORT_IN_USE: "a host port of the pod is taken on every node it may go to",
+    Reason.CLAIM_NOT_BOUND: "a volume claim of the pod is missing or not bound yet",
+    Reason.VOLUME_UNREACHABLE: "no node with room reaches the pod's volumes",
+    Reason.SPREAD_UNSATISFIED: "every node with room would make the pods' spread more uneven than allowed",
+    Reason.AFFINITY_UNSATISFIED: "affinity or anti-affinity between pods keeps it from every node with room",
+    Reason.NODE_TOO_BUSY: "every node with room is too busy: its measured load is above the threshold",
     Reason.REQUEST_TOO_LARGE: "the pod asks for more than any node it may go to has, however idle",
     Reason.INSUFFICIENT_BATCH: "less is lent at this moment than the pod asks for",
     Reason.NO_BATCH_OFFERED: "no node it may go to offers batch resources: ask `sublet explain node` why",
@@ -133,8 +160,20 @@ _WORDS: dict[Reason, str] = {
     Reason.GANG_INVALID: "the gang's own definition is invalid",
     Reason.GANG_NOT_FOUND: "the PodGroup named by the pod does not exist",
     Reason.GANG_DOES_NOT_FIT: "not all needed members of the gang fit at once",
+    Reason.GANG_TIMEOUT: "the gang found no place within its timeout: it gives up its room and waits again",
+    Reason.GANG_RELEASED: "the gang was bound in part and could not be completed: it gives its room back",
+    Reason.MEMBER_REJECTED: "the kubelet rejected a bound member: the gang is tried anew as a whole",
     Reason.CONSTRAINT_NOT_SUPPORTED: "the pod asks for a constraint this scheduler does not know, so it is not placed",
     Reason.BIND_FAILED: "the API server refused the binding",
+    Reason.PREEMPTING: "room is made by evicting pods of lower priority",
+    Reason.PREEMPTION_DISABLED: "preemption is switched off",
+    Reason.PREEMPTION_POLICY_NEVER: "its preemption policy, or that of one of its waiting pods, is Never",
+    Reason.PREEMPTION_NOT_NEEDED: "its minimum is met: nobody is evicted for members above it",
+    Reason.PREEMPTION_IN_FLIGHT: "room is being made for it already",
+    Reason.VICTIMS_TERMINATING: "pods evicted for it are still on their way out",
+    Reason.PREEMPTION_NO_VICTIMS: "no pod may be evicted for it",
+    Reason.PREEMPTION_NOT_HELPFUL: "it would not fit even without every pod that may go, so nobody goes",
+    Reason.PREEMPTION_TOO_MANY: "more pods would have to go than one plan may evict",
 }
 
 

@@ -36,6 +36,8 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
     add("--ready-file", type=Path, help="written with the real addresses once scheduling")
     add("--settings", type=Path, help="YAML or JSON; docs/settings.md lists fields and defaults")
     add("--identity", default=f"{socket.gethostname()}_{os.getpid()}", help="name in the lease (default: %(default)s)")
+    add("--advertise-host", default=os.environ.get("POD_IP", ""), help="how agents reach this (default: $POD_IP)")
+    add("--pod", default=_own_pod(), help="NAMESPACE/NAME, labelled while leading (default: $POD_NAMESPACE/$POD_NAME)")
     add("--log-format", type=LogFormat, choices=list(LogFormat), default=LogFormat.JSON, help="(default: %(default)s)")
     flags = parser.parse_args(argv)
     options = Options(
@@ -48,8 +50,16 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
         grpc_listen=flags.grpc_listen,
         http_listen=flags.http_listen,
         ready_file=flags.ready_file,
+        advertise_host=flags.advertise_host,
+        pod=flags.pod,
+        console_log=flags.log_format is LogFormat.CONSOLE,
     )
     return options, flags.log_format
+
+
+def _own_pod() -> str:
+    namespace, name = os.environ.get("POD_NAMESPACE", ""), os.environ.get("POD_NAME", "")
+    return f"{namespace}/{name}" if namespace and name else ""
 
 
 async def _serve(options: Options) -> int:

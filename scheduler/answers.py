@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import msgspec
+
 from model.decision import Decision
 from scheduler.cache import ClusterCache
-from scheduler.core.gang import Roster, spec_of, subject_of
+from scheduler.core.explain import nearest_text
 from scheduler.core.order import dominant_share
+from scheduler.core.roster import Roster
 from scheduler.cycle import Cycle
 from scheduler.desk import NodeDesk
 from scheduler.history import DecisionHistory
@@ -31,26 +34,50 @@ class SchedulerAnswers:
         record = self._cache.find(namespace, name)
         if record is None:
             return None
-        pod, subject = record.pod, subject_of(record.pod)
+        pod, subject = record.pod, self._cache.subject_of(record.pod)
         own = self._history.newest(f"pod/{pod.key}") if pod.unsupported else None
-        return PodAnswer(
+        found = PodAnswer(
             node=pod.node_name,
             gang=pod.gang.key if pod.gang else "",
             decision=own or self._history.newest(subject),
-            queue_position=0 if pod.node_name else self._position(subject),
-            message="" if pod.node_name else record.told,
+        )
+        if pod.node_name:
+            return found
+        return msgspec.structs.replace(
+            found,
+            queue_position=self._position(subject),
+            message=record.told,
+            preemption=self._history.preemption(subject),
+            nearest=self._nearest(subject, pod.uid),
+            nominated_node=record.nominated,
         )
 
     def gang(self, namespace: str, name: str) -> GangAnswer | None:
         """None where neither a PodGroup nor a pod of that name is known."""
         key = f"{namespace}/{name}"
-        known = key in self._cache.gangs or self._cache.exists(f"gang/{key}")
-        return self._gang(key, position=True) if known else None
+        if self._cache.gangs.get(key) is None and key not in self._cache.gang_keys():
+            return None
+        found, subject = self._gang(key), self._cache.gangs.index.subject(key)
+        if not found.waiting:
+            return found
+        pending = self._cache.members(key).pending
+        records = [record for pod in pending if (record := self._cache.record(pod.uid)) is not None]
+        return msgspec.structs.replace(
+            found,
+            queue_position=self._position(subject),
+            preemption=self._history.preemption(subject),
+            nearest=self._nearest(subject),
+            nominated={record.pod.name: record.nominated for record in records if record.nominated},
+        )
 
     def gangs(self) -> tuple[GangAnswer, ...]:
-        """All gangs by name, without their queue positions."""
-        keys = {subject.removeprefix("gang/") for subject in self._cache.subjects() if subject.startswith("gang/")}
-        return tuple(self._gang(key, position=False) for key in sorted(keys | self._cache.gangs.keys()))
+        """All gangs by name, without what is asked of one alone."""
+        return tuple(self._gang(key) for key in sorted(self._cache.gang_keys() | self._cache.gangs.keys))
+
+    def settings(self) -> bytes:
+        """The settings in force, as JSON; `preemption_enabled_by` names what switched it."""
+        told = msgspec.to_builtins(self._cycle.settings) | {"preemption_enabled_by": self._cycle.preempting.enabled_by}
+        return msgspec.json.encode(told)
 
     def queues(self) -> tuple[QueueAnswer, ...]:
         queue = self._cycle.queue
@@ -64,24 +91,27 @@ class SchedulerAnswers:
     def watch(self, subject_prefix: str, history: int) -> AsyncIterator[Decision]:
         return self._history.watch(subject_prefix, history)
 
-    def _gang(self, key: str, *, position: bool) -> GangAnswer:
-        subject = f"gang/{key}"
+    def _gang(self, key: str) -> GangAnswer:
+        subject = self._cache.gangs.index.subject(key)
+        part = next(part for part in self._cache.parts(subject) if part.key == key)
         namespace, _, name = key.partition("/")
-        members = self._cache.roster(subject)
-        record = self._cache.gangs.get(key)
-        spec = spec_of(members, record.gang if record else None)
-        decision = self._history.newest(subject)
         return GangAnswer(
             namespace=namespace,
             name=name,
-            min_member=spec.min_member,
-            members=members.present,
-            scheduled=members.satisfied,
-            problem=spec.problem,
-            decision=decision,
-            queue_position=self._position(subject) if position else 0,
-            message=self._told(members),
+            min_member=part.spec.min_member,
+            members=part.members.present,
+            scheduled=part.members.satisfied,
+            problem=part.spec.problem,
+            decision=self._history.newest(subject),
+            message=self._told(part.members),
+            waiting=len(part.members.pending),
         )
+
+    def _nearest(self, subject: str, uid: str = "") -> str:
+        """The node nearest to taking the next member, or this one; nothing where it is not known or one fits."""
+        waiting = (item for item in self._cycle.backlog.candidates if item.subject == subject)
+        candidate, scene = next(waiting, None), self._cycle.scene
+        return nearest_text(scene, candidate, uid) if candidate is not None and scene is not None else ""
 
     def _told(self, members: Roster) -> str:
         """The text its waiting pods carry."""

@@ -8,38 +8,48 @@ takes of its node is not known, so that node gets no new pods while the pod is t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import msgspec
 
 from kube import objects
-from kube.dialects import koordinator, upstream
-from kube.informer import ChangeKind
+from kube.dialects import upstream
+from kube.dialects.gangs import USUAL, GangDefaults
+from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.placement import PlacementState
 from model.pod import Pod, PodPhase
 from model.queue import DEFAULT_QUEUE
-from model.workload import Gang
 from scheduler import facts
-from scheduler.core import gang as gangs
-from scheduler.core.ledger import Charge, Ledger, charge_of
-from scheduler.core.phase import GangStatus
-from scheduler.core.snapshot import ClusterSnapshot, take
+from scheduler.core.charge import Charge
+from scheduler.core.gang import Assembly, assemble, assemble_parts
+from scheduler.core.ledger import Ledger
+from scheduler.core.load.policy import LoadPolicy
+from scheduler.core.minimum import Part
+from scheduler.core.neighbours import Neighbours
+from scheduler.core.news import Happening, News, freed
+from scheduler.core.podclass import Kin, PodClass, class_of, kin_of
+from scheduler.core.roster import Roster, roster
+from scheduler.core.snapshot import Around, ClusterSnapshot, take
+from scheduler.gangbook import GangBook
+from scheduler.measured import MeasuredLoads
 from scheduler.ports import Named
+from scheduler.surroundings import SurroundingsCache
 
 
 class PodRecord(msgspec.Struct):
-    """A pod, and the message its PodScheduled=False condition carries as far as we know."""
+    """A pod, and what its status says as far as we know: the message of PodScheduled=False, and its nominated node."""
 
     pod: Pod
+    pod_class: PodClass
+    kin: Kin
     told: str = ""
+    nominated: str = ""
 
-
-class GangRecord(msgspec.Struct):
-    """A PodGroup, and its status as far as we know."""
-
-    gang: Gang
-    told: GangStatus
+    @property
+    def named(self) -> Named:
+        return Named(self.pod.namespace, self.pod.name, self.pod.uid)
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -51,22 +61,31 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Touched(msgspec.Struct):
-    """What changed since the last cycle; `roomier` when parked workloads may fit now."""
+    """What changed since the last cycle; `news` may help parked workloads."""
 
     subjects: set[str] = msgspec.field(default_factory=set)
-    roomier: bool = False
+    news: News = News()
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
 
 
 class ClusterCache:
-    """`schedulers` are the spec.schedulerName values that are ours."""
+    """`schedulers` are the spec.schedulerName values that are ours.
 
-    def __init__(self, schedulers: Collection[str]) -> None:
+    `saved` is when a pod (by uid) last saved a checkpoint, in Unix seconds, as its agent says.
+    """
+
+    def __init__(
+        self, schedulers: Collection[str], load: LoadPolicy | None = None, defaults: GangDefaults = USUAL
+    ) -> None:
         self.schedulers = frozenset(schedulers)
         self.ledger = Ledger()
+        self.neighbours = Neighbours(self.ledger)
         self.nodes: dict[str, Node] = {}
-        self.gangs: dict[str, GangRecord] = {}
+        self.gangs = GangBook(defaults)
+        self.surroundings = SurroundingsCache(self._refuse)
+        self.loads = MeasuredLoads(load or LoadPolicy(), self.ledger)
+        self.saved: dict[str, float] = {}
         self._pods: dict[str, PodRecord] = {}
         self._uids: dict[str, str] = {}
         self._members: dict[str, set[str]] = {}
@@ -77,21 +96,24 @@ class ClusterCache:
         self._touched = Touched()
         self._changed_nodes: set[str] = set()
         self._snapshot: ClusterSnapshot | None = None
+        self._classes: dict[PodClass, PodClass] = {}
 
-    def apply(self, fact: facts.Fact) -> None:
-        """Take in one fact."""
+    def apply(self, fact: facts.Fact, now: float = 0.0) -> None:
+        """Take in one fact at Unix time `now`."""
         match fact:
             case facts.PodSeen(change):
-                self._pod_seen(change.kind, change.object)
+                self._pod_seen(change.kind, change.object, now)
             case facts.NodeSeen(change):
                 self._node_seen(change.kind, change.object)
             case facts.PodGroupSeen(change):
-                self._pod_group_seen(change.kind, change.object)
+                self._pod_group_seen(change)
+            case facts.Seen(change):
+                self._seen(change, now)
             case facts.BindingReleased():
                 self._released(fact)
             case facts.NoteFailed(uid):
                 if uid in self._pods:
-                    self._pods[uid].told = ""
+                    self._pods[uid].told, self._pods[uid].nominated = "", self._pods[uid].pod.nominated_node
 
     def take_touched(self) -> Touched:
         """What `apply` touched since the last call."""
@@ -102,12 +124,10 @@ class ClusterCache:
     def snapshot(self) -> ClusterSnapshot:
         """The cluster now, taken over from the last snapshot where nothing changed."""
         known = self._snapshot.names if self._snapshot else ()
-        touched = self._changed_nodes | {name for name in self.ledger.changed_nodes if name in self.nodes}
-        changed = touched & (self.nodes.keys() | set(known))
-        closed = frozenset(self._unread.values())
-        self._snapshot = take(self.nodes, self.ledger.nodes, self._snapshot, changed, closed)
+        changed = self._changed_nodes & (self.nodes.keys() | set(known))
+        around = Around(frozenset(self._unread.values()), self.surroundings.view)
+        self._snapshot = take(self.nodes, self.ledger.nodes, self._snapshot, changed, around)
         self._changed_nodes.clear()
-        self.ledger.changed_nodes.clear()
         return self._snapshot
 
     def record(self, uid: str) -> PodRecord | None:
@@ -118,37 +138,61 @@ class ClusterCache:
         """A pod by name."""
         return self._pods.get(self._uids.get(f"{namespace}/{name}", ""))
 
-    def roster(self, subject: str) -> gangs.Roster:
-        """The pods of a subject by how they count."""
-        uids = self._members.get(subject, set())
-        assumed = {uid for uid in uids if self.ledger.charge(uid) is not None}
-        return gangs.roster((self._pods[uid].pod for uid in uids), assumed, self.schedulers)
+    def subject_of(self, pod: Pod) -> str:
+        """`gang/` and its group's id, or `pod/namespace/name`."""
+        return self.gangs.index.subject(pod.gang.key) if pod.gang else f"pod/{pod.key}"
 
-    def surplus(self, subject: str) -> int:
+    def members(self, key: str) -> Roster:
+        """The pods of a gang (`namespace/name`) by how they count."""
+        return self._roster(f"gang/{key}")
+
+    def parts(self, subject: str) -> tuple[Part, ...]:
+        """The gangs of a subject, as they stand."""
+        return self.gangs.parts(subject, self.members, self._node_labels)
+
+    def assembly(self, subject: str, queue: str) -> Assembly:
+        """What a subject's pods amount to."""
+        if subject.startswith("pod/"):
+            return assemble(subject, self._roster(subject), None, queue)
+        return assemble_parts(subject, self.parts(subject), queue)
+
+    def surplus(self, key: str) -> int:
         """How many placed members a gang has above its minimum; sorted out once a turn, however many nodes ask."""
-        if subject not in self._surplus:
-            self._surplus[subject] = self._surplus_of(subject)
-        return self._surplus[subject]
-
-    def _surplus_of(self, subject: str) -> int:
-        record = self.gangs.get(subject.removeprefix("gang/"))
-        members = self.roster(subject)
-        spec = gangs.spec_of(members, record.gang if record else None)
-        return 0 if spec.problem else max(0, members.satisfied - spec.min_member)
+        if key not in self._surplus:
+            (part,) = self.gangs.parts(f"gang/{key}", self.members, self._node_labels)
+            over = part.members.satisfied - part.spec.min_member
+            self._surplus[key] = 0 if part.spec.problem else max(0, over)
+        return self._surplus[key]
 
     def exists(self, subject: str) -> bool:
         """Whether any pod of the subject is left; also asked of single members, as `pod/namespace/name`."""
-        return subject in self._members or subject.removeprefix("pod/") in self._uids
+        gang_keys = subject.removeprefix("gang/").split(",")
+        return any(f"gang/{key}" in self._members for key in gang_keys) or subject.removeprefix("pod/") in self._uids
 
-    def subjects(self) -> Iterable[str]:
-        """All gangs and lone pods that have pods."""
-        return self._members.keys()
+    def gang_keys(self) -> frozenset[str]:
+        """All gangs that have pods."""
+        return frozenset(key.removeprefix("gang/") for key in self._members if key.startswith("gang/"))
 
     def on_node(self, node: str) -> tuple[Pod, ...]:
         """The pods the API server has bound to a node."""
         return tuple(self._pods[uid].pod for uid in self._on_node.get(node, ()))
 
-    def _pod_seen(self, kind: ChangeKind, source: objects.Pod) -> None:
+    def assume(self, charges: Iterable[Charge], now: float) -> None:
+        """These pods are about to be bound."""
+        charges = tuple(charges)
+        self.ledger.assume(charges)
+        for charge in charges:
+            self.loads.put(charge, now)
+
+    def _roster(self, home: str) -> Roster:
+        uids = self._members.get(home, set())
+        assumed = {uid for uid in uids if self.ledger.charge(uid) is not None}
+        return roster((self._pods[uid].pod for uid in uids), assumed, self.schedulers)
+
+    def _node_labels(self) -> Iterable[str]:
+        return (key for node in self.nodes.values() for key in node.labels)
+
+    def _pod_seen(self, kind: ChangeKind, source: objects.Pod, now: float) -> None:
         key = f"{source.metadata.namespace}/{source.metadata.name}"
         if kind is ChangeKind.DELETED:
             self._refused.pop(f"Pod {key}", None)
@@ -156,7 +200,7 @@ class ClusterCache:
             self._remove_pod(source.metadata.uid)
             return
         try:
-            pod = upstream.pod(source)
+            pod = upstream.pod(source, self.gangs.defaults)
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
             return
@@ -164,25 +208,51 @@ class ClusterCache:
         record = self._pods.get(pod.uid)
         told = _condition_message(source)
         if record is None or record.pod != pod:
-            self._set_pod(pod, record)
-        self._pods[pod.uid].told = told or self._pods[pod.uid].told
+            record = self._set_pod(pod, record, now)
+        record.told = told or record.told
 
-    def _set_pod(self, pod: Pod, before: PodRecord | None) -> None:
+    def _set_pod(self, pod: Pod, before: PodRecord | None, now: float) -> PodRecord:
         if before is not None:
             self._unindex(before.pod)
-        self._pods[pod.uid] = PodRecord(pod, before.told if before else "")
+        pod_class = class_of(pod)
+        told = before.told if before else ""
+        record = PodRecord(
+            pod, self._classes.setdefault(pod_class, pod_class), kin_of(pod), told, pod.nominated_node
+        )
+        self._pods[pod.uid] = record
         self._uids[pod.key] = pod.uid
-        subject = gangs.subject_of(pod)
-        self._members.setdefault(subject, set()).add(pod.uid)
+        members = self._members.setdefault(_home(pod), set())
+        self._touch(pod, first=not members)
+        members.add(pod.uid)
         if pod.node_name:
             self._on_node.setdefault(pod.node_name, set()).add(pod.uid)
-        self._touched.subjects.add(subject)
-        charge = charge_of(pod, DEFAULT_QUEUE)
-        if charge is not None:
-            undo = self.ledger.confirm(charge)
-            self._touched.roomier |= any(_frees(change.charge, charge) for change in undo)
+        if pod.node_name and not pod.terminal:
+            self._confirm(record, now)
         elif pod.terminal:
-            self._touched.roomier |= bool(self.ledger.forget(pod.uid))
+            self._free(pod.uid)
+        return record
+
+    def _confirm(self, record: PodRecord, now: float) -> None:
+        """The API server says where the pod is, and what it takes there."""
+        pod = record.pod
+        subject = self.subject_of(pod)
+        job = subject if "," in subject else ""
+        charge = Charge(
+            pod.uid, pod.node_name, record.pod_class, record.kin, pod, DEFAULT_QUEUE, PlacementState.BOUND, job
+        )
+        undo = self.ledger.confirm(charge)
+        self.loads.put(charge, now)
+        for change in undo:
+            if change.charge is None or change.charge.kin != charge.kin:
+                self._tell(News(Happening.PODS))
+            if change.charge is not None:
+                self._tell(freed(_freed(change.charge, charge)))
+
+    def _free(self, uid: str) -> None:
+        for change in self.ledger.forget(uid):
+            if change.charge is not None:
+                self._tell(freed(name for name, _ in change.charge.pod_class.request) | News(Happening.PODS))
+        self.loads.remove(uid)
 
     def _remove_pod(self, uid: str) -> None:
         record = self._pods.pop(uid, None)
@@ -191,16 +261,28 @@ class ClusterCache:
         self._unindex(record.pod)
         self._uids.pop(record.pod.key, None)
         self._touched.subjects.add(f"pod/{record.pod.key}")
-        self._touched.roomier |= bool(self.ledger.forget(uid))
+        self.saved.pop(uid, None)
+        self._free(uid)
 
     def _unindex(self, pod: Pod) -> None:
-        subject = gangs.subject_of(pod)
-        self._touched.subjects.add(subject)
-        for index, key in ((self._members, subject), (self._on_node, pod.node_name)):
+        for index, key in ((self._members, _home(pod)), (self._on_node, pod.node_name)):
             if key in index:
                 index[key].discard(pod.uid)
                 if not index[key]:
                     del index[key]
+        self._touch(pod)
+        if pod.gang is not None and _home(pod) not in self._members:
+            self.gangs.emptied(pod.gang.key)
+
+    def _touch(self, pod: Pod, *, first: bool = False) -> None:
+        """Whatever this pod belongs to is to be looked at anew."""
+        if pod.gang is None:
+            self._touched.subjects.add(f"pod/{pod.key}")
+        else:
+            self._touched.subjects |= self.gangs.joined(pod.gang, first=first)
+
+    def _tell(self, news: News) -> None:
+        self._touched.news |= news
 
     def _refuse_pod(self, key: str, source: objects.Pod, fault: ConfigurationFault) -> None:
         metadata, node = source.metadata, source.spec.node_name
@@ -220,7 +302,7 @@ class ClusterCache:
         node = self._unread.pop(uid, None)
         if node is not None:
             self._changed_nodes.add(node)
-            self._touched.roomier = True
+            self._tell(News(Happening.NODE_CHANGED))
 
     def _refuse(self, where: str, metadata: objects.Metadata, message: str, pod: Named | None = None) -> None:
         """Once per version; our own condition write makes a new version with the same message, which is told too."""
@@ -235,6 +317,7 @@ class ClusterCache:
         if kind is ChangeKind.DELETED:
             self.nodes.pop(name, None)
             self._refused.pop(f"Node {name}", None)
+            self.loads.forget(name)
             return
         try:
             node = upstream.node(source)
@@ -244,41 +327,64 @@ class ClusterCache:
             return
         before = self.nodes.get(name)
         self.nodes[name] = node
-        self._touched.roomier |= before is None or _roomier(before, node)
+        self._tell(_node_news(before, node))
+        try:
+            self.loads.node(node)
+        except ConfigurationFault as fault:
+            self._refuse(f"Node {name}", source.metadata, str(fault))
 
-    def _pod_group_seen(self, kind: ChangeKind, source: objects.PodGroup) -> None:
-        gang = koordinator.pod_group(source)
-        before = self.gangs.pop(gang.key, None)
-        if kind is ChangeKind.DELETED:
-            self._touched.subjects.add(f"gang/{gang.key}")
-            return
-        self.gangs[gang.key] = GangRecord(gang, _status(source))
-        if before is None or (before.gang.spec, before.gang.uid) != (gang.spec, gang.uid):
-            self._touched.subjects.add(f"gang/{gang.key}")
-            if gang.spec.problem:
-                self._touched.invalid_gangs.append((Named(gang.namespace, gang.name, gang.uid), gang.spec.problem))
+    def _pod_group_seen(self, change: Change[Any]) -> None:
+        subjects, invalid = self.gangs.seen(change)
+        self._touched.subjects |= subjects
+        if invalid is not None:
+            self._touched.invalid_gangs.append((invalid.named, invalid.gang.spec.problem))
+
+    def _seen(self, change: Change[Any], now: float) -> None:
+        """Any other kind of object."""
+        item = change.object
+        if isinstance(item, objects.UpstreamPodGroup):
+            self._pod_group_seen(change)
+        elif isinstance(item, objects.NodeMetric):
+            self._metric_seen(change.kind, item, now)
+        elif self.surroundings.reads(item) and self.surroundings.apply(change):
+            self._tell(News(Happening.VOLUMES | Happening.PODS))
+            if self.gangs.layers != self.surroundings.layers:
+                self.gangs.layers = self.surroundings.layers
+                self._touched.subjects |= {self.gangs.index.subject(key) for key in self.gang_keys()}
+
+    def _metric_seen(self, kind: ChangeKind, source: objects.NodeMetric, now: float) -> None:
+        try:
+            self.loads.metric(source, now, gone=kind is ChangeKind.DELETED)
+        except ConfigurationFault as fault:
+            self._refuse(f"NodeMetric {source.metadata.name}", source.metadata, str(fault))
+        self._tell(News(Happening.LOAD))
 
     def _released(self, fact: facts.BindingReleased) -> None:
         charge = self.ledger.charge(fact.uid)
         if charge is not None and charge.state is PlacementState.ASSUMED:
-            self.ledger.forget(fact.uid)
-            self._touched.roomier = True
+            self._free(fact.uid)
         self._touched.subjects.add(fact.subject)
 
 
-def _frees(before: Charge | None, after: Charge) -> bool:
-    """Whether a pod takes less of some node than it was charged for: it landed elsewhere, or shrank."""
-    if before is None:
-        return False
+def _home(pod: Pod) -> str:
+    """Where a pod is listed: its own gang, or itself."""
+    return f"gang/{pod.gang.key}" if pod.gang else f"pod/{pod.key}"
+
+
+def _freed(before: Charge, after: Charge) -> Iterable[str]:
+    """Resources of which a pod takes less of some node than it was charged for: it landed elsewhere, or shrank."""
     kept = dict(after.pod_class.request) if before.node == after.node else {}
-    return any(amount > kept.get(resource, 0) for resource, amount in before.pod_class.request)
+    return (resource for resource, amount in before.pod_class.request if amount > kept.get(resource, 0))
 
 
-def _roomier(before: Node, after: Node) -> bool:
-    """Whether something may fit now that did not: any amount grew, or what filters read changed."""
+def _node_news(before: Node | None, after: Node) -> News:
+    """What may fit now that did not."""
+    if before is None:
+        return News(Happening.NODE_ADDED)
+    grown = freed(name for name in after.allocatable if after.allocatable[name] > before.allocatable[name])
     if (before.labels, before.taints, before.unschedulable) != (after.labels, after.taints, after.unschedulable):
-        return True
-    return any(after.allocatable[name] > before.allocatable[name] for name in after.allocatable)
+        return grown | News(Happening.NODE_CHANGED)
+    return grown
 
 
 def _condition_message(source: objects.Pod) -> str:
@@ -287,8 +393,3 @@ def _condition_message(source: objects.Pod) -> str:
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message
     return ""
-
-
-def _status(source: objects.PodGroup) -> GangStatus:
-    status = source.status or objects.PodGroupStatus()
-    return GangStatus(status.phase, status.scheduled, status.running, status.succeeded, status.failed)

@@ -7,43 +7,66 @@ from fractions import Fraction
 
 from model.placement import Placement
 from model.queue import Queue
-from model.workload import GangMode
+from model.reason import Reason
+from model.workload import GangMode, GangSource
 from scheduler import facts
 from scheduler.cache import ClusterCache
-from scheduler.core import explain, fit
+from scheduler.core import explain
 from scheduler.core.backlog import Backlog
-from scheduler.core.gang import Candidate, assemble
-from scheduler.core.ledger import Charge
-from scheduler.core.order import dominant_share, in_order
-from scheduler.core.phase import gang_status
+from scheduler.core.charge import Charge
+from scheduler.core.gang import Candidate, Hold
+from scheduler.core.groups import keys_of
+from scheduler.core.minimum import Part
+from scheduler.core.news import News, freed, need_of
+from scheduler.core.order import Ranking, dominant_share, in_order
+from scheduler.core.phase import carry_over, gang_status
 from scheduler.core.place import Misfit, Placed, place
-from scheduler.core.podclass import PodClass
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
+from scheduler.core.preemption.nominations import Kept
+from scheduler.core.preemption.telling import decision as preemption_decision
+from scheduler.core.release import Release, Releases
+from scheduler.core.reserve import Reservations
+from scheduler.core.residents import Residents
+from scheduler.core.scene import Background, Nominated, Scene, Seat
 from scheduler.core.snapshot import ClusterSnapshot
+from scheduler.core.trials import Trials
+from scheduler.gangbook import initially_scheduled
+from scheduler.memo import Memo
 from scheduler.ports import Named
+from scheduler.preempting import Preempting, text_of
 from scheduler.settings import Settings
-from scheduler.turn import Batch, Bind, GangNote, Note, Turn
+from scheduler.turn import Batch, Bind, Eviction, GangCondition, GangEvent, GangNote, Note, Turn
 
 _ORDINARY = (404, 409)
 """Answers to a binding that say the pod is gone or bound already: its next change tells the rest."""
 
 
 class Cycle:
-    """Owns the backlog; reads and charges the cache."""
+    """Owns the backlog, plans and reservations; reads and charges the cache."""
 
     def __init__(self, cache: ClusterCache, settings: Settings, queue: Queue | None = None) -> None:
         self.backlog = Backlog(settings.backoff, settings.hold_grace_seconds)
+        self.preempting = Preempting(cache, settings.preemption)
         self.queue = queue or Queue()
+        self.scene: Scene | None = None
         self._cache = cache
-        self._budget = settings.workloads_per_cycle
+        self.settings = settings
+        self._reservations = Reservations(settings.reservation)
+        self._releases = Releases(settings.release)
+        self._trials = Trials()
+        self._restored = False
 
     def turn(self, inbox: Iterable[facts.Fact], now: float) -> Turn:
         """Take in what happened, place what can be placed, and say what is to be written."""
         turn = Turn()
         self._drain(turn, inbox, now)  # 1 events into the cache
-        snapshot = self._cache.snapshot()  # 2 one immutable picture
-        heads = self.ordered(snapshot, self.backlog.ready(now), now)  # 3 who is next
-        self._place(turn, snapshot, heads, now)  # 4 whole gangs, 5 or parked with a reason
-        self._tell_holds(turn, snapshot, now)
+        self._release(turn, now)
+        self._time_out(turn, now)
+        scene = self._look(turn, now)  # 2 one immutable picture, and the room that is kept in it
+        heads = self.ordered(scene.snapshot, self.backlog.ready(now), now)  # 3 who is next
+        self._place(turn, scene, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
+        self.preempting.advance(turn, self.backlog.by_subject, now)
+        self._tell_holds(turn, scene.snapshot, now)
         return turn  # 6 is published by the loop
 
     def ordered(self, snapshot: ClusterSnapshot, candidates: Iterable[Candidate], now: float) -> Iterable[Candidate]:
@@ -53,13 +76,23 @@ class Cycle:
         def share_of(queue: str) -> Fraction:
             return dominant_share(self._cache.ledger.used(queue), totals, self.queue.weight).value
 
-        return in_order(candidates, share_of, now)
+        return in_order(candidates, share_of, self._ranking(now))
+
+    def next_due(self) -> float | None:
+        """Unix time at which time alone calls for a turn, None where nothing waits for it."""
+        sources = (self.backlog, self._releases, self._trials, self._reservations, self.preempting)
+        return min((due for source in sources if (due := source.next_due()) is not None), default=None)
+
+    def _ranking(self, now: float) -> Ranking:
+        return Ranking(now, self.settings.ageing, self.preempting.nominated)
+
+    # 1
 
     def _drain(self, turn: Turn, inbox: Iterable[facts.Fact], now: float) -> None:
         failures: list[facts.BindingReleased] = []
         done: list[str] = []
         for fact in inbox:
-            self._cache.apply(fact)
+            self._cache.apply(fact, now)
             if isinstance(fact, facts.BatchDone):
                 done.append(fact.subject)
             elif isinstance(fact, facts.BindingReleased) and fact.error:
@@ -68,87 +101,216 @@ class Cycle:
         turn.refusals, turn.invalid_gangs = touched.refusals, touched.invalid_gangs
         for subject in sorted(touched.subjects):
             self._reassemble(turn, subject, now)
-        if touched.roomier:
-            self.backlog.wake()
+        self._wake(touched.news)
         for fact in failures:
             self._bind_failed(turn, fact, now)
         for subject in done:
             self.backlog.binding_done(subject)
 
+    def _wake(self, news: News) -> None:
+        if news.happened:
+            self.backlog.wake(news=news)
+
     def _reassemble(self, turn: Turn, subject: str, now: float) -> None:
-        record = self._cache.gangs.get(subject.removeprefix("gang/")) if subject.startswith("gang/") else None
-        members = self._cache.roster(subject)
-        self.backlog.update(subject, assemble(subject, members, record.gang if record else None, self.queue.name), now)
+        self.backlog.update(subject, self._cache.assembly(subject, self.queue.name), now)
         if not self._cache.exists(subject):
             turn.gone.append(subject)
-        if record is not None:
-            gang = record.gang
-            bound = sum(bool(pod.node_name) for pod in members.placed)
-            status = gang_status(record.told.phase, gang.spec.min_member, members, bound)
-            if status != record.told:
-                record.told = status
-                turn.gang_notes.append(GangNote(Named(gang.namespace, gang.name, gang.uid), status))
+        if subject not in self.backlog.by_subject:
+            self._trials.forget(subject)
+        parts = self._cache.parts(subject)
+        self._releases.update(subject, parts, now)
+        self._count(subject, parts)
+        for part in parts:
+            self._tell_gang(turn, part, now)
+
+    def _count(self, subject: str, parts: tuple[Part, ...]) -> None:
+        """What preemption must know of a gang that runs."""
+        self.preempting.gangs.pop(subject, None)
+        if any(part.members.placed for part in parts):
+            self.preempting.gangs[subject] = GangFacts(
+                min_member=sum(part.spec.min_member for part in parts),
+                bound=sum(part.members.satisfied for part in parts),
+                whole=any(part.spec.whole for part in parts),
+            )
+
+    def _tell_gang(self, turn: Turn, part: Part, now: float) -> None:
+        record = self._cache.gangs.get(part.key)
+        if record is None:
+            return
+        if record.gang.source is GangSource.UPSTREAM:
+            if part.met and len(part.members.bound) + len(part.members.succeeded) >= part.spec.min_member:
+                self._tell_group(turn, part.key, "", placed=True, now=now)
+            return
+        counted = gang_status(record.told.phase, part.spec.min_member, part.members, len(part.members.bound))
+        owners = (pod.owner for pod in part.members.counted if pod.owner)
+        status = carry_over(counted, record.told, owners, now)
+        if status != record.told:
+            record.told = status
+            turn.gang_notes.append(GangNote(record.named, status))
+
+    def _tell_group(self, turn: Turn, key: str, message: str, *, placed: bool, now: float) -> None:
+        """The condition of scheduling.k8s.io's PodGroup."""
+        record = self._cache.gangs.get(key)
+        if record is not None and record.gang.source is GangSource.UPSTREAM:
+            condition = initially_scheduled(record, message, placed=placed, now=now)
+            if condition is not None:
+                turn.conditions.append(GangCondition(record.named, condition))
 
     def _bind_failed(self, turn: Turn, fact: facts.BindingReleased, now: float) -> None:
         """One back-off step a workload and turn, however many of its bindings failed."""
         if any(decision.subject == fact.subject for decision in turn.decisions):
             return
         self.backlog.park(fact.subject, now, woken=True)
-        uids = tuple(pod.uid for pod in self._cache.roster(fact.subject).pending)
+        uids = tuple(pod.uid for part in self._cache.parts(fact.subject) for pod in part.members.pending)
+        uids = uids or tuple(self._lone(fact.subject))
         nodes = len(self._cache.nodes)
         verdict = explain.bind_failed(fact.subject, uids, fact.error, nodes, now)
         turn.decisions.append(verdict.decision)
         if fact.status not in _ORDINARY:
             self._tell(turn, verdict)
 
-    def _place(self, turn: Turn, snapshot: ClusterSnapshot, heads: Iterable[Candidate], now: float) -> None:
-        """Room only shrinks within a turn, so a lone pod whose class did not fit before it need not be tried."""
-        free = snapshot.free
-        unfit: dict[PodClass, Misfit] = {}
+    def _lone(self, subject: str) -> Iterable[str]:
+        record = self._cache.find(*subject.removeprefix("pod/").split("/")) if subject.startswith("pod/") else None
+        return (record.pod.uid,) if record is not None else ()
+
+    def _release(self, turn: Turn, now: float) -> None:
+        for release in self._releases.take(now):
+            self.backlog.park(release.subject, now, woken=True)
+            verdict = explain.released(release, len(self._cache.nodes), now)
+            turn.decisions.append(verdict.decision)
+            self._tell(turn, verdict)
+            self._announce(turn, release)
+            for pod in release.evict:
+                named = Named(pod.namespace, pod.name, pod.uid)
+                turn.evictions.append(Eviction(named, release.reason.value, release.detail, release.detail))
+
+    def _time_out(self, turn: Turn, now: float) -> None:
+        """Gangs that found no place in time give up what is kept for them, and wait again."""
+        for hold in self._trials.take_expired(now):
+            self._room_given_up(self._reservations.drop(hold.subject, out_of_time=now))
+            dropped = self.preempting.drop(hold.subject)
+            self._given_up(turn, (dropped,) if dropped else ())
+            self.backlog.park(hold.subject, now, woken=True)
+            verdict = explain.held(hold, len(self._cache.nodes), now)
+            turn.decisions.append(verdict.decision)
+            turn.timeouts += 1
+            self._tell(turn, verdict)
+            self._announce(turn, hold)
+
+    def _announce(self, turn: Turn, about: Release | Hold) -> None:
+        for key in keys_of(about.subject):
+            record = self._cache.gangs.get(key)
+            if record is not None:
+                turn.gang_events.append(GangEvent(record.named, about.reason.value, about.detail))
+
+    # 2
+
+    def _look(self, turn: Turn, now: float) -> Scene:
+        """The cluster with the room that is kept; what is given up is news to those who wait."""
+        cache, snapshot = self._cache, self._cache.snapshot()
+        waiting = self.backlog.by_subject
+        if not self._restored:
+            self._restored = True
+            for candidate in waiting.values():
+                self.preempting.restore(candidate, snapshot, now)
+        self._given_up(turn, self.preempting.sweep(waiting, snapshot, now))
+        self._room_given_up(self._reservations.settle(waiting, snapshot, now))
+        background = Background(cache.neighbours, cache.loads.picture(snapshot.names, now), self.settings.profiles)
+        self.scene = Scene(snapshot, self._kept(snapshot), background, following=self.scene)
+        return self.scene
+
+    def _kept(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
+        return (*self.preempting.held(snapshot), *self._reservations.held(snapshot))
+
+    def _given_up(self, turn: Turn, dropped: Iterable[Kept]) -> None:
+        for kept in dropped:
+            self._wake(freed(name for keeping in kept.keepings for name, _ in keeping.pod_class.request))
+            for uid in kept.uids:
+                self._nominate(turn, uid, kept.subject)
+
+    def _room_given_up(self, seats: Iterable[Seat]) -> None:
+        for seat in seats:
+            self._wake(freed(name for name, _ in seat.pod_class.request))
+
+    # 4 and 5
+
+    def _place(self, turn: Turn, scene: Scene, heads: Iterable[Candidate], now: float) -> None:
+        memo = Memo(scene)
         for tried, candidate in enumerate(heads):
-            if tried == self._budget:
+            if tried == self.settings.workloads_per_cycle or memo.plans >= self.settings.preemptions_per_cycle:
                 turn.more = True
                 return
-            lone = candidate.workload.gang is None
-            outcome = (unfit.get(candidate.classes[0]) if lone else None) or place(snapshot, free, candidate)
+            outcome = self.preempting.seats(scene, candidate) or memo.misfit(candidate) or place(scene, candidate)
             if isinstance(outcome, Misfit):
-                if lone:
-                    unfit[candidate.classes[0]] = outcome
-                self._park(turn, candidate, outcome, now)
+                memo.remember(candidate, outcome)
+                self._make_room(turn, scene, candidate, outcome, memo, now)
                 continue
-            before = fit.report(snapshot, free, candidate.classes[0])
-            turn.decisions.append(explain.placed(candidate, before, outcome, snapshot, now))
-            self._assume(turn, snapshot, candidate, outcome)
+            turn.decisions.append(explain.placed(candidate, outcome.report, outcome, scene.snapshot, now))
+            self._assume(turn, scene, candidate, outcome, now)
             self._reassemble(turn, candidate.subject, now)
-            free = outcome.free
 
-    def _assume(self, turn: Turn, snapshot: ClusterSnapshot, candidate: Candidate, outcome: Placed) -> None:
-        workload = candidate.workload
-        classes = {
-            uid: pod_class
-            for pods, pod_class in zip(workload.pod_sets, candidate.classes, strict=True)
-            for uid in pods.uids
-        }
-        nodes = {item.uid: snapshot.names[item.row] for item in outcome.assignments}
-        self._cache.ledger.assume(Charge(uid, node, classes[uid], workload.queue) for uid, node in nodes.items())
+    def _assume(self, turn: Turn, scene: Scene, candidate: Candidate, outcome: Placed, now: float) -> None:
+        workload, names = candidate.workload, scene.snapshot.names
+        self._cache.assume((self._charge(seat, names[seat.row], candidate) for seat in outcome.seats), now)
+        scene.put(outcome.seats)
+        kept = self.preempting.node_of(outcome.seats[0].uid, candidate.subject)
+        self.preempting.seated(candidate.subject, {seat.uid for seat in outcome.seats})
+        if self._reservations.drop(candidate.subject) or kept:
+            scene.nominate(self._kept(scene.snapshot))
         strict = workload.gang is not None and workload.gang.mode is GangMode.STRICT and candidate.needed > 0
-        turn.batches.append(
-            Batch(candidate.subject, strict, tuple(self._bind(uid, node) for uid, node in nodes.items()))
-        )
+        binds = tuple(self._bind(seat.uid, names[seat.row]) for seat in outcome.seats)
+        turn.batches.append(Batch(candidate.subject, strict, binds))
         self.backlog.binding_started(candidate.subject)
+
+    def _charge(self, seat: Seat, node: str, candidate: Candidate) -> Charge:
+        record = self._cache.record(seat.uid)
+        job = candidate.subject if "," in candidate.subject else ""
+        pod = record.pod if record else None
+        return Charge(seat.uid, node, seat.pod_class, seat.kin, pod, candidate.workload.queue, subject=job)
 
     def _bind(self, uid: str, node: str) -> Bind:
         record = self._cache.record(uid)
         if record is None:
             raise LookupError(f"pod {uid} was placed but is not in the cache")
-        pod = record.pod
-        return Bind(Named(pod.namespace, pod.name, uid), Placement(pod.key, uid, node), pod.created_seconds)
+        return Bind(record.named, Placement(record.pod.key, uid, node), record.pod.created_seconds)
 
-    def _park(self, turn: Turn, candidate: Candidate, outcome: Misfit, now: float) -> None:
-        self.backlog.park(candidate.subject, now)
-        verdict = explain.misfit(candidate, outcome, now)
+    def _make_room(
+        self, turn: Turn, scene: Scene, candidate: Candidate, misfit: Misfit, memo: Memo, now: float
+    ) -> None:
+        """By preemption, else by keeping what becomes free; in any case the workload waits."""
+        residents = self._cache.ledger.residents(scene.snapshot)
+        outcome = memo.refusal(candidate) or self.preempting.attempt(scene, candidate, residents, now)
+        if isinstance(outcome, Plan):
+            memo.plans += 1
+            turn.plans.append(len(outcome.eviction.victims))
+            self._given_up(turn, self.preempting.begin(outcome, candidate, scene.snapshot, now))
+            memo.forget()
+            scene.nominate(self._kept(scene.snapshot))
+        else:
+            memo.remember(candidate, outcome)
+            if candidate.subject not in self.preempting.nominated:
+                self._reserve(scene, candidate, residents, now)
+        self._park(turn, candidate, misfit, outcome, now)
+
+    def _reserve(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> None:
+        kept, given_up = self._reservations.reserve(scene, candidate, residents, self._ranking(now))
+        self._room_given_up(given_up)
+        if kept is not None or given_up:
+            scene.nominate(self._kept(scene.snapshot))
+
+    def _park(
+        self, turn: Turn, candidate: Candidate, misfit: Misfit, outcome: Plan | NoPreemption, now: float
+    ) -> None:
+        self.backlog.park(candidate.subject, now, need=need_of(misfit.report))
+        self._trials.failed(candidate, now)
+        turn.insights[candidate.subject] = preemption_decision(candidate.subject, outcome, now)
+        quiet = isinstance(outcome, NoPreemption) and outcome.reason in _UNDER_WAY
+        verdict = explain.misfit(candidate, misfit, now, "" if quiet else text_of(outcome))
         turn.decisions.append(verdict.decision)
-        self._tell(turn, verdict)
+        self._tell(turn, verdict, quiet=quiet)
+        for key, needed in candidate.workload.gangs:
+            if needed:
+                self._tell_group(turn, key, verdict.message, placed=False, now=now)
 
     def _tell_holds(self, turn: Turn, snapshot: ClusterSnapshot, now: float) -> None:
         for hold in self.backlog.take_holds(now):
@@ -156,11 +318,28 @@ class Cycle:
             turn.decisions.append(verdict.decision)
             self._tell(turn, verdict)
 
-    def _tell(self, turn: Turn, verdict: explain.Verdict) -> None:
-        """Every pod of the verdict gets the same message, unless that is what it says already."""
+    def _tell(self, turn: Turn, verdict: explain.Verdict, *, quiet: bool = False) -> None:
+        """Every pod of the verdict gets the same message and its nomination, unless that is what it says already."""
         for uid in verdict.uids:
             record = self._cache.record(uid)
-            if record is not None and record.told != verdict.message:
-                named = Named(record.pod.namespace, record.pod.name, uid)
-                turn.notes.append(Note(named, verdict.message, first=not record.told))
-                record.told = verdict.message
+            if record is None:
+                continue
+            node = self.preempting.node_of(uid, verdict.decision.subject)
+            moved = node != record.nominated
+            news = record.told != verdict.message and not (quiet and record.told)
+            if news or moved:
+                said = verdict.message if news else record.told
+                nominated = node if moved else None
+                turn.notes.append(Note(record.named, said, first=not record.told, nominated=nominated, event=news))
+                record.told, record.nominated = said, node
+
+    def _nominate(self, turn: Turn, uid: str, subject: str) -> None:
+        """A pod whose nomination is over, and that is not told anything else."""
+        record = self._cache.record(uid)
+        node = self.preempting.node_of(uid, subject)
+        if record is not None and not record.pod.node_name and record.told and node != record.nominated:
+            record.nominated = node
+            turn.notes.append(Note(record.named, record.told, first=False, nominated=node, event=False))
+
+
+_UNDER_WAY = (Reason.PREEMPTION_IN_FLIGHT, Reason.VICTIMS_TERMINATING)

@@ -28,7 +28,6 @@ class NodeDesk:
         self._cache = cache
         self._history = history
         self._clock = clock
-        self._saved: dict[str, float] = {}
 
     def connected(self, node: str) -> None:
         self.links.add(node)
@@ -39,8 +38,10 @@ class NodeDesk:
             del self.reports[name]
 
     def report(self, node: str, report: NodeReport) -> None:
-        """Keep the newest report of a node."""
-        self.reports[node] = ReportEntry(report, self._clock())
+        """Keep the newest report of a node, and what it says of the node's load."""
+        now = self._clock()
+        self.reports[node] = ReportEntry(report, now)
+        self._cache.loads.report(node, report, now)
 
     def decision(self, node: str, decision: Decision) -> None:
         """An agent's decision joins ours for those who watch: about its node or a cgroup there, nothing else."""
@@ -52,15 +53,13 @@ class NodeDesk:
 
     def checkpoint(self, saved: CheckpointSaved) -> None:
         """Remember the newest checkpoint of a pod we know."""
-        record = self._cache.record(saved.pod_uid)
-        if record is not None:
-            self._saved[saved.pod_uid] = max(saved.saved_at_seconds, self._saved.get(saved.pod_uid, 0.0))
-        for uid in [uid for uid in self._saved if self._cache.record(uid) is None]:
-            del self._saved[uid]
+        if self._cache.record(saved.pod_uid) is not None:
+            known = self._cache.saved
+            known[saved.pod_uid] = max(saved.saved_at_seconds, known.get(saved.pod_uid, 0.0))
 
     def costs(self, node: str) -> tuple[EvictionCost, ...]:
         """What losing each best-effort pod of the node would cost its job."""
         pods = self._cache.on_node(node)
-        gangs = {pod.gang.key: f"gang/{pod.gang.key}" for pod in pods if pod.gang is not None}
-        surplus = {key: self._cache.surplus(subject) for key, subject in gangs.items()}
-        return eviction_costs(pods, surplus, self._saved, self._clock())
+        gangs = {pod.gang.key for pod in pods if pod.gang is not None}
+        surplus = {key: self._cache.surplus(key) for key in gangs}
+        return eviction_costs(pods, surplus, self._cache.saved, self._clock())

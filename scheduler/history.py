@@ -17,6 +17,7 @@ class DecisionHistory:
     def __init__(self, limit: int) -> None:
         self._ring: deque[Decision] = deque(maxlen=limit)
         self._newest: dict[str, Decision] = {}
+        self._preemption: dict[str, Decision] = {}
         self._watchers: list[tuple[deque[Decision], asyncio.Event]] = []
 
     def record(self, decision: Decision) -> bool:
@@ -35,9 +36,21 @@ class DecisionHistory:
             waiting.append(decision)
             signal.set()
 
+    def weigh(self, subject: str, preemption: Decision) -> None:
+        """What came of preemption for a subject that waits; whom it takes is news to those who watch."""
+        before = self._preemption.get(subject)
+        self._preemption[subject] = preemption
+        if preemption.value and (before is None or before.detail != preemption.detail):
+            self.pass_on(preemption)
+
     def forget(self, subject: str) -> None:
         """The subject has no pods any more; the ring keeps its past."""
         self._newest.pop(subject, None)
+        self._preemption.pop(subject, None)
+
+    def preemption(self, subject: str) -> Decision | None:
+        """What came of preemption for a subject, None where it was not considered."""
+        return self._preemption.get(subject)
 
     def newest(self, subject: str) -> Decision | None:
         return self._newest.get(subject)

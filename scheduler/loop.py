@@ -78,16 +78,21 @@ class Loop:
             log.error("object left out", kind=refusal.kind, error=refusal.message)
         for gang, message in turn.invalid_gangs:
             log.error("gang left out", gang=gang.key, error=message)
+        for subject, preemption in turn.insights.items():
+            self._history.weigh(subject, preemption)
         for subject in turn.gone:
             self._history.forget(subject)
         unfit = sum(d.reason in MISFITS for d in turn.decisions)
         self._meter.cycle(seconds, len(turn.batches), unfit)
+        self._meter.timed_out(turn.timeouts)
+        for victims in turn.plans:
+            self._meter.preempted(victims)
         backlog = self._cycle.backlog
         self._meter.waiting(len(backlog.candidates), backlog.parked, backlog.held)
 
     async def _wait(self) -> None:
         """Until a fact comes, then a little longer to gather its companions; or until something is due."""
-        due = self._cycle.backlog.next_due()
+        due = self._cycle.next_due()
         timeout = _LONGEST_WAIT_SECONDS if due is None else min(max(0.0, due - self._clock()), _LONGEST_WAIT_SECONDS)
         try:
             async with asyncio.timeout(timeout):

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
@@ -58,6 +59,10 @@ class StatusWriter(Protocol):
         """The PodGroup's status. Raises KubernetesFault."""
 
 
+    async def group_condition(self, gang: Named, condition: Condition) -> None:
+        """A condition of scheduling.k8s.io's PodGroup. Raises KubernetesFault."""
+
+
 class Evictor(Protocol):
     """Makes pods go."""
 
@@ -106,6 +111,9 @@ class Meter(Protocol):
     def refused(self, kind: str) -> None:
         """An object of `kind` could not be read."""
 
+    def timed_out(self, gangs: int) -> None:
+        """So many gangs found no place within their timeout."""
+
     def preempted(self, victims: int) -> None:
         """A plan that evicts so many pods was made."""
 
@@ -114,17 +122,23 @@ class Meter(Protocol):
 
 
 class PodAnswer(msgspec.Struct, frozen=True):
-    """`queue_position` 1 is next, 0 not queued; `message` is the text of the pod's condition."""
+    """`queue_position` 1 is next, 0 not queued; `message` is the text of the pod's condition.
+
+    `preemption` is what came of making room for it, `nearest` says which node comes nearest to fitting.
+    """
 
     node: str = ""
     gang: str = ""
     decision: Decision | None = None
     queue_position: int = 0
     message: str = ""
+    preemption: Decision | None = None
+    nearest: str = ""
+    nominated_node: str = ""
 
 
 class GangAnswer(msgspec.Struct, frozen=True):
-    """A gang with the newest decision about it."""
+    """A gang with the newest decision about it; `nominated` are pod → node, `waiting` is how many members wait."""
 
     namespace: str
     name: str
@@ -135,6 +149,10 @@ class GangAnswer(msgspec.Struct, frozen=True):
     decision: Decision | None = None
     queue_position: int = 0
     message: str = ""
+    preemption: Decision | None = None
+    nearest: str = ""
+    nominated: Mapping[str, str] = {}
+    waiting: int = 0
 
 
 class QueueAnswer(msgspec.Struct, frozen=True):
@@ -169,6 +187,9 @@ class Answers(Protocol):
     def queues(self) -> tuple[QueueAnswer, ...]: ...
 
     def nodes(self) -> tuple[NodeAnswer, ...]: ...
+
+    def settings(self) -> bytes:
+        """The settings in force, as JSON."""
 
     def watch(self, subject_prefix: str, history: int) -> AsyncIterator[Decision]: ...
 

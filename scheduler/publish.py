@@ -18,7 +18,7 @@ from scheduler import facts
 from scheduler.core.parking import delay_seconds
 from scheduler.ports import Announcer, Binder, Clock, Courier, Evictor, Meter, StatusWriter
 from scheduler.settings import Settings
-from scheduler.turn import Batch, Bind, Eviction, GangNote, Note, Notice, Turn
+from scheduler.turn import Batch, Bind, Eviction, GangCondition, GangNote, Note, Notice, Turn
 
 log = structlog.get_logger()
 
@@ -64,6 +64,8 @@ class Publisher:
             if status.gang.key not in self._statuses:
                 group.create_task(self._write_status(status.gang.key))
             self._statuses[status.gang.key] = status
+        for condition in turn.conditions:
+            group.create_task(self._write_condition(condition))
         for notice in turn.notices:
             self._give_notice(notice)
         for eviction in turn.evictions:
@@ -199,6 +201,22 @@ class Publisher:
                 await asyncio.sleep(delay_seconds(failures, self._backoff))
             elif self._statuses[key] is note:
                 del self._statuses[key]
+
+    async def _write_condition(self, told: GangCondition) -> None:
+        """Again until it stands: what is told once and for all must not get lost."""
+        failures = 0
+        while self._leading():
+            try:
+                async with self._write_slots:
+                    await self._writer.group_condition(told.gang, told.condition)
+                return
+            except KubernetesFault as fault:
+                if fault.status in (404, 409):
+                    return
+                failures += 1
+                if failures == 1:
+                    log.warning("PodGroup condition not written", gang=told.gang.key, error=str(fault))
+                await asyncio.sleep(delay_seconds(failures, self._backoff))
 
     async def _status_problem(self, note: GangNote) -> str:
         """Write; empty where that is done, or where the PodGroup is gone or another one has its name now."""

@@ -10,7 +10,14 @@ from msgspec import Meta
 
 from kube.lease import LeaseSettings
 from model.fault import ConfigurationFault
+from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, MatchPolicy
+from scheduler.core.load.policy import LoadPolicy
+from scheduler.core.order import AgeingPolicy
 from scheduler.core.parking import BackoffPolicy
+from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.release import ReleasePolicy
+from scheduler.core.reserve import ReservePolicy
+from scheduler.core.scores.policy import PROFILES, Profile, served
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -18,10 +25,22 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     scheduler_names: Annotated[
         tuple[str, ...], Meta(description="spec.schedulerName values this scheduler serves.")
-    ] = (
-        "koord-scheduler",
-        "sublet-scheduler",
-    )
+    ] = served(PROFILES)
+    profiles: Annotated[
+        tuple[Profile, ...],
+        Meta(description="How pods are scored, by their spec.schedulerName; a name in no profile gets the defaults."),
+    ] = PROFILES
+    load: LoadPolicy = LoadPolicy()
+    preemption: PreemptionPolicySettings = PreemptionPolicySettings()
+    ageing: AgeingPolicy = AgeingPolicy()
+    reservation: ReservePolicy = ReservePolicy()
+    release: ReleasePolicy = ReleasePolicy()
+    gang_timeout_seconds: Annotated[
+        float, Meta(gt=0, description="Timeout of a gang that names none (CoschedulingArgs.defaultTimeout).")
+    ] = DEFAULT_GANG_TIMEOUT_SECONDS
+    gang_match_policy: Annotated[
+        MatchPolicy, Meta(description="Match policy of a gang that names none (CoschedulingArgs.defaultMatchPolicy).")
+    ] = MatchPolicy.ONCE_SATISFIED
     backoff: BackoffPolicy = BackoffPolicy()
     debounce_seconds: Annotated[float, Meta(ge=0, le=60, description="Changes this close together make one cycle.")] = (
         0.01
@@ -39,6 +58,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(ge=1, le=1_000_000, description="Bounds how long one cycle keeps the event loop from leases and streams."),
     ] = 256
+    preemptions_per_cycle: Annotated[
+        int, Meta(ge=1, le=10_000, description="Plans to evict that one cycle makes; others wait for the next one.")
+    ] = 16
     concurrent_binds: Annotated[int, Meta(ge=1, le=1000, description="Bindings under way at once.")] = 16
     concurrent_writes: Annotated[int, Meta(ge=1, le=1000, description="Condition writes under way at once.")] = 8
     concurrent_calls: Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
 from scheduler.cache import Refusal
@@ -61,6 +62,13 @@ class Notice(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class GangCondition(msgspec.Struct, frozen=True):
+    """A condition for scheduling.k8s.io's PodGroup."""
+
+    gang: Named
+    condition: Condition
+
+
 class GangEvent(msgspec.Struct, frozen=True):
     """An Event on a PodGroup."""
 
@@ -78,16 +86,24 @@ class GangNote(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct):
-    """What one turn decided; `more` when heads are left for the next turn at once."""
+    """What one turn decided; `more` when heads are left for the next turn at once.
+
+    `timeouts` counts
+    gangs that found no place in time, `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of preemption for those that wait.
+    """
 
     decisions: list[Decision] = msgspec.field(default_factory=list)
     batches: list[Batch] = msgspec.field(default_factory=list)
     notes: list[Note] = msgspec.field(default_factory=list)
     gang_notes: list[GangNote] = msgspec.field(default_factory=list)
+    conditions: list[GangCondition] = msgspec.field(default_factory=list)
+    insights: dict[str, Decision] = msgspec.field(default_factory=dict)
     gang_events: list[GangEvent] = msgspec.field(default_factory=list)
     evictions: list[Eviction] = msgspec.field(default_factory=list)
     notices: list[Notice] = msgspec.field(default_factory=list)
     invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     gone: list[str] = msgspec.field(default_factory=list)
+    plans: list[int] = msgspec.field(default_factory=list)
+    timeouts: int = 0
     more: bool = False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,10 @@ from prometheus_client import CollectorRegistry
 
 from kube.client import KubeClient
 from kube.events import EventRecorder
-from kube.lease import LeaseElector
-from model.fault import ConfigurationFault
+from kube.lease import Holder
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
+from scheduler.core.withdraw import WithdrawPolicy
 from scheduler.cycle import Cycle
 from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
@@ -29,10 +31,15 @@ from scheduler.edge.kubernetes import (
     KubernetesStatusWriter,
     KubernetesWatch,
 )
-from scheduler.edge.link import NodeLinkServicer
+from scheduler.edge.leaderlabel import LeaderLabel
+from scheduler.edge.leadership import Leadership
+from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import HttpServer, Metrics
-from scheduler.edge.serving import TlsFiles, TokenTable, check_tls, loopback_server, tls_server
+from scheduler.edge.serving import TlsFiles, TokenTable, check_tls, loopback_server
+from scheduler.edge.withdrawal import Withdrawer
+from scheduler.facts import Fact, NodeSeen
 from scheduler.history import DecisionHistory
+from scheduler.linkframes import Serving
 from scheduler.loop import Loop
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
@@ -44,7 +51,10 @@ _STUCK_SECONDS = 60.0
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What a command line says; addresses are HOST:PORT, port 0 takes a free one."""
+    """What a command line says; addresses are HOST:PORT, port 0 takes a free one.
+
+    `advertise_host` is how agents on other machines reach this one, `pod` is `namespace/name` where this is a pod.
+    """
 
     kubeconfig: Path | None
     tls: TlsFiles
@@ -55,6 +65,16 @@ class Options(msgspec.Struct, frozen=True):
     grpc_listen: str = "127.0.0.1:10319"
     http_listen: str = "127.0.0.1:10320"
     ready_file: Path | None = None
+    advertise_host: str = ""
+    pod: str = ""
+    console_log: bool = False
+
+    @property
+    def serving(self) -> Serving:
+        """What the link process is started with."""
+        files = (str(self.tls.certificate), str(self.tls.key), str(self.token_file))
+        calls = self.settings.concurrent_calls
+        return Serving(self.link_listen, *files, calls=calls, costs_interval_seconds=1.0, console=self.console_log)
 
 
 class Listening(msgspec.Struct, frozen=True):
@@ -68,23 +88,30 @@ class Listening(msgspec.Struct, frozen=True):
 class Scheduler:
     """All parts, wired; nothing runs yet."""
 
-    def __init__(self, client: KubeClient, options: Options, tokens: TokenTable, metrics: Metrics) -> None:
+    def __init__(
+        self, client: KubeClient, options: Options, leadership: Leadership, link: LinkChild, metrics: Metrics
+    ) -> None:
         settings = options.settings
         self.options = options
-        self.tokens = tokens
-        self.metrics = metrics
         self.clock = steady_clock()
         self.recorder = EventRecorder(client, settings.scheduler_names[0], options.identity)
         self.history = DecisionHistory(settings.decision_history)
         cache = ClusterCache(settings.scheduler_names)
         cycle = Cycle(cache, settings)
         announcer = KubernetesAnnouncer(self.recorder)
-        outlets = Outlets(KubernetesBinder(client), KubernetesStatusWriter(client), KubernetesEvictor(client), announcer)
+        binder, writer, evictor = KubernetesBinder(client), KubernetesStatusWriter(client), KubernetesEvictor(client)
+        outlets = Outlets(binder, writer, evictor, announcer, link, leadership.leading)
         publisher = Publisher(outlets, metrics, self.clock, settings)
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
         self.desk = NodeDesk(cache, self.history, self.clock)
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)
-        self.watch = KubernetesWatch(client, self.loop.tell)
+        self.withdrawer = Withdrawer(client, self.recorder, leadership.leading, self.clock, WithdrawPolicy())
+        self.watch = KubernetesWatch(client, self._tell)
+
+    def _tell(self, fact: Fact) -> None:
+        if isinstance(fact, NodeSeen):
+            self.withdrawer.saw(fact.change)
+        self.loop.tell(fact)
 
 
 class _State:
@@ -92,7 +119,6 @@ class _State:
 
     def __init__(self) -> None:
         self.ready = False
-        self.lost = False
         self.scheduler: Scheduler | None = None
 
     def alive(self) -> str:
@@ -113,104 +139,155 @@ def steady_clock() -> Any:
 
 
 async def run(options: Options, stop: asyncio.Event) -> int:
-    """Lead, schedule until `stop` is set (0) or leadership is lost (1). Raises Fault."""
-    metrics = Metrics(CollectorRegistry())
-    state = _State()
-    tokens = TokenTable.read(options.token_file)
+    """Serve until told to stop: 0. Leadership lost: 1, at once, since another leads by then.
+
+    Raises ConfigurationFault for what only the operator can mend.
+    """
     # What a standby would only find out as leader is found out now.
+    TokenTable.read(options.token_file)
     check_tls(options.tls)
     if options.ready_file is not None:
         if not options.ready_file.parent.is_dir():
             raise ConfigurationFault(f"--ready-file {options.ready_file}", "its folder does not exist", "make it first")
         options.ready_file.unlink(missing_ok=True)
+    metrics, state = Metrics(CollectorRegistry()), _State()
     http = HttpServer(options.http_listen, metrics.registry, state.alive, state.not_ready)
     try:
         async with await KubeClient.connect(options.kubeconfig, "sublet-scheduler") as client:
-            elector = LeaseElector(client, options.settings.lease, options.identity)
-            if not await _unless(stop, elector.acquire()):
-                return 0
-            metrics.leads(True)
-            state.scheduler = Scheduler(client, options, tokens, metrics)
-            try:
-                await _lead(state.scheduler, state, http.address, elector, stop)
-            finally:
-                if not state.lost:
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(elector.release(), 1.0)
-            return int(state.lost)
+            return await _Process(client, options, metrics, state, http.address).run(stop)
     finally:
         http.close()
 
 
-async def _lead(scheduler: Scheduler, state: _State, http: str, elector: LeaseElector, stop: asyncio.Event) -> None:
-    """Schedule until told to stop, or leadership is lost."""
-    async with _background(scheduler) as group, _serving(scheduler) as (link, grpc):
-        holding = group.create_task(_hold(elector, state, stop))
-        if await _unless(stop, scheduler.watch.synced()):
-            looping = group.create_task(scheduler.loop.run())
-            state.ready = True
-            _say_ready(scheduler.options.ready_file, Listening(link, grpc, http))
-            log.info("scheduling", link=link, grpc=grpc, http=http, identity=scheduler.options.identity)
-            await stop.wait()
-            looping.cancel()
-        state.ready = False
-        holding.cancel()
+class _Process:
+    """From the first standby second to the last one of leading."""
+
+    def __init__(self, client: KubeClient, options: Options, metrics: Metrics, state: _State, http: str) -> None:
+        self._client = client
+        self._options = options
+        self._metrics = metrics
+        self._state = state
+        self._http = http
+        self._link = LinkChild(options.serving)
+        self._label = LeaderLabel(client, options.pod)
+
+    async def run(self, stop: asyncio.Event) -> int:
+        options = self._options
+        async with _beside(self._link.run()) as linking:
+            address = await _first(self._link.address(), linking)
+            lease, advertised = options.settings.lease, _advertised(str(address), options.advertise_host)
+            async with Leadership(options.kubeconfig, lease, options.identity, advertised) as leadership:
+                leadership.on_holder = self._heard_of
+                async with _beside(self._label.put(False)):
+                    await _first(stop.wait(), leadership.acquired.wait(), leadership.ended.wait(), linking)
+                if leadership.leading() and not stop.is_set():
+                    await self._lead(leadership, linking, stop)
+                lost = leadership.ended.is_set()
+        if leadership.error is not None:
+            raise leadership.error
+        return int(lost)
+
+    def _heard_of(self, holder: Holder) -> None:
+        """Agents that come to a standby are sent to the leader."""
+        if holder.identity != self._options.identity:
+            self._link.stand_by(holder.address)
+
+    async def _lead(self, leadership: Leadership, linking: asyncio.Task[None], stop: asyncio.Event) -> None:
+        """Schedule until told to stop, or leadership is lost."""
+        self._metrics.leads(True)
+        scheduler = Scheduler(self._client, self._options, leadership, self._link, self._metrics)
+        self._state.scheduler = scheduler
+        self._metrics.watch(self._figures(scheduler))
+        async with _background(scheduler) as start, _answering(scheduler) as grpc:
+            self._link.lead(scheduler.desk, grpc)
+            await _first(self._synced(scheduler), stop.wait(), leadership.ended.wait(), linking)
+            if not (stop.is_set() or leadership.ended.is_set()):
+                start(self._label.put(True))
+                start(scheduler.loop.run())
+                self._say_ready(await self._link.address(), grpc)
+                await _first(stop.wait(), leadership.ended.wait(), linking)
+            self._state.ready = False
+            self._link.stand_by("")
+            await self._label.remove()
+
+    async def _synced(self, scheduler: Scheduler) -> None:
+        """A first list makes millions of values that stay: looking through them for garbage takes two thirds of it."""
+        gc.disable()
+        try:
+            await scheduler.watch.synced()
+        finally:
+            gc.enable()
+        gc.freeze()
+
+    def _figures(self, scheduler: Scheduler) -> dict[str, Callable[[], float]]:
+        return {
+            "links": lambda: self._link.links,
+            "link_restarts": lambda: self._link.restarts,
+            "dropped_decisions": lambda: self._link.dropped,
+            "dropped_events": lambda: scheduler.recorder.dropped,
+        }
+
+    def _say_ready(self, link: str, grpc: str) -> None:
+        self._state.ready = True
+        _write_ready(self._options.ready_file, Listening(link, grpc, self._http))
+        log.info("scheduling", link=link, grpc=grpc, http=self._http, identity=self._options.identity)
 
 
-async def _hold(elector: LeaseElector, state: _State, stop: asyncio.Event) -> None:
-    """Losing the lease is one more reason to stop."""
-    await elector.hold()
-    state.lost = True
-    stop.set()
+def _advertised(address: str, host: str) -> str:
+    """Where agents on other machines reach a listener: one on all interfaces says so by the machine's name."""
+    listening, _, port = address.rpartition(":")
+    own = socket.gethostname() if listening in ("0.0.0.0", "[::]", "") else listening
+    return f"{host or own}:{port}"
 
 
 @contextlib.asynccontextmanager
-async def _background(scheduler: Scheduler) -> AsyncIterator[asyncio.TaskGroup]:
-    """Informers and the Event poster; the poster outlives the block by a second to empty its queue."""
+async def _background(scheduler: Scheduler) -> AsyncIterator[Callable[[Coroutine[Any, Any, None]], None]]:
+    """All that runs while leading; yields what adds to it. Events queued by the end get a second to be posted."""
     async with asyncio.TaskGroup() as group:
-        informers = scheduler.watch.start(group)
         poster = group.create_task(scheduler.recorder.run())
-        yield group
-        for task in informers:
+        tasks = [*scheduler.watch.start(group), group.create_task(scheduler.withdrawer.run())]
+        yield lambda work: tasks.append(group.create_task(work))
+        for task in tasks:
             task.cancel()
         await scheduler.recorder.flush(1.0)
         poster.cancel()
 
 
 @contextlib.asynccontextmanager
-async def _serving(scheduler: Scheduler) -> AsyncIterator[tuple[str, str]]:
-    """Both gRPC servers; yields their real addresses."""
-    options, tokens = scheduler.options, scheduler.tokens
-    diagnostics = DiagnosticsServicer(scheduler.answers)
-    link = NodeLinkServicer(
-        scheduler.desk, lambda context: tokens.caller(context.invocation_metadata()) or "", scheduler.clock
-    )
-    scheduler.metrics.watch(lambda: link.links, lambda: scheduler.recorder.dropped)
-    calls = options.settings.concurrent_calls
-    outer, link_address = await tls_server(options.link_listen, options.tls, tokens, (link, diagnostics), calls)
-    inner, grpc_address = await loopback_server(options.grpc_listen, (diagnostics,))
-    await outer.start()
-    await inner.start()
+async def _answering(scheduler: Scheduler) -> AsyncIterator[str]:
+    """Diagnostics on loopback, where the link process passes those from outside on to; yields the real address."""
+    listener = await loopback_server(scheduler.options.grpc_listen, (DiagnosticsServicer(scheduler.answers),))
+    await listener.start()
     try:
-        yield link_address, grpc_address
+        yield listener.address
     finally:
-        await asyncio.gather(outer.stop(0.2), inner.stop(0.2))
+        await listener.stop(0.2)
 
 
-async def _unless(stop: asyncio.Event, work: Any) -> bool:
-    """Wait for `work` unless told to stop first; True where it is done."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+@contextlib.asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """`work` as a task that ends with the block."""
+    task = asyncio.create_task(work)
     try:
-        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            working.result()
-        return working.done()
+        yield task
     finally:
-        working.cancel()
-        stopping.cancel()
+        task.cancel()
+        await asyncio.wait([task])
 
 
-def _say_ready(path: Path | None, listening: Listening) -> None:
+async def _first(*works: Any) -> Any:
+    """What the first of them that ends returns, or raises; the others are given up, tasks apart."""
+    tasks = [work if isinstance(work, asyncio.Task) else asyncio.create_task(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(task.result() for task in tasks if task in done)
+    finally:
+        for work, task in zip(works, tasks, strict=True):
+            if task is not work:
+                task.cancel()
+
+
+def _write_ready(path: Path | None, listening: Listening) -> None:
     """Write the ready file in one step."""
     if path is not None:
         draft = path.with_name(path.name + ".draft")

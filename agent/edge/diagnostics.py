@@ -212,6 +212,10 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
         for queue in self._waiting.get(notice.pod_uid, ()):
             queue.put_nowait(notice)
 
+    def spare(self, pod_uid: str) -> None:
+        """Who asks from here on is told nothing; whoever heard already has saved a checkpoint too many."""
+        self._standing.pop(pod_uid, None)
+
     async def Report(self, request: link_pb2.CheckpointReport, context: Any) -> checkpoints_pb2.CheckpointReceipt:
         try:
             saved = codec.checkpoint_from_wire(request)

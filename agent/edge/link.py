@@ -1,15 +1,21 @@
-"""The agent's end of the link: reports up, eviction costs and preemption notices down, reconnecting for ever."""
+"""The agent's end of the link: reports up, eviction costs and preemption notices down, reconnecting for ever.
+
+A scheduler that does not lead says where the leader is. Its word is followed only as far as the certificate goes: who
+serves there must prove to be whom this agent was told to call.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import grpc
+import msgspec
 import structlog
 
 from agent.core.publish import due_for_link
@@ -24,6 +30,8 @@ log = structlog.get_logger()
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 15.0
 _QUEUE = 256
+_LEADER_KEY = "sublet-leader"
+_ADDRESS = re.compile(r"[0-9A-Za-z.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9]{1,5}")
 _OPTIONS = (
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -31,17 +39,34 @@ _OPTIONS = (
 )
 
 
+class Access(msgspec.Struct, frozen=True):
+    """Where the scheduler is (HOST:PORT), and the files of who may be trusted there and of who we are."""
+
+    address: str
+    ca: Path
+    token: Path
+
+
 class LinkClient:
-    """A sink of the tick. Without a link the agent works on from its own facts: costs are neutral, nothing waits."""
+    """A sink of the tick. Without a link the agent works on from its own facts: costs are neutral, nothing waits.
+
+    `on_spared` gets the uid of a pod that was given notice and is not to be preempted after all.
+    """
 
     def __init__(
-        self, address: str, ca: Path, token: Path, hello: AgentHello, on_notice: Callable[[PreemptionNotice], None]
+        self,
+        access: Access,
+        hello: AgentHello,
+        on_notice: Callable[[PreemptionNotice], None],
+        on_spared: Callable[[str], None],
     ) -> None:
-        self._address = address
-        self._ca = ca
-        self._token = token
+        self._address = access.address
+        self._ca = access.ca
+        self._token = access.token
         self._hello = hello
         self._on_notice = on_notice
+        self._on_spared = on_spared
+        self._leader = ""
         self._sent: NodeReport | None = None
         self._newest: NodeReport | None = None
         self._outgoing: deque[link_pb2.NodeMessage] = deque(maxlen=_QUEUE)
@@ -75,7 +100,8 @@ class LinkClient:
             except grpc.aio.AioRpcError as error:
                 if self.connected:
                     delay = _FIRST_DELAY_SECONDS
-                log.warning("link lost", scheduler=self._address, code=error.code().name, detail=error.details())
+                log.warning("link lost", scheduler=self._target, code=error.code().name, detail=error.details())
+                self._leader = _leader_named(error)
             except ConfigurationFault as fault:
                 log.error("link not possible", error=str(fault))
             finally:
@@ -83,22 +109,34 @@ class LinkClient:
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
 
+    @property
+    def _target(self) -> str:
+        return self._leader or self._address
+
+    def _options(self) -> tuple[tuple[str, str | int], ...]:
+        """A leader is asked for the certificate of the address we were given, by whatever address it is reached."""
+        if not self._leader:
+            return _OPTIONS
+        host = self._address.rpartition(":")[0].strip("[]")
+        return (*_OPTIONS, ("grpc.ssl_target_name_override", host))
+
     async def _connect(self) -> None:
         credentials = grpc.ssl_channel_credentials(_contents(self._ca))
         metadata = (("authorization", f"Bearer {_text(self._token)}"),)
-        async with grpc.aio.secure_channel(self._address, credentials, options=_OPTIONS) as channel:
+        async with grpc.aio.secure_channel(self._target, credentials, options=self._options()) as channel:
             stream = link_pb2_grpc.NodeLinkStub(channel).Connect(metadata=metadata)
             sending = asyncio.create_task(self._send(stream))
             try:
                 async for message in stream:
                     if not self.connected:
-                        log.info("link up", scheduler=self._address)
+                        log.info("link up", scheduler=self._target)
                     self.connected = True
                     self._receive(message)
             finally:
                 sending.cancel()
                 await asyncio.gather(sending, return_exceptions=True)
-        log.warning("link closed by the scheduler", scheduler=self._address)
+        log.warning("link closed by the scheduler", scheduler=self._target)
+        self._leader = ""
 
     async def _send(self, stream: Any) -> None:
         """Hello, the newest report, then what comes. A message leaves the queue once it was written."""
@@ -128,6 +166,16 @@ class LinkClient:
             self.costs = {cost.pod_uid: codec.cost_from_wire(cost) for cost in message.costs.pods}
         if message.HasField("preemption"):
             self._on_notice(codec.notice_from_wire(message.preemption))
+        if message.HasField("withdrawal"):
+            self._on_spared(message.withdrawal.pod_uid)
+
+
+def _leader_named(error: grpc.aio.AioRpcError) -> str:
+    """HOST:PORT from a scheduler that does not lead; empty from any other, and where it is no address."""
+    if error.code() is not grpc.StatusCode.UNAVAILABLE:
+        return ""
+    named = next((str(value) for key, value in error.trailing_metadata() or () if key == _LEADER_KEY), "")
+    return named if _ADDRESS.fullmatch(named) else ""
 
 
 def _text(path: Path) -> str:

@@ -1,6 +1,6 @@
-"""Koordinator's labels and annotations on pods and nodes, and the scheduler-plugins PodGroup it builds on.
+"""Koordinator's labels and annotations on pods and nodes; those about gangs are read in `gangs`.
 
-Source: Koordinator apis/extension (qos, priority, coscheduling, node_*, numa_aware) and apis/slo/v1alpha1/node.go.
+Source: Koordinator apis/extension (qos, priority, node_*, numa_aware) and apis/slo/v1alpha1/node.go.
 """
 
 from __future__ import annotations
@@ -12,27 +12,15 @@ from typing import Any
 import msgspec
 
 from kube.dialects.document import annotated
-from kube.dialects.duration import go_duration_seconds
-from kube.objects import Metadata, PodGroup
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.pod import Container
 from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band, qos_class
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector, parse_resources
 from model.topology import parse_cpus
-from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMembership, GangMode, GangSource, GangSpec
 
 LABEL_QOS = "koordinator.sh/qosClass"
 LABEL_PRIORITY_CLASS = "koordinator.sh/priority-class"
-LABEL_POD_GROUP = "pod-group.scheduling.sigs.k8s.io"
-LABEL_LIGHTWEIGHT_NAME = "pod-group.scheduling.sigs.k8s.io/name"
-LABEL_LIGHTWEIGHT_MIN = "pod-group.scheduling.sigs.k8s.io/min-available"
-_GANG = "gang.scheduling.koordinator.sh/"
-ANNOTATION_GANG_NAME = _GANG + "name"
-ANNOTATION_GANG_MIN = _GANG + "min-available"
-ANNOTATION_GANG_TOTAL = _GANG + "total-number"
-ANNOTATION_GANG_MODE = _GANG + "mode"
-ANNOTATION_GANG_WAIT = _GANG + "waiting-time"
 ANNOTATION_RESOURCE_STATUS = "scheduling.koordinator.sh/resource-status"
 _NODE = "node.koordinator.sh/"
 ANNOTATION_RESOURCE_SPEC = _NODE + "extended-resource-spec"
@@ -52,69 +40,6 @@ def qos_of(labels: Mapping[str, str], kubernetes: KubernetesQoS) -> tuple[QoSCla
 def band_of(labels: Mapping[str, str], priority: int | None, qos: QoSClass) -> PriorityBand:
     """The priority band with default."""
     return priority_band(labels.get(LABEL_PRIORITY_CLASS), priority, qos)
-
-
-def gang_of(metadata: Metadata) -> GangMembership | None:
-    """A pod's gang: PodGroup label first, then the lightweight label, then the annotation."""
-    labels, annotations = metadata.labels or {}, metadata.annotations or {}
-    if name := labels.get(LABEL_POD_GROUP):
-        return GangMembership(metadata.namespace, name, GangSource.POD_GROUP)
-    name = labels.get(LABEL_LIGHTWEIGHT_NAME) or annotations.get(ANNOTATION_GANG_NAME, "")
-    if not name:
-        return None
-    minimum = labels.get(LABEL_LIGHTWEIGHT_MIN) or annotations.get(ANNOTATION_GANG_MIN)
-    return GangMembership(metadata.namespace, name, GangSource.ANNOTATION, _annotated_spec(minimum, annotations))
-
-
-def _annotated_spec(minimum: str | None, annotations: Mapping[str, str]) -> GangSpec:
-    if minimum is None:
-        return GangSpec(
-            0, problem=f"annotation {ANNOTATION_GANG_MIN} is missing; set it to the number of members needed"
-        )
-    count = _whole(minimum)
-    if count is None or count < 1:
-        return GangSpec(
-            0, problem=f"annotation {ANNOTATION_GANG_MIN} is {minimum!r}; write a whole number of 1 or more"
-        )
-    return _spec(count, annotations, go_duration_seconds(annotations.get(ANNOTATION_GANG_WAIT, "")))
-
-
-def _spec(minimum: int, annotations: Mapping[str, str], timeout_seconds: float | None) -> GangSpec:
-    """Illegal total, mode and time fall back as Koordinator does: minimum, Strict, 600 s."""
-    total = _whole(annotations.get(ANNOTATION_GANG_TOTAL, ""))
-    loose = annotations.get(ANNOTATION_GANG_MODE) == GangMode.NON_STRICT.value
-    return GangSpec(
-        min_member=minimum,
-        total=total if total is not None and total >= minimum else minimum,
-        mode=GangMode.NON_STRICT if loose else GangMode.STRICT,
-        timeout_seconds=timeout_seconds if timeout_seconds and timeout_seconds > 0 else DEFAULT_GANG_TIMEOUT_SECONDS,
-    )
-
-
-def pod_group(group: PodGroup) -> Gang:
-    """A PodGroup object; a minMember below 1 becomes the spec's `problem`, naming object and field."""
-    metadata = group.metadata
-    where = f"PodGroup {metadata.namespace}/{metadata.name}: spec.minMember"
-    minimum = group.spec.min_member
-    timeout = group.spec.schedule_timeout_seconds
-    if isinstance(minimum, bool) or not isinstance(minimum, int) or not 1 <= minimum < 1 << 31:
-        told = "is missing" if minimum is None else f"is {minimum!r}"
-        spec = GangSpec(0, problem=f"{where} {told}; write a whole number of 1 or more")
-    else:
-        seconds = float(timeout) if isinstance(timeout, int) and 0 < timeout < 1 << 31 else None
-        spec = _spec(minimum, metadata.annotations or {}, seconds)
-    return Gang(
-        namespace=metadata.namespace,
-        name=metadata.name,
-        spec=spec,
-        uid=metadata.uid,
-        phase=group.status.phase if group.status else "",
-        created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
-    )
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,9}", text) else None
 
 
 class _Amounts(msgspec.Struct, frozen=True):

@@ -1,11 +1,15 @@
-"""Label selectors of Kubernetes (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/)."""
+"""Label selectors of Kubernetes as they are written, into the model's.
+
+Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
+
+from model import selector
 
 
 class Operator(StrEnum):
@@ -28,14 +32,9 @@ class Requirement(msgspec.Struct, frozen=True):
         if bool(self.values) != (self.operator in (Operator.IN, Operator.NOT_IN)):
             raise ValueError("In and NotIn need values, Exists and DoesNotExist take none")
 
-    def holds(self, labels: Mapping[str, str]) -> bool:
-        """NotIn and DoesNotExist hold for labels without the key."""
-        present = self.key in labels
-        if self.operator is Operator.IN:
-            return present and labels[self.key] in (self.values or ())
-        if self.operator is Operator.NOT_IN:
-            return not present or labels[self.key] not in (self.values or ())
-        return present == (self.operator is Operator.EXISTS)
+    def in_model(self) -> selector.Requirement:
+        """Values in the order in which they stand."""
+        return selector.Requirement(self.key, selector.Operator(self.operator.value), tuple(self.values or ()))
 
 
 class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,9 +43,12 @@ class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
     match_labels: dict[str, str] | None = None
     match_expressions: list[Requirement] | None = None
 
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """All labels and all requirements hold."""
-        wanted = (self.match_labels or {}).items()
-        return all(labels.get(key) == value for key, value in wanted) and all(
-            requirement.holds(labels) for requirement in self.match_expressions or ()
-        )
+    def in_model(self) -> selector.Selector:
+        """matchLabels first, by key."""
+        equal = (one_of(key, value) for key, value in sorted((self.match_labels or {}).items()))
+        return selector.Selector((*equal, *(each.in_model() for each in self.match_expressions or ())))
+
+
+def one_of(key: str, *values: str) -> selector.Requirement:
+    """The label must be there with one of the values."""
+    return selector.Requirement(key, selector.Operator.IN, values)

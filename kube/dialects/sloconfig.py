@@ -17,6 +17,7 @@ from kube.dialects.document import GoDuration, checked, parsed, part, value_of
 from kube.dialects.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
 from kube.dialects.selector import LabelSelector
 from kube.objects import ConfigMap
+from model.selector import Selector
 from model.strategy import (
     CalculatePolicy,
     ColocationStrategy,
@@ -111,7 +112,7 @@ class NormalizationFields(msgspec.Struct, frozen=True, rename="camel"):
 class NodeEntry(msgspec.Struct, Generic[T], frozen=True):
     """What differs on the nodes that `selector` matches; without a selector on none."""
 
-    selector: LabelSelector | None
+    selector: Selector | None
     fields: T
 
 
@@ -209,7 +210,8 @@ def _entries(found: _Found, kind: type[T], name: str) -> tuple[NodeEntry[T], ...
 
 
 def _entry(raw: object, kind: type[T], where: str) -> NodeEntry[T]:
-    return NodeEntry(part(raw, _Selected, where).node_selector, part(raw, kind, where))
+    selected = part(raw, _Selected, where).node_selector
+    return NodeEntry(selected.in_model() if selected else None, part(raw, kind, where))
 
 
 def colocation_overlaid(

@@ -1,4 +1,4 @@
-"""Our own words on pods, where neither Kubernetes nor Koordinator has any."""
+"""Our own words on pods and PodGroups, where neither Kubernetes nor Koordinator has any."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from collections.abc import Mapping
 
 ANNOTATION_NOTICE = "sublet.dev/preemption-notice-seconds"
 """How long before its eviction a pod wants to be told, to save a checkpoint."""
+ANNOTATION_PREEMPTION_POLICY = "sublet.dev/preemption-policy"
+"""`PreemptAlways` also evicts what has equal priority and came later; Kubernetes' own field has no such word."""
+ANNOTATION_REQUIRED_TOPOLOGY = "sublet.dev/required-topology"
+"""A node label key: all members go into one domain of it."""
+ANNOTATION_PREFERRED_TOPOLOGY = "sublet.dev/preferred-topology"
+"""A node label key: members go into one domain of it where that is possible."""
 _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 
 

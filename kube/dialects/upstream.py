@@ -1,19 +1,29 @@
-"""Kubernetes' own Pods and Nodes into the model."""
+"""Kubernetes' own objects into the model: pods, nodes, and what decides where a pod may go or who may be evicted."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-
-import msgspec
+from collections.abc import Iterator, Mapping
 
 from kube import objects
-from kube.dialects import koordinator
+from kube.dialects import koordinator, podstate, preemption
+from kube.dialects.affinity import affinity, spread
+from kube.dialects.amounts import amounts_of
+from kube.dialects.document import checked
 from kube.dialects.eviction import eviction_terms
+from kube.dialects.gangs import USUAL, GangDefaults, gang_of, rank_of
+from kube.dialects.loadaware import load_terms
+from kube.dialects.selector import LabelSelector
+from kube.dialects.storage import claim, volume
+from model.affinity import HostPort
+from model.budget import DisruptionBudget
 from model.node import Node, Taint
-from model.pod import Container, Pod, PodPhase, Toleration
-from model.qos import KubernetesQoS
-from model.resources import CPU, MEMORY, ResourceVector, parse_resources
+from model.pod import Pod, Toleration
+from model.priority import PriorityClass
+from model.resources import parse_resources
+from model.selector import Selector
+
+__all__ = ["budget", "claim", "namespace_labels", "node", "pod", "priority_class", "volume"]
 
 _CONFIG_HASH = "kubernetes.io/config.hash"
 _CONFIG_MIRROR = "kubernetes.io/config.mirror"
@@ -22,47 +32,67 @@ _LONGEST_GRACE_SECONDS = 365 * 86_400
 _DIRECTORY_NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
-def pod(source: objects.Pod) -> Pod:
-    """Raises ConfigurationFault naming the pod, the container and the resource that cannot be read."""
-    metadata, spec = source.metadata, source.spec
+def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
+    """Raises ConfigurationFault naming the pod and the field that cannot be read."""
+    metadata, spec, status = source.metadata, source.spec, source.status
     where = f"Pod {metadata.namespace}/{metadata.name}"
     labels, annotations = metadata.labels or {}, metadata.annotations or {}
-    containers = tuple(_container(item, where) for item in spec.containers)
-    init = tuple(_init_container(item, where) for item in spec.init_containers or ())
-    whole = _asked(spec.resources, "", f"{where}: spec.resources")
-    kubernetes = _kubernetes_qos(source.status, [whole] if whole != Container("") else [*containers, *init])
+    amounts = amounts_of(spec, where)
+    requests = amounts.requests()
+    kubernetes = amounts.kubernetes_qos(status.qos_class)
     label, qos = koordinator.qos_of(labels, kubernetes)
     pinned = koordinator.pinned_to(annotations)
+    known = podstate.conditions(status.conditions or ())
+    owner = next((each for each in metadata.owner_references or () if each.controller), None)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,
-        requests=_effective_request(containers, init, whole)
-        + parse_resources(spec.overhead or {}, f"{where}: spec.overhead"),
-        containers=koordinator.with_extended_resources(containers, annotations),
+        requests=requests,
+        containers=koordinator.with_extended_resources(amounts.containers, annotations),
         qos=qos,
         qos_label=label,
         kubernetes_qos=kubernetes,
         band=koordinator.band_of(labels, spec.priority, qos),
         priority=spec.priority or 0,
-        phase=_phase(source.status.phase),
+        phase=podstate.phase(status),
         node_name=spec.node_name,
         scheduler_name=spec.scheduler_name,
-        gang=koordinator.gang_of(metadata),
+        gang=gang_of(metadata, spec.scheduling_group, defaults),
         node_selector=spec.node_selector or {},
-        tolerations=tuple(_toleration(item) for item in spec.tolerations or []),
+        tolerations=tuple(_toleration(item) for item in spec.tolerations or ()),
         gated=bool(spec.scheduling_gates),
         deleting=metadata.deletion_timestamp is not None,
         created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
-        container_ids=_container_ids(source.status),
+        container_ids=podstate.container_ids(status),
         cgroup_uid=_cgroup_uid(metadata),
         host_network=spec.host_network,
         numa_zones=pinned.numa_zones,
         cpuset=pinned.cpuset,
-        unsupported=tuple(_unsupported(spec)),
-        init_containers=koordinator.with_extended_resources(init, annotations),
+        unsupported=("spec.resourceClaims",) if spec.resource_claims else (),
+        init_containers=koordinator.with_extended_resources(amounts.init, annotations),
         eviction=eviction_terms(labels, annotations),
         grace_seconds=_grace_seconds(spec.termination_grace_period_seconds),
+        labels=labels,
+        limits=amounts.limits(),
+        scored=amounts.scored(requests),
+        affinity=affinity(spec.affinity, metadata.namespace, labels, f"{where}: spec.affinity"),
+        spread=spread(spec.topology_spread_constraints, labels, f"{where}: spec.topologySpreadConstraints"),
+        host_ports=tuple(_host_ports(spec)),
+        claims=tuple(_claims(metadata.name, spec)),
+        preemption_policy=preemption.policy(spec.preemption_policy, labels, annotations),
+        preemptible=preemption.preemptible(labels, annotations),
+        disrupted=known.disrupted,
+        rejected=podstate.rejected(status),
+        nominated_node=status.nominated_node_name,
+        scheduled_seconds=known.scheduled_seconds,
+        started_seconds=status.start_time.timestamp() if status.start_time else 0.0,
+        initialized_seconds=known.initialized_seconds,
+        owned=owner is not None,
+        owner=f"{metadata.namespace}/{owner.name}" if owner is not None else "",
+        daemon=owner is not None and owner.kind == "DaemonSet",
+        rank=rank_of(labels, annotations),
+        load=load_terms(annotations),
     )
 
 
@@ -82,13 +112,28 @@ def node(source: objects.Node) -> Node:
     )
 
 
-def _container(source: objects.Container, where: str) -> Container:
-    return _asked(source.resources, source.name, f"{where}: container {source.name}.resources")
+def budget(source: objects.PodDisruptionBudget) -> DisruptionBudget:
+    """Raises ConfigurationFault naming the budget and what of its selector cannot be read."""
+    metadata, status = source.metadata, source.status or objects.DisruptionBudgetStatus()
+    where = f"PodDisruptionBudget {metadata.namespace}/{metadata.name}: spec.selector"
+    return DisruptionBudget(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        selector=checked(source.spec.selector, LabelSelector, where).in_model() if source.spec.selector else Selector(),
+        allowed=max(0, status.disruptions_allowed),
+        disrupted=frozenset(status.disrupted_pods or ()),
+    )
 
 
-def _init_container(source: objects.Container, where: str) -> Container:
-    """One that is always restarted is a sidecar."""
-    return msgspec.structs.replace(_container(source, where), sidecar=source.restart_policy == "Always")
+def priority_class(source: objects.PriorityClass) -> PriorityClass:
+    """A PriorityClass."""
+    policy = preemption.policy_word(source.preemption_policy)
+    return PriorityClass(source.metadata.name, source.value, policy, source.global_default)
+
+
+def namespace_labels(source: objects.Namespace) -> Mapping[str, str]:
+    """What namespace selectors look at."""
+    return source.metadata.labels or {}
 
 
 def _grace_seconds(told: int | None) -> float:
@@ -96,56 +141,6 @@ def _grace_seconds(told: int | None) -> float:
     if told is None:
         return float(_DEFAULT_GRACE_SECONDS)
     return float(min(told, _LONGEST_GRACE_SECONDS)) if told >= 0 else 1.0
-
-
-def _asked(source: objects.Resources | None, name: str, field: str) -> Container:
-    """Of a container, or of the pod as a whole."""
-    resources = source or objects.Resources()
-    return Container(
-        name=name,
-        requests=parse_resources(resources.requests or {}, f"{field}.requests"),
-        limits=parse_resources(resources.limits or {}, f"{field}.limits"),
-    )
-
-
-def _effective_request(containers: Sequence[Container], init: Sequence[Container], whole: Container) -> ResourceVector:
-    """max(Σ containers + Σ sidecars, max over init containers of it + preceding sidecars), without overhead.
-
-    What the pod asks for as a whole replaces that; its limit stands for a request that neither it nor a container
-    makes (https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/).
-    """
-    total = sum((item.requests for item in containers), ResourceVector())
-    sidecars, peak = ResourceVector(), ResourceVector()
-    for own in init:
-        if own.sidecar:
-            sidecars = sidecars + own.requests
-            peak = peak.maximum(sidecars)
-        else:
-            peak = peak.maximum(sidecars + own.requests)
-    summed = (total + sidecars).maximum(peak)
-    limits = {name: whole.limits[name] for name in whole.limits if name not in summed}
-    return ResourceVector({**summed.amounts, **limits, **whole.requests.amounts})
-
-
-def _kubernetes_qos(status: objects.PodStatus, asked: Sequence[Container]) -> KubernetesQoS:
-    """status.qosClass is what the kubelet acts on; computed only before the server has filled it in.
-
-    `asked` is the pod as a whole where that says anything, else every container.
-    """
-    written = status.qos_class
-    if written in [member.value for member in KubernetesQoS]:
-        return KubernetesQoS(written)
-    amounts = [(item.requests[name], item.limits[name]) for item in asked for name in (CPU, MEMORY)]
-    if not any(request or limit for request, limit in amounts):
-        return KubernetesQoS.BEST_EFFORT
-    full = all(limit > 0 and request in (0, limit) for request, limit in amounts)
-    return KubernetesQoS.GUARANTEED if full else KubernetesQoS.BURSTABLE
-
-
-def _container_ids(status: objects.PodStatus) -> dict[str, str]:
-    """Of every container that was ever started, init containers and sidecars among them."""
-    told = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
-    return {item.name: item.container_id.rpartition("://")[2] for item in told if item.container_id}
 
 
 def _cgroup_uid(metadata: objects.Metadata) -> str:
@@ -158,29 +153,24 @@ def _cgroup_uid(metadata: objects.Metadata) -> str:
     return config if _DIRECTORY_NAME.fullmatch(config) else metadata.uid
 
 
-def _phase(text: str) -> PodPhase:
-    return PodPhase(text) if text in [member.value for member in PodPhase] else PodPhase.PENDING
-
-
 def _toleration(source: objects.Toleration) -> Toleration:
     return Toleration(source.key, source.operator or "Equal", source.value, source.effect)
 
 
-def _unsupported(spec: objects.PodSpec) -> list[str]:
-    """Constraints this version cannot honour, in the words of the pod's own spec."""
-    found = [f"spec.affinity.{key}" for key, value in (spec.affinity or {}).items() if _requires(value)]
-    if any(
-        c.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule" for c in spec.topology_spread_constraints or []
-    ):
-        found.append("spec.topologySpreadConstraints")
-    if any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in spec.volumes or []):
-        found.append("spec.volumes.persistentVolumeClaim")
-    if spec.resource_claims:
-        found.append("spec.resourceClaims")
-    if any(port.get("hostPort") for container in spec.containers for port in container.ports or []):
-        found.append("spec.containers.ports.hostPort")
-    return found
+def _host_ports(spec: objects.PodSpec) -> Iterator[HostPort]:
+    """Of containers and sidecars; on the host's network every port is one of the host."""
+    sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+    for container in (*spec.containers, *sidecars):
+        for port in container.ports or ():
+            number = port.host_port or (port.container_port if spec.host_network else 0)
+            if number:
+                yield HostPort(number, port.protocol or "TCP", port.host_ip or "0.0.0.0")
 
 
-def _requires(terms: object) -> bool:
-    return isinstance(terms, dict) and bool(terms.get("requiredDuringSchedulingIgnoredDuringExecution"))
+def _claims(pod_name: str, spec: objects.PodSpec) -> Iterator[str]:
+    """A generic ephemeral volume's claim is named after the pod and the volume."""
+    for each in spec.volumes or ():
+        if each.persistent_volume_claim is not None:
+            yield each.persistent_volume_claim.claim_name
+        elif each.ephemeral is not None:
+            yield f"{pod_name}-{each.name}"

@@ -6,14 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from local.apiserver import status
+from local.apiserver.label_keys import merge_label_keys
 from local.apiserver.objects import Object, dig, ensure, name_of, namespace_of, uid_of
 from local.apiserver.registry import (
     CUSTOM_RESOURCE_DEFINITIONS,
     JOBS,
     NAMESPACES,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
+    STORAGE_CLASSES,
     ResourceType,
 )
 from local.apiserver.selectors import EVERYTHING
@@ -78,6 +83,8 @@ def reset_status(rtype: ResourceType, obj: Object) -> None:
             obj["status"]["conditions"] = [dict(_GATED)]
     if rtype is NAMESPACES:
         obj["status"] = {"phase": "Active"}
+    if rtype in (PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS):
+        obj["status"] = {"phase": "Pending"}
 
 
 def admit_new(resources: Resources, rtype: ResourceType, obj: Object) -> None:
@@ -88,31 +95,54 @@ def admit_new(resources: Resources, rtype: ResourceType, obj: Object) -> None:
 
 
 def _admit_pod(resources: Resources, pod: Object) -> None:
-    _settle_priority(resources, pod)
+    _settle_priority(resources, PODS, pod)
     _tolerate_lost_nodes(pod["spec"])
+    merge_label_keys(pod["spec"], dig(pod, "metadata.labels") or {})
 
 
-def _settle_priority(resources: Resources, pod: Object) -> None:
-    """Copy the priority of the named class (or of the global default) into the pod."""
-    spec = pod["spec"]
+def _admit_pod_group(resources: Resources, group: Object) -> None:
+    _settle_priority(resources, POD_GROUPS, group)
+
+
+def _admit_claim(resources: Resources, claim: Object) -> None:
+    """A claim that names no class gets the newest of the default ones; an empty name asks for none."""
+    if "storageClassName" in claim["spec"]:
+        return
+    mark = "storageclass.kubernetes.io/is-default-class"
+    found = [
+        each
+        for each in resources.objects(STORAGE_CLASSES)
+        if (dig(each, "metadata.annotations") or {}).get(mark) == "true"
+    ]
+    if found:
+        newest = max(found, key=lambda each: (each["metadata"]["creationTimestamp"], name_of(each)))
+        claim["spec"]["storageClassName"] = name_of(newest)
+
+
+_IN_SPEC = {PODS.id: "pod spec", POD_GROUPS.id: "pod group spec"}
+
+
+def _settle_priority(resources: Resources, rtype: ResourceType, obj: Object) -> None:
+    """Copy the priority of the named class (or of the global default) into a pod or PodGroup."""
+    spec, place = obj["spec"], _IN_SPEC[rtype.id]
     wanted = spec.get("priorityClassName") or ""
     found = resources.find(PRIORITY_CLASSES, "", wanted) if wanted else _default_class(resources)
     if wanted and found is None:
-        raise status.forbidden(PODS, name_of(pod), f"no PriorityClass with name {wanted} was found")
+        raise status.forbidden(rtype, name_of(obj), f"no PriorityClass with name {wanted} was found")
     value = int(found["value"]) if found else 0
     policy = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
     if spec.get("priority") not in (None, value):
         raise status.forbidden(
-            PODS,
-            name_of(pod),
-            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission "
+            rtype,
+            name_of(obj),
+            f"the integer value of priority ({spec['priority']}) must not be provided in {place}; priority admission "
             f"controller computed {value} from the given PriorityClass name",
         )
     if spec.get("preemptionPolicy") not in (None, policy):
         raise status.forbidden(
-            PODS,
-            name_of(pod),
-            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+            rtype,
+            name_of(obj),
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in {place}; "
             f"priority admission controller computed {policy} from the given PriorityClass name",
         )
     if found:
@@ -190,6 +220,8 @@ _ADMIT_NEW: dict[str, Callable[[Resources, Object], None]] = {
     PODS.id: _admit_pod,
     NAMESPACES.id: _admit_namespace,
     NODES.id: _admit_node,
+    POD_GROUPS.id: _admit_pod_group,
+    PERSISTENT_VOLUME_CLAIMS.id: _admit_claim,
     PRIORITY_CLASSES.id: _admit_priority_class,
     CUSTOM_RESOURCE_DEFINITIONS.id: _admit_definition,
     JOBS.id: _admit_job,

@@ -23,15 +23,20 @@ def affinity_errors(path: str, affinity: Object) -> Iterator[FieldError]:
 def _node_affinity_errors(path: str, affinity: Object) -> Iterator[FieldError]:
     wanted = affinity.get(_REQUIRED)
     if wanted is not None:
-        here = f"{path}.{_REQUIRED}.nodeSelectorTerms"
-        if not wanted["nodeSelectorTerms"]:
-            yield required(here, "must have at least one node selector term")
-        for index, term in enumerate(wanted["nodeSelectorTerms"]):
-            yield from _node_term_errors(f"{here}[{index}]", term)
+        yield from node_selector_errors(f"{path}.{_REQUIRED}", wanted)
     for index, preferred in enumerate(affinity.get(_PREFERRED) or ()):
         here = f"{path}.{_PREFERRED}[{index}]"
         yield from _weight_errors(here, preferred["weight"])
         yield from _node_term_errors(f"{here}.preference", preferred["preference"])
+
+
+def node_selector_errors(path: str, selector: Object) -> Iterator[FieldError]:
+    """Of a NodeSelector."""
+    here = f"{path}.nodeSelectorTerms"
+    if not selector["nodeSelectorTerms"]:
+        yield required(here, "must have at least one node selector term")
+    for index, term in enumerate(selector["nodeSelectorTerms"]):
+        yield from _node_term_errors(f"{here}[{index}]", term)
 
 
 def _node_term_errors(path: str, term: Object) -> Iterator[FieldError]:

@@ -25,6 +25,7 @@ from local.apiserver.serviceaccounts import NamespaceFurnisher
 from local.apiserver.status import StatusError
 from local.apiserver.stranded import Stranded
 from local.apiserver.tainteviction import TaintEviction
+from local.apiserver.volumes import VolumeBinder
 from local.apiserver.waiting import Key, Waiting
 from local.apiserver.writes import Writes
 
@@ -63,6 +64,7 @@ class Controllers:
         self._evictions = TaintEviction(resources, self._nodes, self._pods)
         self._orphans = PodCollector(resources, self._pods)
         self._budgets = Budgets(resources)
+        self._volumes = VolumeBinder(resources)
         self._expiry = EventExpiry(resources)
         self._jobs = JobController(resources, writes)
         self._creators: tuple[Creator, ...] = (self._jobs, CronJobController(resources, writes))
@@ -81,6 +83,7 @@ class Controllers:
             self._collector.react,
             *(creator.react for creator in self._creators),
             self._budgets.react,
+            self._volumes.react,
             Stranded(self._resources, self._pods).react,
             self._orphans.react,
             self._evictions.react,
@@ -113,6 +116,8 @@ class Controllers:
         self._advance(self._orphans.waiting.take(now), self._orphans.advance, self._orphans.waiting)
         for key in self._budgets.take_due():
             self._guarded(self._budgets.advance, key)
+        for key in self._volumes.take_due():
+            self._guarded(self._volumes.advance, key)
         if any(type_id == EVENTS.id for type_id, _ in changes):
             self._guarded(trim_events, self._resources)
         return not self._idle
@@ -120,7 +125,7 @@ class Controllers:
     @property
     def _idle(self) -> bool:
         waiting = (self._nodes.lost_pods, self._evictions.waiting, self._orphans.waiting)
-        parts = (self._changes, self._collector, self._nodes, self._budgets, *waiting)
+        parts = (self._changes, self._collector, self._nodes, self._budgets, self._volumes, *waiting)
         return not self._backlog and all(part.idle for part in parts)
 
     def _advance_nodes(self) -> None:

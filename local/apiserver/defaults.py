@@ -163,6 +163,18 @@ def _default_priority_class(priority_class: Object) -> None:
     _fill(priority_class, value=0, preemptionPolicy="PreemptLowerPriority")
 
 
+def _default_volume_object(volume: Object) -> None:
+    _fill(ensure(volume, "spec"), persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+
+
+def _default_claim(claim: Object) -> None:
+    _fill(ensure(claim, "spec"), volumeMode="Filesystem")
+
+
+def _default_storage_class(storage_class: Object) -> None:
+    _fill(storage_class, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+
+
 def _default_event(event: Object) -> None:
     _fill(event, reportingComponent=dig(event, "source.component", "") or "", reportingInstance="")
     event.setdefault("source", {})
@@ -206,6 +218,9 @@ _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "cronjobs.batch": _default_cron_job,
     "jobs.batch": _default_job,
     "priorityclasses.scheduling.k8s.io": _default_priority_class,
+    "persistentvolumes": _default_volume_object,
+    "persistentvolumeclaims": _default_claim,
+    "storageclasses.storage.k8s.io": _default_storage_class,
     "events": _default_event,
     "secrets": _default_secret,
     "services": _default_service,

@@ -21,6 +21,7 @@ from local.apiserver.columns import (
 )
 from local.apiserver.objects import Object, condition, dig, name_of
 from local.apiserver.registry import ResourceType
+from local.apiserver.volume_columns import CLAIM, STORAGE_CLASS, VOLUME
 from local.apiserver.workload_columns import CRON_JOB, JOB, POD, POD_TEMPLATE
 from model.quantity import parse
 
@@ -183,6 +184,9 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "podtemplates": POD_TEMPLATE,
     "poddisruptionbudgets.policy": _BUDGET,
     "priorityclasses.scheduling.k8s.io": _PRIORITY_CLASS,
+    "persistentvolumes": VOLUME,
+    "persistentvolumeclaims": CLAIM,
+    "storageclasses.storage.k8s.io": STORAGE_CLASS,
     "namespaces": (NAME, Column("Status", path("status.phase")), AGE),
     "configmaps": (NAME, Column("Data", entries("data", "binaryData"), "integer"), AGE),
     "secrets": (NAME, Column("Type", path("type")), Column("Data", entries("data"), "integer"), AGE),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from local.apiserver.crd import CustomVersion
 
-_LAST_GROUP = "metrics.k8s.io"
+# Groups whose words a custom type may have too, and then means: those come after the custom groups.
+_LAST_GROUPS = ("scheduling.k8s.io", "metrics.k8s.io")
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -124,6 +125,16 @@ POD_TEMPLATES = ResourceType("", "v1", "podtemplates", "PodTemplate", True)
 RESOURCE_QUOTAS = ResourceType("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), subresources=("status",))
 LEASES = ResourceType("coordination.k8s.io", "v1", "leases", "Lease", True, unconditional_update=False)
 PRIORITY_CLASSES = ResourceType("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, ("pc",))
+PERSISTENT_VOLUMES = ResourceType(
+    "", "v1", "persistentvolumes", "PersistentVolume", False, ("pv",), subresources=("status",)
+)
+PERSISTENT_VOLUME_CLAIMS = ResourceType(
+    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, ("pvc",), subresources=("status",)
+)
+STORAGE_CLASSES = ResourceType("storage.k8s.io", "v1", "storageclasses", "StorageClass", False, ("sc",))
+# KEP-4671; in a real API server a beta that has to be asked for.
+POD_GROUPS = ResourceType("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True, subresources=("status",))
+WORKLOADS = ResourceType("scheduling.k8s.io", "v1beta1", "workloads", "Workload", True)
 DISRUPTION_BUDGETS = ResourceType(
     "policy",
     "v1",
@@ -187,6 +198,8 @@ BUILT_IN = (
     EVENTS,
     NAMESPACES,
     NODES,
+    PERSISTENT_VOLUMES,
+    PERSISTENT_VOLUME_CLAIMS,
     PODS,
     POD_TEMPLATES,
     RESOURCE_QUOTAS,
@@ -198,6 +211,9 @@ BUILT_IN = (
     LEASES,
     DISRUPTION_BUDGETS,
     PRIORITY_CLASSES,
+    POD_GROUPS,
+    WORKLOADS,
+    STORAGE_CLASSES,
     CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
@@ -246,6 +262,10 @@ def version_order(name: str) -> tuple[int, int, int, str]:
 
 def _by_version(item: tuple[str, object]) -> tuple[int, int, int, str]:
     return version_order(item[0])
+
+
+def _lateness(rtype: ResourceType) -> int:
+    return _LAST_GROUPS.index(rtype.group) + 1 if rtype.group in _LAST_GROUPS else 0
 
 
 class Registry:
@@ -297,10 +317,11 @@ class Registry:
     def groups(self) -> dict[str, dict[str, list[ResourceType]]]:
         """group → version → types: the core group first, the rest as registered; the most stable version first.
 
-        Metrics come last, as their low priority in the aggregation layer has it: clients that look for `nodemetrics`
-        take the first group that knows the word, and a custom type of that name is meant.
+        Clients that look for `nodemetrics` or `podgroups` take the first group that knows the word, and a custom type
+        of that name is meant: metrics come last, as their low priority in the aggregation layer has it, and scheduling
+        before them, whose PodGroup a real API server serves only where it is asked to.
         """
         found: dict[str, dict[str, list[ResourceType]]] = {}
-        for rtype in sorted(self._types.values(), key=lambda rtype: rtype.group == _LAST_GROUP):
+        for rtype in sorted(self._types.values(), key=_lateness):
             found.setdefault(rtype.group, {}).setdefault(rtype.version, []).append(rtype)
         return {group: dict(sorted(types.items(), key=_by_version)) for group, types in found.items()}

@@ -56,6 +56,11 @@ def too_long(path: str, most_bytes: int) -> FieldError:
     return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {most_bytes} bytes")
 
 
+def too_many(path: str, count: int, most: int) -> FieldError:
+    items = "item" if most == 1 else "items"
+    return FieldError(path, "FieldValueTooMany", f"Too many: {count}: must have at most {most} {items}")
+
+
 def not_existing(path: str, value: Any) -> FieldError:
     """A reference within the object to a part that it does not have."""
     return FieldError(path, "FieldValueNotFound", f"Not found: {_shown(value)}")

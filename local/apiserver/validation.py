@@ -11,12 +11,21 @@ from local.apiserver.eventtypes import EVENTS_V1, event_change_errors, new_event
 from local.apiserver.job_validation import cron_job_errors, job_errors, job_update_errors
 from local.apiserver.numerals import natural
 from local.apiserver.objects import Object, dig, name_of
+from local.apiserver.pod_group_validation import pod_group_changes, pod_group_errors
 from local.apiserver.pod_validation import pod_spec_errors, pod_update_errors
 from local.apiserver.quota_validation import quota_changes, quota_errors
 from local.apiserver.registry import ResourceType
 from local.apiserver.selector_validation import label_selector_errors
 from local.apiserver.service_validation import service_errors
 from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
+from local.apiserver.volume_validation import (
+    claim_changes,
+    claim_errors,
+    class_changes,
+    class_errors,
+    volume_changes,
+    volume_errors,
+)
 from local.apiserver.webhook_configurations import configuration_errors
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -148,6 +157,10 @@ _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     "leases.coordination.k8s.io": _lease,
     "poddisruptionbudgets.policy": _budget,
     "priorityclasses.scheduling.k8s.io": _priority_class,
+    "podgroups.scheduling.k8s.io": pod_group_errors,
+    "persistentvolumes": volume_errors,
+    "persistentvolumeclaims": claim_errors,
+    "storageclasses.storage.k8s.io": class_errors,
     "customresourcedefinitions.apiextensions.k8s.io": definition_errors,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": configuration_errors,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": configuration_errors,
@@ -167,5 +180,9 @@ _COMPARISONS: dict[str, Callable[[Object, Object], Iterable[FieldError]]] = {
     "configmaps": config_map_changes,
     "secrets": secret_changes,
     "resourcequotas": quota_changes,
+    "podgroups.scheduling.k8s.io": pod_group_changes,
+    "persistentvolumes": volume_changes,
+    "persistentvolumeclaims": claim_changes,
+    "storageclasses.storage.k8s.io": class_changes,
     "customresourcedefinitions.apiextensions.k8s.io": definition_change_errors,
 }

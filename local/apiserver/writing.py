@@ -42,7 +42,16 @@ _ATTEMPTS = 5  # at a deletion of what others change while webhooks think about 
 _OPERATION = ("op", "path", "from", "value")
 # `ReturnDeletedObject` of the registries of kube-apiserver, whose typed clients expect the object; others get a Status.
 _ANSWER_WITH_THEMSELVES = frozenset(
-    {"pods", "services", "serviceaccounts", "resourcequotas", "podtemplates", "namespaces"}
+    {
+        "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+    }
 )
 
 

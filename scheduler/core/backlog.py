@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from model.reason import Reason
 from scheduler.core.gang import Assembly, Candidate, Hold
+from scheduler.core.news import Need, News
 from scheduler.core.parking import BackoffPolicy, Parked, due_seconds, park, wake
 
 _MAY_PASS = (Reason.GANG_WAITING_FOR_MEMBERS, Reason.GANG_NOT_FOUND)
@@ -44,15 +45,15 @@ class Backlog:
         if assembly.holds:
             self._held[subject] = tuple(before.get(hold) or _Held(hold, now) for hold in assembly.holds)
 
-    def wake(self, subjects: Iterable[str] | None = None) -> None:
-        """Something may have made room for these parked subjects, or for all."""
+    def wake(self, subjects: Iterable[str] | None = None, news: News | None = None) -> None:
+        """Something may help these parked subjects, or all; `news` reaches those alone whose need it serves."""
         for subject in tuple(self._parked if subjects is None else subjects):
             if subject in self._parked:
-                self._parked[subject] = wake(self._parked[subject])
+                self._parked[subject] = wake(self._parked[subject], news)
 
-    def park(self, subject: str, now: float, *, woken: bool = False) -> None:
-        """One more failure; `woken` where the back-off alone is to pass before the next attempt."""
-        self._parked[subject] = park(self._parked.get(subject), self._policy, now, woken=woken)
+    def park(self, subject: str, now: float, *, woken: bool = False, need: Need | None = None) -> None:
+        """One more failure, for want of `need`; `woken` where the back-off alone is to pass before the next attempt."""
+        self._parked[subject] = park(self._parked.get(subject), self._policy, now, woken=woken, need=need)
 
     def binding_started(self, subject: str) -> None:
         """The subject is left alone until its bindings are through."""
@@ -77,6 +78,11 @@ class Backlog:
     def candidates(self) -> tuple[Candidate, ...]:
         """All that could be placed, parked ones included."""
         return tuple(self._candidates.values())
+
+    @property
+    def by_subject(self) -> Mapping[str, Candidate]:
+        """All that could be placed, by subject; a view that follows the backlog."""
+        return self._candidates
 
     @property
     def parked(self) -> int:

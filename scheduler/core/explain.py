@@ -5,11 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from model.decision import Decision, TermSum, Unit
+from model.explain import amount as shown
 from model.reason import Reason
 from scheduler.core.cause import CAUSES
 from scheduler.core.fit import FitReport, fit_error
 from scheduler.core.gang import Candidate, Hold
+from scheduler.core.nearest import nearest
 from scheduler.core.place import Misfit, Placed
+from scheduler.core.podclass import Kin, PodClass
+from scheduler.core.release import Release
+from scheduler.core.scene import Scene
 from scheduler.core.snapshot import ClusterSnapshot
 
 NAME = "feasible nodes"
@@ -26,14 +31,14 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def placed(candidate: Candidate, fit: FitReport, outcome: Placed, snapshot: ClusterSnapshot, now: float) -> Decision:
     """`fit` is the report before placing."""
-    used = sorted({snapshot.names[assignment.row] for assignment in outcome.assignments})
+    used = sorted({snapshot.names[seat.row] for seat in outcome.seats})
     where = ", ".join(used[:5]) + (f" and {len(used) - 5} more" if len(used) > 5 else "")
-    detail = f"{len(outcome.assignments)} of {candidate.pending} waiting pods to {where}"
+    detail = f"{len(outcome.seats)} of {candidate.pending} waiting pods to {where}"
     return _decision(candidate.subject, _terms(fit), Reason.SCHEDULED, now, detail)
 
 
-def misfit(candidate: Candidate, outcome: Misfit, now: float) -> Verdict:
-    """A lone pod carries kube-scheduler's text; a gang's says first how many members fit."""
+def misfit(candidate: Candidate, outcome: Misfit, now: float, preemption: str = "") -> Verdict:
+    """A lone pod carries kube-scheduler's text; a gang's says first how many members fit. `preemption` comes last."""
     workload, text = candidate.workload, fit_error(outcome.report)
     reason = outcome.cause
     if workload.gang is not None and candidate.needed:
@@ -43,8 +48,16 @@ def misfit(candidate: Candidate, outcome: Misfit, now: float) -> Verdict:
         text = f"gang {workload.key}: {fitting}{already}; {text}"
     elif workload.gang is not None:
         text = f"gang {workload.key}: its minimum of {workload.min_total} is met, no more members fit; {text}"
+    text = f"{text} {preemption}".rstrip()
     decision = _decision(candidate.subject, _terms(outcome.report), reason, now, text)
     return Verdict(decision, candidate.uids, text)
+
+
+def released(release: Release, nodes: int, now: float) -> Verdict:
+    """A gang that is tried anew from nothing."""
+    terms = TermSum().add("total nodes", nodes).add("not tried again yet", -nodes)
+    decision = _decision(release.subject, terms, release.reason, now, release.detail)
+    return Verdict(decision, release.waiting, release.detail)
 
 
 def held(hold: Hold, nodes: int, now: float) -> Verdict:
@@ -58,6 +71,36 @@ def bind_failed(subject: str, uids: tuple[str, ...], error: str, nodes: int, now
     text = f"binding rejected: {error}"
     terms = TermSum().add("total nodes", nodes).add("not tried again yet", -nodes)
     return Verdict(_decision(subject, terms, Reason.BIND_FAILED, now, text), uids, text)
+
+
+def nearest_text(scene: Scene, candidate: Candidate, uid: str = "") -> str:
+    """The node that comes nearest to taking the pod (any where none is named), and what it lacks; empty: none can."""
+    pod_class, kin = _member(candidate, uid)
+    outlook = scene.outlook(pod_class, kin, candidate.standing)
+    free = scene.free_for(candidate.standing)
+    found = nearest(scene.snapshot, free, pod_class, outlook.obstacles, outlook.refused)
+    if found is None or outlook.room.any():
+        return ""
+    lacking = [f"{_amount(name, amount)} {name} more" for name, amount in found.missing]
+    others = [reason for reason in found.reasons if not reason.startswith(("Insufficient ", "Too many pods"))]
+    return f"node {found.node}: " + ", ".join([*lacking, *others])
+
+
+def _member(candidate: Candidate, uid: str) -> tuple[PodClass, Kin]:
+    sets = zip(candidate.workload.pod_sets, candidate.classes, candidate.kins, strict=True)
+    members = [
+        (own, pod_class, kin) for pods, pod_class, kins in sets for own, kin in zip(pods.uids, kins, strict=True)
+    ]
+    return next((found[1:] for found in members if found[0] == uid), members[0][1:])
+
+
+def _amount(resource: str, amount: int) -> str:
+    unit = Unit.MILLI_CPU if resource.endswith("cpu") else Unit.BYTES if _is_bytes(resource) else None
+    return shown(amount, unit) if unit else str(amount)
+
+
+def _is_bytes(resource: str) -> bool:
+    return resource.endswith(("memory", "storage")) or resource.startswith("hugepages-")
 
 
 def _terms(fit: FitReport) -> TermSum:

@@ -1,37 +1,42 @@
-"""Filters, one answer per equivalence class for all nodes at once, with kube-scheduler's words.
+"""Room, one answer per equivalence class for all nodes at once, and the words of all filters together.
 
-Source: kubernetes pkg/scheduler/framework/plugins/{nodeunschedulable,tainttoleration,nodeaffinity,noderesources} and
-FitError in framework/types.go. The first filter that refuses a node gives its reason; of resources it names all.
+Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go and FitError in framework/types.go. The first
+filter that refuses a node gives its reason; of resources it names all. What is not asked for is never short, even
+where a node has less than nothing of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from model.node import Taint
-from model.pod import Toleration
 from model.resources import PODS
-from scheduler.core.podclass import PodClass, Tolerance
-from scheduler.core.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Mask, NodeTraits, Verdicts
+from scheduler.core.filters import volumes
+from scheduler.core.filters.obstacles import Obstacles
+from scheduler.core.filters.ports import PORTS
+from scheduler.core.filters.static import AFTER_ROOM, verdicts
+from scheduler.core.podclass import PodClass
+from scheduler.core.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Mask
 
-UNSCHEDULABLE = "node(s) were unschedulable"
-SELECTOR = "node(s) didn't match Pod's node affinity/selector"
-CLOSED = "node(s) held a pod whose resources cannot be read"
 NO_NODES = "no nodes available to schedule pods"
-_CORDON = Taint("node.kubernetes.io/unschedulable")
-_REMEMBERED = 1024
+Refused: TypeAlias = tuple[Mask, str]
+"""Rows that are out, and why in a filter's words."""
 
 
 class FitReport(msgspec.Struct, frozen=True):
-    """Of `nodes`, `feasible` have room for one pod; each other is counted once, under all its reasons together."""
+    """Of `nodes`, `feasible` have room for one pod; each other is counted once, under all its reasons together.
+
+    `ahead` is why no node was tried at all, empty where they were.
+    """
 
     nodes: int
     feasible: int
     refused: tuple[tuple[tuple[str, ...], int], ...] = ()
+    ahead: str = ""
 
 
 class _Request(msgspec.Struct, frozen=True, eq=False):
@@ -42,13 +47,25 @@ class _Request(msgspec.Struct, frozen=True, eq=False):
     unlisted: tuple[str, ...]
 
 
-def counts(snapshot: ClusterSnapshot, free: Amounts, pod_class: PodClass) -> Amounts:
-    """Per node, how many pods of the class fit into `free` (node × resource); 0 on inadmissible nodes."""
+def counts(
+    snapshot: ClusterSnapshot,
+    free: Amounts,
+    pod_class: PodClass,
+    obstacles: Obstacles | None = None,
+    extra: Iterable[Refused] = (),
+) -> Amounts:
+    """Per node, how many pods of the class fit into `free` (node × resource); 0 where a filter refuses the node."""
     request = _request(snapshot, pod_class)
     if request.unlisted:
         return np.zeros(len(snapshot.names), np.int64)
-    fitting = (free[:, request.columns] // request.amounts).min(axis=1)
-    return np.asarray(np.where(verdicts(snapshot.traits, pod_class.tolerance).admissible, fitting.clip(min=0), 0))
+    fitting = (free[:, request.columns] // request.amounts).min(axis=1).clip(min=0)
+    fitting[~verdicts(snapshot.traits, pod_class.tolerance).admissible] = 0
+    for rows, _ in extra:
+        fitting[rows] = 0
+    if obstacles is None:
+        return np.asarray(fitting)
+    fitting[obstacles.refused] = 0
+    return np.asarray(fitting if obstacles.most is None else np.minimum(fitting, obstacles.most))
 
 
 def use(snapshot: ClusterSnapshot, pod_class: PodClass) -> Amounts:
@@ -59,14 +76,31 @@ def use(snapshot: ClusterSnapshot, pod_class: PodClass) -> Amounts:
     return row
 
 
-def report(snapshot: ClusterSnapshot, free: Amounts, pod_class: PodClass) -> FitReport:
-    """Why which number of nodes cannot take one more pod of the class."""
+def too_small(snapshot: ClusterSnapshot, pod_class: PodClass) -> Mask:
+    """Nodes that could not hold one pod of the class if they were empty: no preemption helps there."""
+    request = _request(snapshot, pod_class)
+    short = (snapshot.allocatable[:, request.columns] < request.amounts).any(axis=1)
+    return np.asarray(short | bool(request.unlisted))
+
+
+def report(
+    snapshot: ClusterSnapshot,
+    free: Amounts,
+    pod_class: PodClass,
+    obstacles: Obstacles | None = None,
+    extra: Iterable[Refused] = (),
+) -> FitReport:
+    """Why which number of nodes cannot take one more pod of the class; `extra` are filters after kube-scheduler's."""
     total = len(snapshot.names)
-    verdict = verdicts(snapshot.traits, pod_class.tolerance)
-    refused: Counter[tuple[str, ...]] = Counter()
-    for index, reason in enumerate(verdict.reasons):
-        refused[(reason,)] += int(np.count_nonzero(verdict.reason_of == index))
-    refused.update(_short(snapshot, free[verdict.admissible], pod_class))
+    ahead = volumes.missing(snapshot.traits.surroundings, pod_class.tolerance.claims)
+    if ahead:
+        return FitReport(total, 0, (((ahead,), total),) if total else (), ahead)
+    left, refused = np.ones(total, bool), Counter[tuple[str, ...]]()
+    _tell(left, before_room(snapshot, pod_class, obstacles), refused)
+    short, roomy = _short(snapshot, free[left], pod_class)
+    refused.update(short)
+    left[left] = roomy
+    _tell(left, (*after_room(snapshot, pod_class, obstacles), *extra), refused)
     told = tuple(sorted((reasons, number) for reasons, number in refused.items() if reasons and number))
     return FitReport(total, total - sum(number for _, number in told), told)
 
@@ -78,34 +112,52 @@ def fit_error(fit: FitReport) -> str:
     each: Counter[str] = Counter()
     for reasons, number in fit.refused:
         each.update(dict.fromkeys(reasons, number))
-    told = ", ".join(sorted(f"{number} {reason}" for reason, number in each.items()))
+    told = fit.ahead or ", ".join(sorted(f"{number} {reason}" for reason, number in each.items()))
     return f"{fit.feasible}/{fit.nodes} nodes are available: {told}."
 
 
-def verdicts(traits: NodeTraits, tolerance: Tolerance) -> Verdicts:
-    """Which nodes are out whatever their room; computed once for the same nodes and tolerance."""
-    known = traits.verdicts.get(tolerance)
-    if known is not None:
-        return known
-    if len(traits.verdicts) >= _REMEMBERED:
-        traits.verdicts.clear()
-    traits.verdicts[tolerance] = _verdicts(traits, tolerance)
-    return traits.verdicts[tolerance]
+def before_room(snapshot: ClusterSnapshot, pod_class: PodClass, obstacles: Obstacles | None) -> list[Refused]:
+    """What kube-scheduler asks before room, in its order: the node itself, then host ports."""
+    of_node, of_others = _split(snapshot, pod_class, obstacles)
+    return [*(r for r in of_node if r[1] not in AFTER_ROOM), *(r for r in of_others if r[1] == PORTS)]
 
 
-def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Kubernetes' rule: any toleration that matches effect, key and value."""
-    return any(_matches(toleration, taint) for toleration in tolerations)
+def after_room(snapshot: ClusterSnapshot, pod_class: PodClass, obstacles: Obstacles | None) -> list[Refused]:
+    """What kube-scheduler asks after room, in its order: volumes, then who else is there."""
+    of_node, of_others = _split(snapshot, pod_class, obstacles)
+    return [*(r for r in of_node if r[1] in AFTER_ROOM), *(r for r in of_others if r[1] != PORTS)]
 
 
-def _matches(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return bool(toleration.key) and toleration.value == taint.value
+def shortage(snapshot: ClusterSnapshot, free: Amounts, pod_class: PodClass) -> tuple[tuple[str, ...], Amounts]:
+    """The resources a class asks for, and per node (row) how much of each (column) is missing for one pod."""
+    request = _request(snapshot, pod_class)
+    asked = dict(pod_class.request)
+    unlisted = np.array([asked[name] for name in request.unlisted], object).clip(max=LARGEST_AMOUNT).astype(np.int64)
+    missing = (request.amounts - free[:, request.columns]).clip(min=0)
+    names = (*(snapshot.resources[column] for column in request.columns), *request.unlisted)
+    return names, np.concatenate((missing, np.broadcast_to(unlisted, (len(free), len(unlisted)))), axis=1)
+
+
+def insufficient(resource: str) -> str:
+    """The words for a resource that is short."""
+    return "Too many pods" if resource == PODS else f"Insufficient {resource}"
+
+
+def _split(
+    snapshot: ClusterSnapshot, pod_class: PodClass, obstacles: Obstacles | None
+) -> tuple[list[Refused], list[Refused]]:
+    """The rows out for each reason: of the node itself, and of who else is there."""
+    verdict = verdicts(snapshot.traits, pod_class.tolerance)
+    of_node = [(verdict.reason_of == index, reason) for index, reason in enumerate(verdict.reasons)]
+    others = () if obstacles is None else obstacles.reasons
+    return of_node, [(obstacles.reason_of == i, reason) for i, reason in enumerate(others) if obstacles is not None]
+
+
+def _tell(left: Mask, refusals: Iterable[Refused], refused: Counter[tuple[str, ...]]) -> None:
+    """Count what each filter refuses of the rows that are left, and take those off."""
+    for rows, reason in refusals:
+        refused[(reason,)] += int(np.count_nonzero(left & rows))
+        left &= ~rows
 
 
 def _request(snapshot: ClusterSnapshot, pod_class: PodClass) -> _Request:
@@ -117,46 +169,13 @@ def _request(snapshot: ClusterSnapshot, pod_class: PodClass) -> _Request:
     )
 
 
-def _short(snapshot: ClusterSnapshot, free: Amounts, pod_class: PodClass) -> Counter[tuple[str, ...]]:
-    """Rows of `free` by the reasons for which a pod of the class does not fit; () where it does."""
-    request = _request(snapshot, pod_class)
-    names = [*request.unlisted, *(snapshot.resources[column] for column in request.columns)]
-    pattern_of = np.full(len(free), (1 << len(request.unlisted)) - 1, np.int64)
-    for bit, (column, amount) in enumerate(zip(request.columns, request.amounts, strict=True), len(request.unlisted)):
-        pattern_of |= (free[:, column] < amount).astype(np.int64) << bit
+def _short(snapshot: ClusterSnapshot, free: Amounts, pod_class: PodClass) -> tuple[Counter[tuple[str, ...]], Mask]:
+    """Rows of `free` by the reasons for which a pod of the class does not fit, and the rows where it does."""
+    names, missing = shortage(snapshot, free, pod_class)
+    pattern_of = ((missing > 0) << np.arange(len(names), dtype=np.int64)).sum(axis=1)
     found: Counter[tuple[str, ...]] = Counter()
     for pattern, number in zip(*np.unique(pattern_of, return_counts=True), strict=True):
         lacking = (name for bit, name in enumerate(names) if int(pattern) >> bit & 1)
-        found[tuple(sorted(_insufficient(name) for name in lacking))] += int(number)
-    return found
-
-
-def _insufficient(resource: str) -> str:
-    return "Too many pods" if resource == PODS else f"Insufficient {resource}"
-
-
-def _verdicts(traits: NodeTraits, tolerance: Tolerance) -> Verdicts:
-    """Filters in kube-scheduler's order: unschedulable, taints, selector; then ours, closed nodes."""
-    reason_of = np.full(len(traits.labels), -1, np.int64)
-    reasons: dict[str, int] = {}
-    found = [_untolerated(taints, tolerance.tolerations) for taints in traits.taints]
-    cordoned = traits.unschedulable & (not tolerates(tolerance.tolerations, _CORDON))
-    tainted = np.array([bool(taint) for taint in found], bool)
-    unselected = ~_selected(traits, tolerance)
-    for row in np.flatnonzero(cordoned | tainted | unselected | traits.closed):
-        reason = UNSCHEDULABLE if cordoned[row] else found[row] or (SELECTOR if unselected[row] else CLOSED)
-        reason_of[row] = reasons.setdefault(reason, len(reasons))
-    return Verdicts(tuple(reasons), reason_of)
-
-
-def _selected(traits: NodeTraits, tolerance: Tolerance) -> Mask:
-    wanted = tolerance.node_selector
-    return np.array([all(labels.get(k) == v for k, v in wanted) for labels in traits.labels], bool)
-
-
-def _untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> str:
-    """The words for a node's first untolerated taint, empty where there is none."""
-    for taint in taints:
-        if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(tolerations, taint):
-            return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-    return ""
+        if pattern:
+            found[tuple(sorted(insufficient(name) for name in lacking))] += int(number)
+    return found, np.asarray(pattern_of == 0)

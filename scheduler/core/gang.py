@@ -1,33 +1,65 @@
 """Pods and PodGroups assembled into Workloads: what waits for nodes, and what cannot even be tried yet.
 
-A gang's own state is read from its pods alone, never remembered: members that are bound, assumed or have succeeded
-count towards the minimum, so a scheduler that restarts in the middle of a gang completes the gang.
+A gang's own state is read from its pods, and from its PodGroup's status: members that are bound, assumed or have
+succeeded count towards the minimum, so a scheduler that restarts in the middle of a gang completes the gang. A gang
+group is one workload, tried only when every gang of it has its minimum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from model.pod import Pod, PodPhase
+from model.pod import Pod
+from model.priority import PreemptionPolicy
 from model.queue import DEFAULT_QUEUE
 from model.reason import Reason
-from model.workload import Gang, GangSource, GangSpec, PodSet, Workload
-from scheduler.core.podclass import PodClass, class_of
+from model.workload import Gang, GangMode, GangSpec, PodSet, Workload
+from scheduler.core.groups import subject_of
+from scheduler.core.holds import why_held
+from scheduler.core.minimum import Part, belongs, part_of, spec_of, topology_of
+from scheduler.core.podclass import Kin, PodClass, class_of, kin_of
+from scheduler.core.roster import Roster, roster
+from scheduler.core.seat import Standing
+
+__all__ = [
+    "Assembly",
+    "Candidate",
+    "Hold",
+    "Part",
+    "Roster",
+    "assemble",
+    "assemble_parts",
+    "part_of",
+    "roster",
+    "spec_of",
+    "subject_of",
+]
+
+_STRICTNESS = (PreemptionPolicy.NEVER, PreemptionPolicy.LOWER, PreemptionPolicy.ALWAYS)
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A workload that may be placed; `classes` holds the equivalence class of each of its pod sets."""
+    """A workload that may be placed.
+
+    `classes` holds the equivalence class of each of its pod sets, `kins` what others may see of each pod of each.
+    `profile` is the scheduler name that its pods ask for.
+    """
 
     subject: str
     workload: Workload
     classes: tuple[PodClass, ...]
+    kins: tuple[tuple[Kin, ...], ...] = ()
+    profile: str = ""
 
     @property
     def needed(self) -> int:
         """How many members must be placed at once; 0 where the minimum is met already."""
-        return max(0, self.workload.min_total - self.workload.bound)
+        workload = self.workload
+        if workload.gangs:
+            return sum(needed for _, needed in workload.gangs)
+        return max(0, workload.min_total - workload.bound)
 
     @property
     def pending(self) -> int:
@@ -37,6 +69,11 @@ class Candidate(msgspec.Struct, frozen=True):
     @property
     def uids(self) -> tuple[str, ...]:
         return tuple(uid for pods in self.workload.pod_sets for uid in pods.uids)
+
+    @property
+    def standing(self) -> Standing:
+        """In whose name it asks for room."""
+        return Standing(self.subject, self.workload.priority)
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -55,70 +92,26 @@ class Assembly(msgspec.Struct, frozen=True):
     holds: tuple[Hold, ...] = ()
 
 
-class Roster(msgspec.Struct, frozen=True):
-    """A gang's pods by how they count: each is in one of these, oldest first."""
-
-    pending: tuple[Pod, ...] = ()
-    placed: tuple[Pod, ...] = ()
-    succeeded: tuple[Pod, ...] = ()
-    failed: tuple[Pod, ...] = ()
-    gated: tuple[Pod, ...] = ()
-    unsupported: tuple[Pod, ...] = ()
-    foreign: tuple[Pod, ...] = ()
-    deleting: tuple[Pod, ...] = ()
-
-    @property
-    def satisfied(self) -> int:
-        """Members that need no node any more."""
-        return len(self.placed) + len(self.succeeded)
-
-    @property
-    def present(self) -> int:
-        """Members that have a node, had one, or can be tried."""
-        return self.satisfied + len(self.pending)
-
-
-def subject_of(pod: Pod) -> str:
-    """`gang/namespace/name` or, for a lone pod, `pod/namespace/name`."""
-    return f"gang/{pod.gang.key}" if pod.gang else f"pod/{pod.key}"
-
-
-def roster(pods: Iterable[Pod], assumed: Collection[str], schedulers: Collection[str]) -> Roster:
-    """Sort pods by how they count; `assumed` are uids with a binding on its way, `schedulers` our scheduler names."""
-    groups: dict[str, list[Pod]] = {}
-    for pod in sorted(pods, key=_age):
-        groups.setdefault(_standing(pod, assumed, schedulers), []).append(pod)
-    return Roster(**{name: tuple(members) for name, members in groups.items()})
-
-
-def _standing(pod: Pod, assumed: Collection[str], schedulers: Collection[str]) -> str:
-    """The Roster field a pod belongs to."""
-    if pod.phase is PodPhase.SUCCEEDED:
-        return "succeeded"
-    if pod.phase is PodPhase.FAILED:
-        return "failed"
-    if pod.deleting:
-        return "deleting"
-    if pod.node_name or pod.uid in assumed:
-        return "placed"
-    if pod.scheduler_name not in schedulers:
-        return "foreign"
-    if pod.gated:
-        return "gated"
-    return "unsupported" if pod.unsupported else "pending"
-
-
 def assemble(subject: str, members: Roster, gang: Gang | None, queue: str = DEFAULT_QUEUE) -> Assembly:
-    """The workload of one subject, or why it is held; `gang` is its PodGroup where one exists."""
-    unsupported = tuple(_unsupported(pod) for pod in members.unsupported)
-    if not members.pending:
-        return Assembly(holds=unsupported)
+    """The workload of a lone pod or of one gang, or why it is held; `gang` is its PodGroup where one exists."""
     if subject.startswith("pod/"):
-        return Assembly(_lone(subject, members.pending[0], queue), unsupported)
-    hold = _hold(subject, members, gang)
-    if hold is not None:
-        return Assembly(holds=(hold, *unsupported))
-    return Assembly(_gang(subject, members, spec_of(members, gang), gang, queue), unsupported)
+        candidate = _lone(subject, members.pending[0], queue) if members.pending else None
+        return Assembly(candidate, tuple(_unsupported(pod) for pod in members.unsupported))
+    return assemble_parts(subject, (part_of(subject.removeprefix("gang/"), members, gang),), queue)
+
+
+def assemble_parts(subject: str, parts: Sequence[Part], queue: str = DEFAULT_QUEUE) -> Assembly:
+    """The workload of a gang group, or why it is held; `parts` are all gangs its id names, in that order."""
+    own = tuple(part for part in parts if belongs(subject, part))
+    unsupported = tuple(_unsupported(pod) for part in own for pod in part.members.unsupported)
+    waiting = tuple(pod.uid for part in own for pod in part.members.pending)
+    if not waiting:
+        return Assembly(holds=unsupported)
+    found = next((found for part in parts if (found := why_held(subject, part, parts))), None)
+    if found is not None:
+        reason, text = found
+        return Assembly(holds=(Hold(subject, reason, text, waiting), *unsupported))
+    return Assembly(_gang(subject, parts, queue), unsupported)
 
 
 def _unsupported(pod: Pod) -> Hold:
@@ -136,78 +129,79 @@ def _lone(subject: str, pod: Pod, queue: str) -> Candidate:
         uid=pod.uid,
         created_seconds=pod.created_seconds,
         eligible_seconds=pod.created_seconds,
+        preemption_policy=pod.preemption_policy,
     )
-    return Candidate(subject, workload, (class_of(pod),))
+    return Candidate(subject, workload, (class_of(pod),), ((kin_of(pod),),), pod.scheduler_name)
 
 
-def _hold(subject: str, members: Roster, gang: Gang | None) -> Hold | None:
-    """Why a gang is not tried, None where it may be."""
-    key = subject.removeprefix("gang/")
-    waiting = tuple(pod.uid for pod in members.pending)
-    if gang is None and _needs_pod_group(members):
-        detail = f"gang {key}: PodGroup {key} does not exist; create it, or correct the pods' label"
-        return Hold(subject, Reason.GANG_NOT_FOUND, detail, waiting)
-    spec = spec_of(members, gang)
-    if spec.problem:
-        return Hold(subject, Reason.GANG_INVALID, f"gang {key}: {spec.problem}", waiting)
-    if members.present < spec.min_member:
-        detail = f"gang {key}: {members.present} of {spec.min_member} members exist{_left_out(members)}"
-        return Hold(subject, Reason.GANG_WAITING_FOR_MEMBERS, detail, waiting)
-    return None
-
-
-def _left_out(members: Roster) -> str:
-    """The pods that exist but do not count, in words."""
-    groups = (
-        (members.gated, "gated"),
-        (members.unsupported, "with constraints not supported"),
-        (members.foreign, "of another scheduler"),
-        (members.deleting, "being deleted"),
-        (members.failed, "failed"),
-    )
-    told = ", ".join(f"{len(pods)} {word}" for pods, word in groups if pods)
-    return f" (not counted: {told})" if told else ""
-
-
-def _needs_pod_group(members: Roster) -> bool:
-    counted = (*members.pending, *members.placed, *members.succeeded)
-    return any(pod.gang is not None and pod.gang.source is GangSource.POD_GROUP for pod in counted)
-
-
-def spec_of(members: Roster, gang: Gang | None) -> GangSpec:
-    """The PodGroup's definition; for an annotation gang that of its oldest living pod, as Koordinator's first pod."""
-    if gang is not None:
-        return gang.spec
-    if _needs_pod_group(members):
-        return GangSpec(0, problem="its PodGroup does not exist")
-    living = sorted((*members.pending, *members.placed, *members.succeeded), key=_age)
-    specs = (pod.gang.spec for pod in living if pod.gang is not None and pod.gang.spec is not None)
-    return next(specs, GangSpec(0, problem="no pod defines it"))
-
-
-def _gang(subject: str, members: Roster, spec: GangSpec, gang: Gang | None, queue: str) -> Candidate:
-    sets: dict[PodClass, list[Pod]] = {}
-    for pod in members.pending:
-        sets.setdefault(class_of(pod), []).append(pod)
-    key = subject.removeprefix("gang/")
-    counted = sorted((*members.pending, *members.placed, *members.succeeded), key=_age)
+def _gang(subject: str, parts: Sequence[Part], queue: str) -> Candidate:
+    sets = [(part.key, found, pods) for part in parts for found, pods in _alike(part.members.pending).items()]
+    bound = sum(part.had for part in parts)
     workload = Workload(
-        key=key,
+        key=subject.removeprefix("gang/"),
         queue=queue,
-        priority=max(pod.priority for pod in members.pending),
+        priority=max(_priority(part) for part in parts if part.members.pending),
         pod_sets=tuple(
-            PodSet(str(index), tuple(pod.uid for pod in pods), pods[0].requests)
-            for index, pods in enumerate(sets.values())
+            PodSet(str(index), tuple(pod.uid for pod in pods), pods[0].requests, key)
+            for index, (key, _, pods) in enumerate(sets)
         ),
-        min_total=spec.min_member,
-        bound=members.satisfied,
-        gang=spec,
-        uid=gang.uid if gang and gang.uid else key,
-        created_seconds=gang.created_seconds if gang else counted[0].created_seconds,
-        eligible_seconds=counted[spec.min_member - 1].created_seconds,
+        min_total=sum(part.spec.min_member for part in parts),
+        bound=bound,
+        gang=_spec(parts),
+        uid=",".join(part.gang.uid if part.gang and part.gang.uid else part.key for part in parts),
+        created_seconds=min(_created(part) for part in parts),
+        eligible_seconds=max(_complete(part) for part in parts),
+        preemption_policy=_policy(parts),
+        topology=topology_of(parts),
+        gangs=tuple((part.key, part.needed) for part in parts),
     )
-    return Candidate(subject, workload, tuple(sets))
+    kins = tuple(tuple(kin_of(pod) for pod in pods) for _, _, pods in sets)
+    profile = sets[0][2][0].scheduler_name
+    return Candidate(subject, workload, tuple(found for _, found, _ in sets), kins, profile)
 
 
-def _age(pod: Pod) -> tuple[float, str, str]:
-    return (pod.created_seconds, pod.name, pod.uid)
+def _spec(parts: Sequence[Part]) -> GangSpec:
+    """One definition for a group: Strict where any of its gangs is, and as patient as the most patient of them."""
+    first = parts[0].spec
+    if len(parts) == 1:
+        return first
+    strict = any(part.spec.mode is GangMode.STRICT for part in parts)
+    joint: GangSpec = msgspec.structs.replace(
+        first,
+        min_member=sum(part.spec.min_member for part in parts),
+        total=sum(part.spec.total for part in parts),
+        mode=GangMode.STRICT if strict else GangMode.NON_STRICT,
+        timeout_seconds=max(part.spec.timeout_seconds for part in parts),
+    )
+    return joint
+
+
+def _alike(pods: Iterable[Pod]) -> dict[PodClass, list[Pod]]:
+    """Pods by class, in the order in which they are placed: by rank where they have one, then by age."""
+    sets: dict[PodClass, list[Pod]] = {}
+    for pod in sorted(pods, key=lambda pod: (pod.rank < 0, pod.rank)):
+        sets.setdefault(class_of(pod), []).append(pod)
+    return sets
+
+
+def _priority(part: Part) -> int:
+    """The gang's own word, else that of its highest waiting member."""
+    own = part.spec.priority
+    return own if own is not None else max(pod.priority for pod in part.members.pending)
+
+
+def _policy(parts: Sequence[Part]) -> PreemptionPolicy:
+    """The most restrictive word of the gangs and of their waiting members."""
+    own = (part.spec.preemption_policy for part in parts if part.spec.preemption_policy is not None)
+    members = (pod.preemption_policy for part in parts for pod in part.members.pending)
+    return min((*own, *members), key=_STRICTNESS.index)
+
+
+def _created(part: Part) -> float:
+    return part.gang.created_seconds if part.gang else part.members.counted[0].created_seconds
+
+
+def _complete(part: Part) -> float:
+    """When the pod came that completed the minimum (Unix seconds); the newest one where some are gone since."""
+    counted = part.members.counted
+    return counted[min(part.spec.min_member, len(counted)) - 1].created_seconds if counted else _created(part)

@@ -2,6 +2,10 @@
 
 As kube-scheduler's queue (backend/queue): a failure doubles the back-off from its first value to its longest; a
 parked workload also needs something that may have made room, or `flush_seconds` to pass.
+
+Unlike there, news about what kept a workload out ends its back-off: otherwise whoever stands behind it takes the room
+that became free for it, and a large gang with a long back-off waits for ever behind a stream of small pods. Attempts
+stay bounded, as each needs its news; the back-off guards against failures that no news explains.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+
+from scheduler.core.news import Need, News
 
 
 class BackoffPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,12 +31,16 @@ class BackoffPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Parked(msgspec.Struct, frozen=True):
-    """A workload after `attempts` failures; times are Unix seconds. `woken`: room may have come since."""
+    """A workload after `attempts` failures; times are Unix seconds. `woken`: room may have come since.
+
+    `need` is what kept it out, None where that is not for want of room (a binding failed, say).
+    """
 
     attempts: int
     since_seconds: float
     not_before_seconds: float
     woken: bool = False
+    need: Need | None = None
 
 
 def delay_seconds(attempts: int, policy: BackoffPolicy) -> float:
@@ -38,15 +48,21 @@ def delay_seconds(attempts: int, policy: BackoffPolicy) -> float:
     return min(policy.first_seconds * 2.0 ** min(attempts - 1, 30), policy.longest_seconds)
 
 
-def park(before: Parked | None, policy: BackoffPolicy, now: float, *, woken: bool = False) -> Parked:
+def park(
+    before: Parked | None, policy: BackoffPolicy, now: float, *, woken: bool = False, need: Need | None = None
+) -> Parked:
     """After one more failure; `woken` where time alone is reason enough to try again, as after a failed binding."""
     attempts = before.attempts + 1 if before else 1
-    return Parked(attempts, now, now + delay_seconds(attempts, policy), woken)
+    return Parked(attempts, now, now + delay_seconds(attempts, policy), woken, need)
 
 
-def wake(parked: Parked) -> Parked:
-    """Something that may help has happened; the back-off still holds."""
-    return parked if parked.woken else msgspec.structs.replace(parked, woken=True)
+def wake(parked: Parked, news: News | None = None) -> Parked:
+    """Something may help: the back-off holds, unless `news` is about the very thing that kept the workload out."""
+    if news is None or parked.need is None:
+        return parked if parked.woken else msgspec.structs.replace(parked, woken=True)
+    if not parked.need.served_by(news):
+        return parked
+    return msgspec.structs.replace(parked, woken=True, not_before_seconds=parked.since_seconds)
 
 
 def due_seconds(parked: Parked, policy: BackoffPolicy) -> float:

@@ -6,30 +6,53 @@ here, so that one write suffices.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from model.pod import PodPhase
-from scheduler.core.gang import Roster
+from scheduler.core.roster import Roster
 
 
 class GangStatus(msgspec.Struct, frozen=True):
-    """status of a PodGroup; counts are pods."""
+    """status of a PodGroup; counts are pods.
+
+    `occupied_by` are the owners of its pods as `namespace/name`, sorted and joined by commas; `start_seconds` is when
+    placing it began (scheduleStartTime, Unix seconds), 0 before.
+    """
 
     phase: str = ""
     scheduled: int = 0
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    occupied_by: str = ""
+    start_seconds: float = 0.0
 
 
 def gang_status(before: str, min_member: int, members: Roster, bound: int) -> GangStatus:
-    """The status after phase `before`; `bound` is how many placed members the API server has confirmed."""
+    """The phase after phase `before`, and counts; `bound` is how many placed members the API server has confirmed."""
     running = sum(pod.phase is PodPhase.RUNNING for pod in members.placed)
     succeeded, failed = len(members.succeeded), len(members.failed)
     scheduled = bound + succeeded
     total = members.present + failed + len(members.gated) + len(members.unsupported)
     counts = GangStatus(before, scheduled, running, succeeded, failed)
     return msgspec.structs.replace(counts, phase=_phase(counts, min_member, total))
+
+
+def carry_over(status: GangStatus, before: GangStatus, owners: Iterable[str], now: float) -> GangStatus:
+    """What a status keeps of the one before: who occupies the group, and when placing it began.
+
+    Koordinator names the owners once the group leaves Pending, and dates the first Scheduling only; a phase that was
+    passed through within one step is dated too. Whole seconds, as the API keeps no finer ones.
+    """
+    begun = status.phase not in ("", "Pending", "PreScheduling")
+    occupied = ",".join(sorted(set(owners))) if status.phase != "Pending" else ""
+    return msgspec.structs.replace(
+        status,
+        occupied_by=before.occupied_by or occupied,
+        start_seconds=before.start_seconds or (float(int(now)) if begun else 0.0),
+    )
 
 
 def _phase(counts: GangStatus, minimum: int, total: int) -> str:

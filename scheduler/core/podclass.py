@@ -47,12 +47,16 @@ class Estimate(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Kin(msgspec.Struct, frozen=True, cache_hash=True):
-    """What other pods' terms may see of a pod, and what its own terms say about others; not part of its class."""
+    """What other pods' terms may see of a pod, and what its own terms say about others; not part of its class.
+
+    `leaving`: it is being deleted, so spreading does not count it any more.
+    """
 
     namespace: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     affinity: Affinity = NOWHERE
     ports: tuple[HostPort, ...] = ()
+    leaving: bool = False
 
 
 ALONE = Company()
@@ -93,7 +97,8 @@ def class_of(pod: Pod) -> PodClass:
 
 def kin_of(pod: Pod) -> Kin:
     """What others may see of a pod."""
-    return Kin(pod.namespace, tuple(sorted(pod.labels.items())), _about_pods(pod.affinity), pod.host_ports)
+    labels = tuple(sorted(pod.labels.items()))
+    return Kin(pod.namespace, labels, _about_pods(pod.affinity), pod.host_ports, pod.deleting)
 
 
 def _company(pod: Pod) -> Company:

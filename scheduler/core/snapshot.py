@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -12,7 +12,9 @@ import numpy.typing as npt
 from model.node import Node, Taint
 from model.resources import PODS
 from model.storage import Claim, Volume
+from scheduler.core.filters.columns import NodeIndex
 from scheduler.core.podclass import Tolerance
+from scheduler.core.usetable import UseTable
 
 Amounts: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -44,7 +46,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class NodeTraits(msgspec.Struct, frozen=True, eq=False):
-    """What filters read besides amounts, a tuple entry a row; `verdicts` remembers answers for these very traits.
+    """What filters read besides amounts, a tuple entry a row; `verdicts` and `index` remember what was asked of them.
 
     `closed` nodes hold something whose size is not known.
     """
@@ -56,19 +58,23 @@ class NodeTraits(msgspec.Struct, frozen=True, eq=False):
     names: tuple[str, ...] = ()
     surroundings: Surroundings = Surroundings()
     verdicts: dict[Tolerance, Verdicts] = msgspec.field(default_factory=dict)
+    index: NodeIndex = msgspec.field(default_factory=NodeIndex)
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True, eq=False):
     """Rows in order of node name, columns in order of resource name; amounts in base units, never written to.
 
-    A resource that a node does not list has allocatable 0 there. Column `pods` counts pods.
+    A resource that a node does not list has allocatable 0 there. Column `pods` counts pods. `scored` is what scores
+    take to be used, which is more than `requested` where pods ask for nothing. `rows` is where each node is.
     """
 
     names: tuple[str, ...]
     resources: tuple[str, ...]
     allocatable: Amounts
     requested: Amounts
+    scored: Amounts
     traits: NodeTraits
+    rows: Mapping[str, int]
 
     @property
     def free(self) -> Amounts:
@@ -82,38 +88,64 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, eq=False):
         return {name: (int(high[c]) << 32) + int(low[c]) for c, name in enumerate(self.resources)}
 
 
+class Around(msgspec.Struct, frozen=True, eq=False):
+    """What a snapshot shows besides nodes: `closed` nodes get no new pods, whatever their room."""
+
+    closed: Collection[str] = ()
+    surroundings: Surroundings = Surroundings()
+
+
+BARE = Around()
+
+
 def take(
     nodes: Mapping[str, Node],
-    usage: Usage,
+    usage: Usage | UseTable,
     previous: ClusterSnapshot | None = None,
     changed: Collection[str] = (),
-    closed: Collection[str] = (),
+    around: Around = BARE,
 ) -> ClusterSnapshot:
     """The snapshot of `nodes` with `usage`; rows that are not in `changed` are taken over from `previous`.
 
-    `closed` are names of nodes that get no new pods, whatever their room.
+    With a UseTable only nodes that changed themselves need be in `changed`, use is read anew in any case; with another
+    mapping also those whose use changed. `previous` itself is returned where nothing differs.
     """
-    if previous is None or not _same_shape(previous, nodes, changed, closed):
-        return _build(nodes, usage, closed)
-    if not changed:
+    if previous is None or not _same_shape(previous, nodes, changed, around):
+        return _build(nodes, usage, around)
+    if not changed and not isinstance(usage, UseTable):
         return previous
-    allocatable, requested = previous.allocatable.copy(), previous.requested.copy()
-    rows = {name: row for row, name in enumerate(previous.names)}
+    allocatable, requested = previous.allocatable, previous.requested
+    if changed:
+        allocatable = allocatable.copy()
+        for name in changed:
+            allocatable[previous.rows[name]] = _row(
+                previous.resources, nodes[name].allocatable.amounts, LARGEST_ALLOCATABLE
+            )
+    if isinstance(usage, UseTable):
+        return _with_use(previous, allocatable, usage)
+    requested = requested.copy()
     for name in changed:
-        allocatable[rows[name]] = _row(previous.resources, nodes[name].allocatable.amounts, LARGEST_ALLOCATABLE)
-        requested[rows[name]] = _row(previous.resources, usage.get(name, {}), LARGEST_AMOUNT)
-    return _sealed(previous.names, previous.resources, allocatable, requested, previous.traits)
+        requested[previous.rows[name]] = _row(previous.resources, usage.get(name, {}), LARGEST_AMOUNT)
+    return _sealed(previous, allocatable, requested, requested)
 
 
-def _same_shape(
-    previous: ClusterSnapshot, nodes: Mapping[str, Node], changed: Collection[str], closed: Collection[str]
-) -> bool:
+def _with_use(previous: ClusterSnapshot, allocatable: Amounts, usage: UseTable) -> ClusterSnapshot:
+    requested = usage.requested(previous.names, previous.resources)
+    scored = usage.scored(previous.names, previous.resources)
+    known = ((allocatable, previous.allocatable), (requested, previous.requested), (scored, previous.scored))
+    if all(np.array_equal(now, before) for now, before in known):
+        return previous
+    return _sealed(previous, allocatable, requested, scored)
+
+
+def _same_shape(previous: ClusterSnapshot, nodes: Mapping[str, Node], changed: Collection[str], around: Around) -> bool:
     """Whether only amounts can differ."""
-    if len(previous.names) != len(nodes):
+    if len(previous.names) != len(nodes) or previous.traits.surroundings is not around.surroundings:
         return False
-    rows = {name: row for row, name in enumerate(previous.names)}
     return all(
-        name in rows and name in nodes and _same_traits(previous, rows[name], nodes[name], closed=name in closed)
+        name in previous.rows
+        and name in nodes
+        and _same_traits(previous, previous.rows[name], nodes[name], closed=name in around.closed)
         for name in changed
     )
 
@@ -129,31 +161,38 @@ def _same_traits(previous: ClusterSnapshot, row: int, node: Node, *, closed: boo
     )
 
 
-def _build(nodes: Mapping[str, Node], usage: Usage, closed: Collection[str]) -> ClusterSnapshot:
+def _build(nodes: Mapping[str, Node], usage: Usage | UseTable, around: Around) -> ClusterSnapshot:
     names = tuple(sorted(nodes))
     resources = tuple(sorted({PODS, *(resource for node in nodes.values() for resource in node.allocatable)}))
-    shape = (len(names), len(resources))
-    allocatable, requested = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    for row, name in enumerate(names):
-        allocatable[row] = _row(resources, nodes[name].allocatable.amounts, LARGEST_ALLOCATABLE)
-        requested[row] = _row(resources, usage.get(name, {}), LARGEST_AMOUNT)
+    allocatable = _table(resources, (nodes[name].allocatable.amounts for name in names), LARGEST_ALLOCATABLE)
+    if isinstance(usage, UseTable):
+        requested, scored = usage.requested(names, resources), usage.scored(names, resources)
+    else:
+        requested = scored = _table(resources, (usage.get(name, {}) for name in names), LARGEST_AMOUNT)
     traits = NodeTraits(
         labels=tuple(nodes[name].labels for name in names),
         taints=tuple(nodes[name].taints for name in names),
         unschedulable=np.array([nodes[name].unschedulable for name in names], bool),
-        closed=np.array([name in closed for name in names], bool),
+        closed=np.array([name in around.closed for name in names], bool),
         names=names,
+        surroundings=around.surroundings,
     )
-    return _sealed(names, resources, allocatable, requested, traits)
+    rows = {name: row for row, name in enumerate(names)}
+    empty = np.zeros_like(allocatable)
+    blank = ClusterSnapshot(names, resources, empty, empty, empty, traits, rows)
+    return _sealed(blank, allocatable, requested, scored)
+
+
+def _table(resources: tuple[str, ...], rows: Iterable[Mapping[str, int]], largest: int) -> Amounts:
+    return np.array([_row(resources, amounts, largest) for amounts in rows], np.int64).reshape(-1, len(resources))
 
 
 def _row(resources: tuple[str, ...], amounts: Mapping[str, int], largest: int) -> list[int]:
     return [min(amounts.get(resource, 0), largest) for resource in resources]
 
 
-def _sealed(
-    names: tuple[str, ...], resources: tuple[str, ...], allocatable: Amounts, requested: Amounts, traits: NodeTraits
-) -> ClusterSnapshot:
-    allocatable.setflags(write=False)
-    requested.setflags(write=False)
-    return ClusterSnapshot(names, resources, allocatable, requested, traits)
+def _sealed(shape: ClusterSnapshot, allocatable: Amounts, requested: Amounts, scored: Amounts) -> ClusterSnapshot:
+    """The snapshot with other amounts, which nobody writes to from here on."""
+    for table in (allocatable, requested, scored):
+        table.setflags(write=False)
+    return msgspec.structs.replace(shape, allocatable=allocatable, requested=requested, scored=scored)

@@ -35,6 +35,9 @@ class DiagnosticsServicer(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
             gang=answer.gang,
             queue_position=answer.queue_position,
             message=answer.message,
+            preemption=_decision(answer.preemption),
+            nearest=answer.nearest,
+            nominated_node=answer.nominated_node,
         )
 
     async def ExplainGang(self, request: scheduler_pb2.ExplainGangRequest, context: Any) -> Any:
@@ -48,6 +51,9 @@ class DiagnosticsServicer(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
             decision=_decision(answer.decision),
             queue_position=answer.queue_position,
             message=answer.message,
+            preemption=_decision(answer.preemption),
+            nearest=answer.nearest,
+            nominated_nodes=answer.nominated,
         )
 
     async def ListQueues(self, request: scheduler_pb2.ListQueuesRequest, context: Any) -> Any:
@@ -58,6 +64,9 @@ class DiagnosticsServicer(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
 
     async def ListNodes(self, request: scheduler_pb2.ListNodesRequest, context: Any) -> Any:
         return scheduler_pb2.ListNodesResponse(nodes=[_node(answer) for answer in self._answers.nodes()])
+
+    async def GetSettings(self, request: agent_pb2.GetSettingsRequest, context: Any) -> Any:
+        return agent_pb2.Settings(json=self._answers.settings().decode())
 
     async def WatchDecisions(self, request: agent_pb2.WatchDecisionsRequest, context: Any) -> Any:
         async for decision in self._answers.watch(request.subject_prefix, request.history):
@@ -76,6 +85,7 @@ def _gang(answer: GangAnswer) -> scheduler_pb2.Gang:
         members=answer.members,
         scheduled=answer.scheduled,
         problem=answer.problem,
+        reason=answer.decision.reason if answer.decision and answer.waiting else "",
     )
 
 

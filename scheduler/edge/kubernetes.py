@@ -11,6 +11,7 @@ import msgspec
 
 from kube import objects
 from kube.client import KubeClient, PatchKind, path_of
+from kube.dialects import schedulerconfig
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Informer
 from model.fault import KubernetesFault
@@ -20,29 +21,60 @@ from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
 
 POD_GROUPS = "scheduling.sigs.k8s.io/v1alpha1/podgroups"
+UPSTREAM_POD_GROUPS = "scheduling.k8s.io/v1beta1/podgroups"
+SCHEDULER_CONFIG = "koordinator-system/koord-scheduler-config"
+_OTHERS: tuple[tuple[str, type[Any]], ...] = (
+    (UPSTREAM_POD_GROUPS, objects.UpstreamPodGroup),
+    ("scheduling.koordinator.sh/v1alpha1/clusternetworktopologies", objects.ClusterNetworkTopology),
+    ("slo.koordinator.sh/v1alpha1/nodemetrics", objects.NodeMetric),
+    ("policy/v1/poddisruptionbudgets", objects.PodDisruptionBudget),
+    ("v1/persistentvolumeclaims", objects.PersistentVolumeClaim),
+    ("v1/persistentvolumes", objects.PersistentVolume),
+    ("v1/namespaces", objects.Namespace),
+)
 _CRD_WAIT_SECONDS = 2.0
 
 
 class KubernetesWatch:
-    """Pods, nodes and PodGroups as facts, in the order of each collection."""
+    """Everything the scheduler reads as facts, in the order of each collection."""
 
     def __init__(self, client: KubeClient, tell: Callable[[facts.Fact], None]) -> None:
         self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: tell(facts.PodSeen(c)))
         self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: tell(facts.NodeSeen(c)))
-        self._groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: tell(facts.PodGroupSeen(c)))
+        groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: tell(facts.PodGroupSeen(c)))
+        others = (
+            Informer(client, path, kind, on_change=lambda c: tell(facts.Seen(c))) for path, kind in _OTHERS
+        )
+        self._others: tuple[Informer[Any], ...] = (groups, *others)
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Run the informers in `group`; cancel the tasks to stop them."""
-        return [group.create_task(informer.run()) for informer in (self._pods, self._nodes, self._groups)]
+        return [group.create_task(informer.run()) for informer in (*self._others, self._nodes, self._pods)]
 
     async def synced(self) -> None:
-        """Once pods and nodes are listed; PodGroups are waited for only shortly, since their CRD may not exist."""
+        """Once pods and nodes are listed; the rest is waited for only shortly, since not every cluster serves it."""
         await self._nodes.synced.wait()
         await self._pods.synced.wait()
         try:
-            await asyncio.wait_for(self._groups.synced.wait(), _CRD_WAIT_SECONDS)
+            async with asyncio.timeout(_CRD_WAIT_SECONDS):
+                await asyncio.gather(*(informer.synced.wait() for informer in self._others))
         except TimeoutError:
             return
+
+
+async def coscheduling(client: KubeClient) -> schedulerconfig.CoschedulingArgs:
+    """What Koordinator's scheduler ConfigMap says of gangs, nothing where there is none or it may not be read.
+
+    Raises ConfigurationFault naming the ConfigMap and the field that is wrong.
+    """
+    namespace, _, name = SCHEDULER_CONFIG.partition("/")
+    try:
+        found = await client.get(path_of("v1/configmaps", namespace=namespace, name=name), objects.ConfigMap)
+    except KubernetesFault as fault:
+        if fault.status not in (403, 404):
+            raise
+        return schedulerconfig.CoschedulingArgs()
+    return schedulerconfig.coscheduling(found.data or {})
 
 
 class KubernetesBinder:
@@ -94,8 +126,18 @@ class KubernetesStatusWriter:
     async def gang_status(self, gang: Named, status: GangStatus) -> None:
         """Merge-patch the status."""
         path = path_of(POD_GROUPS, namespace=gang.namespace, name=gang.name, subresource="status")
-        body = {"metadata": {"uid": gang.uid}, "status": msgspec.to_builtins(status)}
-        await self._client.patch(path, body, PatchKind.MERGE)
+        told: dict[str, Any] = msgspec.to_builtins(status)
+        told["occupiedBy"], begun = told.pop("occupied_by"), told.pop("start_seconds")
+        if begun:
+            told["scheduleStartTime"] = datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        await self._client.patch(path, {"metadata": {"uid": gang.uid}, "status": told}, PatchKind.MERGE)
+
+    async def group_condition(self, gang: Named, condition: objects.Condition) -> None:
+        """Patch one condition of scheduling.k8s.io's PodGroup; the list merges by type."""
+        path = path_of(UPSTREAM_POD_GROUPS, namespace=gang.namespace, name=gang.name, subresource="status")
+        told = {name: value for name, value in msgspec.to_builtins(condition).items() if value}
+        body = {"metadata": {"uid": gang.uid}, "status": {"conditions": [told]}}
+        await self._client.patch(path, body, PatchKind.STRATEGIC)
 
 
 class KubernetesEvictor:

@@ -1,13 +1,13 @@
-"""The scheduler's side of NodeLink: one live stream a node, reports up, eviction costs down.
+"""The scheduler's side of NodeLink: one live stream a node, reports up, eviction costs and preemption notices down.
 
-Out goes only what is newest: the last acknowledged sequence number and the costs, so a slow reader holds back
-nothing and the outgoing queue is one message long.
+Out goes only what is newest: the last acknowledged sequence number, the costs, and the notices that stand and were
+not told on this stream, so a slow reader holds back nothing and nothing queues up for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import grpc
@@ -15,7 +15,8 @@ import grpc.aio
 import structlog
 
 from model.fault import PeerFault
-from model.report import EvictionCost
+from model.report import EvictionCost, PreemptionNotice
+from scheduler.notices import NoticeBoard
 from scheduler.ports import Clock, Desk
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
@@ -24,25 +25,36 @@ log = structlog.get_logger()
 
 _NODE_USER = "system:node:"
 _LAST_WRITE_SECONDS = 1.0
+LEADER_KEY = "sublet-leader"
+"""Trailing metadata beside UNAVAILABLE: HOST:PORT where the leader serves agents."""
 _CostKey: TypeAlias = tuple[tuple[str, str, int, int | None], ...]
 
 
 class _Stream:
-    """One agent's stream."""
+    """One agent's stream; `ending` is the status we end it with, once we do."""
 
     def __init__(self, node: str) -> None:
         self.node = node
         self.received = 0
         self.acknowledged = 0
-        self.replaced = asyncio.Event()
+        self.over = asyncio.Event()
+        self.ending: tuple[grpc.StatusCode, str] | None = None
+        self.told: dict[str, PreemptionNotice] = {}
         self.wake = asyncio.Event()
         self.closing = False
         self.sent_costs: _CostKey | None = None
         self.costs_due_seconds = 0.0
 
+    def end(self, code: grpc.StatusCode, why: str) -> None:
+        self.ending = (code, why)
+        self.over.set()
+
 
 class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
-    """`caller_of` names the owner of a call's token; only `system:node:X` may speak for node X."""
+    """`caller_of` names the owner of a call's token; only `system:node:X` may speak for node X.
+
+    Streams are taken from `lead` until `stand_by`; at all other times agents are told where the leader is.
+    """
 
     name = "sublet.v1.NodeLink"
 
@@ -60,7 +72,10 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         self._clock = clock
         self._interval = costs_interval_seconds
         self._patience = hello_within_seconds
+        self._notices = NoticeBoard(clock)
         self._streams: dict[str, _Stream] = {}
+        self._leading = False
+        self._leader = ""
 
     @property
     def links(self) -> int:
@@ -70,8 +85,34 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
     def register(self, server: Any) -> None:
         link_pb2_grpc.add_NodeLinkServicer_to_server(self, server)
 
+    def lead(self) -> None:
+        """Take streams."""
+        self._leading = True
+
+    def stand_by(self, leader: str) -> None:
+        """End all streams, and send their agents to `leader` (empty where nobody is known to lead)."""
+        self._leading, self._leader = False, leader
+        for stream in self._streams.values():
+            stream.end(grpc.StatusCode.UNAVAILABLE, _directions(leader))
+
+    def notify(self, node: str, notice: PreemptionNotice) -> None:
+        """scheduler.ports.Courier: to the node's stream, or to its next one while the deadline is ahead."""
+        self._notices.put(node, notice)
+        self._wake(node)
+
+    def withdraw(self, node: str, pod_uid: str) -> None:
+        """scheduler.ports.Courier: the pod is spared."""
+        self._notices.remove(node, pod_uid)
+        self._wake(node)
+
+    def _wake(self, node: str) -> None:
+        if node in self._streams:
+            self._streams[node].wake.set()
+
     async def Connect(self, request_iterator: Any, context: Any) -> None:
         """See proto/wire/v1/link.proto. A broken message ends the stream with INVALID_ARGUMENT and says why."""
+        if not self._leading:
+            await self._send_away(context)
         try:
             stream = await self._hello(context)
         except PeerFault as fault:
@@ -82,17 +123,19 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
                 grpc.StatusCode.DEADLINE_EXCEEDED, f"no hello within {self._patience:g} s; send it first"
             )
             return
+        if not self._leading:
+            await self._send_away(context)
         self._claim(stream)
         reading = asyncio.create_task(self._read(stream, context))
         writing = asyncio.create_task(self._write(stream, context))
-        replaced = asyncio.create_task(stream.replaced.wait())
+        over = asyncio.create_task(stream.over.wait())
         try:
-            await asyncio.wait([reading, writing, replaced], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([reading, writing, over], return_when=asyncio.FIRST_COMPLETED)
             await self._finish_writing(stream, writing)
         finally:
-            for task in (reading, writing, replaced):
+            for task in (reading, writing, over):
                 task.cancel()
-            outcomes = await asyncio.gather(reading, writing, replaced, return_exceptions=True)
+            outcomes = await asyncio.gather(reading, writing, over, return_exceptions=True)
             self._release(stream)
         await self._close(stream, context, [error for error in outcomes if isinstance(error, Exception)])
 
@@ -115,8 +158,15 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         if errors:
             told = f"the scheduler failed on the link of node {stream.node}: {type(errors[0]).__name__}; see its log"
             await context.abort(grpc.StatusCode.INTERNAL, told)
-        if stream.replaced.is_set():
-            await context.abort(grpc.StatusCode.ABORTED, f"a newer link of node {stream.node} replaces this one")
+        if stream.ending is not None:
+            code, why = stream.ending
+            await context.abort(code, why, self._hint() if code is grpc.StatusCode.UNAVAILABLE else ())
+
+    async def _send_away(self, context: Any) -> None:
+        await context.abort(grpc.StatusCode.UNAVAILABLE, _directions(self._leader), self._hint())
+
+    def _hint(self) -> tuple[tuple[str, str], ...]:
+        return ((LEADER_KEY, self._leader),) if self._leader else ()
 
     async def _hello(self, context: Any) -> _Stream:
         async with asyncio.timeout(self._patience):
@@ -137,7 +187,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         older = self._streams.get(stream.node)
         self._streams[stream.node] = stream
         if older is not None:
-            older.replaced.set()
+            older.end(grpc.StatusCode.ABORTED, f"a newer link of node {stream.node} replaces this one")
         stream.wake.set()
         self._desk.connected(stream.node)
 
@@ -173,6 +223,8 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
     async def _write(self, stream: _Stream, context: Any) -> None:
         while not stream.closing:
             await self._woken(stream)
+            for news in self._news(stream):
+                await context.write(news)
             costs = self._costs_due(stream)
             if costs is None and stream.acknowledged == stream.received:
                 continue
@@ -181,6 +233,21 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             if costs is not None:
                 message.costs.CopyFrom(link_pb2.EvictionCosts(pods=[codec.cost_to_wire(cost) for cost in costs]))
             await context.write(message)
+
+    def _news(self, stream: _Stream) -> Iterator[link_pb2.SchedulerMessage]:
+        """Notices this stream was not told, and withdrawals of those it was and that stand no longer."""
+        standing = {notice.pod_uid: notice for notice in self._notices.of(stream.node)}
+        before, stream.told = stream.told, standing
+        for uid, notice in standing.items():
+            if before.get(uid) != notice:
+                yield self._message(stream, preemption=codec.notice_to_wire(notice))
+        now = self._clock()
+        for uid, notice in before.items():
+            if uid not in standing and notice.deadline_seconds > now:
+                yield self._message(stream, withdrawal=link_pb2.PreemptionWithdrawal(pod_uid=uid))
+
+    def _message(self, stream: _Stream, **body: Any) -> link_pb2.SchedulerMessage:
+        return link_pb2.SchedulerMessage(acknowledged_sequence=stream.acknowledged, **body)
 
     async def _woken(self, stream: _Stream) -> None:
         """Until something came in, or costs may go out again."""
@@ -203,6 +270,10 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             return None
         stream.sent_costs = key
         return costs
+
+
+def _directions(leader: str) -> str:
+    return f"this scheduler does not lead; the leader is at {leader or 'an address not known yet'}"
 
 
 def _key(cost: EvictionCost, now: float) -> tuple[str, str, int, int | None]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -15,6 +18,8 @@ from prometheus_client.process_collector import ProcessCollector
 from model.fault import ConfigurationFault
 
 PREFIX = "sublet_scheduler_"
+_MOST_CONNECTIONS = 16
+_REST_SECONDS = 0.1
 _CYCLE = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _BIND = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _VICTIMS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -37,11 +42,14 @@ METRICS = (
     Row("histogram", "binding_duration_seconds", "Time one binding took, by result.", ("result",), _BIND),
     Row("histogram", "pod_wait_seconds", "Time from a pod's creation to its binding.", buckets=_WAIT),
     Row("gauge", "waiting_workloads", "Workloads without nodes, by state ready, parked or held.", ("state",)),
+    Row("counter", "gang_timeouts_total", "Gangs that found no place within their timeout."),
     Row("counter", "preemption_attempts_total", "Plans made that evict pods for a workload."),
     Row("histogram", "preemption_victims", "Pods that one plan evicts.", buckets=_VICTIMS),
     Row("counter", "evictions_total", "Evictions of victims, by result done or failed.", ("result",)),
     Row("counter", "refused_objects_total", "Objects left out because they cannot be read, by kind.", ("kind",)),
     Row("gauge", "links", "Node agents connected."),
+    Row("gauge", "link_restarts", "Times the process that serves the agents was started anew."),
+    Row("gauge", "dropped_decisions", "Agents' decisions dropped because nobody took them in time."),
     Row("gauge", "leader", "1 while this process leads."),
     Row("gauge", "dropped_events", "Kubernetes Events dropped since the start because the queue was full."),
 )
@@ -72,6 +80,9 @@ class Metrics:
         for state, number in (("ready", candidates - parked), ("parked", parked), ("held", held)):
             self._metrics["waiting_workloads"].labels(state).set(max(0, number))
 
+    def timed_out(self, gangs: int) -> None:
+        self._metrics["gang_timeouts_total"].inc(gangs)
+
     def preempted(self, victims: int) -> None:
         self._metrics["preemption_attempts_total"].inc()
         self._metrics["preemption_victims"].observe(victims)
@@ -86,10 +97,10 @@ class Metrics:
         """Whether this process is the leader."""
         self._metrics["leader"].set(int(leading))
 
-    def watch(self, links: Callable[[], int], dropped_events: Callable[[], int]) -> None:
-        """Read these at each scrape."""
-        self._metrics["links"].set_function(links)
-        self._metrics["dropped_events"].set_function(dropped_events)
+    def watch(self, figures: Mapping[str, Callable[[], float]]) -> None:
+        """Read these gauges at each scrape, by row."""
+        for name, read in figures.items():
+            self._metrics[name].set_function(read)
 
 
 def _build(row: Row, registry: CollectorRegistry) -> Any:
@@ -97,8 +108,42 @@ def _build(row: Row, registry: CollectorRegistry) -> Any:
     return _KINDS[row.type](PREFIX + row.name, row.help, row.labels, registry=registry, **options)
 
 
+class _Server(ThreadingHTTPServer):
+    """A thread for each of few connections: one more cuts off the oldest, so that idle ones never keep a probe out."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self._open: dict[socket.socket, None] = {}
+        self._guard = threading.Lock()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError:
+            # Short of descriptors the listening socket stays readable: without a rest this is a busy loop.
+            time.sleep(_REST_SECONDS)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._guard:
+            if len(self._open) >= _MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._guard:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+
 class HttpServer:
-    """`alive` and `ready` return what is wrong, empty when nothing is; requests are served by daemon threads.
+    """`alive` and `ready` return what is wrong, empty when nothing is; requests are served by few daemon threads.
 
     A client that sends nothing for `patience_seconds` is cut off, since it holds a thread.
     """
@@ -135,10 +180,9 @@ class HttpServer:
 
         host, _, port = address.rpartition(":")
         try:
-            self._server = ThreadingHTTPServer((host.strip("[]"), int(port)), Handler)
+            self._server = _Server((host.strip("[]"), int(port)), Handler)
         except (OSError, ValueError) as error:
             raise ConfigurationFault(address, f"cannot listen: {error}", "choose a free HOST:PORT") from error
-        self._server.daemon_threads = True
         self.address = f"{host}:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.1,), name="http", daemon=True).start()
 

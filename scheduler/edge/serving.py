@@ -39,6 +39,29 @@ class Servicer(Protocol):
     def register(self, server: Any) -> None: ...
 
 
+class Listener:
+    """A server and its real address; its health is SERVING unless told otherwise."""
+
+    def __init__(self, server: Any, address: str, names: Sequence[str], health_servicer: Any) -> None:
+        self.address = address
+        self._server = server
+        self._names = names
+        self._health = health_servicer
+
+    async def start(self) -> None:
+        await self._server.start()
+
+    async def stop(self, grace_seconds: float | None = None) -> None:
+        """Calls under way get `grace_seconds` to end."""
+        await self._server.stop(grace_seconds)
+
+    async def serving(self, yes: bool) -> None:
+        """What health checks are answered, for each service and for the whole."""
+        kinds = health_pb2.HealthCheckResponse
+        for name in ("", *self._names):
+            await self._health.set(name, kinds.SERVING if yes else kinds.NOT_SERVING)
+
+
 class TlsFiles(msgspec.Struct, frozen=True):
     """PEM files of the server's certificate and key."""
 
@@ -78,8 +101,8 @@ class TokenTable:
 
 async def tls_server(
     address: str, files: TlsFiles, tokens: TokenTable, servicers: Sequence[Servicer], calls: int
-) -> tuple[Any, str]:
-    """A TLS server where every call but health needs a token; returns it (not started) and its real address.
+) -> Listener:
+    """A TLS server where every call but health needs a token; not started yet.
 
     More than `calls` at once, open streams included, are answered RESOURCE_EXHAUSTED.
     """
@@ -89,7 +112,7 @@ async def tls_server(
     return await _finish(server, servicers, address, lambda: server.add_secure_port(address, credentials))
 
 
-async def loopback_server(address: str, servicers: Sequence[Servicer], calls: int = _LOOPBACK_CALLS) -> tuple[Any, str]:
+async def loopback_server(address: str, servicers: Sequence[Servicer], calls: int = _LOOPBACK_CALLS) -> Listener:
     """A plain-text server for this machine alone, of at most `calls` at once.
 
     Raises ConfigurationFault for any other address.
@@ -110,22 +133,20 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-async def _finish(
-    server: Any, servicers: Sequence[Servicer], address: str, listen: Callable[[], int]
-) -> tuple[Any, str]:
+async def _finish(server: Any, servicers: Sequence[Servicer], address: str, listen: Callable[[], int]) -> Listener:
     health_servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     for servicer in servicers:
         servicer.register(server)
     names = (health.SERVICE_NAME, *(servicer.name for servicer in servicers), reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
-    for name in names[:-1]:
-        await health_servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
     try:
         port = listen()
     except RuntimeError as error:
         raise ConfigurationFault(address, f"cannot listen: {error}", "choose a free HOST:PORT") from error
-    return server, f"{address.rpartition(':')[0]}:{port}"
+    listener = Listener(server, f"{address.rpartition(':')[0]}:{port}", names[:-1], health_servicer)
+    await listener.serving(True)
+    return listener
 
 
 class _RequireToken(grpc.aio.ServerInterceptor):  # type: ignore[misc]

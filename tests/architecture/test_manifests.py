@@ -14,7 +14,13 @@ ROOT = Path(__file__).parent.parent.parent
 CRDS = ROOT / "deploy" / "crds"
 DAEMONSET = ROOT / "deploy" / "daemonset"
 QUICKSTART = ROOT / "examples" / "quickstart"
-DEFINITIONS = ("podgroups.yaml", "nodemetrics.yaml", "nodeslos.yaml", "noderesourcetopologies.yaml")
+DEFINITIONS = (
+    "podgroups.yaml",
+    "clusternetworktopologies.yaml",
+    "nodemetrics.yaml",
+    "nodeslos.yaml",
+    "noderesourcetopologies.yaml",
+)
 # Not allowed in a structural schema (Kubernetes documentation, "Specifying a structural schema").
 NOT_STRUCTURAL = {"$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id", "uniqueItems"}
 BATCH = ("kubernetes.io/batch-cpu", "kubernetes.io/batch-memory")

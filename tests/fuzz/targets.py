@@ -27,7 +27,17 @@ from agent.settings import AgentSettings, load_settings
 from agent.tick import Tick
 from kube import objects
 from kube.client import decode
-from kube.dialects import duration, koordinator, nodemetric, nodesettings, reservation, upstream
+from kube.dialects import (
+    duration,
+    koordinator,
+    networktopology,
+    nodemetric,
+    nodesettings,
+    podgroups,
+    reservation,
+    schedulerconfig,
+    upstream,
+)
 from kube.dialects import topology as topologies
 from kube.dialects.sloconfig import colocation_overlaid
 from kube.dialects.systemqos import system_cpus
@@ -181,7 +191,11 @@ _KERNEL: Mapping[str, Parser] = {
 
 _OBJECTS: Mapping[str, Parser] = {
     "node": _json(objects.Node, _node_words),
-    "pod_group": _json(objects.PodGroup, koordinator.pod_group),
+    "pod_group": _json(objects.PodGroup, podgroups.pod_group),
+    "volume": _json(objects.PersistentVolume, upstream.volume),
+    "budget": _json(objects.PodDisruptionBudget, upstream.budget),
+    "network_topology": _json(objects.ClusterNetworkTopology, networktopology.layers),
+    "scheduler_config": _of_text(lambda text: schedulerconfig.coscheduling({"k": text})),
     "node_metric": _json(objects.NodeMetric, _node_metric),
     "node_topology": _json(topologies.NodeResourceTopology, _node_topology),
     "node_settings": _json(_Sources, _settings_of_node),
@@ -190,6 +204,9 @@ _OBJECTS: Mapping[str, Parser] = {
 TARGETS: Mapping[str, Target] = {
     **{name: Target(function, (ValueError,)) for name, function in _KERNEL.items()},
     **{name: Target(function, (KubernetesFault, ConfigurationFault)) for name, function in _OBJECTS.items()},
+    "upstream_pod_group": Target(
+        _json(objects.UpstreamPodGroup, podgroups.upstream_gang), (KubernetesFault, ConfigurationFault), signed=True
+    ),
     "pod": Target(_json(objects.Pod, upstream.pod), (KubernetesFault, ConfigurationFault), signed=True),
     "whole_number": Target(parse.whole_number, (ValueError,), signed=True),
     "cpu_max": Target(lambda data: knobs.value_of(Knob("/", "", "cpu.max"), data), (ValueError,), signed=True),

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from kube.lease import LeaseElector, LeaseSettings
+from kube.lease import Holder, LeaseElector, LeaseSettings
 
 FAST = LeaseSettings(duration_seconds=1.0, renew_deadline_seconds=0.6, retry_seconds=0.05)
 
@@ -105,5 +105,46 @@ def test_a_hanging_server_does_not_carry_the_leader_past_its_lease(server: Any) 
         lease.hangs = True
         async with asyncio.timeout(10):
             await one.hold()
+
+    play(server, scene)
+
+
+def test_the_holder_says_where_it_serves_while_it_holds(server: Any) -> None:
+    """Who waits hears of it; labels and annotations of others outlive every renewal."""
+
+    async def scene(client: Any, lease: OneLease) -> None:
+        heard: list[Holder] = []
+        one = LeaseElector(client, FAST, "one", address="10.0.0.1:1")
+        two = LeaseElector(client, FAST, "two", on_holder=heard.append)
+        await one.acquire()
+        assert lease.body is not None
+        lease.body["metadata"] |= {
+            "labels": {"a": "b"},
+            "annotations": {**lease.body["metadata"]["annotations"], "c": "d"},
+        }
+        holding, waiting = asyncio.create_task(one.hold()), asyncio.create_task(two.acquire())
+        while not heard:
+            await asyncio.sleep(0)
+        assert one.leading and not two.leading
+        holding.cancel()
+        await one.release()
+        await waiting
+        assert heard == [Holder("one", "10.0.0.1:1"), Holder("two")] and two.leading and not one.leading
+        assert (lease.body["metadata"]["labels"], lease.body["metadata"]["annotations"]) == ({"a": "b"}, {"c": "d"})
+
+    play(server, scene)
+
+
+def test_another_holder_ends_it_at_once(server: Any) -> None:
+    """Long before the renew deadline: two that write would be worse than none."""
+    slow = LeaseSettings(duration_seconds=3600.0, renew_deadline_seconds=3000.0, retry_seconds=0.05)
+
+    async def scene(client: Any, lease: OneLease) -> None:
+        one = LeaseElector(client, slow, "one")
+        await one.acquire()
+        assert lease.body is not None
+        lease.body["spec"]["holderIdentity"] = "two"
+        await one.hold()
+        assert not one.leading
 
     play(server, scene)

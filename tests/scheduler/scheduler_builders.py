@@ -26,8 +26,8 @@ def node(name: str = "n1", *, pods: int = 110, batch_cpu: int = 1000, **more: An
 def pod(name: str = "p1", *, batch_cpu: int = 500, gang: GangMembership | None = None, **more: Any) -> Pod:
     """A pending pod of ours asking for batch-cpu; `requests` replaces the whole request."""
     requests = more.pop("requests", None) or {BATCH_CPU: batch_cpu}
-    fields = {"uid": f"uid-{name}", "scheduler_name": SCHEDULER} | more
-    return Pod(namespace="default", name=name, requests=ResourceVector(requests), gang=gang, **fields)
+    fields = {"uid": f"uid-{name}", "scheduler_name": SCHEDULER, "namespace": "default"} | more
+    return Pod(name=name, requests=ResourceVector(requests), gang=gang, **fields)
 
 
 def in_group(name: str = "train") -> GangMembership:
@@ -42,11 +42,10 @@ def gang(minimum: int = 3, name: str = "train", **more: Any) -> Gang:
     return Gang("default", name, GangSpec(minimum, total=minimum, **more), uid=f"uid-{name}")
 
 
-def members(count: int, *, batch_cpu: int = 500, name: str = "w", **more: Any) -> list[Pod]:
-    """Pods of PodGroup `train`, oldest first."""
-    return [
-        pod(f"{name}{i}", batch_cpu=batch_cpu, gang=in_group(), created_seconds=float(i), **more) for i in range(count)
-    ]
+def members(count: int, *, batch_cpu: int = 500, name: str = "w", group: str = "train", **more: Any) -> list[Pod]:
+    """Pods of a PodGroup, oldest first."""
+    own = {"gang": in_group(group)} | more
+    return [pod(f"{name}{i}", batch_cpu=batch_cpu, created_seconds=float(i), **own) for i in range(count)]
 
 
 def candidate(pods: Iterable[Pod], group: Gang | None = None) -> Candidate:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kube.informer import Change, ChangeKind
+from kube.objects import Condition
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.report import PreemptionNotice
@@ -77,6 +78,7 @@ class FakeWriter:
         self.nominated: dict[str, str] = {}
         self.writes = 0
         self.statuses: dict[str, GangStatus] = {}
+        self.groups: dict[str, Condition] = {}
         self.failing = False
         self.absent: set[str] = set()
 
@@ -97,6 +99,9 @@ class FakeWriter:
             self.failing = False
             raise KubernetesFault("PATCH", "503", status=503)
         self.statuses[gang.name] = status
+
+    async def group_condition(self, gang: Named, condition: Condition) -> None:
+        self.groups[gang.name] = condition
 
 
 class FakeAnnouncer:
@@ -149,6 +154,7 @@ class FakeMeter:
         self.results: list[str] = []
         self.evictions: list[str] = []
         self.plans: list[int] = []
+        self.timeouts = 0
 
     def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None: ...
 
@@ -161,6 +167,9 @@ class FakeMeter:
 
     def refused(self, kind: str) -> None:
         self.refusals.append(kind)
+
+    def timed_out(self, gangs: int) -> None:
+        self.timeouts += gangs
 
     def preempted(self, victims: int) -> None:
         self.plans.append(victims)

@@ -127,20 +127,28 @@ class Cluster:
 class SchedulerProcess:
     """`python -m scheduler` against a cluster; `ports` are its ready file."""
 
-    def __init__(self, cluster: Cluster, settings: str = "{}") -> None:
-        folder = cluster.folder
+    def __init__(self, cluster: Cluster, settings: str = "{}", name: str = "") -> None:
+        """`name` tells a standby from the first; it is not waited for, since it is ready only once it leads."""
+        folder = cluster.folder / name
+        folder.mkdir(exist_ok=True)
         (folder / "settings.yaml").write_text(settings)
         (folder / "link-tokens").write_text("agent-token,system:node:n1\n")
-        ready = folder / "scheduler.json"
-        ready.unlink(missing_ok=True)
+        self.ready_file = folder / "scheduler.json"
+        self.ready_file.unlink(missing_ok=True)
         command = ["--kubeconfig", cluster.kubeconfig, "--tls-cert", cluster.certificate.certificate]
         command += ["--tls-key", cluster.certificate.key, "--token-file", folder / "link-tokens"]
         command += ["--link-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]
-        command += ["--ready-file", ready, "--identity", "test", "--settings", folder / "settings.yaml"]
+        command += ["--ready-file", self.ready_file, "--identity", name or "test", "--settings", folder / "settings.yaml"]
         self.log = folder / "scheduler.log"
         self.process = start_process("scheduler", command, self.log)
-        until(ready.exists, "the scheduler is ready", self.log)
-        self.ports = json.loads(ready.read_text())
+        self.ports: dict[str, str] = {}
+        if not name:
+            self.wait()
+
+    def wait(self) -> None:
+        """Until it leads."""
+        until(self.ready_file.exists, "the scheduler is ready", self.log)
+        self.ports = json.loads(self.ready_file.read_text())
 
     def page(self, path: str) -> str:
         with urllib.request.urlopen(f"http://{self.ports['http']}{path}", timeout=5) as response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
 from typing import Any, Protocol
 
 import pytest
@@ -16,6 +17,9 @@ from model.placement import Placement
 from scheduler.core.phase import GangStatus
 from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
 from scheduler.ports import Binder, Named, StatusWriter
+
+
+STATUS = GangStatus("Scheduling", 1, occupied_by="default/job", start_seconds=1_700_000_000.0)
 
 
 class Subject(Protocol):
@@ -81,7 +85,10 @@ class KubernetesSubject:
         return self._cluster.condition(name)
 
     def gang_status(self) -> GangStatus:
-        return GangStatus(**self._gang()["status"])
+        told = self._gang()["status"]
+        begun = datetime.fromisoformat(told["scheduleStartTime"]).timestamp()
+        counts = (told["scheduled"], told["running"], told["succeeded"], told["failed"])
+        return GangStatus(told["phase"], *counts, told["occupiedBy"], begun)
 
     def _gang(self) -> Any:
         return self._cluster.request("GET", "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups/train")
@@ -103,11 +110,11 @@ def test_writes(subject: Subject) -> None:
         await writer.unscheduled(named, "first", first=True)
         await writer.unscheduled(named, "second", first=False)
         gang = Named("default", "train", subject.uid("train"))
-        await writer.gang_status(gang, GangStatus("Scheduling", 1))
+        await writer.gang_status(gang, STATUS)
 
     subject.run(tell)
     assert subject.condition("p1") == "second"
-    assert subject.gang_status() == GangStatus("Scheduling", 1)
+    assert subject.gang_status() == STATUS
 
     async def bind(binder: Binder, _: StatusWriter) -> None:
         placement = Placement(named.key, named.uid, "n1")

@@ -51,15 +51,15 @@ def test_a_gang_binds_whole_or_not_at_all() -> None:
     assert world.binder.assigned == {"w0": "n1", "w1": "n1", "w2": "n1"}
 
 
-def test_nothing_is_tried_while_backing_off_or_without_news() -> None:
-    """News before the back-off is over waits for it; without news a workload is tried again after five minutes."""
+def test_nothing_is_tried_without_news() -> None:
+    """News of what is lacking ends the back-off; without any a workload is tried again after five minutes."""
     world = World().see(raw_node(batch_cpu="100"), raw_pod())
     world.turn()
     assert world.turn(after=100.0).decisions == []
     assert world.cycle.backlog.next_due() == world.clock.now + 200.0
     assert len(world.turn(after=200.0).decisions) == 1
-    world.see(raw_node(batch_cpu="200"))
     assert world.turn(after=1.0).decisions == []
+    world.see(raw_node(batch_cpu="200"))
     assert len(world.turn(after=1.0).decisions) == 1
 
 
@@ -256,8 +256,8 @@ def test_a_lost_answer_keeps_the_room() -> None:
 def test_an_unsupported_members_decision_goes_with_it() -> None:
     """Nothing is remembered of a pod that is gone, whatever gang it was in."""
     member = raw_pod("w0", group="train")
-    claim = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    member = msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, volumes=claim))
+    claim = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    member = msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, resource_claims=claim))
     world = World().see(raw_node(), raw_group(), member)
     world.turn()
     assert world.history.newest("pod/default/w0") is not None

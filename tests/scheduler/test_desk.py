@@ -106,9 +106,9 @@ class CountingCache(ClusterCache):
         super().__init__([SCHEDULER])
         self.sorted = 0
 
-    def roster(self, subject: str) -> Roster:
+    def members(self, key: str) -> Roster:
         self.sorted += 1
-        return super().roster(subject)
+        return super().members(key)
 
 
 def test_a_gang_is_sorted_out_once_a_turn() -> None:

@@ -21,8 +21,8 @@ def start(cluster: Cluster) -> Iterator[Callable[..., SchedulerProcess]]:
     """Starts a scheduler; all are stopped afterwards."""
     started: list[SchedulerProcess] = []
 
-    def begin(settings: str = "{}") -> SchedulerProcess:
-        started.append(SchedulerProcess(cluster, settings))
+    def begin(settings: str = "{}", name: str = "") -> SchedulerProcess:
+        started.append(SchedulerProcess(cluster, settings, name))
         return started[-1]
 
     yield begin
@@ -68,6 +68,23 @@ def test_whole_gangs_restart_and_a_clean_stop(cluster: Cluster, start: Callable[
     leases = cluster.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")["items"]
     assert [lease for lease in leases if lease["spec"].get("holderIdentity")] == []
     assert "agent-token" not in scheduler.log.read_text() and "admin-token" not in scheduler.log.read_text()
+
+
+def test_a_standby_takes_over(cluster: Cluster, start: Callable[..., SchedulerProcess]) -> None:
+    """It waits for the lease, then schedules; what the first one left is nobody's: no process, no lease."""
+    cluster.add_node("n1", batch_cpu=1000)
+    first, second = start(), start(name="second")
+    until(lambda: "waiting for the leader to go" in second.log.read_text(), "the second waits", second.log)
+    cluster.add_pod("one")
+    until(lambda: cluster.node_of("one") == "n1", "the first binds", first.log)
+    first.process.send_signal(signal.SIGTERM)
+    assert first.process.wait(15) == 0
+    second.wait()
+    cluster.add_pod("two")
+    until(lambda: cluster.node_of("two") == "n1", "the second binds", second.log)
+    lease = cluster.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/sublet-scheduler")
+    assert lease["spec"]["holderIdentity"] == "second"
+    assert lease["metadata"]["annotations"]["sublet.dev/link-address"] == second.ports["link"]
 
 
 def test_one_bad_gang_costs_one_message(cluster: Cluster, start: Callable[..., SchedulerProcess]) -> None:

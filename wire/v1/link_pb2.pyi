@@ -106,14 +106,16 @@ class CheckpointReport(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., pod: _Optional[str] = ..., pod_uid: _Optional[str] = ..., saved_at_seconds: _Optional[float] = ..., step: _Optional[int] = ...) -> None: ...
 
 class SchedulerMessage(_message.Message):
-    __slots__ = ("acknowledged_sequence", "costs", "preemption")
+    __slots__ = ("acknowledged_sequence", "costs", "preemption", "withdrawal")
     ACKNOWLEDGED_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     COSTS_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_FIELD_NUMBER: _ClassVar[int]
+    WITHDRAWAL_FIELD_NUMBER: _ClassVar[int]
     acknowledged_sequence: int
     costs: EvictionCosts
     preemption: PreemptionNotice
-    def __init__(self, acknowledged_sequence: _Optional[int] = ..., costs: _Optional[_Union[EvictionCosts, _Mapping]] = ..., preemption: _Optional[_Union[PreemptionNotice, _Mapping]] = ...) -> None: ...
+    withdrawal: PreemptionWithdrawal
+    def __init__(self, acknowledged_sequence: _Optional[int] = ..., costs: _Optional[_Union[EvictionCosts, _Mapping]] = ..., preemption: _Optional[_Union[PreemptionNotice, _Mapping]] = ..., withdrawal: _Optional[_Union[PreemptionWithdrawal, _Mapping]] = ...) -> None: ...
 
 class EvictionCosts(_message.Message):
     __slots__ = ("pods",)
@@ -142,3 +144,9 @@ class PreemptionNotice(_message.Message):
     deadline_seconds: float
     reason: str
     def __init__(self, pod_uid: _Optional[str] = ..., deadline_seconds: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class PreemptionWithdrawal(_message.Message):
+    __slots__ = ("pod_uid",)
+    POD_UID_FIELD_NUMBER: _ClassVar[int]
+    pod_uid: str
+    def __init__(self, pod_uid: _Optional[str] = ...) -> None: ...

@@ -70,20 +70,22 @@ class ExplainGangResponse(_message.Message):
     def __init__(self, gang: _Optional[_Union[Gang, _Mapping]] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_nodes: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Gang(_message.Message):
-    __slots__ = ("namespace", "name", "min_member", "members", "scheduled", "problem")
+    __slots__ = ("namespace", "name", "min_member", "members", "scheduled", "problem", "reason")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     MIN_MEMBER_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     SCHEDULED_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     name: str
     min_member: int
     members: int
     scheduled: int
     problem: str
-    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., min_member: _Optional[int] = ..., members: _Optional[int] = ..., scheduled: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+    reason: str
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., min_member: _Optional[int] = ..., members: _Optional[int] = ..., scheduled: _Optional[int] = ..., problem: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ListQueuesRequest(_message.Message):
     __slots__ = ()

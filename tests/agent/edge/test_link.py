@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from agent.edge.link import LinkClient
+from agent.edge.link import Access, LinkClient
 from local.certificates import Authority
 from model.report import AgentHello, CheckpointSaved, NodeReport, PreemptionNotice, Usage
 from wire.v1 import link_pb2, link_pb2_grpc
@@ -40,6 +40,8 @@ class FakeScheduler(link_pb2_grpc.NodeLinkServicer):
             if message.HasField("checkpoint"):
                 answer.preemption.CopyFrom(link_pb2.PreemptionNotice(pod_uid="u", deadline_seconds=9, reason="why"))
             yield answer
+            if message.HasField("checkpoint"):
+                yield link_pb2.SchedulerMessage(withdrawal=link_pb2.PreemptionWithdrawal(pod_uid="u"))
             if self.hang_up_after == count:
                 return
 
@@ -48,6 +50,18 @@ class FakeScheduler(link_pb2_grpc.NodeLinkServicer):
             while not condition(self.received):
                 self.news.clear()
                 await self.news.wait()
+
+
+class Standby(link_pb2_grpc.NodeLinkServicer):
+    """Sends everybody to `leader`."""
+
+    def __init__(self, leader: str) -> None:
+        self.leader = leader
+        self.calls = 0
+
+    async def Connect(self, messages: Any, context: Any) -> None:
+        self.calls += 1
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "does not lead", (("sublet-leader", self.leader),))
 
 
 class Rig:
@@ -62,18 +76,23 @@ class Rig:
         self.credentials = grpc.ssl_server_credentials([(key, certificate)])
         self.scheduler = FakeScheduler()
         self.notices: list[PreemptionNotice] = []
+        self.spared: list[str] = []
         self.server: Any = None
         self.address = "127.0.0.1:0"
 
     async def serve(self) -> None:
-        self.server = grpc.aio.server()
-        link_pb2_grpc.add_NodeLinkServicer_to_server(self.scheduler, self.server)
-        port = self.server.add_secure_port(self.address, self.credentials)
-        self.address = f"127.0.0.1:{port}"
-        await self.server.start()
+        self.server, self.address = await self.served(self.scheduler, self.address)
+
+    async def served(self, servicer: Any, address: str = "127.0.0.1:0") -> tuple[Any, str]:
+        server = grpc.aio.server()
+        link_pb2_grpc.add_NodeLinkServicer_to_server(servicer, server)
+        port = server.add_secure_port(address, self.credentials)
+        await server.start()
+        return server, f"{address.rpartition(':')[0]}:{port}"
 
     def client(self) -> LinkClient:
-        return LinkClient(self.address, self.ca, self.token, HELLO, self.notices.append)
+        access = Access(self.address, self.ca, self.token)
+        return LinkClient(access, HELLO, self.notices.append, self.spared.append)
 
 
 def result(build: Any, at: float, cpu: int = 0) -> Any:
@@ -103,7 +122,7 @@ def test_hello_report_costs_and_notice(rig: Rig, build: Any) -> None:
         link.checkpoint(CheckpointSaved("ns", "p", "u", 5.0))
         await rig.scheduler.until(lambda got: len(got) >= 3)
         async with asyncio.timeout(20):
-            while not rig.notices or link.acknowledged < 3:
+            while not rig.spared or link.acknowledged < 3:
                 await asyncio.sleep(0.01)
         assert link.connected
         running.cancel()
@@ -112,7 +131,7 @@ def test_hello_report_costs_and_notice(rig: Rig, build: Any) -> None:
         assert [m.WhichOneof("body") for m in got] == ["hello", "report", "checkpoint"]
         assert [m.sequence for m in got] == [1, 2, 3] and rig.scheduler.tokens == ["Bearer secret"]
         assert link.costs["u"].members_above_minimum == 1
-        assert rig.notices[0].reason == "why"
+        assert (rig.notices[0].reason, rig.spared) == ("why", ["u"])
 
     asyncio.run(scene())
 
@@ -193,5 +212,41 @@ def test_a_token_file_that_is_no_token_is_waited_out(rig: Rig) -> None:
         await rig.scheduler.until(lambda got: len(got) >= 1)
         running.cancel()
         await rig.server.stop(0)
+
+    asyncio.run(scene())
+
+
+def test_a_standby_sends_to_the_leader(rig: Rig, build: Any) -> None:
+    """The leader's address is followed, and its certificate must be good for the address this agent was given.
+
+    The certificate names 127.0.0.1 and not 127.0.0.2, so without that rule this link could not come up.
+    """
+
+    async def scene() -> None:
+        leading, leader = await rig.served(rig.scheduler, "127.0.0.2:0")
+        standby = Standby(leader)
+        waiting, rig.address = await rig.served(standby)
+        running = asyncio.create_task(rig.client().run())
+        await rig.scheduler.until(lambda got: len(got) >= 1)
+        running.cancel()
+        await asyncio.gather(leading.stop(0), waiting.stop(0))
+        assert standby.calls == 1
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("leader", ["", "somewhere", "dns:///evil:1", "unix:/tmp/x:1", "a:1/b"])
+def test_what_is_no_address_is_not_followed(rig: Rig, build: Any, leader: str) -> None:
+    """The agent asks again where it was told to ask."""
+
+    async def scene() -> None:
+        standby = Standby(leader)
+        waiting, rig.address = await rig.served(standby)
+        running = asyncio.create_task(rig.client().run())
+        async with asyncio.timeout(20):
+            while standby.calls < 2:
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await waiting.stop(0)
 
     asyncio.run(scene())

@@ -11,10 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import objects
+from kube.dialects.affinity import affinity, node_terms, spread
 from kube.dialects.eviction import eviction_terms
+from kube.dialects.gangs import gang_of
 from kube.dialects.koordinator import pinned_to, with_extended_resources
+from kube.dialects.loadaware import load_terms
+from kube.dialects.networktopology import levels
 from kube.dialects.nodemetric import node_metric
 from kube.dialects.nodesettings import Sources, node_settings, read
+from kube.dialects.schedulerconfig import coscheduling
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
@@ -204,3 +209,80 @@ def test_a_pods_eviction(text: str) -> None:
     )
     found = eviction_terms({"koordinator.sh/priority": text}, dict.fromkeys(names, text))
     assert found.features is not None and abs(found.priority) <= 1 << 31 and 0 <= found.notice_seconds < 1_000_000
+
+
+CONSTRAINTS = (
+    "nodeAffinity",
+    "podAffinity",
+    "podAntiAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+    "matchExpressions",
+    "matchFields",
+    "matchLabels",
+    "labelSelector",
+    "namespaceSelector",
+    "matchLabelKeys",
+    "topologyKey",
+    "maxSkew",
+    "whenUnsatisfiable",
+    "weight",
+    "preference",
+    "podAffinityTerm",
+    "key",
+    "operator",
+    "values",
+)
+values = st.none() | st.booleans() | st.integers(-2, 200) | st.sampled_from(["In", "Gt", "x", "5", "metadata.name"])
+constraints = st.recursive(
+    values, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(CONSTRAINTS), inner, max_size=4)
+)
+
+
+@given(raw=st.dictionaries(st.sampled_from(CONSTRAINTS), constraints, max_size=4))
+def test_a_pods_constraints(raw: dict[str, Any]) -> None:
+    """Read, or refused with the pod's name and the field."""
+    for reading in (
+        lambda: affinity(raw, "ns", {"app": "x"}, "Pod ns/p: spec.affinity"),
+        lambda: spread([raw], {"app": "x"}, "Pod ns/p: spec.topologySpreadConstraints"),
+        lambda: node_terms(raw, "Pod ns/p"),
+    ):
+        try:
+            reading()
+        except ConfigurationFault as fault:
+            assert str(fault).startswith("Pod ns/p")
+
+
+@given(text=texts)
+def test_a_pods_words_about_load_and_topology(text: str) -> None:
+    """A load that cannot be read says nothing; a topology is refused by name."""
+    prefix = "scheduling.koordinator.sh/load-estimated-"
+    found = load_terms({prefix + "scaling-factors": text, prefix + "seconds-after-initialized": text})
+    assert all(percent > 0 for _, percent in found.scaling_pct)
+    try:
+        levels({"gang.scheduling.koordinator.sh/network-topology-spec": text}, "Gang ns/g")
+    except ConfigurationFault as fault:
+        assert str(fault).startswith("Gang ns/g: annotation")
+
+
+@given(text=texts)
+def test_a_gangs_annotations(text: str) -> None:
+    """Always a gang, in a group with itself or alone."""
+    names = ("groups", "match-policy", "total-number", "mode", "waiting-time")
+    told = {f"gang.scheduling.koordinator.sh/{name}": text for name in names}
+    told |= {"gang.scheduling.koordinator.sh/name": "g", "gang.scheduling.koordinator.sh/min-available": "2"}
+    found = gang_of(objects.Metadata(namespace="ns", name="p", annotations=told))
+    assert found is not None and found.spec is not None
+    assert not found.spec.groups or "ns/g" in found.spec.groups
+
+
+@given(profiles=documents, text=texts)
+def test_the_schedulers_config_map(profiles: Any, text: str) -> None:
+    """Arguments, or a fault that names the ConfigMap."""
+    body = msgspec.json.encode({"kind": "KubeSchedulerConfiguration", "profiles": profiles}).decode()
+    for data in ({"a": body}, {"a": text}):
+        try:
+            coscheduling(data)
+        except ConfigurationFault as fault:
+            assert str(fault).startswith("ConfigMap koord-scheduler-config")

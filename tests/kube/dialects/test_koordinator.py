@@ -1,84 +1,16 @@
-"""Koordinator's labels and annotations of pods and nodes, and PodGroup."""
+"""Koordinator's labels and annotations of pods and nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from kube.dialects import koordinator
-from kube.objects import Metadata, PodGroup, PodGroupSpec
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.pod import Container
 from model.resources import ResourceVector
-from model.workload import GangMode, GangSource, GangSpec
-
-GANG = "gang.scheduling.koordinator.sh/"
-
-
-def metadata(labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None) -> Metadata:
-    return Metadata(name="p", namespace="ns", labels=labels, annotations=annotations)
-
-
-def test_pod_group_label_wins_over_annotation() -> None:
-    """With the label, the PodGroup object alone defines the gang."""
-    found = koordinator.gang_of(metadata({"pod-group.scheduling.sigs.k8s.io": "g"}, {GANG + "name": "other"}))
-    assert found is not None
-    assert (found.key, found.source, found.spec) == ("ns/g", GangSource.POD_GROUP, None)
-
-
-def test_no_gang() -> None:
-    """A pod that names no gang is alone."""
-    assert koordinator.gang_of(metadata({"app": "x"})) is None
-
-
-ANNOTATED: dict[str, tuple[dict[str, str], GangSpec]] = {
-    "defaults": ({"min-available": "3"}, GangSpec(3, 3)),
-    "everything": (
-        {"min-available": "2", "total-number": "5", "mode": "NonStrict", "waiting-time": "1m30s"},
-        GangSpec(2, 5, GangMode.NON_STRICT, 90.0),
-    ),
-    "illegal total, mode and time fall back": (
-        {"min-available": "2", "total-number": "1", "mode": "strictish", "waiting-time": "soon"},
-        GangSpec(2, 2),
-    ),
-    "zero waiting time falls back": ({"min-available": "2", "waiting-time": "0s"}, GangSpec(2, 2)),
-}
-
-
-@pytest.mark.parametrize(("annotations", "expected"), ANNOTATED.values(), ids=ANNOTATED.keys())
-def test_annotated_gang(annotations: dict[str, str], expected: GangSpec) -> None:
-    """Annotations as Koordinator reads them."""
-    found = koordinator.gang_of(metadata(None, {GANG + "name": "g", **{GANG + k: v for k, v in annotations.items()}}))
-    assert found is not None and found.spec == expected
-
-
-@pytest.mark.parametrize("minimum", [None, "0", "-1", "two", "1.5"])
-def test_annotated_gang_without_usable_minimum(minimum: str | None) -> None:
-    """The problem names the annotation and the fix."""
-    annotations = {GANG + "name": "g"} | ({GANG + "min-available": minimum} if minimum else {})
-    found = koordinator.gang_of(metadata(None, annotations))
-    assert found is not None and found.spec is not None
-    assert "gang.scheduling.koordinator.sh/min-available" in found.spec.problem
-
-
-@pytest.mark.parametrize(
-    ("minimum", "told"),
-    [(0, "is 0"), (-2, "is -2"), (None, "is missing"), ("x", "is 'x'"), (1.5, "is 1.5"), (True, "is True")],
-)
-def test_pod_group_without_usable_minimum(minimum: Any, told: str) -> None:
-    """minMember 0 is one clear sentence with object, field and fix."""
-    gang = koordinator.pod_group(PodGroup(metadata(), PodGroupSpec(min_member=minimum)))
-    assert gang.spec.problem == f"PodGroup ns/p: spec.minMember {told}; write a whole number of 1 or more"
-
-
-def test_pod_group() -> None:
-    """minMember, timeout and the annotations of the object."""
-    group = PodGroup(metadata(None, {GANG + "mode": "NonStrict"}), PodGroupSpec(3, 60))
-    assert koordinator.pod_group(group).spec == GangSpec(3, 3, GangMode.NON_STRICT, 60.0)
-
 
 ANNOTATION = "node.koordinator.sh/"
 

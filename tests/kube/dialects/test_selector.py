@@ -38,7 +38,7 @@ CASES: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize(("selector", "expected"), CASES.values(), ids=CASES.keys())
 def test_matching(selector: dict[str, Any], expected: bool) -> None:
     """As Kubernetes does: NotIn and DoesNotExist hold where the label is missing."""
-    assert msgspec.convert(selector, LabelSelector).matches(LABELS) is expected
+    assert msgspec.convert(selector, LabelSelector).in_model().matches(LABELS) is expected
 
 
 @pytest.mark.parametrize("selector", [requirement("In"), requirement("NotIn"), requirement("Exists", "x")])

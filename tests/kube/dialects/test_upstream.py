@@ -9,10 +9,15 @@ import pytest
 
 from kube import objects
 from kube.dialects import upstream
+from model.affinity import HostPort
+from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
 from model.pod import PodPhase
+from model.priority import PreemptionPolicy, PriorityClass
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import BATCH_CPU, CPU, MEMORY
+from model.selector import Operator, Requirement, Selector
+from model.workload import GangSource
 
 
 def container(name: str = "c", *, requests: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -162,23 +167,120 @@ def test_an_unreadable_quantity_names_pod_container_and_resource() -> None:
         upstream.pod(pod({"containers": [container(requests={"memory": "4Gib"})]}))
 
 
-@pytest.mark.parametrize(
-    ("spec", "named"),
-    [
-        (
-            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
-            "spec.affinity.podAffinity",
-        ),
-        ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}}, ""),
-        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "spec.topologySpreadConstraints"),
-        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ""),
-        ({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}, "spec.volumes.persistentVolumeClaim"),
-        ({"containers": [container(ports=[{"hostPort": 80}])]}, "spec.containers.ports.hostPort"),
-    ],
-)
-def test_constraints_we_cannot_honour_are_named(spec: dict[str, Any], named: str) -> None:
-    """Hard constraints are never ignored; soft ones may be."""
-    assert upstream.pod(pod(spec)).unsupported == ((named,) if named else ())
+def test_claims_for_devices_are_told_as_not_supported() -> None:
+    """Nothing else a pod may ask of its node is."""
+    assert upstream.pod(pod({"resourceClaims": [{"name": "gpu"}]})).unsupported == ("spec.resourceClaims",)
+    spec = {
+        "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}},
+        "topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}],
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}],
+        "containers": [container(ports=[{"containerPort": 8080, "hostPort": 80}])],
+    }
+    found = upstream.pod(pod(spec))
+    assert found.unsupported == ()
+    assert (len(found.affinity.pods), len(found.spread), found.claims) == (1, 1, ("x",))
+
+
+def test_an_unreadable_constraint_is_never_ignored() -> None:
+    """Pod, field and fix."""
+    spec = {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "Maybe"}]}
+    with pytest.raises(
+        ConfigurationFault,
+        match=r"Pod ns/p: spec\.topologySpreadConstraints\[0\]\.whenUnsatisfiable: is 'Maybe' "
+        r"\(write one of DoNotSchedule, ScheduleAnyway\)",
+    ):
+        upstream.pod(pod(spec))
+
+
+PORTS: dict[str, tuple[dict[str, Any], tuple[HostPort, ...]]] = {
+    "none": ({"containers": [container(ports=[{"containerPort": 80}])]}, ()),
+    "of a container": (
+        {"containers": [container(ports=[{"containerPort": 80, "hostPort": 8080, "protocol": "UDP"}])]},
+        (HostPort(8080, "UDP"),),
+    ),
+    "of one address": (
+        {"containers": [container(ports=[{"hostPort": 53, "hostIP": "127.0.0.1"}])]},
+        (HostPort(53, "TCP", "127.0.0.1"),),
+    ),
+    "of a sidecar, not of an init container": (
+        {
+            "initContainers": [
+                container("s", ports=[{"hostPort": 1}], restartPolicy="Always"),
+                container("i", ports=[{"hostPort": 2}]),
+            ]
+        },
+        (HostPort(1),),
+    ),
+    "on the host's network": (
+        {"hostNetwork": True, "containers": [container(ports=[{"containerPort": 80}])]},
+        (HostPort(80),),
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), PORTS.values(), ids=PORTS.keys())
+def test_host_ports(spec: dict[str, Any], expected: tuple[HostPort, ...]) -> None:
+    """Protocol TCP and every address where nothing else is said."""
+    assert upstream.pod(pod(spec)).host_ports == expected
+
+
+def test_an_ephemeral_volumes_claim_is_named_after_pod_and_volume() -> None:
+    """Beside claims that are named; volumes of other kinds need none."""
+    volumes = [
+        {"name": "v", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
+        {"name": "c", "configMap": {"name": "x"}},
+    ]
+    assert upstream.pod(pod({"volumes": volumes})).claims == ("data", "p-scratch")
+
+
+def test_who_would_replace_it() -> None:
+    """Only an owner that controls it counts."""
+    owners = [{"kind": "Node", "name": "n"}, {"kind": "DaemonSet", "name": "d", "controller": True}]
+    found = upstream.pod(pod(ownerReferences=owners))
+    assert (found.owned, found.daemon) == (True, True)
+    found = upstream.pod(pod(ownerReferences=owners[:1]))
+    assert (found.owned, found.daemon) == (False, False)
+
+
+def test_times_and_nomination() -> None:
+    """Of status; what is not told is 0."""
+    at = "2026-01-01T00:00:20Z"
+    status = {
+        "nominatedNodeName": "n",
+        "startTime": at,
+        "conditions": [
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": at},
+            {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"},
+        ],
+    }
+    found = upstream.pod(pod(None, status))
+    assert (found.scheduled_seconds, found.started_seconds, found.initialized_seconds) == (1767225620.0,) * 2 + (0.0,)
+    assert (found.nominated_node, found.disrupted) == ("n", True)
+
+
+def test_labels_amounts_and_words_about_preemption() -> None:
+    """What filters, scores and preemption read of a pod."""
+    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
+    found = upstream.pod(
+        pod(
+            {"containers": [{"name": "c", "resources": resources}], "preemptionPolicy": "Never"},
+            labels={"app": "x", "volcano.sh/preemptable": "false", "batch.kubernetes.io/job-completion-index": "4"},
+        )
+    )
+    assert (found.labels["app"], found.limits[CPU], found.scored[CPU], found.scored[MEMORY]) == (
+        "x",
+        2000,
+        1000,
+        200 << 20,
+    )
+    assert (found.preemption_policy, found.preemptible, found.rank) == (PreemptionPolicy.NEVER, False, 4)
+
+
+def test_a_group_of_the_spec() -> None:
+    """spec.schedulingGroup."""
+    gang = upstream.pod(pod({"schedulingGroup": {"podGroupName": "g"}})).gang
+    assert gang is not None and (gang.key, gang.source) == ("ns/g", GangSource.UPSTREAM)
 
 
 def test_node() -> None:
@@ -304,3 +406,38 @@ def test_what_a_pod_says_of_its_eviction() -> None:
         )
     )
     assert (found.eviction.enabled, found.eviction.notice_seconds) == (True, 90.0)
+
+
+def test_disruption_budget() -> None:
+    """Selector, allowance and pods that go already; without a status nothing is allowed."""
+    body: dict[str, Any] = {
+        "metadata": {"namespace": "ns", "name": "b"},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}},
+    }
+    selector = Selector((Requirement("app", Operator.IN, ("x",)),))
+    read = upstream.budget(msgspec.convert(body, objects.PodDisruptionBudget))
+    assert read == DisruptionBudget("ns", "b", selector)
+    body["status"] = {"disruptionsAllowed": 2, "disruptedPods": {"p": "2026-01-01T00:00:20Z"}}
+    read = upstream.budget(msgspec.convert(body, objects.PodDisruptionBudget))
+    assert (read.allowed, read.disrupted) == (2, frozenset({"p"}))
+    body["spec"] = {"selector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}}
+    with pytest.raises(ConfigurationFault, match=r"PodDisruptionBudget ns/b: spec.selector.matchExpressions\[0\]"):
+        upstream.budget(msgspec.convert(body, objects.PodDisruptionBudget))
+
+
+@pytest.mark.parametrize(
+    ("told", "policy"),
+    [({}, PreemptionPolicy.LOWER), ({"preemptionPolicy": "Never"}, PreemptionPolicy.NEVER)],
+)
+def test_priority_class(told: dict[str, Any], policy: PreemptionPolicy) -> None:
+    """Value, policy and whether it is everybody's."""
+    body = {"metadata": {"name": "high"}, "value": 9000, "globalDefault": True, **told}
+    assert upstream.priority_class(msgspec.convert(body, objects.PriorityClass)) == PriorityClass(
+        "high", 9000, policy, True
+    )
+
+
+def test_namespace_labels() -> None:
+    """None are none."""
+    assert upstream.namespace_labels(objects.Namespace(objects.Metadata(labels={"team": "a"}))) == {"team": "a"}
+    assert upstream.namespace_labels(objects.Namespace()) == {}

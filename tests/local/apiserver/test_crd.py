@@ -516,4 +516,4 @@ def test_metrics_are_the_last_group_whatever_is_defined_later(api):
     """So that `kubectl get nodemetrics` finds a custom type of that plural before the metrics of nodes."""
     api.post(DEFINITIONS, definition())
     names = [group["name"] for group in api.get("/apis")["groups"]]
-    assert names[-2:] == ["example.com", "metrics.k8s.io"]
+    assert names[-3:] == ["example.com", "scheduling.k8s.io", "metrics.k8s.io"]

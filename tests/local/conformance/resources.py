@@ -52,6 +52,9 @@ CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False)
+VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", False)
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False)
 NEW_EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 _ADMISSION = "admissionregistration.k8s.io"
@@ -98,6 +101,16 @@ def service(name: str, **spec: Any) -> Object:
 
 def priority_class(name: str, value: int = 1000, **fields: Any) -> Object:
     return PRIORITY_CLASSES.object(name, value=value, **fields)
+
+
+def volume(name: str, **spec: Any) -> Object:
+    base = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
+    return VOLUMES.object(name, spec=base | {"storageClassName": "none"} | spec)
+
+
+def claim(name: str, **spec: Any) -> Object:
+    base = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return CLAIMS.object(name, spec=base | {"storageClassName": "other"} | spec)
 
 
 def lease(name: str, **spec: Any) -> Object:

@@ -7,6 +7,7 @@ from scheduler_builders import candidate, gang, members, pod
 from model.reason import Reason
 from scheduler.core.backlog import Backlog
 from scheduler.core.gang import Assembly, Hold
+from scheduler.core.news import Happening, Need, freed
 from scheduler.core.parking import BackoffPolicy
 
 LONE = "pod/default/p1"
@@ -75,3 +76,16 @@ def test_holds_are_told_once_and_some_only_when_they_last() -> None:
     assert (waiting.next_due(), waiting.held) == (None, 2)
     waiting.update("gang/d/g", Assembly(candidate(members(3), gang(3))), 121.0)
     assert waiting.held == 1
+
+
+def test_the_higher_one_is_tried_with_the_first_news_of_room() -> None:
+    """A head with the longest back-off is due together with a newcomer behind it, so nobody slips into its room."""
+    waiting, newcomer = backlog(), "pod/default/new"
+    for _ in range(6):
+        waiting.park(LONE, 100.0, need=Need(Happening.NONE, frozenset({"cpu"})))
+    waiting.update(newcomer, Assembly(candidate([pod("new")])), 100.0)
+    waiting.park(newcomer, 100.0, need=Need(Happening.NONE, frozenset({"memory"})))
+    waiting.wake(news=freed(["cpu"]))
+    assert ready(waiting, 100.0) == [LONE]
+    waiting.park(LONE, 100.0, need=Need(Happening.NONE, frozenset({"cpu"})))
+    assert ready(waiting, 100.0) == []

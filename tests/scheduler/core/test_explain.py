@@ -7,16 +7,17 @@ from scheduler_builders import candidate, gang, in_group, members, node, pod, sn
 from model.decision import Term
 from model.explain import sentence
 from model.reason import Reason
-from scheduler.core import explain, fit
+from scheduler.core import explain
 from scheduler.core.gang import Hold
 from scheduler.core.place import Misfit, Placed, place
+from scheduler.core.scene import Scene
 
 
 def test_a_node_with_several_reasons_is_one_term() -> None:
     """Terms count each node once and sum to the feasible nodes; the text names every reason."""
     cluster = snapshot(node("a", batch_cpu=1, pods=0), node("b", unschedulable=True), node("c", batch_cpu=1))
     wanted = candidate([pod()])
-    outcome = place(cluster, cluster.free, wanted)
+    outcome = place(Scene(cluster), wanted)
     assert isinstance(outcome, Misfit)
     verdict = explain.misfit(wanted, outcome, 5.0)
     assert verdict.decision.terms == (
@@ -39,12 +40,12 @@ def test_gang_texts() -> None:
     """A gang says how many members fit; one whose minimum is met says that."""
     cluster = snapshot(node(batch_cpu=1000))
     wanted = candidate(members(3), gang(3))
-    outcome = place(cluster, cluster.free, wanted)
+    outcome = place(Scene(cluster), wanted)
     assert isinstance(outcome, Misfit)
     short = "0/1 nodes are available: 1 Insufficient kubernetes.io/batch-cpu."
     assert explain.misfit(wanted, outcome, 0.0).message == f"gang default/train: 2 of 3 members fit; {short}"
     more = candidate([pod("big", batch_cpu=2000, gang=in_group()), pod("x", gang=in_group(), node_name="n")], gang(1))
-    outcome = place(cluster, cluster.free, more)
+    outcome = place(Scene(cluster), more)
     assert isinstance(outcome, Misfit)
     assert explain.misfit(more, outcome, 0.0).message == (
         f"gang default/train: its minimum of 1 is met, no more members fit; {short}"
@@ -55,10 +56,9 @@ def test_placed_and_held() -> None:
     """A placement names its nodes; a hold was tried nowhere."""
     cluster = snapshot(node("a", batch_cpu=1000), node("b", batch_cpu=500), node("c", batch_cpu=0))
     wanted = candidate(members(3), gang(3))
-    before = fit.report(cluster, cluster.free, wanted.classes[0])
-    outcome = place(cluster, cluster.free, wanted)
+    outcome = place(Scene(cluster), wanted)
     assert isinstance(outcome, Placed)
-    decision = explain.placed(wanted, before, outcome, cluster, 7.0)
+    decision = explain.placed(wanted, outcome.report, outcome, cluster, 7.0)
     assert (decision.value, decision.detail, decision.at_seconds) == (2, "3 of 3 waiting pods to a, b", 7.0)
     held = explain.held(Hold("gang/default/train", Reason.GANG_INVALID, "mend it", ("u",)), 3, 0.0)
     assert (held.decision.value, held.message, held.uids) == (0, "mend it", ("u",))

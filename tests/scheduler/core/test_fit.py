@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from scheduler_builders import node, pod, snapshot
 
 from model.node import Taint
 from model.pod import Toleration
 from model.resources import BATCH_CPU
-from scheduler.core.fit import counts, fit_error, report, tolerates
+from scheduler.core.filters.obstacles import Obstacles
+from scheduler.core.filters.ports import PORTS
+from scheduler.core.filters.spread import SPREAD
+from scheduler.core.filters.static import tolerates
+from scheduler.core.fit import counts, fit_error, report, too_small
 from scheduler.core.podclass import class_of
 
 TAINT = Taint("a", "b")
@@ -126,3 +131,38 @@ def test_usage_counts_against_room() -> None:
     """Requested amounts, more than allocatable included, leave what is left and never less than nothing."""
     cluster = snapshot(node(), node("n2"), usage={"n1": {BATCH_CPU: 600, "pods": 1}, "n2": {BATCH_CPU: 5000}})
     assert counts(cluster, cluster.free, class_of(pod(batch_cpu=400))).tolist() == [1, 0]
+
+
+def test_what_is_not_asked_for_is_never_short() -> None:
+    """A node that shrank below its use takes a pod that wants something else."""
+    cluster = snapshot(node(amounts={"cpu": 1000}), usage={"n1": {"cpu": 5000}})
+    told = report(cluster, cluster.free, class_of(pod(requests={BATCH_CPU: 500, "cpu": 0})))
+    assert told.feasible == 1
+    assert counts(cluster, cluster.free, class_of(pod(requests={BATCH_CPU: 500, "cpu": 0}))).tolist() == [2]
+
+
+def test_nodes_too_small_when_empty() -> None:
+    """By allocatable alone, whatever is used; a resource that no node lists is too much for all."""
+    cluster = snapshot(node(batch_cpu=499), node("n2", batch_cpu=500), usage={"n2": {BATCH_CPU: 500}})
+    assert too_small(cluster, class_of(pod())).tolist() == [True, False]
+    assert too_small(cluster, class_of(pod(requests={"nvidia.com/gpu": 1}))).all()
+
+
+OBSTACLES = Obstacles(np.array([0, 1, -1, -1]), (PORTS, SPREAD), (True, True), most=np.array([1, 1, 1, 1]), apart=True)
+BUSY = "node(s) cpu usage exceed threshold"
+
+
+@pytest.mark.parametrize(
+    ("batch_cpu", "fitting", "text"),
+    [
+        (500, [0, 0, 0, 1], f"1/4 nodes are available: 1 {BUSY}, 1 {PORTS}, 1 {SPREAD}."),
+        (2000, [0, 0, 0, 0], f"0/4 nodes are available: 1 {PORTS}, 3 Insufficient {BATCH_CPU}."),
+    ],
+)
+def test_what_is_asked_after_room_is_told_of_roomy_nodes_only(batch_cpu: int, fitting: list[int], text: str) -> None:
+    """Ports before room, spread after it, the load filter last; a limit holds beside room."""
+    cluster = snapshot(*(node(f"n{i}") for i in range(4)))
+    busy = ((np.array([True, True, True, False]), BUSY),)
+    wanted = class_of(pod(batch_cpu=batch_cpu))
+    assert counts(cluster, cluster.free, wanted, OBSTACLES, busy).tolist() == fitting
+    assert fit_error(report(cluster, cluster.free, wanted, OBSTACLES, busy)) == text

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from scheduler_builders import SCHEDULER, annotated, gang, in_group, members, pod
 
 from model.pod import PodPhase
+from model.priority import PreemptionPolicy
 from model.reason import Reason
-from model.workload import GangSpec
-from scheduler.core.gang import Assembly, assemble, roster
+from model.workload import GangSpec, MatchPolicy, TopologyLevel
+from scheduler.core.gang import Assembly, assemble, assemble_parts, part_of, roster
+from scheduler.core.scene import Standing
 
 GANG = "gang/default/train"
 
 
 def assembled(pods: list[Any], group: Any = None, assumed: tuple[str, ...] = ()) -> Assembly:
     subject = GANG if pods and pods[0].gang else "pod/default/p1"
-    return assemble(subject, roster(pods, assumed, (SCHEDULER,)), group)
+    return assemble(subject, roster(pods, assumed, (SCHEDULER, "volcano")), group)
 
 
 HOLDS: dict[str, tuple[list[Any], Any, Reason, str]] = {
@@ -58,6 +61,18 @@ HOLDS: dict[str, tuple[list[Any], Any, Reason, str]] = {
         Reason.GANG_INVALID,
         "gang default/train: annotation is missing",
     ),
+    "two schedulers of ours": (
+        [*members(1), pod("x", gang=in_group(), scheduler_name="volcano")],
+        gang(2),
+        Reason.GANG_INVALID,
+        "gang default/train: its pods name 2 schedulers (koord-scheduler, volcano); give all of them one",
+    ),
+    "only waiting members count, and too few wait": (
+        [*members(1), pod("old", gang=in_group(), node_name="n1")],
+        gang(2, match=MatchPolicy.ONLY_WAITING),
+        Reason.GANG_WAITING_FOR_MEMBERS,
+        "gang default/train: 1 of 2 members wait, and by match policy only-waiting no others count",
+    ),
     "constraint not supported": (
         [pod(unsupported=("spec.affinity.podAffinity", "spec.resourceClaims"))],
         None,
@@ -96,6 +111,20 @@ CANDIDATES: dict[str, tuple[list[Any], Any, tuple[str, ...], int, list[int]]] = 
         gang(1),
         (),
         0,
+        [2],
+    ),
+    "only waiting members count": (
+        [*members(2), pod("old", gang=in_group(), node_name="n1")],
+        gang(2, match=MatchPolicy.ONLY_WAITING),
+        (),
+        2,
+        [2],
+    ),
+    "waiting and running members count": (
+        [*members(2), pod("old", gang=in_group(), node_name="n1")],
+        gang(3, match=MatchPolicy.WAITING_AND_RUNNING),
+        (),
+        2,
         [2],
     ),
     "replacement of a failed member": (
@@ -144,3 +173,70 @@ def test_nothing_waits() -> None:
     """A gang whose pods all have nodes amounts to nothing."""
     assert assembled([pod(gang=in_group(), node_name="n1")], gang(1)) == Assembly()
     assert GangSpec(0).min_member == 0
+
+
+def test_one_bound_pod_does_not_satisfy_a_gang() -> None:
+    """A restart in the middle of binding finds one member bound: the others still go together."""
+    result = assembled([*members(2), pod("old", gang=in_group(), node_name="n1", phase=PodPhase.RUNNING)], gang(3))
+    assert result.candidate is not None
+    assert result.candidate.workload.gangs == (("default/train", 2),)
+
+
+ONCE: dict[str, tuple[str, bool, MatchPolicy, int | None]] = {
+    "its status says it ran": ("Running", False, MatchPolicy.ONCE_SATISFIED, 0),
+    "its status says it was bound whole": ("Scheduled", False, MatchPolicy.ONCE_SATISFIED, 0),
+    "it is remembered": ("Scheduling", True, MatchPolicy.ONCE_SATISFIED, 0),
+    "nothing says so": ("Scheduling", False, MatchPolicy.ONCE_SATISFIED, None),
+    "another policy does not ask": ("Running", True, MatchPolicy.WAITING_AND_RUNNING, None),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_replacement_is_placed_alone_once_satisfied(name: str) -> None:
+    """Two of three members are lost and one is replaced: placed alone if the minimum was met once, else held."""
+    phase, ran, match, needed = ONCE[name]
+    group = msgspec.structs.replace(gang(3, match=match), phase=phase)
+    pods = roster([*members(1), pod("old", gang=in_group(), node_name="n1")], (), (SCHEDULER,))
+    result = assemble_parts(GANG, [part_of("default/train", pods, group, ran=ran)])
+    assert (result.candidate.needed if result.candidate else None) == needed
+
+
+def test_completed_members_let_a_replacement_in() -> None:
+    """Kubernetes issue 142330: two indexes are through, the third is replaced: nothing else is waited for."""
+    done = [pod(f"d{i}", gang=in_group(), phase=PodPhase.SUCCEEDED) for i in range(2)]
+    for match in (MatchPolicy.ONCE_SATISFIED, MatchPolicy.WAITING_AND_RUNNING):
+        result = assembled([*members(1), *done], gang(3, match=match)).candidate
+        assert result is not None
+        assert result.needed == 1
+
+
+POLICIES: dict[str, tuple[PreemptionPolicy | None, tuple[PreemptionPolicy, ...], PreemptionPolicy]] = {
+    "one Never member": (None, (PreemptionPolicy.LOWER, PreemptionPolicy.NEVER), PreemptionPolicy.NEVER),
+    "the gang says Never": (PreemptionPolicy.NEVER, (PreemptionPolicy.ALWAYS,) * 2, PreemptionPolicy.NEVER),
+    "not all say Always": (None, (PreemptionPolicy.ALWAYS, PreemptionPolicy.LOWER), PreemptionPolicy.LOWER),
+    "all say Always": (PreemptionPolicy.ALWAYS, (PreemptionPolicy.ALWAYS,) * 2, PreemptionPolicy.ALWAYS),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_most_restrictive_preemption_policy(name: str) -> None:
+    """The gang's own and that of every waiting member; members that are placed have no say."""
+    own, policies, expected = POLICIES[name]
+    pods = [pod(f"w{i}", gang=in_group(), preemption_policy=policy) for i, policy in enumerate(policies)]
+    placed = pod("old", gang=in_group(), node_name="n1", preemption_policy=PreemptionPolicy.NEVER)
+    result = assembled([*pods, placed], gang(2, preemption_policy=own)).candidate
+    assert result is not None
+    assert result.workload.preemption_policy is expected
+
+
+def test_what_a_candidate_says_of_itself() -> None:
+    """Its standing by the gang's own priority, its profile, its kin by pod, members by rank before age."""
+    rack = (TopologyLevel("rack", required=True),)
+    pods = [pod(f"w{i}", gang=in_group(), rank=2 - i, priority=7, labels={"index": str(i)}) for i in range(3)]
+    result = assembled(pods, gang(3, priority=5, topology=rack)).candidate
+    assert result is not None
+    assert result.standing == Standing(GANG, 5)
+    assert result.profile == SCHEDULER
+    assert result.uids == ("uid-w2", "uid-w1", "uid-w0")
+    assert [dict(kin.labels)["index"] for kin in result.kins[0]] == ["2", "1", "0"]
+    assert result.workload.topology == rack

@@ -79,3 +79,16 @@ def test_undo_restores(before: list[tuple[str, str, int]], after: list[tuple[str
     ledger.apply(undo)
     assert ledger.nodes == nodes
     assert {uid: ledger.charge(uid) for uid in "abc"} == charges
+
+
+def test_what_is_long_gone_is_not_carried_along() -> None:
+    """However many classes and nodes come and go, the table stays small and the sums right."""
+    ledger = Ledger()
+    ledger.assume([charge("stays", "n1", 7)])
+    for number in range(9000):
+        ledger.assume([charge("a", f"n{number}", number + 1)])
+        ledger.forget("a")
+    assert ledger.nodes.classes < 9000
+    assert ledger.nodes.height < 9000
+    assert ledger.nodes == {"n1": {BATCH_CPU: 7, "pods": 1}}
+    assert ledger.homes("pod/stays") == {"n1": 1}

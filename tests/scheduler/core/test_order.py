@@ -10,7 +10,7 @@ from scheduler_builders import candidate, pod
 
 from model.workload import Workload
 from scheduler.core.gang import Candidate
-from scheduler.core.order import Share, dominant_share, in_order
+from scheduler.core.order import AgeingPolicy, Ranking, Share, dominant_share, in_order
 
 NOW = 100.0
 
@@ -64,3 +64,29 @@ def test_dominant_share() -> None:
     assert dominant_share({"cpu": 3, "memory": 12}, totals) == Share(Fraction(2, 3), "memory")
     assert dominant_share({"cpu": 6, "memory": 2, "gpu": 5}, totals, weight=2) == Share(Fraction(1, 3), "cpu")
     assert dominant_share({}, totals) == Share()
+
+
+def order(given: list[Candidate], ranking: Ranking) -> list[str]:
+    return [item.workload.uid for item in in_order(given, lambda queue: Fraction(0), ranking)]
+
+
+AGED: dict[str, tuple[float, float, list[str]]] = {
+    "points close a small gap": (3600.0, 60.0, ["old", "new"]),
+    "not a large one": (60.0, 60.0, ["new", "old"]),
+    "not beyond the most": (1e6, 101.0, ["new", "old"]),
+}
+
+
+@pytest.mark.parametrize("name", AGED)
+def test_waiting_earns_a_place_in_the_order(name: str) -> None:
+    """Volcano issues 3095 and 748: a point a minute, at most so many, so that a little priority starves nobody."""
+    waited, gap, expected = AGED[name]
+    given = [waiting("new", priority=int(gap), eligible_seconds=1e6), waiting("old", eligible_seconds=1e6 - waited)]
+    assert order(given, Ranking(1e6, AgeingPolicy())) == expected
+    assert order(given, Ranking(1e6)) == ["new", "old"]
+
+
+def test_whose_room_is_being_freed_goes_before_its_equals() -> None:
+    """Not before higher priority."""
+    given = [waiting("a", eligible_seconds=1.0), waiting("b"), waiting("c", priority=1)]
+    assert order(given, Ranking(NOW, nominated={given[1].subject})) == ["c", "b", "a"]

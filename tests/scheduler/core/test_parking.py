@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler.core.news import Happening, Need, News, freed
 from scheduler.core.parking import BackoffPolicy, due_seconds, park, wake
 
 POLICY = BackoffPolicy()
@@ -31,3 +32,19 @@ def test_waking_does_not_start_the_back_off_anew() -> None:
         parked = park(parked, POLICY, 100.0)
     assert parked is not None
     assert due_seconds(wake(wake(parked)), POLICY) == 110.0
+
+
+def test_news_about_the_cause_ends_the_back_off() -> None:
+    """Otherwise whoever stands behind takes the room; news about something else changes nothing."""
+    parked = None
+    for _ in range(5):
+        parked = park(parked, POLICY, 100.0, need=Need(Happening.NODE_ADDED, frozenset({"cpu"})))
+    assert parked is not None
+    assert due_seconds(wake(parked, freed(["memory"])), POLICY) == 400.0
+    assert due_seconds(wake(parked, freed(["cpu"])), POLICY) == 100.0
+    assert due_seconds(wake(parked, News(Happening.NODE_ADDED)), POLICY) == 100.0
+
+
+def test_no_news_ends_the_back_off_of_a_failure_of_another_kind() -> None:
+    """A refused binding is no want of room: without this, its own release would be its news, in a hot loop."""
+    assert due_seconds(wake(park(None, POLICY, 100.0, woken=True), freed(["cpu"])), POLICY) == 101.0

@@ -8,8 +8,8 @@ import pytest
 from scheduler_builders import SCHEDULER, in_group, members, pod
 
 from model.pod import PodPhase
-from scheduler.core.gang import roster
-from scheduler.core.phase import GangStatus, gang_status
+from scheduler.core.phase import GangStatus, carry_over, gang_status
+from scheduler.core.roster import roster
 
 
 def state(name: str, phase: PodPhase) -> Any:
@@ -36,3 +36,35 @@ def test_phases(name: str) -> None:
     before, pods, expected = CASES[name]
     found = roster(pods, (), (SCHEDULER,))
     assert gang_status(before, 2, found, len(found.placed)) == expected
+
+
+CARRIED: dict[str, tuple[GangStatus, GangStatus, GangStatus]] = {
+    "no owners and no date while pending": (GangStatus("Pending"), GangStatus(), GangStatus("Pending")),
+    "owners once its pods are there": (
+        GangStatus("PreScheduling"),
+        GangStatus("Pending"),
+        GangStatus("PreScheduling", occupied_by="default/a,default/b"),
+    ),
+    "dated when placing begins": (
+        GangStatus("Scheduling"),
+        GangStatus("PreScheduling", occupied_by="default/old"),
+        GangStatus("Scheduling", occupied_by="default/old", start_seconds=100.0),
+    ),
+    "dated though Scheduling was passed through": (
+        GangStatus("Running", 2, 2),
+        GangStatus("PreScheduling"),
+        GangStatus("Running", 2, 2, occupied_by="default/a,default/b", start_seconds=100.0),
+    ),
+    "dated once": (
+        GangStatus("Scheduling"),
+        GangStatus("Running", occupied_by="default/a", start_seconds=50.0),
+        GangStatus("Scheduling", occupied_by="default/a", start_seconds=50.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_what_a_status_keeps(name: str) -> None:
+    """Owners, sorted and each once, and when placing began: set once, in whole seconds."""
+    status, before, expected = CARRIED[name]
+    assert carry_over(status, before, ["default/b", "default/a", "default/b"], 100.7) == expected

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from scheduler_builders import node, snapshot
+from scheduler_builders import node, pod, snapshot
 
-from model.resources import BATCH_CPU
-from scheduler.core.snapshot import take
+from model.resources import BATCH_CPU, ResourceVector
+from scheduler.core.ledger import Charge, Ledger
+from scheduler.core.podclass import class_of
+from scheduler.core.snapshot import Around, Surroundings, take
 
 
 def test_rows_and_columns() -> None:
@@ -46,7 +48,7 @@ def test_closing_a_node_changes_what_filters_read() -> None:
     """A node that is closed, and opened again, is seen so without any amount having changed."""
     nodes = {"a": node("a"), "b": node("b")}
     first = take(nodes, {})
-    closed = take(nodes, {}, first, {"b"}, {"b"})
+    closed = take(nodes, {}, first, {"b"}, Around({"b"}))
     again = take(nodes, {}, closed, {"b"})
     assert [item.traits.closed.tolist() for item in (first, closed, again)] == [
         [False, False],
@@ -64,3 +66,31 @@ def test_anything_else_builds_anew(after: object) -> None:
     second = take(changed, {}, first, {"b"})
     assert second.traits is not first.traits
     assert second.names == tuple(sorted(changed))
+
+
+def test_use_is_read_from_the_ledgers_table() -> None:
+    """Whatever changed there, without being told which node; the same snapshot where nothing did."""
+    nodes = {"a": node("a", amounts={"cpu": 1000}), "b": node("b", amounts={"cpu": 1000})}
+    ledger = Ledger()
+    first = take(nodes, ledger.nodes)
+    default = class_of(pod(requests={"cpu": 0, "pods": 1}, scored=ResourceVector({"cpu": 100})))
+    ledger.assume([Charge("u", "b", default), Charge("v", "gone", default)])
+    second = take(nodes, ledger.nodes, first)
+    assert second.requested.tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert second.scored.tolist() == [[0, 0, 0], [100, 0, 1]]
+    assert take(nodes, ledger.nodes, second) is second
+    nodes["b"] = node("b", amounts={"cpu": 7})
+    third = take(nodes, ledger.nodes, second, {"b"})
+    assert (third.free.tolist(), third.traits) == ([[1000, 1000, 110], [7, 1000, 109]], first.traits)
+    nodes["gone"] = node("gone")
+    assert take(nodes, ledger.nodes, third, {"gone"}).requested.tolist() == [[0, 0, 0], [0, 0, 1], [0, 0, 1]]
+
+
+def test_other_surroundings_are_other_traits() -> None:
+    """Claims, volumes and namespaces are read by filters, whose answers are remembered."""
+    nodes = {"a": node("a")}
+    first = take(nodes, {})
+    other = Around(surroundings=Surroundings(namespaces={"x": {}}))
+    second = take(nodes, {}, first, (), other)
+    assert second.traits.surroundings.namespaces == {"x": {}}
+    assert take(nodes, {}, second, (), other) is second

@@ -42,13 +42,13 @@ def ask(world: World, body: Callable[[Any, Any], Awaitable[None]]) -> None:
         desk.report("n1", NodeReport(1.0, Usage(), Usage(), Usage(), Usage()))
         world.clock.now += 5.0
         answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
-        server, address = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),))
-        await server.start()
+        listener = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),))
+        await listener.start()
         try:
-            async with grpc.aio.insecure_channel(address) as channel:
+            async with grpc.aio.insecure_channel(listener.address) as channel:
                 await body(scheduler_pb2_grpc.SchedulerDiagnosticsStub(channel), channel)
         finally:
-            await server.stop(0)
+            await listener.stop(0)
 
     asyncio.run(whole())
 
@@ -155,12 +155,10 @@ def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> 
         desk = NodeDesk(world.cache, world.history, world.clock)
         answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
         files = TlsFiles(certificate.certificate, certificate.key)
-        server, address = await tls_server(
-            "127.0.0.1:0", files, TokenTable([("t", "x")]), (DiagnosticsServicer(answers),), 8
-        )
-        await server.start()
+        listener = await tls_server("127.0.0.1:0", files, TokenTable([("t", "x")]), (DiagnosticsServicer(answers),), 8)
+        await listener.start()
         credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
-        async with grpc.aio.secure_channel(address, credentials) as channel:
+        async with grpc.aio.secure_channel(listener.address, credentials) as channel:
             stub = scheduler_pb2_grpc.SchedulerDiagnosticsStub(channel)
             with pytest.raises(grpc.aio.AioRpcError) as error:
                 await stub.ListNodes(scheduler_pb2.ListNodesRequest())
@@ -168,7 +166,7 @@ def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> 
             metadata = (("authorization", "Bearer t"),)
             assert (await stub.ListNodes(scheduler_pb2.ListNodesRequest(), metadata=metadata)).nodes
             await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
-        await server.stop(0)
+        await listener.stop(0)
 
     asyncio.run(whole())
 
@@ -179,10 +177,10 @@ def test_no_more_calls_than_allowed(world: World) -> None:
     async def whole() -> None:
         desk = NodeDesk(world.cache, world.history, world.clock)
         answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
-        server, address = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),), calls=1)
-        await server.start()
+        listener = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),), calls=1)
+        await listener.start()
         try:
-            async with grpc.aio.insecure_channel(address) as channel:
+            async with grpc.aio.insecure_channel(listener.address) as channel:
                 stub = scheduler_pb2_grpc.SchedulerDiagnosticsStub(channel)
                 watching = stub.WatchDecisions(agent_pb2.WatchDecisionsRequest(history=1))
                 await watching.read()
@@ -190,7 +188,7 @@ def test_no_more_calls_than_allowed(world: World) -> None:
                     await stub.ListNodes(scheduler_pb2.ListNodesRequest())
                 assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         finally:
-            await server.stop(0)
+            await listener.stop(0)
 
     asyncio.run(whole())
 

@@ -12,61 +12,23 @@ import grpc.aio
 import msgspec
 import pytest
 import structlog
+from link_fakes import REPORT, FakeDesk, hello, report
 
-from model.decision import Decision
-from model.report import CheckpointSaved, EvictionCost, NodeReport, Usage
+from model.report import EvictionCost, NodeReport, PreemptionNotice
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.serving import TlsFiles, TokenTable, tls_server
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
 
 TOKENS = TokenTable([("secret", "system:node:n1"), ("person", "somebody"), ("bare", "n1")])
-REPORT = NodeReport(5.0, Usage(1), Usage(), Usage(), Usage())
-
-
-class FakeDesk:
-    """Keeps what is handed in."""
-
-    def __init__(self) -> None:
-        self.links: list[str] = []
-        self.reports: list[tuple[str, NodeReport]] = []
-        self.decisions: list[Decision] = []
-        self.saved: list[CheckpointSaved] = []
-        self.costs_now = (EvictionCost("u1", "default/train", 1),)
-
-    def connected(self, node: str) -> None:
-        self.links.append(f"+{node}")
-
-    def disconnected(self, node: str) -> None:
-        self.links.append(f"-{node}")
-
-    def report(self, node: str, report: NodeReport) -> None:
-        self.reports.append((node, report))
-
-    def decision(self, node: str, decision: Decision) -> None:
-        self.decisions.append(decision)
-
-    def checkpoint(self, saved: CheckpointSaved) -> None:
-        self.saved.append(saved)
-
-    def costs(self, node: str) -> tuple[EvictionCost, ...]:
-        return self.costs_now
-
-
-def hello(node: str = "n1", sequence: int = 1) -> link_pb2.NodeMessage:
-    return link_pb2.NodeMessage(sequence=sequence, hello=link_pb2.Hello(node=node, agent_version="1", boot_id="b"))
-
-
-def report(sequence: int) -> link_pb2.NodeMessage:
-    return link_pb2.NodeMessage(sequence=sequence, report=codec.report_to_wire(REPORT))
 
 
 class Link:
     """A server with a fake desk, and `call` for streams to it."""
 
-    def __init__(self, desk: FakeDesk, address: str, channel: Any) -> None:
+    def __init__(self, desk: FakeDesk, servicer: NodeLinkServicer, channel: Any) -> None:
         self.desk = desk
-        self.address = address
+        self.servicer = servicer
         self._stub = link_pb2_grpc.NodeLinkStub(channel)
 
     def call(self, token: str = "secret") -> Any:
@@ -84,14 +46,15 @@ async def serving(certificate: Any, desk: FakeDesk, patience: float) -> AsyncIte
         hello_within_seconds=patience,
     )
     files = TlsFiles(certificate.certificate, certificate.key)
-    server, address = await tls_server("127.0.0.1:0", files, TOKENS, (servicer,), 64)
-    await server.start()
+    listener = await tls_server("127.0.0.1:0", files, TOKENS, (servicer,), 64)
+    servicer.lead()
+    await listener.start()
     credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
     try:
-        async with grpc.aio.secure_channel(address, credentials) as channel:
-            yield Link(desk, address, channel)
+        async with grpc.aio.secure_channel(listener.address, credentials) as channel:
+            yield Link(desk, servicer, channel)
     finally:
-        await server.stop(0)
+        await listener.stop(0)
 
 
 @pytest.fixture
@@ -114,6 +77,13 @@ async def fails(call: Any, code: grpc.StatusCode, text: str) -> None:
             pass
     assert error.value.code() is code
     assert text in (error.value.details() or "")
+
+
+async def until(call: Any, body: str) -> Any:
+    async with asyncio.timeout(10):
+        while (message := await call.read()).WhichOneof("body") != body:
+            pass
+    return message
 
 
 async def acknowledged(call: Any, sequence: int) -> None:
@@ -280,6 +250,47 @@ def test_an_agent_that_vanishes_is_no_failure(link: Any) -> None:
     with structlog.testing.capture_logs() as logs:
         link(body)
     assert [line for line in logs if line["log_level"] == "error"] == []
+
+
+def test_a_notice_reaches_every_stream_until_the_pod_is_spared(link: Any) -> None:
+    """Once a stream, also one that came later; a withdrawal goes to those that were told."""
+
+    async def body(server: Link) -> None:
+        told = PreemptionNotice("u9", 1e12, "for another")
+        first = server.call()
+        await first.write(hello())
+        server.servicer.notify("n1", told)
+        assert codec.notice_from_wire((await until(first, "preemption")).preemption) == told
+        second = server.call()
+        await second.write(hello())
+        await until(second, "preemption")
+        server.servicer.withdraw("n1", "u9")
+        assert (await until(second, "withdrawal")).withdrawal.pod_uid == "u9"
+        third = server.call()
+        await third.write(hello())
+        await third.write(report(2))
+        async with asyncio.timeout(10):
+            while (message := await third.read()).acknowledged_sequence < 2:
+                assert not message.HasField("preemption")
+
+    link(body)
+
+
+def test_who_does_not_lead_takes_no_stream(link: Any) -> None:
+    """Standing by ends those that are open, and tells old and new ones where the leader is."""
+
+    async def body(server: Link) -> None:
+        call = server.call()
+        await call.write(hello())
+        await call.read()
+        server.servicer.stand_by("10.0.0.1:10318")
+        late = server.call()
+        for each in (call, late):
+            await fails(each, grpc.StatusCode.UNAVAILABLE, "the leader is at 10.0.0.1:10318")
+            assert dict(await each.trailing_metadata())["sublet-leader"] == "10.0.0.1:10318"
+        assert server.desk.links == ["+n1", "-n1"]
+
+    link(body)
 
 
 def test_growing_older_is_no_change() -> None:

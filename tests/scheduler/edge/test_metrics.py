@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import urllib.error
 import urllib.request
@@ -28,7 +29,7 @@ def fetch(address: str, path: str) -> tuple[int, str]:
 def test_every_row_is_named_as_promtool_wants(row: Any) -> None:
     """Counters end in _total, histograms carry their unit, help ends with a full stop."""
     assert row.name.endswith("_total") == (row.type == "counter")
-    assert row.type != "histogram" or row.name.endswith("_seconds")
+    assert row.type != "histogram" or row.name.endswith(("_seconds", "_victims"))
     assert row.help.endswith(".")
 
 
@@ -41,7 +42,7 @@ def test_pages() -> None:
     metrics.waiting(candidates=5, parked=2, held=1)
     metrics.refused("Pod")
     metrics.leads(True)
-    metrics.watch(lambda: 4, lambda: 0)
+    metrics.watch({"links": lambda: 4})
     problem = ["not synced"]
     server = HttpServer("127.0.0.1:0", metrics.registry, lambda: "", lambda: problem[0])
     try:
@@ -74,5 +75,20 @@ def test_a_silent_client_is_cut_off() -> None:
     try:
         with socket.create_connection((host, int(port)), timeout=10) as silent:
             assert silent.recv(1) == b""
+    finally:
+        server.close()
+
+
+def test_idle_connections_are_few_and_keep_no_probe_out() -> None:
+    """Each holds a thread and a descriptor: the seventeenth cuts off the first, long before that is cut for silence."""
+    server = HttpServer("127.0.0.1:0", CollectorRegistry(), lambda: "", lambda: "")
+    host, _, port = server.address.rpartition(":")
+    try:
+        with contextlib.ExitStack() as stack:
+            idle = [stack.enter_context(socket.create_connection((host, int(port)), timeout=10)) for _ in range(16)]
+            assert fetch(server.address, "/healthz") == (200, "ok\n")
+            assert idle[0].recv(1) == b""
+            idle[15].sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert idle[15].recv(12) == b"HTTP/1.0 200"
     finally:
         server.close()

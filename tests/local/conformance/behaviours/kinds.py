@@ -28,6 +28,13 @@ _TYPES: tuple[tuple[Resource, str, Make], ...] = (
     (r.BUDGETS, pages.DISRUPTIONS, lambda name, ns: r.budget(name, "none", minAvailable=1)),
     (r.LEASES, pages.LEASE, lambda name, ns: r.lease(name)),
     (r.PRIORITY_CLASSES, pages.PRIORITY, lambda name, ns: r.priority_class(name)),
+    (r.VOLUMES, pages.VOLUMES, lambda name, ns: r.volume(name)),
+    (r.CLAIMS, pages.VOLUMES, lambda name, ns: r.claim(name)),
+    (
+        r.STORAGE_CLASSES,
+        pages.STORAGE_CLASSES,
+        lambda name, ns: r.STORAGE_CLASSES.object(name, provisioner="x.example/d"),
+    ),
     (r.MUTATING, pages.WEBHOOKS, lambda name, ns: r.MUTATING.object(name, webhooks=_HOOKS)),
     (r.VALIDATING, pages.WEBHOOKS, lambda name, ns: r.VALIDATING.object(name, webhooks=_HOOKS)),
 )

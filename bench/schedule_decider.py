@@ -1,0 +1,94 @@
+"""The scheduler's own decision, as its cycle makes it: place, charge, let it stand, explain; timed one by one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from model.decision import Decision
+from model.node import Node
+from model.pod import Pod
+from scheduler.core import explain
+from scheduler.core.gang import Candidate
+from scheduler.core.ledger import Charge, Ledger, charge_of
+from scheduler.core.neighbours import Neighbours
+from scheduler.core.place import Misfit, Placed, place
+from scheduler.core.scene import Background, Scene
+from scheduler.core.scores.policy import PROFILES, Profile
+from scheduler.core.snapshot import ClusterSnapshot, take
+
+_QUEUE = "default"
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What a run of decisions took: each one's nanoseconds, and how many pods got a node."""
+
+    nanoseconds: tuple[int, ...]
+    pods: int
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.nanoseconds) / 1e9
+
+
+class Decider:
+    """A cluster of model values with everything the cycle keeps for a turn."""
+
+    def __init__(
+        self, nodes: Iterable[Node], pods: Iterable[Pod] = (), profiles: tuple[Profile, ...] = PROFILES
+    ) -> None:
+        self.nodes = {node.name: node for node in nodes}
+        self.ledger = Ledger()
+        self._profiles = profiles
+        for pod in pods:
+            charge = charge_of(pod, _QUEUE)
+            if charge is not None:
+                self.ledger.confirm(charge)
+        self.snapshot: ClusterSnapshot = take(self.nodes, self.ledger.nodes)
+        self.scene = self._scene(None)
+        self.decisions: list[Decision] = []
+        self.where: dict[str, tuple[str, ...]] = {}
+
+    def decide(self, candidate: Candidate) -> Placed | Misfit:
+        """Filters, scores, placement, bookkeeping and the record that explains it."""
+        outcome = place(self.scene, candidate)
+        if isinstance(outcome, Misfit):
+            self.decisions.append(explain.misfit(candidate, outcome, 0.0).decision)
+            return outcome
+        names, queue = self.snapshot.names, candidate.workload.queue
+        self.ledger.assume(
+            Charge(seat.uid, names[seat.row], seat.pod_class, seat.kin, None, queue, subject=candidate.subject)
+            for seat in outcome.seats
+        )
+        self.scene.put(outcome.seats)
+        self.decisions.append(explain.placed(candidate, outcome.report, outcome, self.snapshot, 0.0))
+        return outcome
+
+    def run(self, candidates: Sequence[Candidate]) -> Taken:
+        """Decide on each, the clock read around each."""
+        taken, pods = [], 0
+        for candidate in candidates:
+            begun = time.perf_counter_ns()
+            outcome = self.decide(candidate)
+            taken.append(time.perf_counter_ns() - begun)
+            if isinstance(outcome, Placed):
+                pods += len(outcome.seats)
+                self.where[candidate.subject] = tuple(seat.uid for seat in outcome.seats)
+        return Taken(tuple(taken), pods)
+
+    def forget(self, uids: Iterable[str]) -> None:
+        """These pods are gone; the next turn's picture is taken."""
+        for uid in uids:
+            self.ledger.forget(uid)
+        self.renew()
+
+    def renew(self) -> None:
+        """The next turn's picture."""
+        self.snapshot = take(self.nodes, self.ledger.nodes, self.snapshot)
+        self.scene = self._scene(self.scene)
+
+    def _scene(self, before: Scene | None) -> Scene:
+        background = Background(Neighbours(self.ledger), profiles=self._profiles)
+        return Scene(self.snapshot, (), background, before)

@@ -1,0 +1,140 @@
+"""What a pod asks for and may use, over its containers, and the Kubernetes QoS class that follows from it.
+
+Source: k8s.io/component-helpers/resource (PodRequests, PodLimits) and kube-scheduler's non-zero defaults
+(pkg/scheduler/util/pod_resources.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kube import objects
+from model.pod import Container
+from model.qos import KubernetesQoS
+from model.resources import CPU, MEMORY, ResourceVector, parse_resources
+
+SCORED_CPU_MILLIS = 100
+SCORED_MEMORY_BYTES = 200 * 1024 * 1024
+_SCORED = {CPU: SCORED_CPU_MILLIS, MEMORY: SCORED_MEMORY_BYTES}
+_NOTHING = ResourceVector()
+_QOS = {member.value: member for member in KubernetesQoS}
+
+
+class Amounts(msgspec.Struct, frozen=True):
+    """Containers as written; `whole` is what the pod asks for as such, of no name and mostly empty."""
+
+    containers: tuple[Container, ...]
+    init: tuple[Container, ...]
+    whole: Container
+    overhead: ResourceVector
+
+    def requests(self) -> ResourceVector:
+        """Kubernetes' effective request.
+
+        What the pod asks for as a whole replaces what containers do; its limit stands for a request that neither it
+        nor a container makes (https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/).
+        """
+        summed = _requested(self.containers, self.init)
+        if self.whole.requests.amounts or self.whole.limits.amounts:
+            limits = {name: self.whole.limits[name] for name in self.whole.limits if name not in summed}
+            summed = ResourceVector({**summed.amounts, **limits, **self.whole.requests.amounts})
+        return _added(summed, self.overhead)
+
+    def limits(self) -> ResourceVector:
+        """Σ containers and sidecars, at least what an init container may use; the pod's own limit replaces that.
+
+        Overhead adds to what is limited at all.
+        """
+        summed = _combined(
+            [item.limits for item in self.containers], [(item.limits, item.sidecar) for item in self.init]
+        )
+        if self.whole.limits.amounts:
+            summed = ResourceVector({**summed.amounts, **self.whole.limits.amounts})
+        over = {name: self.overhead[name] for name in self.overhead if name in summed}
+        return _added(summed, ResourceVector(over)) if over else summed
+
+    def scored(self, requests: ResourceVector) -> ResourceVector:
+        """`requests` with kube-scheduler's amounts for containers that ask for no CPU or memory.
+
+        Where the pod asks as a whole they stand in only for what nobody asks.
+        """
+        everyone = (*self.containers, *self.init)
+        if self.whole.requests.amounts:
+            missing = {name: amount for name, amount in _SCORED.items() if not requests[name]}
+            return _added(requests, ResourceVector(missing)) if missing else requests
+        if all(CPU in item.requests and MEMORY in item.requests for item in everyone):
+            return requests
+        filled = _requested([_filled(item) for item in self.containers], [_filled(item) for item in self.init])
+        counted = {name: filled[name] + self.overhead[name] for name in _SCORED}
+        return ResourceVector({**requests.amounts, **counted})
+
+    def kubernetes_qos(self, written: str) -> KubernetesQoS:
+        """status.qosClass is what the kubelet acts on; computed only before the server has filled it in."""
+        if written in _QOS:
+            return _QOS[written]
+        asked = (*self.containers, *self.init) if self.whole == Container("") else (self.whole,)
+        amounts = [(item.requests[name], item.limits[name]) for item in asked for name in (CPU, MEMORY)]
+        if not any(request or limit for request, limit in amounts):
+            return KubernetesQoS.BEST_EFFORT
+        full = all(limit > 0 and request in (0, limit) for request, limit in amounts)
+        return KubernetesQoS.GUARANTEED if full else KubernetesQoS.BURSTABLE
+
+
+def amounts_of(spec: objects.PodSpec, where: str) -> Amounts:
+    """Raises ConfigurationFault naming the pod `where`, the container and the resource that cannot be read."""
+    return Amounts(
+        containers=tuple(_container(item, where) for item in spec.containers),
+        init=tuple(_init_container(item, where) for item in spec.init_containers or ()),
+        whole=_asked(spec.resources, "", f"{where}: spec.resources") if spec.resources else Container(""),
+        overhead=parse_resources(spec.overhead, f"{where}: spec.overhead") if spec.overhead else _NOTHING,
+    )
+
+
+def _container(source: objects.Container, where: str) -> Container:
+    return _asked(source.resources, source.name, f"{where}: container {source.name}.resources")
+
+
+def _init_container(source: objects.Container, where: str) -> Container:
+    """One that is always restarted is a sidecar."""
+    return msgspec.structs.replace(_container(source, where), sidecar=source.restart_policy == "Always")
+
+
+def _asked(source: objects.Resources | None, name: str, field: str) -> Container:
+    """Of a container, or of the pod as a whole."""
+    if source is None:
+        return Container(name)
+    return Container(
+        name=name,
+        requests=parse_resources(source.requests, f"{field}.requests") if source.requests else _NOTHING,
+        limits=parse_resources(source.limits, f"{field}.limits") if source.limits else _NOTHING,
+    )
+
+
+def _filled(container: Container) -> Container:
+    return msgspec.structs.replace(container, requests=ResourceVector({**_SCORED, **container.requests.amounts}))
+
+
+def _requested(containers: Iterable[Container], init: Iterable[Container]) -> ResourceVector:
+    return _combined([item.requests for item in containers], [(item.requests, item.sidecar) for item in init])
+
+
+def _combined(containers: Sequence[ResourceVector], init: Sequence[tuple[ResourceVector, bool]]) -> ResourceVector:
+    """max(Σ containers + Σ sidecars, max over init containers of it + preceding sidecars); `init` says which is one."""
+    total = _NOTHING
+    for asked in containers:
+        total = _added(total, asked)
+    sidecars = peak = _NOTHING
+    for asked, sidecar in init:
+        if sidecar:
+            sidecars = _added(sidecars, asked)
+        peak = peak.maximum(sidecars if sidecar else _added(sidecars, asked))
+    return _added(total, sidecars).maximum(peak) if init else total
+
+
+def _added(left: ResourceVector, right: ResourceVector) -> ResourceVector:
+    """The sum; the one itself where the other is empty, as it is for most pods."""
+    if not right.amounts:
+        return left
+    return left + right if left.amounts else right

@@ -1,0 +1,140 @@
+"""A pod's words about its gang: labels and annotations of Koordinator and scheduler-plugins, spec.schedulingGroup.
+
+Source: Koordinator apis/extension/coscheduling.go and pkg/scheduler/plugins/coscheduling/core/gang.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from kube.dialects import networktopology
+from kube.dialects.duration import go_duration_seconds
+from kube.objects import Metadata, SchedulingGroup
+from model.fault import ConfigurationFault
+from model.workload import (
+    DEFAULT_GANG_TIMEOUT_SECONDS,
+    GangMembership,
+    GangMode,
+    GangSource,
+    GangSpec,
+    MatchPolicy,
+)
+
+LABEL_POD_GROUP = "pod-group.scheduling.sigs.k8s.io"
+LABEL_LIGHTWEIGHT_NAME = "pod-group.scheduling.sigs.k8s.io/name"
+LABEL_LIGHTWEIGHT_MIN = "pod-group.scheduling.sigs.k8s.io/min-available"
+_GANG = "gang.scheduling.koordinator.sh/"
+ANNOTATION_NAME = _GANG + "name"
+ANNOTATION_MIN = _GANG + "min-available"
+ANNOTATION_TOTAL = _GANG + "total-number"
+ANNOTATION_MODE = _GANG + "mode"
+ANNOTATION_WAIT = _GANG + "waiting-time"
+ANNOTATION_GROUPS = _GANG + "groups"
+ANNOTATION_MATCH = _GANG + "match-policy"
+ANNOTATION_MATCH_ALIAS = "pod-group.scheduling.sigs.k8s.io/match-policy"
+_MATCHES = {member.value: member for member in MatchPolicy}
+_RANKS = (
+    _GANG + "network-topology-index",
+    "batch.kubernetes.io/job-completion-index",
+    "apps.kubernetes.io/pod-index",
+)
+
+
+class GangDefaults(msgspec.Struct, frozen=True):
+    """What counts where a gang does not say (Koordinator CoschedulingArgs)."""
+
+    timeout_seconds: float = DEFAULT_GANG_TIMEOUT_SECONDS
+    match: MatchPolicy = MatchPolicy.ONCE_SATISFIED
+
+
+USUAL = GangDefaults()
+
+
+def gang_of(
+    metadata: Metadata, group: SchedulingGroup | None = None, defaults: GangDefaults = USUAL
+) -> GangMembership | None:
+    """A pod's gang: PodGroup label first, then the lightweight label, the annotation, spec.schedulingGroup."""
+    labels, annotations = metadata.labels or {}, metadata.annotations or {}
+    if name := labels.get(LABEL_POD_GROUP):
+        return GangMembership(metadata.namespace, name, GangSource.POD_GROUP)
+    if name := labels.get(LABEL_LIGHTWEIGHT_NAME) or annotations.get(ANNOTATION_NAME, ""):
+        minimum = labels.get(LABEL_LIGHTWEIGHT_MIN) or annotations.get(ANNOTATION_MIN)
+        spec = _annotated_spec(minimum, f"{metadata.namespace}/{name}", annotations, defaults)
+        return GangMembership(metadata.namespace, name, GangSource.ANNOTATION, spec)
+    if group is not None and group.pod_group_name:
+        return GangMembership(metadata.namespace, group.pod_group_name, GangSource.UPSTREAM)
+    return None
+
+
+def rank_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:
+    """A pod's index in its gang: in the topology, else among its Job's or StatefulSet's pods; -1 without one."""
+    if not any(key in annotations or key in labels for key in _RANKS):
+        return -1
+    told = next(annotations.get(key) or labels.get(key) or "" for key in _RANKS if key in annotations or key in labels)
+    index = whole(told)
+    return index if index is not None and index >= 0 else -1
+
+
+def _annotated_spec(minimum: str | None, key: str, annotations: Mapping[str, str], defaults: GangDefaults) -> GangSpec:
+    if minimum is None:
+        return GangSpec(0, problem=f"annotation {ANNOTATION_MIN} is missing; set it to the number of members needed")
+    count = whole(minimum)
+    if count is None or count < 1:
+        return GangSpec(0, problem=f"annotation {ANNOTATION_MIN} is {minimum!r}; write a whole number of 1 or more")
+    return spec_of(count, key, annotations, defaults, go_duration_seconds(annotations.get(ANNOTATION_WAIT, "")))
+
+
+def spec_of(
+    minimum: int,
+    key: str,
+    annotations: Mapping[str, str],
+    defaults: GangDefaults = USUAL,
+    timeout_seconds: float | None = None,
+) -> GangSpec:
+    """What annotations on a pod or PodGroup say of the gang `key`.
+
+    Illegal total, mode, time, match policy and groups fall back as Koordinator does: minimum, Strict, the defaults,
+    alone. A topology that cannot be read is a `problem`: members are not spread by guesswork.
+    """
+    total = whole(annotations.get(ANNOTATION_TOTAL, ""))
+    loose = annotations.get(ANNOTATION_MODE) == GangMode.NON_STRICT.value
+    try:
+        topology = networktopology.levels(annotations, f"Gang {key}")
+    except ConfigurationFault as fault:
+        return GangSpec(0, problem=str(fault))
+    return GangSpec(
+        min_member=minimum,
+        total=total if total is not None and total >= minimum else minimum,
+        mode=GangMode.NON_STRICT if loose else GangMode.STRICT,
+        timeout_seconds=timeout_seconds if timeout_seconds and timeout_seconds > 0 else defaults.timeout_seconds,
+        match=_match(annotations, defaults),
+        groups=groups_of(key, annotations.get(ANNOTATION_GROUPS, "")),
+        topology=topology,
+    )
+
+
+def _match(annotations: Mapping[str, str], defaults: GangDefaults) -> MatchPolicy:
+    told = annotations.get(ANNOTATION_MATCH) or annotations.get(ANNOTATION_MATCH_ALIAS) or ""
+    return _MATCHES.get(told, defaults.match)
+
+
+def groups_of(key: str, text: str) -> tuple[str, ...]:
+    """The gangs of a JSON list of `namespace/name` and the gang itself, sorted; empty where it goes alone.
+
+    A name without a namespace is one of the gang's own namespace.
+    """
+    try:
+        told = msgspec.json.decode(text, type=list[str] | None) if text else None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return ()
+    namespace = key.partition("/")[0]
+    found = {each if "/" in each else f"{namespace}/{each}" for each in told or () if each} | {key}
+    return tuple(sorted(found)) if len(found) > 1 else ()
+
+
+def whole(text: str) -> int | None:
+    """A whole number as Go reads an int32 of up to nine digits; None where it is none."""
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,9}", text, re.ASCII) else None

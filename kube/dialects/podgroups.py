@@ -1,0 +1,105 @@
+"""PodGroup objects as gangs: scheduler-plugins' definition, which Koordinator builds on, and Kubernetes' own.
+
+Source: Koordinator apis/thirdparty/scheduler-plugins; k8s.io/api/scheduling/v1beta1 (KEP-4671, KEP-5710, KEP-5732).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kube.dialects import networktopology
+from kube.dialects.gangs import USUAL, GangDefaults, spec_of
+from kube.dialects.preemption import policy_word
+from kube.objects import Condition, PodGroup, UpstreamPodGroup, UpstreamPodGroupSpec
+from model.fault import ConfigurationFault
+from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
+
+CONDITION_SCHEDULED = "PodGroupInitiallyScheduled"
+_WHOLE_GROUP = ("All", "PodGroup")
+
+
+def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
+    """A PodGroup object; a minMember below 1 becomes the spec's `problem`, naming object and field."""
+    metadata = group.metadata
+    key = f"{metadata.namespace}/{metadata.name}"
+    minimum = group.spec.min_member
+    timeout = group.spec.schedule_timeout_seconds
+    if isinstance(minimum, bool) or not isinstance(minimum, int) or not 1 <= minimum < 1 << 31:
+        told = "is missing" if minimum is None else f"is {minimum!r}"
+        spec = GangSpec(0, problem=f"PodGroup {key}: spec.minMember {told}; write a whole number of 1 or more")
+    else:
+        seconds = float(timeout) if isinstance(timeout, int) and 0 < timeout < 1 << 31 else None
+        spec = spec_of(minimum, key, metadata.annotations or {}, defaults, seconds)
+    return Gang(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        spec=spec,
+        uid=metadata.uid,
+        phase=group.status.phase if group.status else "",
+        created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
+    )
+
+
+def upstream_gang(group: UpstreamPodGroup, defaults: GangDefaults = USUAL) -> Gang:
+    """scheduling.k8s.io's PodGroup. Policy basic holds no member back for another: a minimum of one."""
+    metadata = group.metadata
+    return Gang(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        spec=_upstream_spec(group, f"PodGroup {metadata.namespace}/{metadata.name}", defaults),
+        uid=metadata.uid,
+        created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
+        source=GangSource.UPSTREAM,
+    )
+
+
+def _upstream_spec(group: UpstreamPodGroup, where: str, defaults: GangDefaults) -> GangSpec:
+    spec, gang = group.spec, group.spec.scheduling_policy.gang
+    if gang is None and spec.scheduling_policy.basic is None:
+        return GangSpec(0, problem=f"{where}: spec.schedulingPolicy is empty; set gang.minCount or basic")
+    if gang is not None and gang.min_count < 1:
+        told = f"{where}: spec.schedulingPolicy.gang.minCount is {gang.min_count}"
+        return GangSpec(0, problem=f"{told}; write a whole number of 1 or more")
+    try:
+        topology = _topology(group, where)
+    except ConfigurationFault as fault:
+        return GangSpec(0, problem=str(fault))
+    return GangSpec(
+        min_member=gang.min_count if gang else 1,
+        total=gang.min_count if gang else 1,
+        mode=GangMode.STRICT if gang else GangMode.NON_STRICT,
+        timeout_seconds=defaults.timeout_seconds,
+        match=MatchPolicy.WAITING_AND_RUNNING,
+        topology=topology,
+        priority=spec.priority,
+        preemption_policy=policy_word(spec.preemption_policy) if spec.preemption_policy else None,
+        whole=_whole(spec),
+    )
+
+
+def _topology(group: UpstreamPodGroup, where: str) -> tuple[TopologyLevel, ...]:
+    """The spec's constraints, and annotations where it has none."""
+    constraints = group.spec.scheduling_constraints
+    told = constraints.topology if constraints else None
+    if told:
+        return tuple(TopologyLevel(each.key, required=True) for each in told if each.key)
+    return networktopology.levels(group.metadata.annotations or {}, where)
+
+
+def _whole(spec: UpstreamPodGroupSpec) -> bool:
+    """Mode `all` is an object with that key since v1alpha3, and a word before."""
+    mode = spec.disruption_mode
+    return mode.get("all") is not None if isinstance(mode, dict) else mode in _WHOLE_GROUP
+
+
+def initially_scheduled(told: Sequence[Condition], placed: bool, message: str, now: str) -> Condition | None:
+    """The condition to write on scheduling.k8s.io's PodGroup, None where what stands there says it already.
+
+    True is final. `now` is an RFC 3339 time; the time of the last transition stays while the status does.
+    """
+    before = next((each for each in told if each.type == CONDITION_SCHEDULED), Condition())
+    status, reason = ("True", "Scheduled") if placed else ("False", "Unschedulable")
+    if before.status == "True" or (before.status, before.reason, before.message) == (status, reason, message):
+        return None
+    since = before.last_transition_time if before.status == status and before.last_transition_time else now
+    return Condition(CONDITION_SCHEDULED, status, reason, message, last_transition_time=since)

@@ -1,0 +1,22 @@
+"""What a node offers for lending, and when its agent last said that it stands by that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Lender(msgspec.Struct, frozen=True):
+    """`offered` are the lent resources of which its status has any; `heartbeat_seconds` is by the node's own clock.
+
+    The heartbeat is None where no agent of ours ever spoke for the node. `version` is the object's resourceVersion;
+    `ready` is whether the condition says that the node lends, `labels` are the node's.
+    """
+
+    node: str
+    version: str
+    offered: tuple[str, ...] = ()
+    heartbeat_seconds: float | None = None
+    ready: bool = False
+    labels: Mapping[str, str] = {}

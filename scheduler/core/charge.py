@@ -1,0 +1,49 @@
+"""Charge: one pod's use of one node, in the name of one queue."""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.placement import PlacementState
+from model.pod import Pod
+from model.queue import DEFAULT_QUEUE
+from scheduler.core.podclass import Kin, PodClass, class_of, kin_of
+
+
+class Charge(msgspec.Struct, frozen=True, gc=False):
+    """`pod_class.request` is what it takes; `pod` is None where only the amounts are known.
+
+    `subject` is its job where that is more than the pod's own gang (a gang group), empty otherwise.
+    """
+
+    uid: str
+    node: str
+    pod_class: PodClass
+    kin: Kin = Kin()
+    pod: Pod | None = None
+    queue: str = DEFAULT_QUEUE
+    state: PlacementState = PlacementState.ASSUMED
+    subject: str = ""
+
+    @property
+    def job(self) -> str:
+        """`gang/…` or `pod/namespace/name`: what is preempted and explained as one."""
+        if self.subject:
+            return self.subject
+        if self.pod is None:
+            return f"pod/{self.uid}"
+        return f"gang/{self.pod.gang.key}" if self.pod.gang else f"pod/{self.pod.key}"
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """`uid` is charged so from now on; None: not at all."""
+
+    uid: str
+    charge: Charge | None
+
+
+def charge_of(pod: Pod, queue: str) -> Charge | None:
+    """What a pod uses by its own word: nothing while it has no node or once it is terminal."""
+    if not pod.node_name or pod.terminal:
+        return None
+    return Charge(pod.uid, pod.node_name, class_of(pod), kin_of(pod), pod, queue, PlacementState.BOUND)

@@ -1,0 +1,1 @@
+"""kube-scheduler's filters, each one answer for all nodes at once."""

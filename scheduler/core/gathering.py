@@ -1,0 +1,84 @@
+"""Gangs that want to be together: all members in one domain of their topology, the one that they fill best.
+
+A required level is kept to, a preferred one is tried first, from the narrowest on. Domains are taken in the order: most
+members of the job there already, fewest slots to spare, name (Koordinator's network topology solver). Members that are
+there already bind the rest to their domain where the level is required.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scheduler.core.attempt import Misfit, Party, Placed, attempt, misfit
+from scheduler.core.domains import Terrain
+from scheduler.core.fill import Group, How
+from scheduler.core.scene import Scene
+from scheduler.core.snapshot import Amounts
+
+OUTSIDE = "node(s) were outside the domain that holds most of the gang"
+
+
+def place_gathered(scene: Scene, party: Party, how: How) -> Placed | Misfit:
+    """Seats in one domain of the narrowest level that works; without any, and if none is required, in few domains."""
+    levels = party.candidate.workload.topology
+    required = max((depth for depth, level in enumerate(levels) if level.required), default=-1)
+    terrain = Terrain(scene.domains(tuple(level.key for level in levels)), levels)
+    homes = scene.homes(party.candidate.subject)
+    for depth in range(len(levels) - 1, max(required, 0) - 1, -1):
+        for code in _ranked(scene, party, how, _At(terrain, depth, homes, levels[depth].required)):
+            placed = attempt(scene, party, _inside(terrain, depth, code, how))
+            if placed is not None:
+                return placed
+    if required < 0:
+        few = How(how.standing, how.policy, terrain.everywhere)
+        return attempt(scene, party, few) or attempt(scene, party, how) or misfit(scene, party, how)
+    return _nowhere(scene, party, how, _At(terrain, required, homes, required=True))
+
+
+class _At:
+    """A level of a terrain, with the members that are there already."""
+
+    def __init__(self, terrain: Terrain, depth: int, homes: Amounts, required: bool) -> None:
+        self.terrain, self.depth, self.required = terrain, depth, required
+        codes = terrain.domains.codes[depth]
+        inside = codes >= 0
+        self.members = np.bincount(codes[inside], homes[inside], len(terrain.domains.names[depth])).astype(np.int64)
+
+    def slots(self, scene: Scene, group: Group, how: How) -> Amounts:
+        """Per domain, how many of the group it holds; an upper bound where members keep apart."""
+        room = scene.outlook(group.pod_class, group.kins[0], how.standing).room
+        return self.terrain.slots(np.minimum(room, len(group.uids)), self.depth)
+
+
+def _ranked(scene: Scene, party: Party, how: How, at: _At) -> Iterator[int]:
+    """Domains that may hold what is needed, those that may hold all members first."""
+    slots = np.array([at.slots(scene, group, how) for group in party.groups])
+    needed, pending = sum(party.needs.values()), party.candidate.pending
+    whole = np.logical_and.reduce([slots[i] >= len(group.uids) for i, group in enumerate(party.groups)])
+    total = np.minimum(slots.sum(axis=0), pending)
+    fitting = np.flatnonzero(total >= max(needed, 1))
+    if at.required and at.members.any():
+        fitting = fitting[at.members[fitting] == at.members.max()]
+    order = np.lexsort((fitting, slots.sum(axis=0)[fitting], -total[fitting], ~whole[fitting], -at.members[fitting]))
+    return iter(fitting[order].tolist())
+
+
+def _inside(terrain: Terrain, depth: int, code: int, how: How) -> How:
+    def choose(room: Amounts, want: int) -> Amounts:
+        return terrain.allot(room, want, depth, code)
+
+    return How(how.standing, how.policy, choose, terrain.domains.codes[depth] == code)
+
+
+def _nowhere(scene: Scene, party: Party, how: How, at: _At) -> Misfit:
+    """Told of the domain that holds most of them."""
+    slots = at.slots(scene, party.first, how)
+    if not len(slots):
+        within = np.zeros(len(scene.snapshot.names), bool)
+        return misfit(scene, party, How(how.standing, how.policy, how.choose, within), ((~within, OUTSIDE),))
+    code = int(np.lexsort((np.arange(len(slots)), -slots, -at.members))[0])
+    how = _inside(at.terrain, at.depth, code, how)
+    outside = at.terrain.domains.codes[at.depth] != code
+    return misfit(scene, party, how, ((outside, OUTSIDE),))

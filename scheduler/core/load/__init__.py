@@ -1,0 +1,1 @@
+"""Load-aware placement: what nodes really use, and what they are about to use."""

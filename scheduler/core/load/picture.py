@@ -1,0 +1,148 @@
+"""All nodes' loads as arrays, in the order of a snapshot's rows, with what one turn has placed on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from model.loadlimits import UsageLimits
+from model.qos import PriorityBand
+from model.report import Usage
+from scheduler.core.load.estimate import estimate
+from scheduler.core.load.node import Level, NodeLoad
+from scheduler.core.load.policy import LoadPolicy
+from scheduler.core.podclass import PodClass
+from scheduler.core.snapshot import Amounts, ClusterSnapshot, Mask
+
+ALL = slice(None)
+_LARGEST = 1 << 55
+
+
+class View(msgspec.Struct, frozen=True, eq=False):
+    """What is in use, node × (CPU in milli, memory in bytes), and when it was measured: Unix seconds, −inf: never."""
+
+    used: Amounts
+    seconds: npt.NDArray[np.float64]
+
+    def copy(self) -> View:
+        return View(self.used.copy(), self.seconds)
+
+
+class Limits(msgspec.Struct, frozen=True, eq=False):
+    """Percent of allocatable, node × (CPU, memory), 0: none; `aggregated`: those of all use count a statistic."""
+
+    usage: Amounts
+    prod: Amounts
+    aggregated: Mask
+
+    @property
+    def any(self) -> bool:
+        return bool(self.usage.any() or self.prod.any())
+
+
+class LoadPicture(msgspec.Struct, frozen=True, eq=False):
+    """`scored` is what scores count, `limited` what limits count, `prod` what prod pods use; `now` is Unix seconds."""
+
+    policy: LoadPolicy
+    now: float
+    scored: View
+    limited: View
+    prod: View
+    limits: Limits
+
+    def expired(self, view: View) -> Mask:
+        """Rows whose measurement is too old; a row never measured is not among them."""
+        if self.policy.expiry_seconds <= 0:
+            return np.zeros(len(view.seconds), bool)
+        return np.asarray(np.isfinite(view.seconds) & (self.now - view.seconds >= self.policy.expiry_seconds))
+
+    def put(self, row: int, pod_class: PodClass, count: int = 1) -> None:
+        """So many pods more are about to run there, by their estimate; a negative count is of pods that go.
+
+        What a pod that goes really used is not known apart, so a row may fall below 0: it counts as 0 in scores.
+        """
+        usage = estimate(pod_class, self.policy)
+        more = np.array((usage.cpu_millis, usage.memory_bytes), np.int64) * count
+        self.scored.used[row] += more
+        self.limited.used[row] += more
+        if pod_class.estimate.band is PriorityBand.PROD:
+            self.prod.used[row] += more
+
+    def copy(self) -> LoadPicture:
+        """An independent copy, to try something."""
+        return LoadPicture(
+            self.policy, self.now, self.scored.copy(), self.limited.copy(), self.prod.copy(), self.limits
+        )
+
+
+def picture_of(loads: Sequence[NodeLoad], policy: LoadPolicy, now: float) -> LoadPicture:
+    """The picture of nodes in the order of their rows."""
+    limits = Limits(
+        _percents(load.limits.aggregated or load.limits.usage for load in loads),
+        _percents(load.limits.prod for load in loads),
+        np.array([bool(load.limits.aggregated) for load in loads], bool),
+    )
+    return LoadPicture(
+        policy,
+        now,
+        _view([load.scored for load in loads]),
+        _view([load.limited for load in loads]),
+        _view([load.prod for load in loads]),
+        limits,
+    )
+
+
+def redrawn(before: LoadPicture, changed: Iterable[tuple[int, NodeLoad]], now: float) -> LoadPicture:
+    """A new picture with some rows replaced; `before` stays as it is."""
+    after = msgspec.structs.replace(before, now=now, scored=_own(before.scored), limited=_own(before.limited))
+    after = msgspec.structs.replace(after, prod=_own(before.prod), limits=_own_limits(before.limits))
+    for row, load in changed:
+        for view, level in ((after.scored, load.scored), (after.limited, load.limited), (after.prod, load.prod)):
+            view.used[row], view.seconds[row] = _cells(level)
+        after.limits.usage[row] = _cell(load.limits.aggregated or load.limits.usage)
+        after.limits.prod[row] = _cell(load.limits.prod)
+        after.limits.aggregated[row] = bool(load.limits.aggregated)
+    return after
+
+
+def capacities(snapshot: ClusterSnapshot, resource: str, at: Amounts | slice = ALL) -> Amounts:
+    """Allocatable of one resource for rows, zeros where no node lists it; cut so that percentages stay inside int64."""
+    if resource not in snapshot.resources:
+        return np.zeros(len(snapshot.names), np.int64)[at]
+    return np.minimum(snapshot.allocatable[at, snapshot.resources.index(resource)], _LARGEST)
+
+
+def _own(view: View) -> View:
+    return View(view.used.copy(), view.seconds.copy())
+
+
+def _own_limits(limits: Limits) -> Limits:
+    return Limits(limits.usage.copy(), limits.prod.copy(), limits.aggregated.copy())
+
+
+def _view(levels: Sequence[Level | None]) -> View:
+    cells = [_cells(level) for level in levels]
+    used = np.array([used for used, _ in cells], np.int64).reshape(len(cells), 2)
+    return View(used, np.array([seconds for _, seconds in cells], np.float64))
+
+
+def _cells(level: Level | None) -> tuple[tuple[int, int], float]:
+    if level is None:
+        return (0, 0), -np.inf
+    return _pair(level.usage), level.seconds
+
+
+def _pair(usage: Usage) -> tuple[int, int]:
+    return min(usage.cpu_millis, _LARGEST), min(usage.memory_bytes, _LARGEST)
+
+
+def _percents(limits: Iterable[UsageLimits]) -> Amounts:
+    cells = [_cell(limit) for limit in limits]
+    return np.array(cells, np.int64).reshape(len(cells), 2)
+
+
+def _cell(limits: UsageLimits) -> tuple[int, int]:
+    return limits.cpu_pct, limits.memory_pct

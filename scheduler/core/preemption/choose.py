@@ -1,0 +1,152 @@
+"""Whom to evict where only amounts decide: several ways to choose, each then freed of whom it does not need.
+
+A plan never needs a higher priority than another would: levels are opened from the lowest up, and of the plans of the
+first level that helps the cheapest is taken (see `stakes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scheduler.core.preemption.field import Ask, Balance, Field, room, taken, useful_rows
+from scheduler.core.preemption.gangcover import cover_with_gangs
+from scheduler.core.preemption.groups import one_by_one, put_back_first, spread_to_gangs
+from scheduler.core.preemption.herd import Herd
+from scheduler.core.preemption.rows import clear_rows
+from scheduler.core.preemption.spare import FEW_GROUPS, Fits, items_of, least_cost, spare
+from scheduler.core.preemption.stakes import Stakes
+from scheduler.core.snapshot import Amounts
+
+_TRIES = 1_500
+
+
+def levels(field: Field, herd: Herd) -> list[int]:
+    """Priorities up to which victims would be enough, ascending; empty where not even all of them are."""
+    found = np.unique(herd.weights).tolist()
+    low, high = 0, len(found)
+    while low < high:
+        middle = (low + high) // 2
+        if _enough(field, herd, found[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return [int(level) for level in found[low:]]
+
+
+def cheapest(field: Field, stakes: Stakes) -> frozenset[int] | None:
+    """The victims after whose going everything fits, None where no choice does that."""
+    for level in levels(field, stakes.herd):
+        pool = np.flatnonzero(stakes.herd.weights <= level)
+        fits = fits_of(field, stakes.herd)
+        found = [_spare(field, chosen, fits, stakes) for chosen in _choices(field, pool, stakes)]
+        best = min(found, key=stakes.cost, default=None)
+        items = items_of(pool.tolist(), stakes) if len(pool) <= 4 * FEW_GROUPS else []
+        if items and len(items) <= FEW_GROUPS:
+            best = least_cost(items, fits, stakes, best, _TRIES)
+        if best is not None:
+            return best
+    return None
+
+
+def fits_of(field: Field, herd: Herd) -> Fits:
+    """Asks by looking at the rows that have room and those of the victims alone."""
+    useful = useful_rows(field)
+
+    def fits(chosen: frozenset[int]) -> bool:
+        indexes = np.array(sorted(chosen), np.int64)
+        rows = np.union1d(useful, herd.rows[indexes])
+        left = field.free[rows]
+        np.add.at(left, np.searchsorted(rows, herd.rows[indexes]), herd.amounts[indexes])
+        return field.fits(left, rows)
+
+    return fits
+
+
+def _spare(field: Field, chosen: set[int], fits: Fits, stakes: Stakes) -> frozenset[int]:
+    """Who must go of the chosen."""
+    if len(field.asks) > 1:
+        return spare(chosen, fits, stakes)
+    herd, indexes = stakes.herd, np.array(sorted(chosen), np.int64)
+    rows = np.union1d(useful_rows(field), herd.rows[indexes])
+    left = field.free[rows]
+    np.add.at(left, np.searchsorted(rows, herd.rows[indexes]), herd.amounts[indexes])
+    balance, going = Balance(field.asks[0], left, rows), set(chosen)
+    for group in put_back_first(chosen, stakes):
+        own = list(group)
+        if balance.put_back(zip(herd.rows[own].tolist(), herd.amounts[own].tolist(), strict=True)):
+            going.difference_update(group)
+    return frozenset(going)
+
+
+def _enough(field: Field, herd: Herd, level: int) -> bool:
+    free = field.free + herd.freed(np.flatnonzero(herd.weights <= level), len(field.free))
+    return field.fits(free, np.arange(len(free)))
+
+
+def _choices(field: Field, pool: Amounts, stakes: Stakes) -> Iterator[set[int]]:
+    singles = one_by_one(pool, stakes)
+    chosen = _singles(field, singles, stakes)
+    if chosen is not None:
+        yield chosen
+    if len(singles) == len(pool):
+        return
+    covered = cover_with_gangs(field, pool, singles, stakes)
+    if covered is not None:
+        yield covered
+    if chosen is None and covered is None:
+        yield from widening(field, pool, stakes)
+
+
+def _singles(field: Field, singles: Amounts, stakes: Stakes) -> set[int] | None:
+    """Class after class, each finding what those before it left."""
+    free, chosen = field.free.copy(), set[int]()
+    for ask in field.asks:
+        left = singles[~np.isin(singles, list(chosen))] if chosen else singles
+        found = clear_rows(ask, free, left, stakes)
+        if found is None:
+            return None
+        free += stakes.herd.freed(np.array(found, np.int64), len(free))
+        chosen.update(found)
+        free -= _seats(ask, free)
+    return chosen
+
+
+def _seats(ask: Ask, free: Amounts) -> Amounts:
+    got = taken(ask, room(ask, free, np.arange(len(free))))
+    return np.asarray(got[:, None] * ask.request[None, :])
+
+
+def widening(field: Field, pool: Amounts, stakes: Stakes) -> Iterator[set[int]]:
+    """Everybody who must go to clear the cheapest rows, twice as many rows each time; ends where all rows are clear."""
+    ranked, number = rows_by_price(field, pool, stakes), 1
+    fits = fits_of(field, stakes.herd)
+    while number < 2 * len(ranked):
+        touched = pool[np.isin(stakes.herd.rows[pool], ranked[:number])]
+        chosen = spread_to_gangs(touched.tolist(), stakes)
+        if fits(frozenset(chosen)):
+            yield chosen
+            return
+        number *= 2
+
+
+def rows_by_price(field: Field, pool: Amounts, stakes: Stakes, *, any_row: bool = False) -> Amounts:
+    """Rows that gain room, the fewest pods lost a pod gained first; a gang counts whole on each of its rows.
+
+    `any_row`: those with room already too, since something other than amounts may be in the way there.
+    """
+    herd, every = stakes.herd, np.arange(len(field.free))
+    freed = field.free + herd.freed(pool, len(every))
+    room_at_all = np.sum([room(ask, freed, every) for ask in field.asks], axis=0)
+    gains = room_at_all - np.sum([room(ask, field.free, every) for ask in field.asks], axis=0)
+    inside = np.zeros(len(herd), bool)
+    inside[pool] = True
+    together = herd.by_gang[(inside & ~herd.alone)[herd.by_gang]]
+    gangs, rows = herd.gangs[together], herd.rows[together]
+    first = np.flatnonzero(np.diff(gangs, prepend=-1) | np.diff(rows, prepend=-1))
+    weights = np.diff(herd.ends, prepend=0)[gangs[first]].astype(float)
+    prices = np.bincount(herd.rows[pool[herd.alone[pool]]], minlength=len(every)).astype(float)
+    prices += np.bincount(rows[first], weights=weights, minlength=len(every))
+    useful = np.flatnonzero((gains > 0) | (any_row & (room_at_all > 0) & (prices > 0)))
+    return useful[np.lexsort((useful, prices[useful] / np.maximum(gains[useful], 1)))]

@@ -1,0 +1,81 @@
+"""What preemption is told and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from model.budget import DisruptionBudget
+from model.placement import EvictionPlan
+from model.pod import Pod
+from model.priority import PreemptionPolicy
+from model.reason import Reason
+from scheduler.core.scene import Nominated
+
+
+class GangFacts(msgspec.Struct, frozen=True):
+    """A running gang: `bound` members have a node and are not going, or have succeeded; `whole`: all go or none."""
+
+    min_member: int
+    bound: int
+    whole: bool = False
+
+    @property
+    def surplus(self) -> int:
+        """How many members may go one by one before the gang is under its minimum."""
+        return 0 if self.whole else max(0, self.bound - self.min_member)
+
+
+class PreemptionFacts(msgspec.Struct, frozen=True):
+    """What is known besides the residents themselves.
+
+    `saved` is when a pod (by uid) last saved a checkpoint, `evicted` when a job (by subject) last lost a pod, in Unix
+    seconds. `in_flight` are subjects whose plan is being carried out. Pods of `spared_queues` are no victims of this
+    preemptor. A gang that is not in `gangs` counts as pods without one. `pods` are the preemptor's waiting pods by uid.
+    """
+
+    pods: Mapping[str, Pod] = {}
+    budgets: tuple[DisruptionBudget, ...] = ()
+    saved: Mapping[str, float] = {}
+    gangs: Mapping[str, GangFacts] = {}
+    in_flight: frozenset[str] = frozenset()
+    evicted: Mapping[str, float] = {}
+    spared_queues: frozenset[str] = frozenset()
+
+
+class Preemptor(msgspec.Struct, frozen=True):
+    """Who asks for room."""
+
+    subject: str
+    priority: int
+    policy: PreemptionPolicy = PreemptionPolicy.LOWER
+    created_seconds: float = 0.0
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """Pods by what became of them, each in one place: of `considered`, so many were out for each of `spared`.
+
+    `kept` might have gone and need not. `violations` of the victims break a disruption budget.
+    """
+
+    considered: int = 0
+    spared: tuple[tuple[str, int], ...] = ()
+    kept: int = 0
+    violations: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Room is made, or comes by itself: `eviction` may be without victims. `nominated` keeps it for the preemptor."""
+
+    eviction: EvictionPlan
+    nominated: Nominated
+    tally: Tally = Tally()
+
+
+class NoPreemption(msgspec.Struct, frozen=True):
+    """Nobody is evicted, and why."""
+
+    reason: Reason
+    detail: str = ""
+    tally: Tally = Tally()

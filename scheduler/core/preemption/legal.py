@@ -1,0 +1,118 @@
+"""Who may be a victim: one rule, asked of all residents at once.
+
+Priority as kube-scheduler (strictly lower); Koordinator's protection labels are in the pods' flags. Pods that are only
+assumed are no victims: their binding is on its way and would arrive after the eviction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import msgspec
+import numpy as np
+
+from model.priority import PreemptionPolicy
+from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
+from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.residents import Flag, Residents
+from scheduler.core.snapshot import Mask
+
+SYSTEM_PRIORITY = 2_000_000_000
+"""system-cluster-critical; nobody from here up is a victim."""
+
+
+class Legality(msgspec.Struct, frozen=True, eq=False):
+    """`mask` by slot; `spared` counts residents on known nodes that are out, each by the first rule that spares it."""
+
+    mask: Mask
+    considered: int
+    spared: tuple[tuple[str, int], ...]
+
+
+def legality(
+    residents: Residents, preemptor: Preemptor, facts: PreemptionFacts, policy: PreemptionPolicySettings, now: float
+) -> Legality:
+    """Which residents may go for the preemptor."""
+    present = residents.rows >= 0
+    mask, spared = present.copy(), []
+    for name, out in (
+        ("same or higher priority", _too_important(residents, preemptor, policy)),
+        ("own members", _number_is(residents, frozenset({preemptor.subject}))),
+        ("being deleted", (residents.flags & Flag.DELETING) != 0),
+        ("not bound yet", (residents.flags & Flag.ASSUMED) != 0),
+        ("protected by label", (residents.flags & Flag.PROTECTED) != 0),
+        ("too young", _too_young(residents, mask, policy.minimum_runtime_seconds, now)),
+        ("job lost pods lately", _number_is(residents, _cooling(facts, policy, now))),
+        ("queue keeps its own", _of_queues(residents, mask, facts.spared_queues)),
+    ):
+        spared.append((name, int(np.count_nonzero(mask & out))))
+        mask &= ~out
+    return Legality(mask, int(np.count_nonzero(present)), tuple((name, number) for name, number in spared if number))
+
+
+def numbers_of(residents: Residents, subjects: Collection[str]) -> list[int]:
+    """The numbers of those of the subjects that have residents."""
+    if len(subjects) < 4:
+        names = residents.subject_names
+        return [names.index(subject) for subject in subjects if subject in names]
+    return [number for number, name in enumerate(residents.subject_names) if name in subjects]
+
+
+def _too_important(residents: Residents, preemptor: Preemptor, policy: PreemptionPolicySettings) -> Mask:
+    highest = min(preemptor.priority - policy.minimum_priority_difference, SYSTEM_PRIORITY - 1)
+    out = residents.priorities > highest
+    if preemptor.policy is PreemptionPolicy.ALWAYS and preemptor.priority < SYSTEM_PRIORITY:
+        equal = (residents.priorities == preemptor.priority) & (residents.rows >= 0)
+        newer = _where(equal, lambda slot: _created(residents, slot) > preemptor.created_seconds)
+        out &= ~newer
+    return np.asarray(out)
+
+
+def _created(residents: Residents, slot: int) -> float:
+    """0, older than anybody, where the pod itself is not known."""
+    pod = residents.pods[slot]
+    return pod.created_seconds if pod else 0.0
+
+
+def _too_young(residents: Residents, mask: Mask, minimum_seconds: float, now: float) -> Mask:
+    if minimum_seconds <= 0:
+        return np.zeros(len(mask), bool)
+    recent = (residents.started > 0) & (now - residents.started < minimum_seconds)
+    waiting = _where(mask & (residents.started <= 0), lambda slot: now - _scheduled(residents, slot) < minimum_seconds)
+    return np.asarray(recent | waiting)
+
+
+def _scheduled(residents: Residents, slot: int) -> float:
+    pod = residents.pods[slot]
+    return pod.scheduled_seconds if pod else 0.0
+
+
+def _cooling(facts: PreemptionFacts, policy: PreemptionPolicySettings, now: float) -> frozenset[str]:
+    rest = policy.victim_cooldown_seconds
+    return frozenset(subject for subject, at in facts.evicted.items() if now - at < rest)
+
+
+def _number_is(residents: Residents, subjects: frozenset[str]) -> Mask:
+    found = numbers_of(residents, subjects)
+    if not found:
+        return np.zeros(len(residents.rows), bool)
+    return np.asarray(np.isin(residents.subjects, found) & (residents.rows >= 0))
+
+
+def _of_queues(residents: Residents, mask: Mask, queues: frozenset[str]) -> Mask:
+    if not queues:
+        return np.zeros(len(mask), bool)
+
+    def spared(slot: int) -> bool:
+        charge = residents.charges[slot]
+        return charge is not None and charge.queue in queues
+
+    return _where(mask, spared)
+
+
+def _where(mask: Mask, holds: Callable[[int], bool]) -> Mask:
+    """The slots of the mask for which it holds."""
+    found = np.zeros(len(mask), bool)
+    for slot in np.flatnonzero(mask).tolist():
+        found[slot] = holds(slot)
+    return found

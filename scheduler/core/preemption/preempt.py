@@ -1,0 +1,128 @@
+"""Preemption of one workload: a plan with which all its needed members fit, or the reason why there is none.
+
+Differs from Koordinator's job preemption (coscheduling/core/preemption.go) where that may evict in vain or too many:
+members count each other's room, budgets and gangs of victims are looked at, and every pending member's policy counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from model.priority import PreemptionPolicy
+from model.reason import Reason
+from scheduler.core.gang import Candidate
+from scheduler.core.preemption.choose import cheapest
+from scheduler.core.preemption.facts import NoPreemption, Plan, PreemptionFacts, Tally
+from scheduler.core.preemption.field import room
+from scheduler.core.preemption.inquiry import Inquiry, domains, inquire
+from scheduler.core.preemption.plan import plan_of
+from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.residents import Flag, Residents
+from scheduler.core.scene import Scene
+from scheduler.core.snapshot import Amounts
+
+_DOMAINS = 8
+"""Domains whose victims are worked out in full; they are those that look cheapest."""
+
+
+def preempt(
+    scene: Scene,
+    candidate: Candidate,
+    residents: Residents,
+    facts: PreemptionFacts,
+    policy: PreemptionPolicySettings,
+    now: float,
+) -> Plan | NoPreemption:
+    """For a candidate that `place` has just refused in this scene, which is not changed."""
+    refusal = _not_even_tried(scene, candidate, residents, facts, policy)
+    if refusal is not None:
+        return refusal
+    inquiry = inquire(scene, candidate, residents, facts, (policy, now))
+    if inquiry.coming and (placed := inquiry.trial.without(())):
+        return plan_of(scene.snapshot, candidate, facts, inquiry, (placed, frozenset()))
+    if not len(inquiry.stakes.herd):
+        return NoPreemption(Reason.PREEMPTION_NO_VICTIMS, _spared(inquiry), _tally(inquiry))
+    for chosen in _choices(scene, inquiry):
+        placed = inquiry.trial.without(chosen)
+        if placed is None:
+            continue
+        if policy.most_victims and len(chosen) > policy.most_victims:
+            detail = f"{len(chosen)} pods would have to go, {policy.most_victims} may"
+            return NoPreemption(Reason.PREEMPTION_TOO_MANY, detail, _tally(inquiry))
+        return plan_of(scene.snapshot, candidate, facts, inquiry, (placed, chosen))
+    detail = (
+        f"{inquiry.demand.pending} members would not fit even without all {len(inquiry.stakes.herd)} pods that may go"
+    )
+    return NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, detail, _tally(inquiry))
+
+
+def _not_even_tried(
+    scene: Scene,
+    candidate: Candidate,
+    residents: Residents,
+    facts: PreemptionFacts,
+    policy: PreemptionPolicySettings,
+) -> NoPreemption | None:
+    if not policy.enable:
+        return NoPreemption(Reason.PREEMPTION_DISABLED)
+    if candidate.workload.preemption_policy is PreemptionPolicy.NEVER:
+        return NoPreemption(Reason.PREEMPTION_POLICY_NEVER)
+    if not candidate.needed:
+        return NoPreemption(Reason.PREEMPTION_NOT_NEEDED)
+    if candidate.subject in facts.in_flight:
+        return NoPreemption(Reason.PREEMPTION_IN_FLIGHT)
+    if _victims_terminate(scene, candidate, residents):
+        return NoPreemption(Reason.VICTIMS_TERMINATING)
+    return None
+
+
+def _victims_terminate(scene: Scene, candidate: Candidate, residents: Residents) -> bool:
+    """Whether on a node it is nominated to somebody of lower priority is still on the way out of a preemption."""
+    rows = [seat.row for held in scene.nominated if held.subject == candidate.subject for seat in held.seats]
+    if not rows:
+        return False
+    going = (residents.flags & (Flag.DELETING | Flag.DISRUPTED)) == (Flag.DELETING | Flag.DISRUPTED)
+    lower = residents.priorities < candidate.workload.priority
+    return bool(np.any(going & lower & np.isin(residents.rows, rows)))
+
+
+def _choices(scene: Scene, inquiry: Inquiry) -> Iterator[frozenset[int]]:
+    """Sets of victims to try, the most promising first."""
+    stakes = inquiry.stakes
+    found = []
+    for rows in _cheapest_first(domains(scene, inquiry), inquiry):
+        chosen = cheapest(inquiry.field.within(rows), stakes)
+        if chosen is not None:
+            found.append(chosen)
+    found.sort(key=stakes.cost)
+    if inquiry.plain:
+        yield from found
+    else:
+        yield from (chosen for chosen in map(inquiry.trial.spared, found) if chosen is not None)
+    if not inquiry.exact:
+        chosen = inquiry.trial.cheapest(inquiry.field)
+        if chosen is not None:
+            yield chosen
+
+
+def _cheapest_first(domains: list[Amounts], inquiry: Inquiry) -> list[Amounts]:
+    """The domains with the most room already for what is wanted, those with the least to lose before others."""
+    if len(domains) <= _DOMAINS:
+        return domains
+    herd, field = inquiry.stakes.herd, inquiry.field
+    every = np.arange(len(field.free))
+    here = np.sum([room(ask, field.free, every) for ask in field.asks], axis=0)
+    load = np.bincount(herd.rows, weights=herd.weights - herd.weights.min() + 1.0, minlength=len(every))
+    ranked = sorted(range(len(domains)), key=lambda i: (-int(here[domains[i]].sum()), float(load[domains[i]].sum()), i))
+    return [domains[i] for i in ranked[:_DOMAINS]]
+
+
+def _tally(inquiry: Inquiry) -> Tally:
+    return Tally(inquiry.legal.considered, inquiry.legal.spared, kept=len(inquiry.stakes.herd))
+
+
+def _spared(inquiry: Inquiry) -> str:
+    told = ", ".join(f"{number} {name}" for name, number in inquiry.legal.spared)
+    return f"of {inquiry.legal.considered} pods: {told}" if told else "no pod runs on any node"

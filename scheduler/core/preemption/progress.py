@@ -1,0 +1,126 @@
+"""A plan being carried out: victims that ask for it are told first and may save a checkpoint, then all go.
+
+Proposed → Notified → CheckpointWait → Terminating → Released, each skipped where there is nothing to wait for; Aborted
+where the preemptor goes away or finds room elsewhere before anybody was evicted. A step repeats what has not
+happened yet, so it may be asked for again after a failure, a conflict or a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from model.placement import EvictionPlan, PlanState, Victim
+from scheduler.core.preemption.policy import PreemptionPolicySettings
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """A plan and since when (Unix seconds) its victims know; 0: not told yet. `begun`: an eviction was asked for."""
+
+    plan: EvictionPlan
+    notified_seconds: float = 0.0
+    begun: bool = False
+
+    @property
+    def over(self) -> bool:
+        return self.plan.state in (PlanState.RELEASED, PlanState.ABORTED)
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What is true of a plan's victims, by uid; `saved` is when each last saved a checkpoint, in Unix seconds.
+
+    `wanted`: the preemptor still waits and does not fit without this plan.
+    """
+
+    alive: frozenset[str]
+    deleting: frozenset[str] = frozenset()
+    notified: frozenset[str] = frozenset()
+    saved: Mapping[str, float] = {}
+    wanted: bool = True
+
+
+class Notify(msgspec.Struct, frozen=True):
+    """Tell a victim that it goes at `deadline_seconds` (Unix time)."""
+
+    victim: Victim
+    deadline_seconds: float
+
+
+class Unnotify(msgspec.Struct, frozen=True):
+    """Tell a victim that it stays."""
+
+    victim: Victim
+
+
+class Evict(msgspec.Struct, frozen=True):
+    """Condition DisruptionTarget, then DELETE with the uid as precondition."""
+
+    victim: Victim
+
+
+Action: TypeAlias = Notify | Unnotify | Evict
+
+
+class Step(msgspec.Struct, frozen=True):
+    """How far it is, and what to do for it."""
+
+    progress: Progress
+    actions: tuple[Action, ...] = ()
+
+
+def advance(progress: Progress, facts: Surroundings, policy: PreemptionPolicySettings, now: float) -> Step:
+    """One step; to be asked for again whenever something changed or the plan's deadline has come."""
+    if progress.over:
+        return Step(progress)
+    left = tuple(victim for victim in progress.plan.victims if victim.uid in facts.alive)
+    if not left:
+        return Step(_in(progress, PlanState.RELEASED))
+    staying = tuple(victim for victim in left if victim.uid not in facts.deleting)
+    if not facts.wanted and staying and not (progress.begun and _all_untold(staying)):
+        return _abort(progress, facts, staying)
+    if progress.plan.state is PlanState.PROPOSED:
+        progress = _begin(progress, left, policy, now)
+    return _proceed(progress, facts, staying, now)
+
+
+def _abort(progress: Progress, facts: Surroundings, staying: tuple[Victim, ...]) -> Step:
+    """Those that were not evicted yet stay."""
+    told = tuple(Unnotify(victim) for victim in staying if victim.uid in facts.notified)
+    return Step(_in(progress, PlanState.ABORTED), told)
+
+
+def _all_untold(victims: tuple[Victim, ...]) -> bool:
+    return all(victim.notice_seconds <= 0 for victim in victims)
+
+
+def _begin(progress: Progress, victims: tuple[Victim, ...], policy: PreemptionPolicySettings, now: float) -> Progress:
+    """One deadline for all, the longest notice that is asked for and allowed."""
+    longest = min(max(victim.notice_seconds for victim in victims), policy.longest_notice_seconds)
+    state = PlanState.NOTIFIED if longest > 0 else PlanState.TERMINATING
+    plan = msgspec.structs.replace(progress.plan, state=state, deadline_seconds=now + longest)
+    return Progress(plan, now if longest > 0 else 0.0)
+
+
+def _proceed(progress: Progress, facts: Surroundings, staying: tuple[Victim, ...], now: float) -> Step:
+    told = tuple(victim for victim in staying if victim.notice_seconds > 0)
+    if progress.plan.state is not PlanState.TERMINATING and _waits(progress, facts, told, now):
+        untold = tuple(Notify(v, progress.plan.deadline_seconds) for v in told if v.uid not in facts.notified)
+        state = PlanState.NOTIFIED if untold else PlanState.CHECKPOINT_WAIT
+        at_once = tuple(Evict(victim) for victim in staying if victim.notice_seconds <= 0)
+        return Step(_in(progress, state, begun=bool(at_once)), untold + at_once)
+    evictions = tuple(Evict(victim) for victim in staying)
+    return Step(_in(progress, PlanState.TERMINATING, begun=True), evictions)
+
+
+def _waits(progress: Progress, facts: Surroundings, told: tuple[Victim, ...], now: float) -> bool:
+    """Whether somebody who was told has not saved since, and has time left."""
+    if now >= progress.plan.deadline_seconds:
+        return False
+    return any(facts.saved.get(victim.uid, 0.0) <= progress.notified_seconds for victim in told)
+
+
+def _in(progress: Progress, state: PlanState, *, begun: bool = False) -> Progress:
+    plan = msgspec.structs.replace(progress.plan, state=state)
+    return msgspec.structs.replace(progress, plan=plan, begun=progress.begun or begun)

@@ -1,0 +1,213 @@
+"""Pods that may go one by one: which rows to clear how far, for one class of preemptors.
+
+Each row gets a price list (so many victims for so many members), and the lists are combined by dynamic programming.
+Exact where all rows are looked at and the pods of a row are few; on large clusters only the most promising rows are.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+
+import msgspec
+import numpy as np
+
+from scheduler.core.preemption.field import Ask, room
+from scheduler.core.preemption.herd import Herd, sorted_by
+from scheduler.core.preemption.stakes import Stakes
+from scheduler.core.snapshot import Amounts
+
+_FEWEST_ROWS = 32
+_COMBINATIONS = 5_000
+"""Sets of a row's pods that are compared one with another; beyond that the largest pods go first."""
+_GUARDED, _VICTIM = 1 << 50, 1 << 36
+"""Price of breaking a budget and of one more victim; what is below breaks ties."""
+_NEVER = np.int64(1 << 61)
+
+
+class Prices(msgspec.Struct, frozen=True, eq=False):
+    """On `row`, with `base` members for nothing, so many more are had by evicting `order` up to `lengths`.
+
+    `weights` of the pods in that order: broken budgets first, then priority; `ties` decide among equals.
+    """
+
+    row: int
+    base: int
+    order: Amounts
+    weights: Amounts
+    ties: Amounts
+    lengths: tuple[int, ...] = ()
+    prices: tuple[int, ...] = ()
+
+
+def clear_rows(ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes) -> list[int] | None:
+    """Indexes of the pool whose going makes the ask fit, None where all of them are not enough."""
+    herd, every = stakes.herd, np.arange(len(free))
+    base = room(ask, free, every)
+    reach = room(ask, free + herd.freed(pool, len(free)), every)
+    missing = ask.want - int(base.sum())
+    if missing <= 0:
+        return []
+    if int(reach.sum()) < ask.want:
+        return None
+    rows = _promising(ask, free, pool, stakes, (base, reach, missing))
+    lists = _price_lists(ask, free, pool[np.isin(herd.rows[pool], rows)], stakes)
+    bought = _buy(lists, missing)
+    return [index for prices, extra in bought for index in _of_row(ask, free, prices, extra, herd)]
+
+
+def _promising(
+    ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes, reaches: tuple[Amounts, Amounts, int]
+) -> Amounts:
+    """Rows that gain, the fewest victims a member first, until they hold what is missing several times over."""
+    base, reach, missing = reaches
+    herd = stakes.herd
+    rows = np.flatnonzero(reach > base)
+    if len(rows) <= _FEWEST_ROWS:
+        return rows
+    order = sorted_by(herd.rows, pool)
+    own = herd.rows[order]
+    starts = np.searchsorted(own, rows)
+    first, last = base[rows] + 1, np.minimum(reach[rows], base[rows] + missing)
+    each = np.ones(len(rows)), np.ones(len(rows))
+    for column in np.flatnonzero(ask.request):
+        largest = _largest(herd.amounts[order, column], own, rows, starts)
+        for number, least in zip((first, last), each, strict=True):
+            deficit = number * ask.request[column] - free[rows, column]
+            np.maximum(least, np.ceil(deficit / np.maximum(largest, 1)), out=least)
+    per_member = np.minimum(each[0], each[1] / (last - base[rows]))
+    guarded = _guarded_share(stakes, order, own, rows)
+    counts = np.bincount(own, minlength=len(free))[rows]
+    means = np.bincount(own, weights=herd.weights[order], minlength=len(free))[rows] / np.maximum(counts, 1)
+    ranked = rows[np.lexsort((rows, means, per_member, guarded))]
+    enough = int(np.searchsorted(np.cumsum(np.minimum(reach - base, missing)[ranked]), 3 * missing)) + 1
+    return np.sort(ranked[: max(enough, _FEWEST_ROWS)])
+
+
+def _largest(amounts: Amounts, own: Amounts, rows: Amounts, starts: Amounts) -> Amounts:
+    """The largest amount on each of the rows, 0 on one without any; `own` is ascending."""
+    if not len(amounts):
+        return np.zeros(len(rows), np.int64)
+    inside = np.minimum(starts, len(own) - 1)
+    kept = own[inside] == rows
+    found = np.zeros(len(rows), np.int64)
+    edges, inverse = np.unique(own, return_index=True)
+    peaks = np.maximum.reduceat(amounts, inverse)
+    found[kept] = peaks[np.searchsorted(edges, rows[kept])]
+    return found
+
+
+def _guarded_share(stakes: Stakes, order: Amounts, own: Amounts, rows: Amounts) -> Amounts:
+    """Per row how many of its pods no budget lets go, in whole tenths of them."""
+    if not stakes.watched:
+        return np.zeros(len(rows), np.int64)
+    guarded = np.array([stakes.guarded(index) for index in order.tolist()], float)
+    width = int(own.max()) + 1
+    share = np.bincount(own, weights=guarded, minlength=width) / np.maximum(np.bincount(own, minlength=width), 1)
+    return np.asarray((share * 10).astype(np.int64)[rows])
+
+
+def _price_lists(ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes) -> list[Prices]:
+    herd = stakes.herd
+    if not len(pool):
+        return []
+    ties = _ties(pool, stakes)
+    guarded = np.array([stakes.guarded(index) for index in pool.tolist()], bool)
+    sizes = _sizes(ask, free, pool, herd)
+    order = np.lexsort((ties, -sizes, guarded, herd.rows[pool]))
+    edges = np.flatnonzero(np.diff(herd.rows[pool][order])) + 1
+    heavy = guarded * _GUARDED + herd.weights[pool]
+    lists = []
+    for part in np.split(order, edges):
+        bare = Prices(int(herd.rows[pool[part[0]]]), 0, pool[part], heavy[part], ties[part])
+        steps = np.cumsum(guarded[part] * _GUARDED + _VICTIM + ties[part])
+        lists.append(_priced(ask, free, bare, steps, herd))
+    return lists
+
+
+def _priced(ask: Ask, free: Amounts, bare: Prices, steps: Amounts, herd: Herd) -> Prices:
+    """`steps`: what the first pods in order cost together, for one, two, three…"""
+    nothing = np.zeros((1, free.shape[1]), np.int64)
+    left = free[bare.row] + np.concatenate([nothing, np.cumsum(herd.amounts[bare.order], axis=0)])
+    reached = room(ask, left, np.full(len(left), bare.row))
+    base, last = int(reached[0]), min(int(reached[-1]), int(reached[0]) + ask.want)
+    lengths = np.searchsorted(reached, np.arange(base + 1, last + 1))
+    prices = tuple(steps[lengths - 1].tolist())
+    return msgspec.structs.replace(bare, base=base, lengths=tuple(lengths.tolist()), prices=prices)
+
+
+def _ties(pool: Amounts, stakes: Stakes) -> Amounts:
+    """Rank by importance, spread over 20 bits, so that no sum of a thousand of them is worth a victim."""
+    return np.asarray(stakes.ranks(pool) * (1 << 20) // max(len(pool), 1))
+
+
+def _sizes(ask: Ask, free: Amounts, pool: Amounts, herd: Herd) -> Amounts:
+    """How much of the next member's deficit each pod covers, in millionths summed over columns."""
+    rows = herd.rows[pool]
+    base = room(ask, free[rows], rows)
+    sizes = np.zeros(len(pool))
+    for column in np.flatnonzero(ask.request):
+        deficit = (base + 1) * ask.request[column] - free[rows, column]
+        share = np.minimum(herd.amounts[pool, column] / np.maximum(deficit, 1), 1.0)
+        sizes += np.where(deficit > 0, share, 0.0)
+    return np.asarray((sizes * 1e6).astype(np.int64))
+
+
+def _buy(lists: list[Prices], missing: int) -> list[tuple[Prices, int]]:
+    """How many further members to buy on which row, at the lowest sum of prices."""
+    best = np.full(missing + 1, _NEVER)
+    best[0] = 0
+    choices = np.zeros((len(lists), missing + 1), np.int64)
+    for number, prices in enumerate(lists):
+        before = best.copy()
+        for extra, price in enumerate(prices.prices[:missing], 1):
+            offer = before[:-extra] + price
+            better = offer < best[extra:]
+            best[extra:][better] = offer[better]
+            choices[number, extra:][better] = extra
+    bought, left = [], missing
+    for number in range(len(lists) - 1, -1, -1):
+        extra = int(choices[number, left])
+        if extra:
+            bought.append((lists[number], extra))
+            left -= extra
+    return bought
+
+
+def _of_row(ask: Ask, free: Amounts, prices: Prices, extra: int, herd: Herd) -> list[int]:
+    """The cheapest set on the row for so many further members, as far as sets can be compared one by one."""
+    greedy = prices.order[: prices.lengths[extra - 1]]
+    deficit = (prices.base + extra) * ask.request - free[prices.row]
+    deficit = np.where(ask.request > 0, deficit, 0).clip(min=0)
+    sizes = np.minimum(herd.amounts[prices.order], deficit)
+    if (sizes == sizes[0]).all():
+        return [int(index) for index in greedy]
+    for number in range(_least_number(sizes, deficit), len(greedy) + 1):
+        if comb(len(sizes), number) > _COMBINATIONS:
+            break
+        found = _cheapest_set(prices, sizes, number, deficit)
+        if found:
+            return found
+    return [int(index) for index in greedy]
+
+
+def _least_number(sizes: Amounts, deficit: Amounts) -> int:
+    """No fewer pods than this cover the deficit."""
+    return max(1, int(np.max(-(-deficit // np.maximum(sizes.max(axis=0), 1)))))
+
+
+def _cheapest_set(prices: Prices, sizes: Amounts, number: int, deficit: Amounts) -> list[int]:
+    """The least costly set of so many pods that covers the deficit, empty where none does."""
+    sets = _sets(len(sizes), number)
+    covering = sets[(sizes[sets].sum(axis=1) >= deficit).all(axis=1)]
+    if not len(covering):
+        return []
+    first = np.lexsort((prices.ties[covering].sum(axis=1), prices.weights[covering].sum(axis=1)))[0]
+    return [int(index) for index in prices.order[covering[first]]]
+
+
+@lru_cache(maxsize=64)
+def _sets(size: int, number: int) -> Amounts:
+    """All sets of so many out of so many, one a line."""
+    return np.array(list(combinations(range(size), number)), np.int64)

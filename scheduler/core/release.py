@@ -1,0 +1,143 @@
+"""Gangs that are bound in part and can neither be completed nor left so: their bound members are given up.
+
+A crash or a refused binding may leave some members bound. They count towards the minimum, so the gang is completed as
+soon as there is room; where that does not come within the gang's timeout, holding the room would only keep it from
+others. A member that its kubelet rejected is a failure of the gang at once: the room it was placed by is not there.
+Only Strict gangs are released, and never one whose minimum was met before: that one has work to lose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from model.pod import Pod
+from model.reason import Reason
+from model.workload import GangMode
+from scheduler.core.minimum import Part, belongs, original
+
+_ROUND_SECONDS = 60.0
+"""Bindings this close together belong to one placement of a gang; a rejection long ago concerns another."""
+
+
+class ReleasePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether bound members of a gang that cannot be completed are evicted."""
+
+    release_partial: Annotated[
+        bool,
+        Meta(
+            description="Evict the bound members of a Strict gang that could not be completed within its timeout, "
+            "where a controller would replace them. Koordinator leaves them running and holding their room."
+        ),
+    ] = True
+
+
+class Release(msgspec.Struct, frozen=True):
+    """A gang to be tried anew from nothing: `evict` goes; `stay` nobody would replace, so it is only named."""
+
+    subject: str
+    reason: Reason
+    detail: str
+    evict: tuple[Pod, ...] = ()
+    stay: tuple[Pod, ...] = ()
+    waiting: tuple[str, ...] = ()
+
+
+class _Partial(msgspec.Struct, frozen=True):
+    """A gang bound in part: since when, when it is given up, and which rejected pods say so."""
+
+    since_seconds: float
+    due_seconds: float
+    parts: tuple[Part, ...]
+    rejected: frozenset[str] = frozenset()
+
+
+class Releases:
+    """By subject; Unix seconds. A rejection counts once: the failed pod stays in the API after its gang is placed."""
+
+    def __init__(self, policy: ReleasePolicy) -> None:
+        self._policy = policy
+        self._partial: dict[str, _Partial] = {}
+        self._answered: dict[str, frozenset[str]] = {}
+
+    def update(self, subject: str, parts: Sequence[Part], now: float) -> None:
+        """Take in a gang, or all gangs of a group, as they stand; no parts: it is gone."""
+        parts = tuple(part for part in parts if belongs(subject, part))
+        rejected = frozenset(pod.uid for part in parts for pod in _rejected(part, parts))
+        answered = self._answered.pop(subject, frozenset()) & rejected
+        if not _is_partial(parts):
+            self._partial.pop(subject, None)
+            answered = rejected
+        else:
+            before = self._partial.get(subject)
+            since = before.since_seconds if before else now
+            due = now if rejected - answered else since + max(part.spec.timeout_seconds for part in parts)
+            self._partial[subject] = _Partial(since, due, parts, rejected - answered)
+        if answered:
+            self._answered[subject] = answered
+
+    def take(self, now: float) -> list[Release]:
+        """Gangs to be released now, sorted by subject; one that stays partial is due again after another timeout."""
+        over = sorted(subject for subject, partial in self._partial.items() if partial.due_seconds <= now)
+        return [self._release(subject, self._partial[subject], now) for subject in over]
+
+    def next_due(self) -> float | None:
+        """Unix time of the next release, None where no gang is bound in part."""
+        return min((partial.due_seconds for partial in self._partial.values()), default=None)
+
+    def _release(self, subject: str, partial: _Partial, now: float) -> Release:
+        timeout = max(part.spec.timeout_seconds for part in partial.parts)
+        self._partial[subject] = _Partial(now, now + timeout, partial.parts)
+        self._answered[subject] = self._answered.get(subject, frozenset()) | partial.rejected
+        bound = tuple(pod for part in partial.parts for pod in part.members.bound)
+        evict = tuple(pod for pod in bound if pod.owned) if self._policy.release_partial else ()
+        stay = tuple(pod for pod in bound if pod not in evict)
+        reason = Reason.MEMBER_REJECTED if partial.rejected else Reason.GANG_RELEASED
+        waiting = tuple(pod.uid for part in partial.parts for pod in part.members.pending)
+        return Release(subject, reason, _detail(subject, partial, evict, stay), evict, stay, waiting)
+
+
+def _is_partial(parts: Sequence[Part]) -> bool:
+    """Whether members are bound, the gang or group as a whole is not, and never was."""
+    if not any(part.members.bound for part in parts) or any(part.spec.problem for part in parts):
+        return False
+    if any(part.spec.mode is not GangMode.STRICT for part in parts) or all(_was_whole(part, parts) for part in parts):
+        return False
+    return any(part.members.satisfied < part.spec.min_member for part in parts)
+
+
+def _rejected(part: Part, parts: Sequence[Part]) -> tuple[Pod, ...]:
+    """Members rejected in the round in which some of those that are bound were bound too."""
+    bound = [pod.scheduled_seconds for item in parts for pod in item.members.bound]
+    return tuple(
+        pod
+        for pod in part.members.rejected
+        if any(abs(pod.scheduled_seconds - seconds) <= _ROUND_SECONDS for seconds in bound)
+    )
+
+
+def _was_whole(part: Part, parts: Sequence[Part]) -> bool:
+    """Whether a gang's minimum was met; where that is not known, whether members it began with are gone since.
+
+    Members exist before the first of them is bound, so a gang short of those may have been whole before it lost some.
+    """
+    began = len(original(part.members)) + len(_rejected(part, parts))
+    return part.met or began < part.spec.min_member
+
+
+def _detail(subject: str, partial: _Partial, evict: tuple[Pod, ...], stay: tuple[Pod, ...]) -> str:
+    minimum = sum(part.spec.min_member for part in partial.parts)
+    number = sum(part.members.satisfied for part in partial.parts)
+    why = f"it was not completed within {partial.due_seconds - partial.since_seconds:g}s"
+    if partial.rejected:
+        pods = (pod for part in partial.parts for pod in part.members.rejected if pod.uid in partial.rejected)
+        why = ", ".join(f"the kubelet rejected {pod.key}: {pod.rejected}" for pod in pods)
+    said = [f"gang {subject.removeprefix('gang/')}: {number} of {minimum} members are bound and {why}"]
+    if evict:
+        said.append(f"{len(evict)} bound {'pod is' if len(evict) == 1 else 'pods are'} evicted to try it anew")
+    if stay:
+        said.append(f"{', '.join(pod.key for pod in stay)} stays bound, delete it to free its room")
+    return "; ".join(said)

@@ -1,0 +1,55 @@
+"""Residents: every charged pod as arrays, for rules that look at all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntFlag
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from model.placement import PlacementState
+from model.pod import Pod
+from scheduler.core.charge import Charge
+from scheduler.core.snapshot import Amounts
+
+
+class Flag(IntFlag):
+    """What is special about a resident; several may be set."""
+
+    ASSUMED = 1
+    DELETING = 2
+    PROTECTED = 4
+    DISRUPTED = 8
+
+
+_ASSUMED, _DELETING, _PROTECTED, _DISRUPTED = (int(flag) for flag in Flag)
+
+
+class Residents(msgspec.Struct, frozen=True, eq=False):
+    """Arrays indexed by slot, valid until the ledger next changes and never written to; a free slot has row −1.
+
+    `rows` are the snapshot's (−1 also: not on a node of it), `classes` index `class_requests` (class × the snapshot's
+    columns), `subjects` number jobs and index `subject_names`; `started` is Unix seconds, 0 where not known.
+    """
+
+    pods: Sequence[Pod | None]
+    charges: Sequence[Charge | None]
+    rows: npt.NDArray[np.int32]
+    classes: npt.NDArray[np.int32]
+    class_requests: Amounts
+    priorities: Amounts
+    subjects: npt.NDArray[np.int32]
+    subject_names: Sequence[str]
+    started: npt.NDArray[np.float64]
+    flags: npt.NDArray[np.uint8]
+
+
+def flags_of(charge: Charge) -> int:
+    """What is special about a charged pod, as the sum of its Flags."""
+    flags = _ASSUMED if charge.state is PlacementState.ASSUMED else 0
+    pod = charge.pod
+    if pod is None:
+        return flags
+    return flags + _DELETING * pod.deleting + _PROTECTED * (not pod.preemptible) + _DISRUPTED * pod.disrupted

@@ -1,0 +1,69 @@
+"""Scores that compare the nodes a pod may go to with each other."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from scheduler.core.filters.crowd import Crowd
+from scheduler.core.podclass import Kin, PodClass
+from scheduler.core.scores.company import company
+from scheduler.core.scores.liking import disliked, preferred
+from scheduler.core.scores.normal import by_largest, by_range, by_smallest
+from scheduler.core.scores.policy import ScorePolicy
+from scheduler.core.scores.spreading import soft, spread_scores
+from scheduler.core.snapshot import Amounts, Mask, NodeTraits
+
+
+class Asker(msgspec.Struct, frozen=True):
+    """Who is to be placed, and how its scheduler name is scored."""
+
+    pod_class: PodClass
+    kin: Kin = Kin()
+    policy: ScorePolicy = ScorePolicy()
+
+
+def cluster_scores(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+    """The weighted sum by row, 0 where not feasible; None where nothing of the kind tells one node from another.
+
+    What would be the same for all nodes, as Kubernetes' 100 where no taint is to be avoided, is left out.
+    """
+    parts = [part for part in _parts(crowd, traits, asker, feasible) if part is not None]
+    return np.where(feasible, np.add.reduce(parts), 0) if parts else None
+
+
+def _parts(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> list[Amounts | None]:
+    pod_class, policy = asker.pod_class, asker.policy
+    return [
+        _taints(traits, pod_class, policy, feasible),
+        _affinity(traits, pod_class, policy, feasible),
+        _spread(crowd, traits, asker, feasible),
+        _company(crowd, traits, asker, feasible),
+    ]
+
+
+def _taints(traits: NodeTraits, pod_class: PodClass, policy: ScorePolicy, feasible: Mask) -> Amounts | None:
+    raw = disliked(traits, pod_class.tolerance.tolerations) if policy.taint_weight else None
+    return None if raw is None else policy.taint_weight * by_smallest(raw, feasible)
+
+
+def _affinity(traits: NodeTraits, pod_class: PodClass, policy: ScorePolicy, feasible: Mask) -> Amounts | None:
+    terms = pod_class.tolerance.affinity.preferred_nodes
+    if not terms or not policy.affinity_weight:
+        return None
+    return policy.affinity_weight * by_largest(preferred(traits, terms), feasible)
+
+
+def _spread(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+    weight = asker.policy.spread_weight
+    if not weight or not soft(asker.pod_class):
+        return None
+    return weight * spread_scores(crowd, traits, asker.pod_class, feasible)
+
+
+def _company(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+    weight, policy = asker.policy.company_weight, asker.policy
+    if not weight:
+        return None
+    raw = company(crowd, traits, asker.pod_class, asker.kin, policy.required_affinity_weight)
+    return None if raw is None else weight * by_range(raw, feasible)

@@ -1,0 +1,106 @@
+"""Scores of a node that no other node has a part in: a row that changed is scored anew, the others keep theirs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+
+from model.resources import CPU, MEMORY
+from scheduler.core.load.picture import LoadPicture
+from scheduler.core.load.score import load_scores
+from scheduler.core.podclass import PodClass
+from scheduler.core.scores.allocation import balanced, fit_scores
+from scheduler.core.scores.policy import ScorePolicy
+from scheduler.core.snapshot import Amounts, ClusterSnapshot
+
+_LARGEST = 1 << 56
+"""Larger amounts are cut: a hundred times as much stays inside int64."""
+
+
+class ScoreAsk(msgspec.Struct, frozen=True, eq=False):
+    """What is scored: one pod of the class more on each row.
+
+    `free` is node × resource what is not requested, `scored` what those on the node count in scores (Pod.scored, which
+    is the request but for cpu and memory not asked for). `load` is None where no node's use is known.
+    """
+
+    snapshot: ClusterSnapshot
+    free: Amounts
+    scored: Amounts
+    pod_class: PodClass
+    policy: ScorePolicy = ScorePolicy()
+    load: LoadPicture | None = None
+
+
+class _Columns(msgspec.Struct, frozen=True, eq=False):
+    """Columns that count, what a pod of the class adds to each (resource × 1), and their weights."""
+
+    columns: Amounts
+    added: Amounts
+    weights: Amounts
+
+
+def row_scores(ask: ScoreAsk, rows: Amounts | None = None) -> Amounts:
+    """The weighted sum for `rows` (ascending indexes; None: all), whatever the filters say of them.
+
+    A row scores the same however it is asked for.
+    """
+    policy = ask.policy
+    at = slice(None) if rows is None else rows
+    total = np.zeros(len(ask.free) if rows is None else len(rows), np.int64)
+    if policy.fit_weight:
+        total += policy.fit_weight * _fit(ask, at)
+    if policy.balance_weight:
+        total += policy.balance_weight * _balance(ask, at)
+    if policy.load_weight and ask.load is not None:
+        total += policy.load_weight * load_scores(ask.load, ask.snapshot, ask.pod_class, rows)
+    return total
+
+
+def _fit(ask: ScoreAsk, at: Amounts | slice) -> Amounts:
+    counted = _fit_columns(ask.snapshot.resources, ask.pod_class, ask.policy)
+    allocatable = _cut(ask.snapshot.allocatable, counted.columns, at)
+    requested = _cut(ask.scored, counted.columns, at)
+    requested += counted.added
+    return fit_scores(ask.policy, requested, allocatable, counted.weights)
+
+
+def _balance(ask: ScoreAsk, at: Amounts | slice) -> Amounts | int:
+    """0 for a pod that asks for none of these: it would gather with others of the kind on one node."""
+    counted = _balance_columns(ask.snapshot.resources, ask.pod_class, ask.policy)
+    if not counted.added.any():
+        return 0
+    allocatable = _cut(ask.snapshot.allocatable, counted.columns, at)
+    requested = allocatable - _cut(ask.free, counted.columns, at)
+    requested += counted.added
+    return balanced(requested, allocatable)
+
+
+def _cut(amounts: Amounts, columns: Amounts, at: Amounts | slice) -> Amounts:
+    """Resource × row."""
+    taken = amounts.T[columns] if isinstance(at, slice) else amounts[at[None, :], columns[:, None]]
+    return np.minimum(taken, _LARGEST, out=taken)
+
+
+@lru_cache(maxsize=4096)
+def _fit_columns(resources: tuple[str, ...], pod_class: PodClass, policy: ScorePolicy) -> _Columns:
+    asked = dict(pod_class.request) | dict(pod_class.estimate.scored)
+    weights = {resource.name: resource.weight for resource in policy.resources}
+    return _columns(resources, asked, weights)
+
+
+@lru_cache(maxsize=4096)
+def _balance_columns(resources: tuple[str, ...], pod_class: PodClass, policy: ScorePolicy) -> _Columns:
+    return _columns(resources, dict(pod_class.request), dict.fromkeys(policy.balanced, 1))
+
+
+def _columns(resources: tuple[str, ...], asked: dict[str, int], weights: dict[str, int]) -> _Columns:
+    """cpu and memory count always, anything else where it is asked for."""
+    names = [name for name in weights if name in resources and (name in (CPU, MEMORY) or asked.get(name))]
+    return _Columns(
+        np.array([resources.index(name) for name in names], np.intp),
+        np.array([[min(asked.get(name, 0), _LARGEST)] for name in names], np.int64).reshape(len(names), 1),
+        np.array([weights[name] for name in names], np.int64),
+    )

@@ -1,0 +1,142 @@
+"""What pods use of nodes: one growing matrix, read as a mapping by node name or as rows of a snapshot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.core.podclass import PodClass
+
+Amounts: TypeAlias = npt.NDArray[np.int64]
+LARGEST_REQUEST = 1 << 53
+"""A pod's amount counts as no more, so that the sums of a thousand of them stay inside int64."""
+_REQUESTED, _SCORED = 0, 1
+
+
+class UseTable(Mapping[str, Mapping[str, int]]):
+    """Node → resource → amount used. Rows and columns are its own, in the order in which they were first seen.
+
+    Beside what pods request it sums what scores count for them (`Estimate.scored`, else the request).
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._columns: dict[str, int] = {}
+        self._classes: dict[PodClass, int] = {}
+        self._sums = np.zeros((64, 2, 8), np.int64)
+        self._class_sums = np.zeros((64, 2, 8), np.int64)
+        self._known: tuple[Sequence[str], int, npt.NDArray[np.int64]] | None = None
+
+    @property
+    def height(self) -> int:
+        """How many rows it has."""
+        return len(self._rows)
+
+    @property
+    def classes(self) -> int:
+        """How many classes it knows."""
+        return len(self._classes)
+
+    def row(self, node: str) -> int:
+        """The row of a node, made where it has none."""
+        known = self._rows.get(node)
+        if known is not None:
+            return known
+        self._rows[node] = len(self._rows)
+        self._sums = _grown(self._sums, 0, len(self._rows))
+        return self._rows[node]
+
+    def pod_class(self, pod_class: PodClass) -> int:
+        """The number of a class, made where it has none."""
+        known = self._classes.get(pod_class)
+        if known is not None:
+            return known
+        number = self._classes[pod_class] = len(self._classes)
+        self._class_sums = _grown(self._class_sums, 0, len(self._classes))
+        scored = dict(pod_class.request) | dict(pod_class.estimate.scored)
+        for kind, amounts in ((_REQUESTED, dict(pod_class.request)), (_SCORED, scored)):
+            for resource, amount in amounts.items():
+                column = self._column(resource)
+                self._class_sums[number, kind, column] = min(amount, LARGEST_REQUEST)
+        return number
+
+    def add(self, nodes: Sequence[str], pod_class: PodClass) -> None:
+        """One pod of the class more on each of `nodes`, which may repeat."""
+        number = self.pod_class(pod_class)
+        if len(nodes) == 1:
+            row = self.row(nodes[0])
+            self._sums[row] += self._class_sums[number]
+            return
+        numbers = Counter(nodes)
+        rows = np.array([self.row(node) for node in numbers], np.int64)
+        times = np.array(list(numbers.values()), np.int64)
+        self._sums[rows] += times[:, None, None] * self._class_sums[number]
+
+    def remove(self, node: str, pod_class: PodClass) -> None:
+        """One pod of the class less."""
+        self._sums[self.row(node)] -= self._class_sums[self.pod_class(pod_class)]
+
+    def requested(self, names: Sequence[str], resources: Sequence[str]) -> Amounts:
+        """What pods request, node × resource; nodes and resources without any pod count 0."""
+        return self._table(_REQUESTED, self.rows_of(names), resources)
+
+    def scored(self, names: Sequence[str], resources: Sequence[str]) -> Amounts:
+        """What scores count, node × resource."""
+        return self._table(_SCORED, self.rows_of(names), resources)
+
+    def class_requests(self, resources: Sequence[str]) -> Amounts:
+        """What one pod of each class requests, class × resource."""
+        table = self._class_sums[: len(self._classes), _REQUESTED]
+        return np.ascontiguousarray(_columns(table, [self._columns.get(name, -1) for name in resources]))
+
+    def rows_of(self, names: Sequence[str]) -> npt.NDArray[np.int64]:
+        """The row of each node, −1 where nothing was ever on it."""
+        if self._known is None or self._known[0] is not names or self._known[1] != self.height:
+            rows = np.fromiter((self._rows.get(name, -1) for name in names), np.int64, len(names))
+            self._known = (names, self.height, rows)
+        return self._known[2]
+
+    def __getitem__(self, node: str) -> Mapping[str, int]:
+        amounts = self._sums[self._rows[node], _REQUESTED].tolist()
+        found = {name: amounts[column] for name, column in self._columns.items() if amounts[column]}
+        if not found:
+            raise KeyError(node)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, row in self._rows.items() if np.any(self._sums[row, _REQUESTED]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _column(self, resource: str) -> int:
+        if resource not in self._columns:
+            self._columns[resource] = len(self._columns)
+            self._sums = _grown(self._sums, 2, len(self._columns))
+            self._class_sums = _grown(self._class_sums, 2, len(self._columns))
+        return self._columns[resource]
+
+    def _table(self, kind: int, rows: npt.NDArray[np.int64], resources: Sequence[str]) -> Amounts:
+        if not len(self._rows):
+            return np.zeros((len(rows), len(resources)), np.int64)
+        table = _columns(self._sums[:, kind], [self._columns.get(name, -1) for name in resources])[rows]
+        table[rows < 0] = 0
+        return np.asarray(table)
+
+
+def _columns(table: Amounts, columns: Sequence[int]) -> Amounts:
+    """The columns asked for; −1 is a column of zeros."""
+    chosen = table[:, columns]
+    chosen[:, [column < 0 for column in columns]] = 0
+    return np.asarray(chosen)
+
+
+def _grown(table: Amounts, axis: int, size: int) -> Amounts:
+    """The table with at least `size` entries along `axis`, doubled until that is so."""
+    if table.shape[axis] >= size:
+        return table
+    return _grown(np.concatenate([table, np.zeros_like(table)], axis=axis), axis, size)

@@ -1,0 +1,225 @@
+"""The link process as the scheduling process has it: started, fed, listened to, and started anew when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+import time
+from typing import Any
+
+import msgspec
+import structlog
+
+from model.fault import ConfigurationFault
+from model.report import EvictionCost, PreemptionNotice
+from scheduler.linkframes import Downward, Frames, Role, Serving, Upward
+from scheduler.notices import NoticeBoard
+from scheduler.ports import Clock, Desk
+
+log = structlog.get_logger()
+
+_FIRST_DELAY_SECONDS = 0.2
+_LONGEST_DELAY_SECONDS = 10.0
+_STEADY_SECONDS = 60.0
+_STOP_SECONDS = 2.0
+_SLICE = 64
+_COSTS_A_SECOND = 1000
+
+
+class LinkChild:
+    """Runs the link server beside this process, and keeps it running.
+
+    The desk is `lead`'s; before that and after `stand_by` no stream is taken. As scheduler.ports.Courier it passes
+    notices on, again to a process that was started anew. `restarts` counts those, `dropped` decisions lost on the way.
+    """
+
+    def __init__(self, serving: Serving, clock: Clock = time.time) -> None:
+        self.restarts = 0
+        self.dropped = 0
+        self._serving = serving
+        self._notices = NoticeBoard(clock)
+        self._role = Role()
+        self._desk: Desk | None = None
+        self._links: set[str] = set()
+        self._pending = Downward()
+        self._wake = asyncio.Event()
+        self._listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._told_costs: dict[str, tuple[tuple[str, str, int, float | None], ...]] = {}
+
+    @property
+    def links(self) -> int:
+        """How many agents are connected."""
+        return len(self._links)
+
+    async def address(self) -> str:
+        """Where it listens, once it does. Raises ConfigurationFault where it cannot."""
+        return await asyncio.shield(self._listening)
+
+    def lead(self, desk: Desk, diagnostics: str) -> None:
+        """Take agents' streams; answer diagnostics from `diagnostics`, a loopback address of ours."""
+        self._desk = desk
+        self._play(Role(True, "", diagnostics))
+
+    def stand_by(self, leader: str) -> None:
+        """Close all streams and send their agents to `leader`, empty where nobody is known to lead."""
+        if self._role.leading or self._role.leader != leader:
+            self._play(Role(False, leader))
+        self._lose_links()
+        self._desk = None
+
+    def notify(self, node: str, notice: PreemptionNotice) -> None:
+        """scheduler.ports.Courier."""
+        self._notices.put(node, notice)
+        self._say(Downward(notices={notice.pod_uid: (node, notice)}))
+
+    def withdraw(self, node: str, pod_uid: str) -> None:
+        """scheduler.ports.Courier."""
+        self._notices.remove(node, pod_uid)
+        self._say(Downward(notices={pod_uid: (node, None)}))
+
+    async def run(self) -> None:
+        """Never returns; cancel it to end the process. Raises ConfigurationFault where it cannot serve at all."""
+        delay = _FIRST_DELAY_SECONDS
+        while True:
+            began = time.monotonic()
+            try:
+                await self._live()
+            except ConfigurationFault as fault:
+                if not self._listening.done():
+                    self._listening.set_exception(fault)
+                    self._listening.exception()  # this method raises it too: nobody need ask for the address
+                    raise
+                log.error("link process cannot serve", error=str(fault))
+            finally:
+                self._lose_links()
+            self.restarts += 1
+            if time.monotonic() - began > _STEADY_SECONDS:
+                delay = _FIRST_DELAY_SECONDS
+            log.error("link process ended; starting it anew", restarts=self.restarts, delay_seconds=delay)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
+
+    async def _live(self) -> None:
+        """One life of the process."""
+        ours, theirs = socket.socketpair()
+        with contextlib.closing(theirs):
+            process = await self._start(theirs.fileno())
+        frames = await Frames.over(ours, Upward)
+        helpers = [asyncio.create_task(work) for work in (self._write(frames), self._sweep())]
+        try:
+            standing: dict[str, tuple[str, PreemptionNotice | None]]
+            standing = {notice.pod_uid: (node, notice) for node, notice in self._notices.all()}
+            self._pending = Downward()
+            self._say(Downward(role=self._role, notices=standing))
+            while (frame := await frames.read()) is not None:
+                self._take(frame)
+        finally:
+            for task in helpers:
+                task.cancel()
+            frames.close()
+            await _end(process)
+
+    async def _start(self, descriptor: int) -> Any:
+        settings = msgspec.json.encode(self._serving).decode()
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "scheduler.linkprocess", str(descriptor), settings),
+            stdin=asyncio.subprocess.DEVNULL,
+            pass_fds=(descriptor,),
+        )
+
+    def _take(self, frame: Upward) -> None:
+        """What agents said, to the desk; what an agent said to a former leader is nobody's."""
+        if frame.trouble is not None:
+            raise ConfigurationFault(frame.trouble.where, frame.trouble.what, frame.trouble.fix)
+        if frame.listening:
+            self._listens(frame.listening)
+        self.dropped += frame.dropped
+        if self._desk is not None:
+            self._hand_in(frame, self._desk)
+
+    def _listens(self, address: str) -> None:
+        """The port stays the same over restarts, since agents know it."""
+        self._serving = msgspec.structs.replace(self._serving, listen=address)
+        if not self._listening.done():
+            self._listening.set_result(address)
+
+    def _hand_in(self, frame: Upward, desk: Desk) -> None:
+        for node, up in frame.links.items():
+            self._links.add(node) if up else self._links.discard(node)
+            self._told_costs.pop(node, None)
+            (desk.connected if up else desk.disconnected)(node)
+        for node, report in frame.reports.items():
+            desk.report(node, report)
+        for saved in frame.saved:
+            desk.checkpoint(saved)
+        for node, decision in frame.decisions:
+            desk.decision(node, decision)
+        if frame.links:
+            self._tell_costs(desk, [node for node, up in frame.links.items() if up])
+
+    async def _sweep(self) -> None:
+        """Costs of every linked node, a few at a time so that no turn waits, at most a thousand nodes a second."""
+        while True:
+            nodes = sorted(self._links)
+            for start in range(0, len(nodes), _SLICE):
+                if self._desk is not None:
+                    self._tell_costs(self._desk, nodes[start : start + _SLICE])
+                await asyncio.sleep(_SLICE / _COSTS_A_SECOND)
+            await asyncio.sleep(self._serving.costs_interval_seconds)
+
+    def _tell_costs(self, desk: Desk, nodes: list[str]) -> None:
+        """Only what changed; that a checkpoint grew older is no change."""
+        news: dict[str, tuple[EvictionCost, ...]] = {}
+        now = time.monotonic()
+        for node in nodes:
+            costs = desk.costs(node)
+            key = tuple(_key(cost, now) for cost in costs)
+            if self._told_costs.get(node, ()) != key:
+                self._told_costs[node] = key
+                news[node] = costs
+        if news:
+            self._say(Downward(costs=news))
+
+    def _play(self, role: Role) -> None:
+        self._role = role
+        self._say(Downward(role=role))
+
+    def _say(self, more: Downward) -> None:
+        """Join what waits: the newest role, the newest costs of a node, the newest word on a pod."""
+        waiting = self._pending
+        self._pending = Downward(
+            role=more.role or waiting.role,
+            costs=waiting.costs | more.costs,
+            notices=waiting.notices | more.notices,
+        )
+        self._wake.set()
+
+    async def _write(self, frames: Frames[Upward]) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            frame, self._pending = self._pending, Downward()
+            await frames.write(frame)
+
+    def _lose_links(self) -> None:
+        self._told_costs.clear()
+        for node in sorted(self._links):
+            if self._desk is not None:
+                self._desk.disconnected(node)
+        self._links.clear()
+
+
+def _key(cost: EvictionCost, now: float) -> tuple[str, str, int, float | None]:
+    saved = None if cost.checkpoint_age_seconds is None else round(now - cost.checkpoint_age_seconds)
+    return (cost.pod_uid, cost.gang, cost.members_above_minimum, saved)
+
+
+async def _end(process: Any) -> None:
+    """It ends by itself once we hang up; one that hangs is killed."""
+    try:
+        await asyncio.wait_for(process.wait(), _STOP_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -1,0 +1,132 @@
+"""Withdraws what silent agents offered: a patch of the Node's status that only succeeds while the agent stays silent.
+
+The amounts become 0, as the agent's own when it withholds: kubelet and scheduler then offer nothing, and pods that run
+are left alone. The agent that returns finds amounts that are not its own, and writes them anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from kube import objects
+from kube.client import KubeClient, PatchKind, path_of
+from kube.dialects.lender import CONDITION, lender
+from kube.dialects.sloconfig import ColocationFields, Layers, colocation_layers, colocation_overlaid
+from kube.events import EventRecorder, ObjectRef
+from kube.informer import Change, ChangeKind, Informer
+from model.fault import ConfigurationFault, KubernetesFault
+from model.lender import Lender
+from model.reason import Reason, words
+from model.strategy import ColocationStrategy
+from scheduler.core.withdraw import Heard, WithdrawPolicy, heard, overdue
+from scheduler.ports import Clock
+
+log = structlog.get_logger()
+
+_CHECK_SECONDS = 5.0
+_CONFLICT = 409
+_NOT_FOUND = 404
+
+
+class Withdrawer:
+    """`saw` takes every change of a Node; `run` withdraws while `leading`. `config_map` is `namespace/name`."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        recorder: EventRecorder,
+        leading: Callable[[], bool],
+        clock: Clock,
+        policy: WithdrawPolicy,
+        *,
+        config_map: str = "koordinator-system/slo-controller-config",
+    ) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._leading = leading
+        self._clock = clock
+        self._policy = policy
+        self._layers: Layers[ColocationFields] | None = None
+        self._nodes: dict[str, tuple[Lender, Heard | None]] = {}
+        namespace, _, name = config_map.partition("/")
+        self._config = Informer(
+            client,
+            "v1/configmaps",
+            objects.ConfigMap,
+            namespace=namespace,
+            field_selector=f"metadata.name={name}",
+            on_change=self._configured,
+        )
+
+    def saw(self, change: Change[objects.Node]) -> None:
+        """Must hear of every change, so that silence can be told from not having listened."""
+        name = change.object.metadata.name
+        if change.kind is ChangeKind.DELETED:
+            self._nodes.pop(name, None)
+            return
+        word = lender(change.object)
+        before = self._nodes.get(name)
+        self._nodes[name] = (word, heard(before[1] if before else None, word, self._clock()))
+
+    async def run(self) -> None:
+        """Never returns."""
+        if not self._policy.enabled:
+            return
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._config.run())
+            while True:
+                await asyncio.sleep(_CHECK_SECONDS)
+                for word in self.overdue():
+                    await self._withdraw(word)
+
+    def overdue(self) -> list[Lender]:
+        """The nodes to withdraw from at this moment, by name."""
+        now = self._clock()
+        due = (word for word, known in self._nodes.values() if overdue(word, known, self._after(word), now))
+        return sorted(due, key=lambda word: word.node)
+
+    def _after(self, word: Lender) -> float:
+        if self._policy.after_seconds is not None:
+            return self._policy.after_seconds
+        strategy = ColocationStrategy()
+        for layer in self._layers.of(word.labels) if self._layers else ():
+            strategy = colocation_overlaid(strategy, layer)
+        return strategy.degrade_seconds
+
+    def _configured(self, change: Change[objects.ConfigMap]) -> None:
+        """A ConfigMap that cannot be read leaves the last that could in force."""
+        try:
+            gone = change.kind is ChangeKind.DELETED
+            self._layers = None if gone else colocation_layers(change.object)
+        except ConfigurationFault as fault:
+            log.error("slo-controller-config not read", error=str(fault), effect="degradeTimeMinutes stays as it was")
+
+    async def _withdraw(self, word: Lender) -> None:
+        """Anything that happened to the Node since makes it a conflict, and the next check decides anew."""
+        if not self._leading():
+            return
+        path = path_of("v1/nodes", name=word.node, subresource="status")
+        try:
+            await self._client.patch(path, self._body(word), PatchKind.STRATEGIC)
+        except KubernetesFault as fault:
+            if fault.status not in (_CONFLICT, _NOT_FOUND):
+                log.warning("lent resources not withdrawn", node=word.node, error=str(fault))
+            return
+        message = f"Withdrew {', '.join(word.offered)}: {words(Reason.AGENT_NOT_RUNNING)}"
+        log.warning("lent resources withdrawn", node=word.node, resources=list(word.offered))
+        self._recorder.record(ObjectRef("Node", word.node, uid=word.node), "LendingWithdrawn", message, warning=True)
+
+    def _body(self, word: Lender) -> dict[str, Any]:
+        """The heartbeat stays the agent's own: how long it has been silent is what it is for."""
+        amounts = dict.fromkeys(word.offered, "0")
+        condition = {"type": CONDITION, "status": "False", "reason": Reason.AGENT_NOT_RUNNING.value}
+        condition["message"] = words(Reason.AGENT_NOT_RUNNING)
+        if word.ready:
+            condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
+        return {"metadata": {"resourceVersion": word.version}, "status": status}

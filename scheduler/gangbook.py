@@ -1,0 +1,121 @@
+"""Gangs as the API server defines them: PodGroups of both kinds, their groups, and what was told about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kube import objects
+from kube.dialects import networktopology, podgroups
+from kube.dialects.gangs import USUAL, GangDefaults
+from kube.informer import Change, ChangeKind
+from model.workload import Gang, GangMembership, GangSource
+from scheduler.core.groups import GroupIndex, keys_of
+from scheduler.core.minimum import Part, part_of
+from scheduler.core.phase import GangStatus
+from scheduler.core.roster import Roster
+from scheduler.ports import Named
+
+AnyPodGroup = objects.PodGroup | objects.UpstreamPodGroup
+
+
+class GangRecord(msgspec.Struct):
+    """A PodGroup; `told` is its status as far as we know, `conditions` those of scheduling.k8s.io's kind."""
+
+    gang: Gang
+    told: GangStatus = GangStatus()
+    conditions: tuple[objects.Condition, ...] = ()
+
+    @property
+    def named(self) -> Named:
+        return Named(self.gang.namespace, self.gang.name, self.gang.uid)
+
+
+class GangBook:
+    """By gang `namespace/name`; where both kinds of PodGroup have one name, the older kind counts."""
+
+    def __init__(self, defaults: GangDefaults = USUAL) -> None:
+        self.defaults = defaults
+        self.index = GroupIndex()
+        self.layers: Mapping[str, networktopology.Layer] = {}
+        self._records: dict[GangSource, dict[str, GangRecord]] = {GangSource.POD_GROUP: {}, GangSource.UPSTREAM: {}}
+        self._ran: set[str] = set()
+
+    def get(self, key: str) -> GangRecord | None:
+        return next((records[key] for records in self._records.values() if key in records), None)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """All gangs that have a PodGroup."""
+        return frozenset(key for records in self._records.values() for key in records)
+
+    def seen(self, change: Change[Any]) -> tuple[set[str], GangRecord | None]:
+        """Subjects that may come out differently, and the record where its definition is news and has a problem."""
+        record = self._read(change.object)
+        gang, records = record.gang, self._records[record.gang.source]
+        before = records.pop(gang.key, None)
+        if change.kind is not ChangeKind.DELETED:
+            records[gang.key] = record
+        elif self.get(gang.key) is None:
+            self._ran.discard(gang.key)
+        known = change.kind is not ChangeKind.DELETED and before is not None
+        if known and before is not None and (before.gang.spec, before.gang.uid) == (gang.spec, gang.uid):
+            return set(), None
+        current = self.get(gang.key)
+        subjects = self.index.define(gang.key, current.gang.spec.groups if current else ())
+        return subjects, record if gang.spec.problem and change.kind is not ChangeKind.DELETED else None
+
+    def joined(self, membership: GangMembership, *, first: bool) -> set[str]:
+        """A pod came, went or changed: the subjects concerned. The `first` pod of a gang without object defines it."""
+        key = membership.key
+        if first and membership.spec is not None and self.get(key) is None:
+            return self.index.define(key, membership.spec.groups)
+        return {self.index.subject(key), *self.index.naming(key)}
+
+    def emptied(self, key: str) -> None:
+        """The gang's last pod went: a gang without object is gone with it."""
+        if self.get(key) is None:
+            self.index.define(key)
+            self._ran.discard(key)
+
+    def parts(
+        self, subject: str, members: Callable[[str], Roster], labels: Callable[[], Iterable[str]]
+    ) -> tuple[Part, ...]:
+        """The gangs of a subject; `members` of a gang by key, `labels` are the keys of labels that nodes carry."""
+        return tuple(self._part(key, members(key), labels) for key in keys_of(subject))
+
+    def _part(self, key: str, members: Roster, labels: Callable[[], Iterable[str]]) -> Part:
+        record = self.get(key)
+        part = part_of(key, members, record.gang if record else None, ran=key in self._ran)
+        if part.ran:
+            self._ran.add(key)
+        if not part.spec.topology:
+            return part
+        levels = networktopology.resolve(part.spec.topology, self.layers, frozenset(labels()))
+        return msgspec.structs.replace(part, spec=msgspec.structs.replace(part.spec, topology=levels))
+
+    def _read(self, source: AnyPodGroup) -> GangRecord:
+        if isinstance(source, objects.UpstreamPodGroup):
+            told = source.status.conditions if source.status else None
+            return GangRecord(podgroups.upstream_gang(source, self.defaults), conditions=tuple(told or ()))
+        return GangRecord(podgroups.pod_group(source, self.defaults), _status(source))
+
+
+def initially_scheduled(record: GangRecord, message: str, *, placed: bool, now: float) -> objects.Condition | None:
+    """The condition that scheduling.k8s.io's PodGroup is to get, None where it has it; taken as written."""
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    condition = podgroups.initially_scheduled(record.conditions, placed, message, stamp)
+    if condition is not None:
+        others = (item for item in record.conditions if item.type != condition.type)
+        record.conditions = (*others, condition)
+    return condition
+
+
+def _status(source: objects.PodGroup) -> GangStatus:
+    status = source.status or objects.PodGroupStatus()
+    counts = (status.scheduled, status.running, status.succeeded, status.failed)
+    begun = status.schedule_start_time.timestamp() if status.schedule_start_time else 0.0
+    return GangStatus(status.phase, *counts, status.occupied_by, begun)

@@ -1,0 +1,119 @@
+"""The link server as a process of its own: thousands of streams do not cost the scheduling loop its interpreter.
+
+Started by scheduler.edge.linkchild with one end of a socket pair. It decides nothing: what agents say goes up in
+frames, what they are to know comes down. It ends when the other end does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from model.fault import ConfigurationFault
+from scheduler.edge.forwarding import DiagnosticsForwarder
+from scheduler.edge.link import NodeLinkServicer
+from scheduler.edge.logs import LogFormat, configure
+from scheduler.edge.serving import Listener, TlsFiles, TokenTable, tls_server
+from scheduler.linkdesk import RemoteDesk
+from scheduler.linkframes import Downward, Frames, Role, Serving, Trouble, Upward
+
+log = structlog.get_logger()
+
+_GATHER_SECONDS = 0.02
+_STOP_SECONDS = 0.2
+
+
+class LinkServer:
+    """The servicers behind the outward port, told by frames what to say."""
+
+    def __init__(self, serving: Serving, tokens: TokenTable) -> None:
+        self.desk = RemoteDesk(time.time)
+        self._serving = serving
+        self._tokens = tokens
+        self._forwarder = DiagnosticsForwarder()
+        self._link = NodeLinkServicer(
+            self.desk,
+            lambda context: tokens.caller(context.invocation_metadata()) or "",
+            time.time,
+            costs_interval_seconds=serving.costs_interval_seconds,
+        )
+
+    async def listen(self) -> Listener:
+        """Not leading at first. Raises ConfigurationFault."""
+        serving = self._serving
+        files = TlsFiles(Path(serving.certificate), Path(serving.key))
+        servicers = (self._link, self._forwarder)
+        listener = await tls_server(serving.listen, files, self._tokens, servicers, serving.calls)
+        await listener.serving(False)
+        await listener.start()
+        return listener
+
+    async def obey(self, frame: Downward, listener: Listener) -> None:
+        """Take in what came down; a change of role counts before all else."""
+        if frame.role is not None:
+            await self._play(frame.role, listener)
+        self.desk.learn(frame.costs)
+        for uid, (node, notice) in frame.notices.items():
+            if notice is None:
+                self._link.withdraw(node, uid)
+            else:
+                self._link.notify(node, notice)
+
+    async def _play(self, role: Role, listener: Listener) -> None:
+        if role.leading:
+            self._link.lead()
+        else:
+            self._link.stand_by(role.leader)
+            self.desk.forget()
+        await self._forwarder.aim(role.diagnostics)
+        await listener.serving(role.leading)
+
+
+
+async def _serve(serving: Serving, connection: socket.socket) -> None:
+    """Until the scheduling process hangs up."""
+    frames = await Frames.over(connection, Downward)
+    try:
+        server = LinkServer(serving, TokenTable.read(Path(serving.tokens)))
+        listener = await server.listen()
+    except ConfigurationFault as fault:
+        await frames.write(Upward(trouble=Trouble(fault.where, fault.what, fault.fix)))
+        return
+    await frames.write(Upward(listening=listener.address))
+    telling = asyncio.create_task(_tell(server.desk, frames))
+    try:
+        while (frame := await frames.read()) is not None:
+            await server.obey(frame, listener)
+    finally:
+        telling.cancel()
+        await listener.stop(_STOP_SECONDS)
+
+
+async def _tell(desk: RemoteDesk, frames: Frames[Downward]) -> None:
+    """What agents said, gathered for a moment: the scheduling loop is woken once for many."""
+    while await frames.write(await desk.take()):
+        await asyncio.sleep(_GATHER_SECONDS)
+
+
+def main(argv: Sequence[str]) -> int:
+    """`FD SETTINGS`: the inherited socket, and linkframes.Serving as JSON."""
+    # Ctrl-C goes to all processes of a terminal; ours ends with its parent, after the streams were closed in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    serving = msgspec.json.decode(argv[1], type=Serving)
+    configure(LogFormat.CONSOLE if serving.console else LogFormat.JSON)
+    with contextlib.closing(socket.socket(fileno=int(argv[0]))) as connection:
+        asyncio.run(_serve(serving, connection))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,131 @@
+"""What nodes use and are about to use, kept up to date from NodeMetrics, agents' reports and the pods on the nodes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.loadlimits import LoadLimits
+from model.nodemetric import NodeMetric
+from model.pod import Pod
+from model.qos import PriorityBand
+from model.report import NodeReport
+from scheduler.core.load.estimate import estimate, estimated_until
+from scheduler.core.load.node import REPORT_SECONDS, Assigned, Measured, NodeLoad, from_metric, from_report, node_load
+from scheduler.core.load.picture import LoadPicture, picture_of, redrawn
+from scheduler.core.load.policy import LoadPolicy
+from scheduler.core.podclass import PodClass
+
+
+class _Node(msgspec.Struct):
+    """What is known of one node; `pods` by uid."""
+
+    metric: Measured | None = None
+    live: Measured | None = None
+    limits: LoadLimits = LoadLimits()
+    pods: dict[str, Assigned] = msgspec.field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        return self.metric is None and self.live is None and not self.pods and self.limits == LoadLimits()
+
+
+class Loads:
+    """`now` is Unix seconds by our clock. A picture computes nodes anew that changed since the last one, no others."""
+
+    def __init__(self, policy: LoadPolicy) -> None:
+        self.policy = policy
+        self._nodes: dict[str, _Node] = {}
+        self._node_of: dict[str, str] = {}
+        self._changed: set[str] = set()
+        self._measured: set[str] = set()
+        self._names: tuple[str, ...] = ()
+        self._rows: dict[str, int] = {}
+        self._drawn: LoadPicture | None = None
+
+    def metric(
+        self, node: str, metric: NodeMetric | None, now: float, interval_seconds: float = REPORT_SECONDS
+    ) -> None:
+        """The node's NodeMetric, None where it is gone; `interval_seconds` is how often it is written."""
+        found = from_metric(metric, now, interval_seconds) if metric is not None else None
+        self._change(node).metric = found
+        self._settle(node)
+
+    def report(self, node: str, report: NodeReport, now: float) -> None:
+        """What the node's agent says over the link."""
+        self._change(node).live = from_report(report, now, self.policy)
+        self._settle(node)
+
+    def limits(self, node: str, limits: LoadLimits) -> None:
+        """The node's own limits; unset ones leave the settings in force."""
+        known = self._nodes.get(node)
+        if limits != (known.limits if known else LoadLimits()):
+            self._change(node).limits = limits
+            self._settle(node)
+
+    def put(self, pod: Pod, pod_class: PodClass, node: str, now: float) -> None:
+        """The pod is on the node or is being bound to it; told again when it changes, at no cost where nothing does."""
+        if self._node_of.get(pod.uid, node) != node:
+            self.remove(pod.uid)
+        before = self._nodes[node].pods.get(pod.uid) if node in self._nodes else None
+        assigned = self._assigned(pod, pod_class, before, now)
+        if assigned != before:
+            self._change(node).pods[pod.uid] = assigned
+            self._node_of[pod.uid] = node
+
+    def remove(self, uid: str) -> None:
+        """The pod ended, or was not bound after all; what it was measured to use shows until the next measurement."""
+        node = self._node_of.pop(uid, None)
+        if node is not None:
+            del self._change(node).pods[uid]
+            self._settle(node)
+
+    def forget(self, node: str) -> None:
+        """The node is gone, and what was measured of it; its pods stay until they are removed."""
+        if node in self._nodes:
+            known = self._change(node)
+            known.metric, known.live, known.limits = None, None, LoadLimits()
+            self._settle(node)
+
+    def picture(self, names: tuple[str, ...], now: float) -> LoadPicture | None:
+        """The loads of these nodes, in this order, to be changed at will; None where no node was ever measured."""
+        if not self._measured:
+            return None
+        if self._drawn is None or names != self._names:
+            self._names, self._rows = names, {name: row for row, name in enumerate(names)}
+            self._drawn = picture_of([self._load(name) for name in names], self.policy, now)
+        else:
+            changed = [(self._rows[name], self._load(name)) for name in sorted(self._changed) if name in self._rows]
+            self._drawn = redrawn(self._drawn, changed, now)
+        self._changed.clear()
+        return self._drawn.copy()
+
+    def _assigned(self, pod: Pod, pod_class: PodClass, before: Assigned | None, now: float) -> Assigned:
+        at = min(pod.scheduled_seconds, now) if pod.scheduled_seconds else before.assigned_seconds if before else now
+        return Assigned(
+            pod.key,
+            estimate(pod_class, self.policy),
+            at,
+            prod=pod.band is PriorityBand.PROD,
+            best_effort=pod.best_effort,
+            until_seconds=estimated_until(pod, at, self.policy),
+        )
+
+    def _load(self, name: str) -> NodeLoad:
+        known = self._nodes.get(name)
+        if known is None:
+            return NodeLoad()
+        return node_load(known.metric, known.live, tuple(known.pods.values()), self.policy, known.limits)
+
+    def _change(self, node: str) -> _Node:
+        self._changed.add(node)
+        return self._nodes.setdefault(node, _Node())
+
+    def _settle(self, node: str) -> None:
+        """Keep book of who is measured, and keep no node of which nothing is known."""
+        known = self._nodes[node]
+        if known.metric is None and known.live is None:
+            self._measured.discard(node)
+        else:
+            self._measured.add(node)
+        if known.empty:
+            del self._nodes[node]

@@ -1,0 +1,64 @@
+"""What nodes are measured to use, from NodeMetrics and agents' reports; costs nothing where neither is there."""
+
+from __future__ import annotations
+
+from kube import objects
+from kube.dialects import nodemetric, usagethresholds
+from model.node import Node
+from model.report import NodeReport
+from scheduler.core.charge import Charge
+from scheduler.core.ledger import Ledger
+from scheduler.core.load.node import REPORT_SECONDS
+from scheduler.core.load.picture import LoadPicture
+from scheduler.core.load.policy import LoadPolicy
+from scheduler.loads import Loads
+
+
+class MeasuredLoads:
+    """`now` is Unix seconds by our clock; the pods on the nodes are followed from the first measurement on."""
+
+    def __init__(self, policy: LoadPolicy, ledger: Ledger) -> None:
+        self._loads = Loads(policy)
+        self._ledger = ledger
+        self._follows = False
+
+    def put(self, charge: Charge, now: float) -> None:
+        """The pod is on its node, or about to be."""
+        if self._follows and charge.pod is not None:
+            self._loads.put(charge.pod, charge.pod_class, charge.node, now)
+
+    def remove(self, uid: str) -> None:
+        self._loads.remove(uid)
+
+    def node(self, node: Node) -> None:
+        """The node's own limits. Raises ConfigurationFault naming node and annotation."""
+        self._loads.limits(node.name, usagethresholds.load_limits(node.annotations, f"Node {node.name}"))
+
+    def forget(self, node: str) -> None:
+        """The node is gone."""
+        self._loads.forget(node)
+
+    def metric(self, source: objects.NodeMetric, now: float, *, gone: bool) -> None:
+        """Raises ConfigurationFault naming object and field; the node then counts as not measured."""
+        name = source.metadata.name
+        self._loads.metric(name, None, now)
+        if not gone:
+            found = nodemetric.node_metric(source)
+            interval = nodemetric.report_policy(source).report_seconds or REPORT_SECONDS
+            self._follow(now)
+            self._loads.metric(name, found, now, interval)
+
+    def report(self, node: str, report: NodeReport, now: float) -> None:
+        """What the node's agent says over the link."""
+        self._follow(now)
+        self._loads.report(node, report, now)
+
+    def picture(self, names: tuple[str, ...], now: float) -> LoadPicture | None:
+        """The loads of these nodes in this order, None where none was ever measured."""
+        return self._loads.picture(names, now) if self._follows else None
+
+    def _follow(self, now: float) -> None:
+        if not self._follows:
+            self._follows = True
+            for charge in self._ledger.charges():
+                self.put(charge, now)

@@ -1,0 +1,205 @@
+"""Plans that make room, from the choice of victims until the room is taken: what is kept, who is told, who goes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from model.placement import PlanState
+from model.reason import Reason
+from scheduler.cache import ClusterCache
+from scheduler.core.gang import Candidate
+from scheduler.core.place import Placed
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.nominations import Kept, Nominations
+from scheduler.core.preemption.plan import message
+from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.preemption.preempt import preempt
+from scheduler.core.preemption.progress import Action, Evict, Notify, Progress, Surroundings, Unnotify, advance
+from scheduler.core.residents import Residents
+from scheduler.core.scene import Nominated, Scene, Seat
+from scheduler.core.snapshot import ClusterSnapshot
+from scheduler.turn import Eviction, Notice, Turn
+
+REASON = "PreemptionByScheduler"
+
+
+class _Carried(msgspec.Struct):
+    """A plan on its way; `told` are uids of victims that know, `asked` those whose eviction was asked for."""
+
+    progress: Progress
+    scheduler_name: str
+    told: set[str] = msgspec.field(default_factory=set)
+    asked: set[str] = msgspec.field(default_factory=set)
+
+
+class Preempting:
+    """By preemptor's subject; times are Unix seconds. `enabled_by` says where the switch stands."""
+
+    def __init__(self, cache: ClusterCache, policy: PreemptionPolicySettings) -> None:
+        self.policy = policy
+        self.enabled_by = "settings"
+        self.gangs: dict[str, GangFacts] = {}
+        self._cache = cache
+        self._nominations = Nominations()
+        self._carried: dict[str, _Carried] = {}
+        self._evicted: dict[str, float] = {}
+
+    def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
+        """The room that is kept."""
+        return self._nominations.held(snapshot)
+
+    def node_of(self, uid: str, subject: str) -> str:
+        """The node on which room is kept for a pod, empty without one."""
+        kept = self._nominations.get(subject)
+        return next((keeping.node for keeping in kept.keepings if keeping.uid == uid), "") if kept else ""
+
+    @property
+    def nominated(self) -> frozenset[str]:
+        """Subjects that have room kept for them, or plans on their way."""
+        return frozenset(self._carried)
+
+    def attempt(
+        self, scene: Scene, candidate: Candidate, residents: Residents, now: float
+    ) -> Plan | NoPreemption:
+        """What it takes for a candidate that fits nowhere; nothing is changed."""
+        records = (self._cache.record(uid) for uid in candidate.uids)
+        facts = PreemptionFacts(
+            pods={record.pod.uid: record.pod for record in records if record is not None},
+            budgets=self._cache.surroundings.budgets,
+            saved=self._cache.saved,
+            gangs=self.gangs,
+            in_flight=frozenset(self._carried),
+            evicted=self._evicted,
+        )
+        return preempt(scene, candidate, residents, facts, self.policy, now)
+
+    def begin(self, plan: Plan, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
+        """Keep the plan's room and start to carry it out; returns what others lose by that."""
+        gang = candidate.workload.gang
+        expires = now + (gang.timeout_seconds if gang else _LONE_SECONDS)
+        dropped = self._nominations.add(plan, snapshot, expires)
+        if plan.eviction.victims:
+            self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile)
+        return dropped
+
+    def seats(self, scene: Scene, candidate: Candidate) -> Placed | None:
+        """The nominated seats where all that is needed fits there by now; they are tried before any other."""
+        kept = self._nominations.get(candidate.subject)
+        if kept is None or len(kept.keepings) < max(1, candidate.needed):
+            return None
+        rows, waiting = scene.snapshot.rows, set(candidate.uids)
+        trial, seats = scene.what_if(), list[Seat]()
+        for keeping in kept.keepings:
+            row = rows.get(keeping.node, -1)
+            if keeping.uid not in waiting or row < 0:
+                return None
+            if trial.room(keeping.pod_class, keeping.kin, candidate.standing)[row] < 1:
+                return None
+            seat = Seat(keeping.uid, row, keeping.pod_class, keeping.kin)
+            trial.put((seat,))
+            seats.append(seat)
+        first = seats[0]
+        return Placed(tuple(seats), scene.report(first.pod_class, first.kin, candidate.standing))
+
+    def seated(self, subject: str, uids: Collection[str]) -> None:
+        """These pods are being bound: nothing is kept for them any more."""
+        self._nominations.seated(uids)
+
+    def sweep(self, waiting: Mapping[str, Candidate], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
+        """What is kept for nobody, for too long, or where it does not help any more is given up."""
+        return self._nominations.sweep(waiting, snapshot, now)
+
+    def drop(self, subject: str) -> Kept | None:
+        """The workload gives up what is kept for it."""
+        return self._nominations.drop(subject)
+
+    def restore(self, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> bool:
+        """After a restart: what the pods' status names is kept for them again."""
+        records = [record for uid in candidate.uids if (record := self._cache.record(uid)) is not None]
+        if not any(record.pod.nominated_node for record in records):
+            return False
+        gang = candidate.workload.gang
+        expires = now + (gang.timeout_seconds if gang else _LONE_SECONDS)
+        pods = {record.pod.uid: record.pod for record in records}
+        return self._nominations.restore(candidate, pods, snapshot, expires)
+
+    def advance(self, turn: Turn, waiting: Collection[str], now: float) -> None:
+        """One step of every plan on its way."""
+        for subject, carried in sorted(self._carried.items()):
+            wanted = subject in waiting and self._nominations.get(subject) is not None
+            step = advance(carried.progress, self._surroundings(carried, wanted), self.policy, now)
+            carried.progress = step.progress
+            for action in step.actions:
+                self._act(turn, carried, action, now)
+            if carried.progress.over:
+                del self._carried[subject]
+                if carried.progress.plan.state is PlanState.ABORTED:
+                    self._nominations.drop(subject)
+
+    def next_due(self) -> float | None:
+        """Unix time at which victims that were told go in any case."""
+        deadlines = (carried.progress.plan.deadline_seconds for carried in self._carried.values())
+        return min((deadline for deadline in deadlines if deadline > 0), default=None)
+
+    def _surroundings(self, carried: _Carried, wanted: bool) -> Surroundings:
+        victims = {victim.uid: self._cache.record(victim.uid) for victim in carried.progress.plan.victims}
+        alive = {uid for uid, record in victims.items() if record is not None and not record.pod.terminal}
+        deleting = {uid for uid, record in victims.items() if record is not None and record.pod.deleting}
+        return Surroundings(
+            frozenset(alive), frozenset(deleting), frozenset(carried.told), self._cache.saved, wanted=wanted
+        )
+
+    def _act(self, turn: Turn, carried: _Carried, action: Action, now: float) -> None:
+        victim, plan = action.victim, carried.progress.plan
+        record = self._cache.record(victim.uid)
+        if record is None:
+            return
+        match action:
+            case Notify(_, deadline):
+                carried.told.add(victim.uid)
+                turn.notices.append(Notice(victim.node, record.named, deadline, REASON))
+            case Unnotify():
+                carried.told.discard(victim.uid)
+                turn.notices.append(Notice(victim.node, record.named, None))
+            case Evict() if victim.uid not in carried.asked:
+                carried.asked.add(victim.uid)
+                self._remember(victim.subject, now)
+                preemptor = plan.preemptor.partition("/")[2]
+                note = f"Preempted by {preemptor} on node {victim.node}"
+                turn.evictions.append(Eviction(record.named, REASON, message(plan, carried.scheduler_name), note))
+
+    def _remember(self, subject: str, now: float) -> None:
+        """When a job lost a pod, for as long as that spares its others."""
+        rest = self.policy.victim_cooldown_seconds
+        self._evicted = {job: at for job, at in self._evicted.items() if now - at < rest}
+        if rest:
+            self._evicted[subject] = now
+
+
+_LONE_SECONDS = 600.0
+"""How long room is kept for a lone pod; Koordinator's default for a gang."""
+
+
+def text_of(outcome: Plan | NoPreemption) -> str:
+    """What a waiting pod's condition says of preemption; empty where that is nothing to the point.
+
+    kube-scheduler appends the like to its FitError; the text on Never is its own.
+    """
+    if isinstance(outcome, Plan):
+        number = len(outcome.eviction.victims)
+        return f"preemption: {number} pods of lower priority go to make room." if number else ""
+    if outcome.reason is Reason.PREEMPTION_POLICY_NEVER:
+        return "preemption: not eligible due to preemptionPolicy=Never."
+    if outcome.reason in _TO_THE_POINT:
+        return f"preemption: {outcome.detail}."
+    return ""
+
+
+_TO_THE_POINT = (Reason.PREEMPTION_NOT_HELPFUL, Reason.PREEMPTION_TOO_MANY)
+
+
+def names(kept: Iterable[Kept]) -> tuple[str, ...]:
+    """The pods (uids) that lose what was kept for them."""
+    return tuple(uid for item in kept for uid in item.uids)

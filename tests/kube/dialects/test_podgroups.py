@@ -1,0 +1,125 @@
+"""PodGroup objects of both kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.dialects.gangs import GangDefaults
+from kube.dialects.podgroups import initially_scheduled, pod_group, upstream_gang
+from kube.objects import Condition, Metadata, PodGroup, PodGroupSpec, UpstreamPodGroup
+from model.priority import PreemptionPolicy
+from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
+
+GANG = "gang.scheduling.koordinator.sh/"
+
+
+def metadata(annotations: dict[str, str] | None = None) -> Metadata:
+    return Metadata(name="p", namespace="ns", annotations=annotations)
+
+
+@pytest.mark.parametrize(
+    ("minimum", "told"),
+    [(0, "is 0"), (-2, "is -2"), (None, "is missing"), ("x", "is 'x'"), (1.5, "is 1.5"), (True, "is True")],
+)
+def test_pod_group_without_usable_minimum(minimum: Any, told: str) -> None:
+    """minMember 0 is one clear sentence with object, field and fix."""
+    gang = pod_group(PodGroup(metadata(), PodGroupSpec(min_member=minimum)))
+    assert gang.spec.problem == f"PodGroup ns/p: spec.minMember {told}; write a whole number of 1 or more"
+
+
+def test_pod_group() -> None:
+    """minMember, timeout and the annotations of the object."""
+    told = {GANG + "mode": "NonStrict", GANG + "groups": '["ns/q"]', "sublet.dev/required-topology": "rack"}
+    group = PodGroup(metadata(told), PodGroupSpec(3, 60))
+    assert pod_group(group).spec == GangSpec(
+        3, 3, GangMode.NON_STRICT, 60.0, groups=("ns/p", "ns/q"), topology=(TopologyLevel("rack", True),)
+    )
+
+
+@pytest.mark.parametrize("seconds", [None, 0, -1, "60"])
+def test_a_timeout_that_does_not_count(seconds: Any) -> None:
+    """The default stands; waiting-time is for annotated gangs alone."""
+    group = PodGroup(metadata({GANG + "waiting-time": "5s"}), PodGroupSpec(3, seconds))
+    assert pod_group(group, GangDefaults(timeout_seconds=45.0)).spec.timeout_seconds == 45.0
+
+
+def gang(**spec: Any) -> Gang:
+    policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    body = {"metadata": {"namespace": "ns", "name": "p"}, "spec": policy | spec}
+    return upstream_gang(msgspec.convert(body, UpstreamPodGroup))
+
+
+USUAL = GangSpec(3, 3, match=MatchPolicy.WAITING_AND_RUNNING)
+UPSTREAM: dict[str, tuple[dict[str, Any], GangSpec]] = {
+    "a gang": ({}, USUAL),
+    "basic": (
+        {"schedulingPolicy": {"basic": {}}},
+        GangSpec(1, 1, GangMode.NON_STRICT, match=MatchPolicy.WAITING_AND_RUNNING),
+    ),
+    "priority": (
+        {"priority": 9000, "preemptionPolicy": "Never"},
+        msgspec.structs.replace(USUAL, priority=9000, preemption_policy=PreemptionPolicy.NEVER),
+    ),
+    "whole, as an object": ({"disruptionMode": {"all": {}}}, msgspec.structs.replace(USUAL, whole=True)),
+    "whole, as a word": ({"disruptionMode": "PodGroup"}, msgspec.structs.replace(USUAL, whole=True)),
+    "one by one": ({"disruptionMode": {"single": {}}}, USUAL),
+    "topology": (
+        {"schedulingConstraints": {"topology": [{"key": "rack"}]}},
+        msgspec.structs.replace(USUAL, topology=(TopologyLevel("rack", True),)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), UPSTREAM.values(), ids=UPSTREAM.keys())
+def test_upstream_gang(spec: dict[str, Any], expected: GangSpec) -> None:
+    """Kubernetes' own PodGroup, v1alpha2 to v1beta1."""
+    found = gang(**spec)
+    assert (found.key, found.source, found.spec) == ("ns/p", GangSource.UPSTREAM, expected)
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"schedulingPolicy": {}}, "PodGroup ns/p: spec.schedulingPolicy is empty; set gang.minCount or basic"),
+        (
+            {"schedulingPolicy": {"gang": {"minCount": 0}}},
+            "PodGroup ns/p: spec.schedulingPolicy.gang.minCount is 0; write a whole number of 1 or more",
+        ),
+    ],
+)
+def test_upstream_gang_that_says_nothing(spec: dict[str, Any], told: str) -> None:
+    """Object, field and fix."""
+    assert gang(**spec).spec.problem == told
+
+
+NOW, THEN = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
+KIND = "PodGroupInitiallyScheduled"
+
+
+def told(status: str, reason: str, message: str, since: str = THEN) -> Condition:
+    return Condition(KIND, status, reason, message, last_transition_time=since)
+
+
+CONDITIONS: dict[str, tuple[list[Condition], bool, str, Condition | None]] = {
+    "first refusal": ([], False, "no room", told("False", "Unschedulable", "no room", NOW)),
+    "the same refusal": ([told("False", "Unschedulable", "no room")], False, "no room", None),
+    "another refusal": (
+        [told("False", "Unschedulable", "no room")],
+        False,
+        "too few",
+        told("False", "Unschedulable", "too few"),
+    ),
+    "placed": ([told("False", "Unschedulable", "no room")], True, "", told("True", "Scheduled", "", NOW)),
+    "True is final": ([told("True", "Scheduled", "")], False, "gone", None),
+}
+
+
+@pytest.mark.parametrize(("before", "placed", "message", "expected"), CONDITIONS.values(), ids=CONDITIONS.keys())
+def test_the_condition_to_write(
+    before: list[Condition], placed: bool, message: str, expected: Condition | None
+) -> None:
+    """One, and only where it says something new."""
+    assert initially_scheduled(before, placed, message, NOW) == expected

@@ -1,0 +1,96 @@
+"""Room that is kept: for whom, against whom, and until when."""
+
+from __future__ import annotations
+
+import msgspec
+from preemption_builders import Arena, members, node, resident, waiting
+from scheduler_builders import candidate, gang
+
+from model.node import Node
+from model.pod import Pod
+from scheduler.core.preemption.facts import Plan
+from scheduler.core.preemption.nominations import Nominations
+
+TWO = (node("n1"), node("n2"))
+BUSY = (resident("a", "n1"), resident("b", "n2"))
+
+
+def planned(pods: list[Pod], minimum: int = 2, nodes: tuple[Node, ...] = TWO) -> tuple[Arena, Plan]:
+    arena = Arena(nodes, [pod for pod in BUSY if pod.node_name in {found.name for found in nodes}])
+    outcome = arena.ask(pods, gang(minimum) if pods[0].gang else None)
+    assert isinstance(outcome, Plan)
+    return arena, outcome
+
+
+def test_held_as_seats_of_any_snapshot() -> None:
+    """Rows follow the nodes' names."""
+    arena, plan = planned([waiting()])
+    kept = Nominations()
+    assert kept.add(plan, arena.snapshot, 99.0) == ()
+    wider = Arena((node("n0"), *TWO)).snapshot
+    (held,) = kept.held(wider)
+    assert held.subject == "pod/default/hp" and held.priority == 100
+    assert [wider.names[seat.row] for seat in held.seats] == [plan.eviction.placements[0].node]
+
+
+def test_a_higher_one_takes_the_nodes() -> None:
+    """The lower one loses all it has, and is told."""
+    arena, low = planned(members(2, priority=50))
+    kept = Nominations()
+    kept.add(low, arena.snapshot, 99.0)
+    _, high = planned([waiting(priority=60)])
+    (dropped,) = kept.add(high, arena.snapshot, 99.0)
+    assert dropped.subject == "gang/default/train" and set(dropped.uids) == {"uid-w0", "uid-w1"}
+    assert [held.subject for held in kept.held(arena.snapshot)] == ["pod/default/hp"]
+
+
+def test_equals_stay() -> None:
+    arena, one = planned(members(2))
+    kept = Nominations()
+    kept.add(one, arena.snapshot, 99.0)
+    _, other = planned([waiting()])
+    assert kept.add(other, arena.snapshot, 99.0) == ()
+    assert len(kept.held(arena.snapshot)) == 2
+
+
+def test_bound_members_leave() -> None:
+    """One after the other; with the last the subject is gone."""
+    arena, plan = planned(members(2))
+    kept = Nominations()
+    kept.add(plan, arena.snapshot, 99.0)
+    kept.seated({"uid-w0"})
+    found = kept.get("gang/default/train")
+    assert found is not None and found.uids == ("uid-w1",)
+    kept.seated({"uid-w1"})
+    assert kept.get("gang/default/train") is None
+
+
+def test_swept() -> None:
+    """Gone, too late, node gone, node no longer open to it; untouched otherwise."""
+    arena, plan = planned(members(2))
+    subject = "gang/default/train"
+    closed = (node("n1", unschedulable=True), node("n2"))
+    cases = {
+        "still waiting": ({subject}, TWO, 98.0, False),
+        "gone": (set[str](), TWO, 98.0, True),
+        "too late": ({subject}, TWO, 99.0, True),
+        "node gone": ({subject}, TWO[:1], 98.0, True),
+        "node cordoned": ({subject}, closed, 98.0, True),
+    }
+    for name, (alive, nodes, now, out) in cases.items():
+        kept = Nominations()
+        kept.add(plan, arena.snapshot, 99.0)
+        assert bool(kept.sweep(alive, Arena(nodes).snapshot, now)) is out, name
+        assert (kept.get(subject) is None) is out, name
+
+
+def test_restored_from_status() -> None:
+    """All needed members must be nominated to nodes that are still there."""
+    named = [msgspec.structs.replace(pod, nominated_node=f"n{i}") for i, pod in enumerate(members(2), 1)]
+    half = [named[0], msgspec.structs.replace(named[1], nominated_node="")]
+    lost = [named[0], msgspec.structs.replace(named[1], nominated_node="n9")]
+    for pods, expected in ((named, True), (half, False), (lost, False)):
+        kept = Nominations()
+        found = candidate(pods, gang(2))
+        assert kept.restore(found, {pod.uid: pod for pod in pods}, Arena(TWO).snapshot, 99.0) is expected
+        assert len(kept.held(Arena(TWO).snapshot)) == expected

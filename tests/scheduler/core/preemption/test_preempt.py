@@ -1,0 +1,317 @@
+"""Who goes for whom, case by case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from preemption_builders import NOW, Arena, members, node, resident, victims, waiting
+from scheduler_builders import candidate, gang, in_group
+
+from model.affinity import Affinity, HostPort, PodTerm
+from model.budget import DisruptionBudget
+from model.node import Taint
+from model.pod import EvictionTerms
+from model.priority import PreemptionPolicy
+from model.reason import Reason
+from model.selector import Operator, Requirement, Selector
+from model.workload import TopologyLevel
+from scheduler.core.place import Placed, place
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
+from scheduler.core.preemption.plan import message
+from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.scene import Nominated, Seat
+
+TWO = (node("n1"), node("n2"))
+WEB = Selector((Requirement("app", Operator.IN, ("web",)),))
+
+
+def lone(name: str, **more: Any) -> Any:
+    """One pod that fills n1."""
+    return resident(name, "n1", 4, **more)
+
+
+CHOICES: dict[str, tuple[Arena, Any, list[str]]] = {
+    "the lower priority goes": (Arena(TWO, [lone("a", priority=2), resident("b", "n2", priority=1)]), {}, ["b"]),
+    "one large pod rather than two small": (
+        Arena(TWO, [resident("a", "n1", 2), resident("b", "n1", 2), resident("c", "n2", 4)]),
+        {},
+        ["c"],
+    ),
+    "two of low priority rather than one of higher": (
+        Arena(TWO, [resident("a", "n1", 2), resident("b", "n1", 2), resident("c", "n2", 4, priority=1)]),
+        {},
+        ["a", "b"],
+    ),
+    "only as many as needed": (Arena([node()], [resident(name, cpu=1) for name in "dcba"]), {"cpu": 1}, ["a"]),
+    "the youngest of equals": (
+        Arena([node()], [resident("a", cpu=2, started_seconds=9e3), resident("b", cpu=2)]),
+        {"cpu": 2},
+        ["a"],
+    ),
+    "who loses least since its checkpoint": (
+        Arena([node()], [resident("a", cpu=2, started_seconds=9e3), resident("b", cpu=2)]),
+        {"cpu": 2, "saved": {"uid-b": NOW - 5}},
+        ["b"],
+    ),
+    "who breaks no budget": (
+        Arena(TWO, [lone("a", labels={"app": "web"}, started_seconds=9e3), resident("b", "n2")]),
+        {"budgets": (DisruptionBudget("default", "web", WEB),)},
+        ["b"],
+    ),
+    "a budget that allows one is no obstacle": (
+        Arena(TWO, [lone("a", labels={"app": "web"}, started_seconds=9e3), resident("b", "n2")]),
+        {"budgets": (DisruptionBudget("default", "web", WEB, allowed=1),)},
+        ["a"],
+    ),
+    "a budget is broken where nobody else helps": (
+        Arena([node()], [lone("a", labels={"app": "web"})]),
+        {"budgets": (DisruptionBudget("default", "web", WEB),)},
+        ["a"],
+    ),
+    "a budget without a selector covers nobody": (
+        Arena(TWO, [lone("a", started_seconds=9e3), resident("b", "n2")]),
+        {"budgets": (DisruptionBudget("default", "all", Selector()),)},
+        ["a"],
+    ),
+    "a lone pod rather than half a gang": (
+        Arena(TWO, [lone("a", group="g"), resident("b", "n2"), resident("c", "n2", 0, group="g")]),
+        {},
+        ["b"],
+    ),
+    "a gang at its minimum goes whole": (
+        Arena(TWO, [lone("a", group="g"), resident("b", "n2", group="g")]),
+        {},
+        ["a", "b"],
+    ),
+    "a surplus member goes alone": (
+        Arena(TWO, [lone("a", group="g"), resident("b", "n2", group="g", started_seconds=9e3)]),
+        {"gangs": {"gang/default/g": GangFacts(1, 2)}},
+        ["b"],
+    ),
+    "a whole gang has no surplus": (
+        Arena(TWO, [lone("a", group="g"), resident("b", "n2", group="g")]),
+        {"gangs": {"gang/default/g": GangFacts(1, 2, whole=True)}},
+        ["a", "b"],
+    ),
+    "a protected pod stays": (Arena(TWO, [lone("a", preemptible=False), resident("b", "n2", priority=9)]), {}, ["b"]),
+    "a pod that is only assumed stays": (
+        Arena(TWO, [lone("a"), resident("b", "n2", priority=9)], assumed=["uid-a"]),
+        {},
+        ["b"],
+    ),
+    "a pod that started a moment ago stays": (
+        Arena(TWO, [lone("a", started_seconds=NOW - 9), resident("b", "n2", priority=9)]),
+        {"policy": PreemptionPolicySettings(minimum_runtime_seconds=10)},
+        ["b"],
+    ),
+    "a pod bound a moment ago that has not started stays": (
+        Arena(TWO, [lone("a", started_seconds=0.0, scheduled_seconds=NOW - 9), resident("b", "n2", priority=9)]),
+        {"policy": PreemptionPolicySettings(minimum_runtime_seconds=10)},
+        ["b"],
+    ),
+    "too small a difference of priority": (
+        Arena(TWO, [lone("a", priority=95), resident("b", "n2", 4, priority=90, started_seconds=10.0)]),
+        {"policy": PreemptionPolicySettings(minimum_priority_difference=10)},
+        ["b"],
+    ),
+    "a job that lost a pod lately stays": (
+        Arena(TWO, [lone("a"), resident("b", "n2", priority=9)]),
+        {"policy": PreemptionPolicySettings(victim_cooldown_seconds=60), "evicted": {"pod/default/a": NOW - 9}},
+        ["b"],
+    ),
+    "a queue that keeps its own": (Arena([node()], [lone("a")]), {"spared_queues": frozenset({"other"})}, ["a"]),
+    "equal and newer under PreemptAlways": (
+        Arena(TWO, [lone("a", priority=100, created_seconds=6e3), resident("b", "n2", priority=100)]),
+        {"pod": {"preemption_policy": PreemptionPolicy.ALWAYS}},
+        ["a"],
+    ),
+    "a node it may not go to is left alone": (
+        Arena([node("n1", taints=(Taint("gpu"),)), node("n2")], [lone("a"), resident("b", "n2", priority=9)]),
+        {},
+        ["b"],
+    ),
+    "a host port in use": (
+        Arena(TWO, [resident("a", "n1", 1, host_ports=(HostPort(80),)), resident("b", "n2", 4, priority=9)]),
+        {"cpu": 1, "pod": {"host_ports": (HostPort(80),)}},
+        ["a"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_choice(name: str) -> None:
+    """For a lone pod of priority 100 that asks for 3 CPUs unless the case says otherwise."""
+    arena, more, expected = CHOICES[name]
+    more = dict(more)
+    pod = waiting(cpu=more.pop("cpu", 3), **more.pop("pod", {}))
+    assert victims(arena.ask([pod], **more)) == expected
+
+
+REFUSALS: dict[str, tuple[Arena, Any, Reason]] = {
+    "switched off": (
+        Arena([node()], [lone("a")]),
+        {"policy": PreemptionPolicySettings(enable=False)},
+        Reason.PREEMPTION_DISABLED,
+    ),
+    "policy Never": (
+        Arena([node()], [lone("a")]),
+        {"pod": {"preemption_policy": PreemptionPolicy.NEVER}},
+        Reason.PREEMPTION_POLICY_NEVER,
+    ),
+    "a plan is on its way": (
+        Arena([node()], [lone("a")]),
+        {"in_flight": frozenset({"pod/default/hp"})},
+        Reason.PREEMPTION_IN_FLIGHT,
+    ),
+    "nobody there": (Arena([node(cpu=1)]), {}, Reason.PREEMPTION_NO_VICTIMS),
+    "equal priority": (Arena([node()], [lone("a", priority=100)]), {}, Reason.PREEMPTION_NO_VICTIMS),
+    "equal and older under PreemptAlways": (
+        Arena([node()], [lone("a", priority=100, created_seconds=4e3)]),
+        {"pod": {"preemption_policy": PreemptionPolicy.ALWAYS}},
+        Reason.PREEMPTION_NO_VICTIMS,
+    ),
+    "system-critical pods": (
+        Arena([node()], [lone("a", priority=2_000_000_000)]),
+        {"pod": {"priority": 2_000_001_000}},
+        Reason.PREEMPTION_NO_VICTIMS,
+    ),
+    "a queue keeps its own": (
+        Arena([node()], [lone("a")]),
+        {"spared_queues": frozenset({"q"})},
+        Reason.PREEMPTION_NO_VICTIMS,
+    ),
+    "a gang of which one member stays": (
+        Arena(TWO, [lone("a", group="g"), resident("b", "n2", group="g", preemptible=False)]),
+        {},
+        Reason.PREEMPTION_NO_VICTIMS,
+    ),
+    "still too large": (Arena([node()], [lone("a")]), {"cpu": 5}, Reason.PREEMPTION_NOT_HELPFUL),
+    "the way is barred by something else": (
+        Arena([node("n1", unschedulable=True)], [lone("a")]),
+        {},
+        Reason.PREEMPTION_NOT_HELPFUL,
+    ),
+    "too many": (
+        Arena([node()], [resident(name, cpu=1) for name in "abcd"]),
+        {"policy": PreemptionPolicySettings(most_victims=2)},
+        Reason.PREEMPTION_TOO_MANY,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusal(name: str) -> None:
+    """Nobody goes, and the reason says why."""
+    arena, more, expected = REFUSALS[name]
+    more = dict(more)
+    cpu, fields = more.pop("cpu", 3), more.pop("pod", {})
+    outcome = arena.ask([waiting(cpu=cpu, **fields)], **more)
+    assert isinstance(outcome, NoPreemption) and outcome.reason is expected
+
+
+def test_whole_job_as_in_the_guide() -> None:
+    """Both pods go, both members are nominated, and the message names job and first member (S8–S10)."""
+    arena = Arena([node("cn-1"), node("cn-2")], [resident("lp-1", "cn-1"), resident("lp-2", "cn-2")])
+    outcome = arena.ask(members(2), gang(2))
+    assert victims(outcome) == ["lp-1", "lp-2"]
+    assert isinstance(outcome, Plan)
+    assert {(p.pod_key, p.node) for p in outcome.eviction.placements} == {
+        ("default/w0", "cn-1"),
+        ("default/w1", "cn-2"),
+    }
+    assert message(outcome.eviction, "koord-scheduler") == (
+        "koord-scheduler: preempting to accommodate higher priority pods, "
+        "preemptor: default/train, triggerPod: default/w0"
+    )
+
+
+def test_room_for_one_member_only_evicts_nobody() -> None:
+    """S12: members count each other's room, so nobody goes for a gang that still does not fit."""
+    arena = Arena(TWO, [resident("a", "n1"), resident("b", "n2", priority=100)])
+    outcome = arena.ask(members(2), gang(2))
+    assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_HELPFUL
+
+
+def test_one_member_with_never_holds_the_gang_back() -> None:
+    """S20: the most restrictive policy among the waiting members counts."""
+    pods = members(2)
+    pods[1] = msgspec.structs.replace(pods[1], preemption_policy=PreemptionPolicy.NEVER)
+    outcome = Arena(TWO, [resident("a", "n1"), resident("b", "n2")]).ask(pods, gang(2))
+    assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_POLICY_NEVER
+
+
+def test_surplus_members_evict_nobody() -> None:
+    """An elastic gang gets room for its minimum."""
+    arena = Arena(TWO, [resident("a", "n1"), resident("b", "n2")])
+    outcome = arena.ask(members(2), gang(1))
+    assert isinstance(outcome, Plan) and len(outcome.eviction.victims) == len(outcome.eviction.placements) == 1
+
+
+def test_members_of_two_sizes() -> None:
+    """Each size is looked at with the room the others leave."""
+    pods = [*members(2, 2), waiting("big", 4, gang=in_group())]
+    arena = Arena([node("n1"), node("n2"), node("n3")], [resident(name, f"n{i}") for i, name in enumerate("abc", 1)])
+    outcome = arena.ask(pods, gang(3))
+    assert isinstance(outcome, Plan) and len(outcome.eviction.victims) == 2
+
+
+def test_what_is_on_its_way_out_is_waited_for() -> None:
+    """A deleting pod's room is coming: nominated, and nobody evicted."""
+    arena = Arena(TWO, [resident("a", "n1", deleting=True), resident("b", "n2")])
+    outcome = arena.ask([waiting()])
+    assert victims(outcome) == []
+    assert isinstance(outcome, Plan) and outcome.eviction.placements[0].node == "n1"
+
+
+def test_no_second_round_while_victims_terminate() -> None:
+    """Somebody evicted for it is still there, on the node that is kept for it."""
+    arena = Arena(TWO, [resident("a", "n1", deleting=True, disrupted=True), resident("b", "n2")])
+    found = candidate([waiting()])
+    held = Nominated(found.subject, 100, (Seat("uid-hp", 0, found.classes[0]),))
+    outcome = arena.ask([waiting()], None, held)
+    assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.VICTIMS_TERMINATING
+
+
+def test_room_kept_for_an_equal_is_not_taken() -> None:
+    """The nominated room of another counts as used."""
+    arena = Arena(TWO, [resident("b", "n2")])
+    held = Nominated("pod/default/other", 100, (Seat("x", 0, candidate([waiting(cpu=4)]).classes[0]),))
+    assert victims(arena.ask([waiting()], None, held)) == ["b"]
+
+
+def test_the_domain_with_the_least_to_lose() -> None:
+    """All members in one rack, so not the two cheapest nodes."""
+    racks = [node(f"n{i}", labels={"rack": "ab"[i % 2]}) for i in range(4)]
+    priorities = [1, 2, 9, 2]
+    arena = Arena(racks, [resident(f"p{i}", f"n{i}", priority=priorities[i]) for i in range(4)])
+    spec = {"topology": (TopologyLevel("rack", required=True),)}
+    assert victims(arena.ask(members(2), gang(2, **spec))) == ["p1", "p3"]
+
+
+def test_anti_affinity_of_a_resident() -> None:
+    """Who keeps it away goes, though there is room beside it."""
+    away = PodTerm("kubernetes.io/hostname", Selector((Requirement("app", Operator.IN, ("hp",)),)))
+    nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
+    shy = resident("a", "n1", 1, affinity=Affinity(anti_pods=(away,)))
+    arena = Arena(nodes, [shy, resident("b", "n1", 1), resident("c", "n2", 4, priority=9)])
+    assert victims(arena.ask([waiting(cpu=1, labels={"app": "hp"})])) == ["a"]
+
+
+def test_victims_carry_their_notice() -> None:
+    """Who asks to be told says how long before."""
+    arena = Arena([node()], [lone("a", eviction=EvictionTerms(notice_seconds=30.0))])
+    outcome = arena.ask([waiting()])
+    assert isinstance(outcome, Plan) and outcome.eviction.victims[0].notice_seconds == 30.0
+
+
+def test_after_the_plan_everybody_fits() -> None:
+    """The nominated seats are room once the victims are gone; without one of them they are not."""
+    arena = Arena(TWO, [resident(f"p{i}", f"n{1 + i % 2}", 1, priority=i) for i in range(8)])
+    pods = members(3, 2)
+    outcome = arena.ask(pods, gang(3))
+    gone = set(victims(outcome))
+    for spared in (None, *sorted(gone)):
+        left = Arena(TWO, [pod for pod in arena.pods if pod.name not in gone or pod.name == spared])
+        assert isinstance(place(left.scene(), candidate(pods, gang(3))), Placed) == (spared is None)

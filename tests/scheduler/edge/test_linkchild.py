@@ -1,0 +1,247 @@
+"""The link process over real TLS, as agents and the scheduling process see it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from link_fakes import FakeDesk, hello, report
+
+from model.fault import ConfigurationFault
+from model.report import EvictionCost, PreemptionNotice
+from scheduler.edge.linkchild import LinkChild
+from scheduler.edge.serving import loopback_server
+from scheduler.linkframes import Serving
+from wire import codec
+from wire.v1 import link_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
+
+METADATA = (("authorization", "Bearer secret"),)
+LATER = 1e12
+
+
+class Gangs(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
+    """Diagnostics that know one gang and two decisions."""
+
+    name = "sublet.v1.SchedulerDiagnostics"
+
+    def register(self, server: Any) -> None:
+        scheduler_pb2_grpc.add_SchedulerDiagnosticsServicer_to_server(self, server)
+
+    async def ListGangs(self, request: Any, context: Any) -> Any:
+        return scheduler_pb2.ListGangsResponse(gangs=[scheduler_pb2.Gang(name="train")])
+
+    async def ExplainPod(self, request: Any, context: Any) -> Any:
+        await context.abort(grpc.StatusCode.NOT_FOUND, f"pod {request.name} is not known")
+
+
+class Rig:
+    """A link process and a channel to it."""
+
+    def __init__(self, child: LinkChild, address: str, channel: Any) -> None:
+        self.child = child
+        self.address = address
+        self.desk = FakeDesk()
+        self.first: Any = None
+        self._channel = channel
+
+    def call(self) -> Any:
+        return link_pb2_grpc.NodeLinkStub(self._channel).Connect(metadata=METADATA, timeout=20)
+
+    @property
+    def diagnostics(self) -> Any:
+        return scheduler_pb2_grpc.SchedulerDiagnosticsStub(self._channel)
+
+    async def health(self) -> Any:
+        stub = health_pb2_grpc.HealthStub(self._channel)
+        return (await stub.Check(health_pb2.HealthCheckRequest(), timeout=20)).status
+
+    async def linked(self) -> Any:
+        """A stream of n1 that is taken, with its `first` message; a role that is on its way is waited for."""
+        async with asyncio.timeout(20):
+            while True:
+                call = self.call()
+                try:
+                    await call.write(hello())
+                    self.first = await call.read()
+                    if self.first is not grpc.aio.EOF:
+                        return call
+                except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                    await asyncio.sleep(0.01)
+
+
+async def holds(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def serving_of(folder: Path, certificate: Any, listen: str = "127.0.0.1:0") -> Serving:
+    (folder / "tokens").write_text("secret,system:node:n1\n")
+    files = (str(certificate.certificate), str(certificate.key), str(folder / "tokens"))
+    return Serving(listen, *files, calls=64, costs_interval_seconds=0.02)
+
+
+@asynccontextmanager
+async def running(folder: Path, certificate: Any) -> AsyncIterator[Rig]:
+    child = LinkChild(serving_of(folder, certificate))
+    task = asyncio.create_task(child.run())
+    address = await child.address()
+    credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
+    try:
+        async with grpc.aio.secure_channel(address, credentials) as channel:
+            yield Rig(child, address, channel)
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@pytest.fixture
+def play(tmp_path: Path, certificate: Any) -> Iterator[Callable[[Callable[[Rig], Awaitable[None]]], None]]:
+    def run(scene: Callable[[Rig], Awaitable[None]]) -> None:
+        async def whole() -> None:
+            async with asyncio.timeout(60), running(tmp_path, certificate) as rig:
+                await scene(rig)
+
+        asyncio.run(whole())
+
+    yield run
+
+
+def children() -> list[int]:
+    """Processes that this one started and that serve links."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent == os.getpid() and "scheduler.linkprocess" in (entry / "cmdline").read_text():
+                    found.append(int(entry.name))
+            except (OSError, ValueError):
+                continue
+    return found
+
+
+def test_reports_go_up_and_costs_and_notices_come_down(play: Any) -> None:
+    """Through the process and back, with the words of the desk."""
+
+    async def scene(rig: Rig) -> None:
+        rig.child.lead(rig.desk, "")
+        call = await rig.linked()
+        await call.write(report(2))
+        await holds(lambda: bool(rig.desk.reports))
+        assert rig.desk.links == ["+n1"] and rig.child.links == 1
+        rig.child.notify("n1", PreemptionNotice("u1", LATER, "for another"))
+        got = [rig.first]
+        while not (any(m.HasField("preemption") for m in got) and any(m.costs.pods for m in got)):
+            got.append(await call.read())
+        assert [codec.cost_from_wire(c) for m in got for c in m.costs.pods] == [EvictionCost("u1", "default/train", 1)]
+        assert [m.preemption.reason for m in got if m.HasField("preemption")] == ["for another"]
+        rig.child.withdraw("n1", "u1")
+        while not (message := await call.read()).HasField("withdrawal"):
+            pass
+        assert message.withdrawal.pod_uid == "u1"
+        call.cancel()
+        await holds(lambda: rig.desk.links == ["+n1", "-n1"])
+
+    play(scene)
+
+
+def test_a_standby_says_where_the_leader_is(play: Any) -> None:
+    """UNAVAILABLE with the address, for links and diagnostics; health says NOT_SERVING until it leads."""
+
+    async def scene(rig: Rig) -> None:
+        rig.child.stand_by("10.0.0.1:10318")
+        hint: dict[str, str] = {}
+        async with asyncio.timeout(20):
+            while hint.get("sublet-leader") != "10.0.0.1:10318":
+                call = rig.call()
+                assert await call.code() is grpc.StatusCode.UNAVAILABLE
+                hint = dict(await call.trailing_metadata())
+        with pytest.raises(grpc.aio.AioRpcError, match="does not lead"):
+            await rig.diagnostics.ListGangs(scheduler_pb2.ListGangsRequest(), metadata=METADATA, timeout=20)
+        assert await rig.health() == health_pb2.HealthCheckResponse.NOT_SERVING
+        rig.child.lead(rig.desk, "")
+        await rig.linked()
+        assert await rig.health() == health_pb2.HealthCheckResponse.SERVING
+
+    play(scene)
+
+
+def test_stepping_down_closes_the_streams(play: Any) -> None:
+    """The agents know at once, and the desk has no links left."""
+
+    async def scene(rig: Rig) -> None:
+        rig.child.lead(rig.desk, "")
+        call = await rig.linked()
+        await holds(lambda: rig.desk.links == ["+n1"])
+        rig.child.stand_by("")
+        assert rig.desk.links == ["+n1", "-n1"]
+        assert await call.code() is grpc.StatusCode.UNAVAILABLE
+
+    play(scene)
+
+
+def test_diagnostics_are_passed_on(play: Any) -> None:
+    """Answers and refusals come from the scheduling process; without a token none does."""
+
+    async def scene(rig: Rig) -> None:
+        inner = await loopback_server("127.0.0.1:0", (Gangs(),))
+        await inner.start()
+        rig.child.lead(rig.desk, inner.address)
+        await rig.linked()
+        found = await rig.diagnostics.ListGangs(scheduler_pb2.ListGangsRequest(), metadata=METADATA, timeout=20)
+        assert [gang.name for gang in found.gangs] == ["train"]
+        request = scheduler_pb2.ExplainPodRequest(name="p")
+        with pytest.raises(grpc.aio.AioRpcError, match="pod p is not known") as error:
+            await rig.diagnostics.ExplainPod(request, metadata=METADATA, timeout=20)
+        assert error.value.code() is grpc.StatusCode.NOT_FOUND
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await rig.diagnostics.ExplainPod(request, timeout=20)
+        assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        await inner.stop(0)
+
+    play(scene)
+
+
+def test_a_process_that_dies_is_started_anew(play: Any) -> None:
+    """On the same port, in the same role, with the notices that stand."""
+
+    async def scene(rig: Rig) -> None:
+        rig.child.lead(rig.desk, "")
+        rig.child.notify("n1", PreemptionNotice("u1", LATER, "for another"))
+        await rig.linked()
+        await holds(lambda: rig.desk.links == ["+n1"])
+        (before,) = children()
+        os.kill(before, signal.SIGKILL)
+        await holds(lambda: rig.desk.links == ["+n1", "-n1"])
+        again = await rig.linked()
+        message = rig.first
+        while not message.HasField("preemption"):
+            message = await again.read()
+        assert rig.child.restarts == 1 and await rig.child.address() == rig.address
+        assert children() != [before]
+
+    play(scene)
+    assert children() == []
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path, certificate: Any) -> None:
+    """The fault of the process is the fault of the scheduler, with the address and the fix."""
+
+    async def scene() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            await asyncio.wait_for(LinkChild(serving_of(tmp_path, certificate, address)).run(), 30)
+
+    with pytest.raises(ConfigurationFault, match=r"127.0.0.1:\d+: cannot listen"):
+        asyncio.run(scene())

@@ -1,0 +1,73 @@
+"""Residents on nodes, terms about them, and what the filters say of one more pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from scheduler_builders import snapshot
+
+from model.affinity import Affinity, PodTerm, SpreadConstraint
+from model.node import Node
+from model.pod import Pod
+from model.selector import Operator, Requirement, Selector
+from scheduler.core.filters.columns import NodeIndex
+from scheduler.core.filters.crowd import Crowd
+from scheduler.core.filters.obstacles import Obstacles, obstacles
+from scheduler.core.podclass import class_of, kin_of
+from scheduler.core.snapshot import ClusterSnapshot, Surroundings
+
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+
+
+def within(key: str, *values: str) -> Requirement:
+    return Requirement(key, Operator.IN, values)
+
+
+def selector(**labels: str) -> Selector:
+    return Selector(tuple(within(key, value) for key, value in labels.items()))
+
+
+def term(key: str = ZONE, namespaces: tuple[str, ...] = (), where: Selector | None = None, **labels: str) -> PodTerm:
+    """Pods with these labels; `where` picks namespaces by their labels."""
+    return PodTerm(key, selector(**labels), namespaces, where)
+
+
+def near(*terms: PodTerm) -> Affinity:
+    return Affinity(pods=terms)
+
+
+def apart(*terms: PodTerm) -> Affinity:
+    return Affinity(anti_pods=terms)
+
+
+def evenly(key: str = ZONE, max_skew: int = 1, *, hard: bool = True, **more: Any) -> SpreadConstraint:
+    """Over pods labelled app=a, unless `selector` says otherwise."""
+    return SpreadConstraint(key, max_skew, hard, more.pop("selector", selector(app="a")), **more)
+
+
+def cluster(*nodes: Node, namespaces: Mapping[str, Mapping[str, str]] | None = None, **others: Any) -> ClusterSnapshot:
+    """Nodes with what lies around them."""
+    taken = snapshot(*nodes)
+    around = Surroundings(namespaces=namespaces or {}, **others)
+    traits = msgspec.structs.replace(taken.traits, surroundings=around, verdicts={}, index=NodeIndex())
+    return msgspec.structs.replace(taken, traits=traits)
+
+
+def crowd(seen: ClusterSnapshot, residents: Iterable[tuple[Pod, str]]) -> Crowd:
+    """Each resident on the node it names."""
+    there = Crowd(len(seen.names))
+    for resident, name in residents:
+        there.put(kin_of(resident), seen.names.index(name))
+    return there
+
+
+def asked(seen: ClusterSnapshot, there: Crowd, wanted: Pod) -> Obstacles:
+    return obstacles(there, seen.traits, class_of(wanted), kin_of(wanted))
+
+
+def told(found: Obstacles) -> list[str]:
+    """The reason by row, empty where there is none."""
+    return [found.reasons[index] if index >= 0 else "" for index in found.reason_of.tolist()]

@@ -1,0 +1,102 @@
+"""A small cluster with pods on it, and the question whether somebody else may have their room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import scheduler_builders as build
+
+from model.node import Node
+from model.placement import PlacementState
+from model.pod import Pod, PodPhase
+from model.resources import CPU, ResourceVector
+from model.workload import Gang
+from scheduler.core.gang import Candidate
+from scheduler.core.ledger import Change, Ledger, charge_of
+from scheduler.core.neighbours import Neighbours
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.preemption.preempt import preempt
+from scheduler.core.residents import Residents
+from scheduler.core.scene import Background, Nominated, Scene
+from scheduler.core.snapshot import take
+
+NOW = 10_000.0
+
+
+def node(name: str = "n1", cpu: int = 4, **more: Any) -> Node:
+    """A node of so many whole CPUs."""
+    amounts = {CPU: 1000 * cpu, "pods": 110} | more.pop("amounts", {})
+    return Node(name=name, allocatable=ResourceVector(amounts), **more)
+
+
+def resident(name: str, on: str = "n1", cpu: float = 4, *, priority: int = 0, group: str = "", **more: Any) -> Pod:
+    """A running pod, started at 1000 s."""
+    gang = build.in_group(group) if group else None
+    fields = {"phase": PodPhase.RUNNING, "started_seconds": 1000.0, "node_name": on, "priority": priority} | more
+    return build.pod(name, requests=_cpu(cpu), gang=gang, **fields)
+
+
+def waiting(name: str = "hp", cpu: float = 3, *, priority: int = 100, **more: Any) -> Pod:
+    return build.pod(name, requests=_cpu(cpu), priority=priority, created_seconds=5000.0, **more)
+
+
+def members(count: int, cpu: float = 3, *, priority: int = 100, **more: Any) -> list[Pod]:
+    """Waiting pods of PodGroup `train`."""
+    return [waiting(f"w{i}", cpu, priority=priority, gang=build.in_group(), **more) for i in range(count)]
+
+
+class Arena:
+    """Nodes and the pods on them; `assumed` are uids whose binding is on its way."""
+
+    def __init__(self, nodes: Iterable[Node], residents: Iterable[Pod] = (), assumed: Iterable[str] = ()) -> None:
+        self.nodes = {found.name: found for found in nodes}
+        self.pods = tuple(residents)
+        self.ledger = Ledger()
+        out = frozenset(assumed)
+        for pod in self.pods:
+            charge = charge_of(pod, "q")
+            assert charge is not None
+            state = PlacementState.ASSUMED if pod.uid in out else PlacementState.BOUND
+            self.ledger.apply([Change(pod.uid, msgspec.structs.replace(charge, state=state))])
+        self.snapshot = take(self.nodes, self.ledger.nodes)
+
+    def residents(self) -> Residents:
+        return self.ledger.residents(self.snapshot)
+
+    def scene(self, *nominated: Nominated) -> Scene:
+        return Scene(self.snapshot, nominated, Background(Neighbours(self.ledger)))
+
+    def ask(
+        self, pods: Iterable[Pod], group: Gang | None = None, *nominated: Nominated, **more: Any
+    ) -> Plan | NoPreemption:
+        """What preemption says to these pending pods."""
+        pending = list(pods)
+        return self.ask_for(build.candidate(pending, group), pending, *nominated, **more)
+
+    def ask_for(
+        self, candidate: Candidate, pods: Iterable[Pod], *nominated: Nominated, **more: Any
+    ) -> Plan | NoPreemption:
+        policy = more.pop("policy", PreemptionPolicySettings())
+        facts = PreemptionFacts(pods={pod.uid: pod for pod in pods}, **{"gangs": self.gangs()} | more)
+        return preempt(self.scene(*nominated), candidate, self.residents(), facts, policy, NOW)
+
+    def gangs(self, minimum: int | None = None) -> dict[str, GangFacts]:
+        """Every running gang at its minimum."""
+        sizes: dict[str, int] = {}
+        for pod in self.pods:
+            if pod.gang is not None and not pod.deleting:
+                sizes[f"gang/{pod.gang.key}"] = sizes.get(f"gang/{pod.gang.key}", 0) + 1
+        return {subject: GangFacts(size if minimum is None else minimum, size) for subject, size in sizes.items()}
+
+
+def victims(outcome: Plan | NoPreemption) -> list[str]:
+    """Names of the victims; fails where nobody is preempted."""
+    assert isinstance(outcome, Plan), outcome
+    return [victim.pod_key.removeprefix("default/") for victim in outcome.eviction.victims]
+
+
+def _cpu(cpu: float) -> dict[str, int]:
+    return {CPU: int(1000 * cpu)}
