@@ -1,4 +1,4 @@
-"""The fewest victims there can be, by trying every set of them."""
+"""The fewest victims there can be, by trying every set of them: of as low a priority as will do, then as few."""
 
 from __future__ import annotations
 
@@ -15,9 +15,21 @@ def fewest_victims(
 ) -> int | None:
     """How many pods of lower priority must go for so many like members to fit; None where that never helps.
 
-    `wanted` is one member's request and how many there are. For small cases: it tries all sets.
+    Two of low priority go before one of higher, as for kube-scheduler. `wanted` is one member's request and how
+    many there are. For small cases: it tries all sets.
     """
-    legal = [pod for pod in pods if pod.priority < priority]
+    for worst in sorted({pod.priority for pod in pods if pod.priority < priority} | {priority - 1}):
+        found = _fewest(nodes, pods, wanted, worst)
+        if found is not None:
+            return found
+    return None
+
+
+def _fewest(
+    nodes: Sequence[Node], pods: Sequence[Pod], wanted: tuple[Mapping[str, int], int], worst: int
+) -> int | None:
+    """With victims of at most this priority."""
+    legal = [pod for pod in pods if pod.priority <= worst]
     for number in range(len(legal) + 1):
         for gone in combinations(legal, number):
             left = {pod.uid for pod in gone}

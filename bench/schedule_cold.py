@@ -50,7 +50,7 @@ def measure_cold(effort: Effort) -> Cold:
     inbox += [_seen(facts.PodSeen, each, objects.Pod) for each in pods]
     decoded = time.perf_counter()
     settings = Settings()
-    turn = Cycle(ClusterCache(settings.scheduler_names), settings).turn(inbox, 1_000.0)
+    turn = Cycle(ClusterCache(settings.served), settings).turn(inbox, 1_000.0)
     ended = time.perf_counter()
     placed = [bind.placement.node for batch in turn.batches for bind in batch.binds]
     for each in pods:

@@ -126,8 +126,9 @@ async def _round(client: KubeClient, effort: Effort, qps: int, *, own: bool) -> 
     """Create all, see all bound, delete all; `own`: the scheduler binds, else the client does."""
     seen, pace = _Seen(), _Pace(qps)
     names = [f"{'own' if own else 'alone'}-{number}" for number in range(effort.end_pods)]
-    watching = asyncio.create_task(_watch(client, seen, set(names)))
-    await asyncio.sleep(0)
+    # The watch begins where nothing was created yet, however late it is opened.
+    since = (await client.get(_PODS, dict, limit=1))["metadata"]["resourceVersion"]
+    watching = asyncio.create_task(_watch(client, seen, set(names), since))
     queue = list(enumerate(names))
 
     async def work() -> None:
@@ -150,9 +151,8 @@ async def _round(client: KubeClient, effort: Effort, qps: int, *, own: bool) -> 
     return seen
 
 
-async def _watch(client: KubeClient, seen: _Seen, names: set[str]) -> None:
-    listed = await client.get(_PODS, dict, limit=1)
-    query: dict[str, str | int] = {"watch": "true", "resourceVersion": listed["metadata"]["resourceVersion"]}
+async def _watch(client: KubeClient, seen: _Seen, names: set[str], since: str) -> None:
+    query: dict[str, str | int] = {"watch": "true", "resourceVersion": since}
     async for line in client.stream(_PODS, query, _IDLE_SECONDS):
         pod = msgspec.json.decode(line, type=_Event).object
         if pod.spec.node_name and pod.metadata.name in names:

@@ -134,7 +134,7 @@ def _preemptions(measured: Schedule) -> list[list[str]]:
     return [
         [
             *(f"{one.nodes}", f"{one.pods}", f"{one.in_gangs:.0%}", f"{one.members}"),
-            *(f"{ms:.1f}" for ms in (one.p50_ms, one.p99_ms, one.greedy_ms)),
+            *(f"{ms:.1f}" for ms in (one.first_ms, one.p50_ms, one.p99_ms, one.greedy_ms)),
             *(str(number) for number in (one.planned, one.refused, one.victims, one.useless)),
         ]
         for one in measured.preemption

@@ -55,7 +55,7 @@ class _Run:
             )
             for item in found.of("PodGroup")
         }
-        self._cache = ClusterCache(settings.scheduler_names)
+        self._cache = ClusterCache(settings.served, settings.load, settings.gangs)
         self._cycle = Cycle(self._cache, settings)
         self._placed: dict[str, str] = {}
         self._victims: dict[str, Victim] = {}
@@ -177,7 +177,7 @@ class _Run:
 
 def scheduled_by_others(found: Manifests, settings: Settings) -> list[Given]:
     """Pods without a node that another scheduler is to place."""
-    names = ("", *settings.scheduler_names)
+    names = ("", *settings.served)
     spec = [(item, item.object.spec) for item in found.of("Pod")]
     return [item for item, told in spec if not told.node_name and told.scheduler_name not in names]
 

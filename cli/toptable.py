@@ -57,7 +57,12 @@ def gangs_text(rows: Sequence[GangAnswer], height: int | None = None) -> str:
     head = ["NAMESPACE", "GANG", "WAITS FOR", "MINIMUM", "MEMBERS", "PLACED"]
     shown, left = _fitting(rows, height, fixed=2)
     cells = [
-        [row.namespace, row.name, row.problem or row.reason or _UNKNOWN, *map(str, (row.min_member, row.members, row.scheduled))]
+        [
+            row.namespace,
+            row.name,
+            row.problem or row.reason or _UNKNOWN,
+            *map(str, (row.min_member, row.members, row.scheduled)),
+        ]
         for row in shown
     ]
     return "\n".join([*_aligned([head, *cells], left_columns=3), *_more(left, "gangs")])

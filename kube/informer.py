@@ -102,6 +102,7 @@ class Informer(Generic[T]):
         self._client = client
         self._path = path_of(resource, namespace=namespace)
         self._type = type_
+        self._whole = _reads_identity(type_)
         self._pages = msgspec.json.Decoder(_List[type_], strict=False)  # type: ignore[valid-type]
         self._events = msgspec.json.Decoder(_WatchEvent[type_], strict=False)  # type: ignore[valid-type]
         self._on_change = on_change
@@ -177,8 +178,10 @@ class Informer(Generic[T]):
     def _page(self, payload: bytes, seen: set[str]) -> _ListMetadata:
         """Take in a page of a list, and note in `seen` which objects there are."""
         try:
-            page = self._pages.decode(payload)
+            page = self._pages.decode(payload) if self._whole else None
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            page = None
+        if page is None:
             raw = decode(payload, _List[msgspec.Raw], self._path)
             seen.update(self._store(item) for item in raw.items or ())
             return raw.metadata
@@ -200,8 +203,10 @@ class Informer(Generic[T]):
 
     def _apply(self, line: bytes) -> None:
         try:
-            event = self._events.decode(line)
+            event = self._events.decode(line) if self._whole else None
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            event = None
+        if event is None:
             self._apply_raw(decode(line, _WatchEvent[msgspec.Raw], self._path))
             return
         identity = _identity_of(event.object)
@@ -253,7 +258,7 @@ class Informer(Generic[T]):
     def _replace(self, key: str, item: T, identity: _Identity) -> None:
         """A new version; another uid is another object of the same name."""
         known = key in self.items
-        if known and _identity_of(self.items[key]).uid != identity.uid:
+        if known and _uid(self.items[key]) != identity.uid:
             self._forget(key)
             known = False
         self._versions[key] = identity.resource_version
@@ -270,6 +275,15 @@ def _key(identity: _Identity) -> str:
     return f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
 
 
+def _reads_identity(type_: Any) -> bool:
+    """Whether an object of the type says all that tells it from others; else that is read beside it."""
+    if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):
+        return True
+    metadata = {field.name: field.type for field in msgspec.structs.fields(type_)}.get("metadata", Any)
+    read = getattr(metadata, "__struct_fields__", None)
+    return read is None or set(_Identity.__struct_fields__) <= set(read)
+
+
 def _identity_of(item: Any) -> _Identity:
     """The same four fields of any type that an informer may be of, untyped ones included."""
     metadata = item.get("metadata") or {} if isinstance(item, dict) else item.metadata
@@ -277,3 +291,8 @@ def _identity_of(item: Any) -> _Identity:
         return msgspec.convert(metadata, _Identity, strict=False)
     identity: _Identity = metadata
     return identity
+
+
+def _uid(item: Any) -> str:
+    metadata = item.get("metadata") or {} if isinstance(item, dict) else item.metadata
+    return str(metadata.get("uid", "") if isinstance(metadata, dict) else metadata.uid)

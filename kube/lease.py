@@ -26,6 +26,7 @@ log = structlog.get_logger()
 LINK_ADDRESS = "sublet.dev/link-address"
 """Annotation of the Lease: HOST:PORT where its holder serves agents."""
 
+
 class LeaseSettings(msgspec.Struct, frozen=True):
     """Seconds; the defaults are kube-scheduler's."""
 

@@ -69,10 +69,15 @@ def write_secrets(run: RunDirectory, choices: Choices) -> dict[str, str]:
     return tokens
 
 
+_SILENT_SECONDS = 120
+"""An agent says each minute that it is there."""
+
+
 def write_scheduler_settings(run: RunDirectory) -> None:
-    """Here pods that name no scheduler are this one's too: there is no other."""
+    """Here pods that name no scheduler are this one's too, and nobody wants to wait 15 minutes for a silent agent."""
     names = (*Settings().scheduler_names, "default-scheduler")
-    write_private(run.scheduler_settings, msgspec.json.encode({"scheduler_names": names}))
+    told = {"scheduler_names": names, "withdraw": {"after_seconds": _SILENT_SECONDS}}
+    write_private(run.scheduler_settings, msgspec.json.encode(told))
 
 
 def write_kubeconfigs(run: RunDirectory, address: str, tokens: Mapping[str, str]) -> None:

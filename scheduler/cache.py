@@ -216,9 +216,7 @@ class ClusterCache:
             self._unindex(before.pod)
         pod_class = class_of(pod)
         told = before.told if before else ""
-        record = PodRecord(
-            pod, self._classes.setdefault(pod_class, pod_class), kin_of(pod), told, pod.nominated_node
-        )
+        record = PodRecord(pod, self._classes.setdefault(pod_class, pod_class), kin_of(pod), told, pod.nominated_node)
         self._pods[pod.uid] = record
         self._uids[pod.key] = pod.uid
         members = self._members.setdefault(_home(pod), set())

@@ -298,9 +298,7 @@ class Cycle:
         if kept is not None or given_up:
             scene.nominate(self._kept(scene.snapshot))
 
-    def _park(
-        self, turn: Turn, candidate: Candidate, misfit: Misfit, outcome: Plan | NoPreemption, now: float
-    ) -> None:
+    def _park(self, turn: Turn, candidate: Candidate, misfit: Misfit, outcome: Plan | NoPreemption, now: float) -> None:
         self.backlog.park(candidate.subject, now, need=need_of(misfit.report))
         self._trials.failed(candidate, now)
         turn.insights[candidate.subject] = preemption_decision(candidate.subject, outcome, now)

@@ -78,7 +78,6 @@ class LinkServer:
         await listener.serving(role.leading)
 
 
-
 async def _serve(serving: Serving, connection: socket.socket) -> None:
     """Until the scheduling process hangs up."""
     frames = await Frames.over(connection, Downward)

@@ -58,7 +58,6 @@ class StatusWriter(Protocol):
     async def gang_status(self, gang: Named, status: GangStatus) -> None:
         """The PodGroup's status. Raises KubernetesFault."""
 
-
     async def group_condition(self, gang: Named, condition: Condition) -> None:
         """A condition of scheduling.k8s.io's PodGroup. Raises KubernetesFault."""
 

@@ -60,9 +60,7 @@ class Preempting:
         """Subjects that have room kept for them, or plans on their way."""
         return frozenset(self._carried)
 
-    def attempt(
-        self, scene: Scene, candidate: Candidate, residents: Residents, now: float
-    ) -> Plan | NoPreemption:
+    def attempt(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> Plan | NoPreemption:
         """What it takes for a candidate that fits nowhere; nothing is changed."""
         records = (self._cache.record(uid) for uid in candidate.uids)
         facts = PreemptionFacts(

@@ -8,6 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from kube.dialects.gangs import GangDefaults
+from kube.dialects.schedulerconfig import CoschedulingArgs
 from kube.lease import LeaseSettings
 from model.fault import ConfigurationFault
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, MatchPolicy
@@ -18,6 +20,7 @@ from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.release import ReleasePolicy
 from scheduler.core.reserve import ReservePolicy
 from scheduler.core.scores.policy import PROFILES, Profile, served
+from scheduler.core.withdraw import WithdrawPolicy
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ageing: AgeingPolicy = AgeingPolicy()
     reservation: ReservePolicy = ReservePolicy()
     release: ReleasePolicy = ReleasePolicy()
+    withdraw: WithdrawPolicy = WithdrawPolicy()
     gang_timeout_seconds: Annotated[
         float, Meta(gt=0, description="Timeout of a gang that names none (CoschedulingArgs.defaultTimeout).")
     ] = DEFAULT_GANG_TIMEOUT_SECONDS
@@ -70,6 +74,26 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int, Meta(ge=0, le=1_000_000, description="Decisions kept for a watcher that asks for the past.")
     ] = 1000
     lease: LeaseSettings = LeaseSettings()
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """All scheduler names this scheduler serves, those of profiles included."""
+        return tuple(dict.fromkeys((*self.scheduler_names, *served(self.profiles))))
+
+    @property
+    def gangs(self) -> GangDefaults:
+        """What counts for a gang that does not say."""
+        return GangDefaults(self.gang_timeout_seconds, self.gang_match_policy)
+
+    def overlaid(self, told: CoschedulingArgs) -> Settings:
+        """With what Koordinator's ConfigMap says in place of these settings' own word."""
+        enable = self.preemption.enable if told.enable_preemption is None else told.enable_preemption
+        return msgspec.structs.replace(
+            self,
+            preemption=msgspec.structs.replace(self.preemption, enable=enable),
+            gang_timeout_seconds=told.default_timeout or self.gang_timeout_seconds,
+            gang_match_policy=told.default_match_policy or self.gang_match_policy,
+        )
 
 
 def load(path: Path | None) -> Settings:

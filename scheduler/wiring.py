@@ -18,18 +18,20 @@ from prometheus_client import CollectorRegistry
 from kube.client import KubeClient
 from kube.events import EventRecorder
 from kube.lease import Holder
+from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
-from scheduler.core.withdraw import WithdrawPolicy
 from scheduler.cycle import Cycle
 from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.kubernetes import (
+    SCHEDULER_CONFIG,
     KubernetesAnnouncer,
     KubernetesBinder,
     KubernetesEvictor,
     KubernetesStatusWriter,
     KubernetesWatch,
+    coscheduling,
 )
 from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.leadership import Leadership
@@ -96,8 +98,8 @@ class Scheduler:
         self.clock = steady_clock()
         self.recorder = EventRecorder(client, settings.scheduler_names[0], options.identity)
         self.history = DecisionHistory(settings.decision_history)
-        cache = ClusterCache(settings.scheduler_names)
-        cycle = Cycle(cache, settings)
+        cache = ClusterCache(settings.served, settings.load, settings.gangs)
+        self.cycle = cycle = Cycle(cache, settings)
         announcer = KubernetesAnnouncer(self.recorder)
         binder, writer, evictor = KubernetesBinder(client), KubernetesStatusWriter(client), KubernetesEvictor(client)
         outlets = Outlets(binder, writer, evictor, announcer, link, leadership.leading)
@@ -105,8 +107,12 @@ class Scheduler:
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
         self.desk = NodeDesk(cache, self.history, self.clock)
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)
-        self.withdrawer = Withdrawer(client, self.recorder, leadership.leading, self.clock, WithdrawPolicy())
+        self.withdrawer = Withdrawer(client, self.recorder, leadership.leading, self.clock, settings.withdraw)
         self.watch = KubernetesWatch(client, self._tell)
+
+    def preemption_told_by(self, config_map: str) -> None:
+        """The switch stands where this ConfigMap says."""
+        self.cycle.preempting.enabled_by = f"ConfigMap {config_map}"
 
     def _tell(self, fact: Fact) -> None:
         if isinstance(fact, NodeSeen):
@@ -195,7 +201,11 @@ class _Process:
     async def _lead(self, leadership: Leadership, linking: asyncio.Task[None], stop: asyncio.Event) -> None:
         """Schedule until told to stop, or leadership is lost."""
         self._metrics.leads(True)
-        scheduler = Scheduler(self._client, self._options, leadership, self._link, self._metrics)
+        told = await coscheduling(self._client)
+        options = msgspec.structs.replace(self._options, settings=self._options.settings.overlaid(told))
+        scheduler = Scheduler(self._client, options, leadership, self._link, self._metrics)
+        if told.enable_preemption is not None:
+            scheduler.preemption_told_by(SCHEDULER_CONFIG)
         self._state.scheduler = scheduler
         self._metrics.watch(self._figures(scheduler))
         async with _background(scheduler) as start, _answering(scheduler) as grpc:

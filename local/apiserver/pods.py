@@ -41,6 +41,7 @@ def bind(
         if pod["spec"].get("schedulingGates"):
             raise status.conflict(PODS, name, f"pod {name} has non-empty .spec.schedulingGates")
         pod["spec"]["nodeName"] = node
+        pod.get("status", {}).pop("nominatedNodeName", None)
         for key in ("annotations", "labels"):
             if added := dig(binding, f"metadata.{key}"):
                 ensure(pod["metadata"], key).update(added)

@@ -9,7 +9,7 @@ import numpy as np
 
 from model.workload import TopologyLevel
 from scheduler.core.pack import pack
-from scheduler.core.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.snapshot import Amounts, NodeTraits
 
 
 class Domains(msgspec.Struct, frozen=True, eq=False):
@@ -22,6 +22,10 @@ class Domains(msgspec.Struct, frozen=True, eq=False):
     codes: tuple[Amounts, ...]
     names: tuple[tuple[tuple[str, ...], ...], ...]
     parents: tuple[Amounts, ...]
+
+    def sums(self, numbers: Amounts, level: int, codes: Amounts) -> Amounts:
+        """`numbers` summed by domain of a level, where `codes` (−1: none) say which domain each belongs to."""
+        return np.bincount(codes + 1, numbers, len(self.names[level]) + 1)[1:].astype(np.int64)
 
 
 def domains_of(traits: NodeTraits, keys: Sequence[str]) -> Domains:
@@ -52,16 +56,17 @@ class Terrain(msgspec.Struct, frozen=True, eq=False):
     levels: tuple[TopologyLevel, ...]
 
     def slots(self, room: Amounts, level: int) -> Amounts:
-        """Per domain of a level, how many members it holds in multiples of its level and of those inside it."""
+        """Per domain of a level, how many members it holds in multiples of its level and of those inside it.
+
+        `room` counts no node for more than all members, so that sums are exact.
+        """
         if level + 1 < len(self.levels):
             inner, parents = self.slots(room, level + 1), self.domains.parents[level + 1]
         else:
             inner, parents = room, self.domains.codes[level]
-        inside = parents >= 0
-        held = np.zeros(len(self.domains.names[level]), np.int64)
-        np.add.at(held, parents[inside], inner[inside])
+        held = self.domains.sums(inner, level, parents)
         multiple = self.levels[level].multiple
-        return held // multiple * multiple
+        return held if multiple == 1 else held // multiple * multiple
 
     def allot(self, room: Amounts, want: int, level: int, code: int) -> Amounts:
         """Rows for up to `want` members in one domain, in as few and as well filled domains inside it as there are."""
@@ -77,7 +82,7 @@ class Terrain(msgspec.Struct, frozen=True, eq=False):
         """Over the domains of a level: the roomiest whole, the last the one that is filled best."""
         if level == len(self.levels) or want <= 0:
             return pack(room, want)
-        slots = self.slots(room, level)
+        slots = self.slots(np.minimum(room, want), level)
         chosen: list[Amounts] = []
         for _ in range(len(slots)):
             enough = np.flatnonzero(slots >= want)
@@ -91,8 +96,3 @@ class Terrain(msgspec.Struct, frozen=True, eq=False):
             if want <= 0:
                 break
         return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
-
-
-def inside(domains: Domains, level: int, code: int) -> Mask:
-    """Rows of one domain."""
-    return np.asarray(domains.codes[level] == code)

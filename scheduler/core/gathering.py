@@ -14,10 +14,14 @@ import numpy as np
 from scheduler.core.attempt import Misfit, Party, Placed, attempt, misfit
 from scheduler.core.domains import Terrain
 from scheduler.core.fill import Group, How
+from scheduler.core.gang import Candidate
 from scheduler.core.scene import Scene
 from scheduler.core.snapshot import Amounts
 
 OUTSIDE = "node(s) were outside the domain that holds most of the gang"
+
+_REQUIRED_TRIES, _PREFERRED_TRIES = 256, 16
+"""The first domain fits wherever members are all alike; members of several sizes, or that keep apart, may need more."""
 
 
 def place_gathered(scene: Scene, party: Party, how: How) -> Placed | Misfit:
@@ -25,7 +29,7 @@ def place_gathered(scene: Scene, party: Party, how: How) -> Placed | Misfit:
     levels = party.candidate.workload.topology
     required = max((depth for depth, level in enumerate(levels) if level.required), default=-1)
     terrain = Terrain(scene.domains(tuple(level.key for level in levels)), levels)
-    homes = scene.homes(party.candidate.subject)
+    homes = _homes(scene, party.candidate)
     for depth in range(len(levels) - 1, max(required, 0) - 1, -1):
         for code in _ranked(scene, party, how, _At(terrain, depth, homes, levels[depth].required)):
             placed = attempt(scene, party, _inside(terrain, depth, code, how))
@@ -37,14 +41,20 @@ def place_gathered(scene: Scene, party: Party, how: How) -> Placed | Misfit:
     return _nowhere(scene, party, how, _At(terrain, required, homes, required=True))
 
 
+def _homes(scene: Scene, candidate: Candidate) -> Amounts:
+    """By row, how many of them are there already; of a group, the members of all its gangs."""
+    if not candidate.workload.bound:
+        return np.zeros(len(scene.snapshot.names), np.int64)
+    jobs = {candidate.subject, *(f"gang/{key}" for key, _ in candidate.workload.gangs)}
+    return np.asarray(sum(scene.homes(job) for job in sorted(jobs)))
+
+
 class _At:
     """A level of a terrain, with the members that are there already."""
 
     def __init__(self, terrain: Terrain, depth: int, homes: Amounts, required: bool) -> None:
         self.terrain, self.depth, self.required = terrain, depth, required
-        codes = terrain.domains.codes[depth]
-        inside = codes >= 0
-        self.members = np.bincount(codes[inside], homes[inside], len(terrain.domains.names[depth])).astype(np.int64)
+        self.members = terrain.domains.sums(homes, depth, terrain.domains.codes[depth])
 
     def slots(self, scene: Scene, group: Group, how: How) -> Amounts:
         """Per domain, how many of the group it holds; an upper bound where members keep apart."""
@@ -62,7 +72,7 @@ def _ranked(scene: Scene, party: Party, how: How, at: _At) -> Iterator[int]:
     if at.required and at.members.any():
         fitting = fitting[at.members[fitting] == at.members.max()]
     order = np.lexsort((fitting, slots.sum(axis=0)[fitting], -total[fitting], ~whole[fitting], -at.members[fitting]))
-    return iter(fitting[order].tolist())
+    return iter(fitting[order][: _REQUIRED_TRIES if at.required else _PREFERRED_TRIES].tolist())
 
 
 def _inside(terrain: Terrain, depth: int, code: int, how: How) -> How:

@@ -42,9 +42,7 @@ class KubernetesWatch:
         self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: tell(facts.PodSeen(c)))
         self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: tell(facts.NodeSeen(c)))
         groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: tell(facts.PodGroupSeen(c)))
-        others = (
-            Informer(client, path, kind, on_change=lambda c: tell(facts.Seen(c))) for path, kind in _OTHERS
-        )
+        others = (Informer(client, path, kind, on_change=lambda c: tell(facts.Seen(c))) for path, kind in _OTHERS)
         self._others: tuple[Informer[Any], ...] = (groups, *others)
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:

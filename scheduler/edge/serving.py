@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hmac
+import hashlib
 import ipaddress
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -73,7 +73,7 @@ class TokenTable:
     """Who may call: lines `token,name` (more columns are ignored, so a Kubernetes static token file works too)."""
 
     def __init__(self, entries: Iterable[tuple[str, str]]) -> None:
-        self._entries = tuple((token.encode(), name) for token, name in entries)
+        self._names = {_digest(token): name for token, name in entries}
 
     @classmethod
     def read(cls, path: Path) -> TokenTable:
@@ -89,14 +89,17 @@ class TokenTable:
         return cls(entries)
 
     def caller(self, metadata: Iterable[tuple[str, str | bytes]] | None) -> str | None:
-        """The name that belongs to the call's bearer token, None without a known one; in constant time."""
+        """The name that belongs to the call's bearer token, None without a known one.
+
+        Tokens are looked up by their digest, so how long that takes says nothing about any of them.
+        """
         given = next((str(value) for key, value in metadata or () if key == "authorization"), "")
         scheme, _, token = given.partition(" ")
-        found = None
-        for known, name in self._entries:
-            if hmac.compare_digest(known, token.strip().encode()) and scheme.lower() == "bearer":
-                found = name
-        return found
+        return self._names.get(_digest(token.strip())) if scheme.lower() == "bearer" else None
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
 
 
 async def tls_server(

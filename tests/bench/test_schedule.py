@@ -77,6 +77,15 @@ def test_the_fewest_victims(members: int, millis: int, expected: int | None) -> 
     assert fewest_victims([node], pods, ({CPU: millis, PODS: 1}, members), 5) == expected
 
 
+def test_two_of_low_priority_go_before_one_of_higher() -> None:
+    """As for kube-scheduler: the highest priority among the victims counts first."""
+    amounts = ResourceVector({CPU: 4000, PODS: 110})
+    nodes = [Node(name=name, capacity=amounts, allocatable=amounts) for name in ("n", "m")]
+    low = [pod(f"low{i}", {CPU: 2000}, node="n", priority=1) for i in range(2)]
+    middle = pod("middle", {CPU: 4000}, node="m", priority=3)
+    assert fewest_victims(nodes, [*low, middle], ({CPU: 4000, PODS: 1}, 1), 5) == 2
+
+
 def test_greedy_preemption_puts_back_whom_it_can() -> None:
     """One of two small pods is enough; the less important goes."""
     nodes = synthetic_nodes(1)

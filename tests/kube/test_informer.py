@@ -6,6 +6,8 @@ import asyncio
 import math
 from typing import Any
 
+import msgspec
+
 from kube.informer import Change, ChangeKind, Informer
 from kube.objects import Pod
 
@@ -26,7 +28,13 @@ def event(kind: str, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def play(
-    server: Any, answers: list[Any], enough: int, requests: int = 0, resource: str = "v1/pods", **options: Any
+    server: Any,
+    answers: list[Any],
+    enough: int,
+    requests: int = 0,
+    resource: str = "v1/pods",
+    type_: Any = Pod,
+    **options: Any,
 ) -> tuple[list[str], Informer[Pod]]:
     """Run an informer until `enough` changes and `requests` came; returns the changes as text."""
 
@@ -36,11 +44,11 @@ def play(
         changes: list[str] = []
 
         def note(change: Change[Pod]) -> None:
-            changes.append(
-                f"{change.kind.value} {change.object.metadata.name} {change.object.metadata.resource_version}"
-            )
+            metadata = change.object.metadata
+            version = [metadata.resource_version] if type_ is Pod else []
+            changes.append(" ".join([change.kind.value, metadata.name, *version]))
 
-        informer = Informer(client, resource, Pod, on_change=note, **options)
+        informer = Informer(client, resource, type_, on_change=note, **options)
         running = asyncio.create_task(informer.run())
         async with asyncio.timeout(20):
             while len(changes) < enough or len(server.requests) < requests:
@@ -170,3 +178,24 @@ def test_a_server_that_ends_every_watch_is_not_hammered(server: Any, says_: Any,
 
     for ending in (streams_(), streams_(event("ERROR", {"kind": "Status", "code": 410}))):
         assert asyncio.run(scene(ending)) < 20
+
+
+class Bare(msgspec.Struct, frozen=True):
+    name: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
+
+
+class Thing(msgspec.Struct, frozen=True):
+    metadata: Bare = Bare()
+
+
+def test_a_type_that_reads_less_of_the_metadata_is_followed_too(server: Any, says_: Any, streams_: Any) -> None:
+    """What tells objects and their versions apart is read beside it: no change goes unnoticed."""
+    answers = [
+        says_(page(5, pod("a", 1))),
+        streams_(event("MODIFIED", pod("a", 6)), event("DELETED", pod("a", 7))),
+        streams_(hold=True),
+    ]
+    changes, informer = play(server, answers, 3, type_=Thing)
+    assert (changes, informer.items) == (["ADDED a", "MODIFIED a", "DELETED a"], {})

@@ -138,7 +138,8 @@ class SchedulerProcess:
         command = ["--kubeconfig", cluster.kubeconfig, "--tls-cert", cluster.certificate.certificate]
         command += ["--tls-key", cluster.certificate.key, "--token-file", folder / "link-tokens"]
         command += ["--link-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]
-        command += ["--ready-file", self.ready_file, "--identity", name or "test", "--settings", folder / "settings.yaml"]
+        command += ["--ready-file", self.ready_file, "--identity", name or "test"]
+        command += ["--settings", folder / "settings.yaml"]
         self.log = folder / "scheduler.log"
         self.process = start_process("scheduler", command, self.log)
         self.ports: dict[str, str] = {}

@@ -26,7 +26,7 @@ class Incarnation:
 
     def __init__(self, api: ChaosApi, clock: FakeClock) -> None:
         self.api = api
-        self.cache = ClusterCache(SETTINGS.scheduler_names)
+        self.cache = ClusterCache(SETTINGS.served, SETTINGS.load, SETTINGS.gangs)
         cycle, history = Cycle(self.cache, SETTINGS), DecisionHistory(0)
         publisher = Publisher(Outlets(api, api, api, FakeAnnouncer()), FakeMeter(), clock, SETTINGS)
         self.loop = Loop(cycle, publisher, history, FakeMeter(), clock, SETTINGS)
@@ -67,9 +67,9 @@ class Story:
     async def run(self) -> None:
         self.api.odds = 0.1
         while self.left:
-            self.random.choices(
-                (self._submit, self._finish, self._lose, self.api.run_kubelets), weights=(10, 6, 1, 4)
-            )[0]()
+            self.random.choices((self._submit, self._finish, self._lose, self.api.run_kubelets), weights=(10, 6, 1, 4))[
+                0
+            ]()
             await self._turn()
         await self.settle()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from model.decision import Decision, Unit
 from model.reason import Reason
@@ -28,7 +27,7 @@ def decision(value: int) -> Decision:
 
 
 def taken(desk: RemoteDesk) -> Upward:
-    async def take() -> Any:
+    async def take() -> Upward:
         async with asyncio.timeout(10):
             return await desk.take()
 

@@ -19,7 +19,7 @@ from scheduler.core.preemption.spare import FEW_GROUPS, Fits, items_of, least_co
 from scheduler.core.preemption.stakes import Stakes
 from scheduler.core.snapshot import Amounts
 
-_TRIES = 1_500
+_TRIES = 1_000
 
 
 def levels(field: Field, herd: Herd) -> list[int]:

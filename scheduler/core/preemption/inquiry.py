@@ -60,7 +60,8 @@ def inquire(
     field = _field(later, demand, columns, herd)
     trial = Trial(later, demand, residents, stakes)
     plain = _plain(scene, demand)
-    return Inquiry(demand, legal, stakes, field, trial, plain, plain and _exact(scene, demand), len(leaving) > 0)
+    exact = plain and len(field.asks) == 1 and not demand.workload.topology
+    return Inquiry(demand, legal, stakes, field, trial, plain, exact, len(leaving) > 0)
 
 
 def _with_stuck(legal: Legality, number: int) -> Legality:
@@ -94,20 +95,12 @@ def _field(scene: Scene, demand: Candidate, columns: list[int], herd: Herd) -> F
 
 def _plain(scene: Scene, demand: Candidate) -> bool:
     """Whether other pods matter to the members by the room they take alone."""
-    if demand.workload.topology:
-        return False
     for pod_class, kins in zip(demand.classes, demand.kins, strict=True):
         if scene.outlook(pod_class, kins[0], demand.standing).obstacles is None:
             continue
         if pod_class.company != ALONE or any(scene.crowd.objections(kin) for kin in set(kins)):
             return False
     return True
-
-
-def _exact(scene: Scene, demand: Candidate) -> bool:
-    """Whether the arithmetic misses nothing: one class, and no limit of measured load that a victim's going lifts."""
-    load, pod_class = scene.background.load, demand.classes[0]
-    return len(demand.classes) == 1 and load_room(load, scene.snapshot, pod_class) is None
 
 
 def domains(scene: Scene, inquiry: Inquiry) -> list[Amounts]:

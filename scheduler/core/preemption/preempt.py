@@ -90,6 +90,8 @@ def _victims_terminate(scene: Scene, candidate: Candidate, residents: Residents)
 
 def _choices(scene: Scene, inquiry: Inquiry) -> Iterator[frozenset[int]]:
     """Sets of victims to try, the most promising first."""
+    if any(int(ask.most.sum()) < ask.want for ask in inquiry.field.asks):
+        return
     stakes = inquiry.stakes
     found = []
     for rows in _cheapest_first(domains(scene, inquiry), inquiry):

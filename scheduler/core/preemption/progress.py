@@ -1,7 +1,7 @@
 """A plan being carried out: victims that ask for it are told first and may save a checkpoint, then all go.
 
 Proposed → Notified → CheckpointWait → Terminating → Released, each skipped where there is nothing to wait for; Aborted
-where the preemptor goes away or finds room elsewhere before anybody was evicted. A step repeats what has not
+where the preemptor goes away or finds room elsewhere while somebody could still stay. A step repeats what has not
 happened yet, so it may be asked for again after a failure, a conflict or a restart.
 """
 
@@ -17,11 +17,10 @@ from scheduler.core.preemption.policy import PreemptionPolicySettings
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """A plan and since when (Unix seconds) its victims know; 0: not told yet. `begun`: an eviction was asked for."""
+    """A plan and since when (Unix seconds) its victims know; 0: not told yet."""
 
     plan: EvictionPlan
     notified_seconds: float = 0.0
-    begun: bool = False
 
     @property
     def over(self) -> bool:
@@ -78,7 +77,7 @@ def advance(progress: Progress, facts: Surroundings, policy: PreemptionPolicySet
     if not left:
         return Step(_in(progress, PlanState.RELEASED))
     staying = tuple(victim for victim in left if victim.uid not in facts.deleting)
-    if not facts.wanted and staying and not (progress.begun and _all_untold(staying)):
+    if not facts.wanted and staying:
         return _abort(progress, facts, staying)
     if progress.plan.state is PlanState.PROPOSED:
         progress = _begin(progress, left, policy, now)
@@ -89,10 +88,6 @@ def _abort(progress: Progress, facts: Surroundings, staying: tuple[Victim, ...])
     """Those that were not evicted yet stay."""
     told = tuple(Unnotify(victim) for victim in staying if victim.uid in facts.notified)
     return Step(_in(progress, PlanState.ABORTED), told)
-
-
-def _all_untold(victims: tuple[Victim, ...]) -> bool:
-    return all(victim.notice_seconds <= 0 for victim in victims)
 
 
 def _begin(progress: Progress, victims: tuple[Victim, ...], policy: PreemptionPolicySettings, now: float) -> Progress:
@@ -109,9 +104,9 @@ def _proceed(progress: Progress, facts: Surroundings, staying: tuple[Victim, ...
         untold = tuple(Notify(v, progress.plan.deadline_seconds) for v in told if v.uid not in facts.notified)
         state = PlanState.NOTIFIED if untold else PlanState.CHECKPOINT_WAIT
         at_once = tuple(Evict(victim) for victim in staying if victim.notice_seconds <= 0)
-        return Step(_in(progress, state, begun=bool(at_once)), untold + at_once)
+        return Step(_in(progress, state), untold + at_once)
     evictions = tuple(Evict(victim) for victim in staying)
-    return Step(_in(progress, PlanState.TERMINATING, begun=True), evictions)
+    return Step(_in(progress, PlanState.TERMINATING), evictions)
 
 
 def _waits(progress: Progress, facts: Surroundings, told: tuple[Victim, ...], now: float) -> bool:
@@ -121,6 +116,5 @@ def _waits(progress: Progress, facts: Surroundings, told: tuple[Victim, ...], no
     return any(facts.saved.get(victim.uid, 0.0) <= progress.notified_seconds for victim in told)
 
 
-def _in(progress: Progress, state: PlanState, *, begun: bool = False) -> Progress:
-    plan = msgspec.structs.replace(progress.plan, state=state)
-    return msgspec.structs.replace(progress, plan=plan, begun=progress.begun or begun)
+def _in(progress: Progress, state: PlanState) -> Progress:
+    return msgspec.structs.replace(progress, plan=msgspec.structs.replace(progress.plan, state=state))

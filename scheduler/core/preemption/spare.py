@@ -40,8 +40,9 @@ def spare_in_bulk(chosen: Iterable[int], fits: Fits, stakes: Stakes) -> frozense
 def least_cost(
     items: Sequence[Group], fits: Fits, stakes: Stakes, known: frozenset[int] | None, tries: int
 ) -> frozenset[int] | None:
-    """The cheapest plan out of the items, or the known one where the tries are up before a cheaper one is found."""
-    return _Search(items, fits, stakes, known, tries).run()
+    """The cheapest plan out of the items, or the best one found where the tries are up before all were compared."""
+    found = _Search(items, fits, stakes, known, tries).run()
+    return None if found is None else spare(found, fits, stakes)
 
 
 def items_of(pool: Iterable[int], stakes: Stakes) -> list[Group]:
@@ -52,7 +53,7 @@ def items_of(pool: Iterable[int], stakes: Stakes) -> list[Group]:
     gangs = sorted({int(herd.gangs[index]) for index in members if herd.gangs[index] >= 0})
     inside = set(members)
     whole = [herd.members(gang) for gang in gangs if herd.whole[gang] and inside.issuperset(herd.members(gang))]
-    return sorted(singles + whole, key=lambda group: [stakes.importance(index) for index in group])
+    return sorted(singles + whole, key=lambda group: sorted(stakes.importance(index) for index in group))
 
 
 class _Search:

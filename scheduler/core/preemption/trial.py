@@ -11,7 +11,7 @@ from scheduler.core.place import Placed, place
 from scheduler.core.preemption.choose import rows_by_price
 from scheduler.core.preemption.field import Field
 from scheduler.core.preemption.groups import spread_to_gangs
-from scheduler.core.preemption.spare import FEW_GROUPS, items_of, least_cost, spare_in_bulk
+from scheduler.core.preemption.spare import FEW_GROUPS, items_of, least_cost, spare, spare_in_bulk
 from scheduler.core.preemption.stakes import Stakes
 from scheduler.core.residents import Residents
 from scheduler.core.scene import Scene, Seat
@@ -44,12 +44,16 @@ class Trial:
 
     def spared(self, chosen: frozenset[int]) -> frozenset[int] | None:
         """Who must go of these, None where all of them are not enough."""
-        return spare_in_bulk(chosen, self.fits, self._stakes) if self.fits(chosen) else None
+        return spare(chosen, self.fits, self._stakes) if self.fits(chosen) else None
 
     def cheapest(self, field: Field) -> frozenset[int] | None:
         """Victims that help, the lowest priorities first; of a cluster too large to try, among the cheapest rows."""
-        for level in np.unique(self._stakes.herd.weights).tolist():
-            pool = np.flatnonzero(self._stakes.herd.weights <= level)
+        weights = self._stakes.herd.weights
+        ranked = rows_by_price(field, np.arange(len(weights)), self._stakes, any_row=True)[:MOST_ROWS]
+        if self.without(self._touching(np.arange(len(weights)), ranked)) is None:
+            return None
+        for level in np.unique(weights).tolist():
+            pool = np.flatnonzero(weights <= level)
             found = next(self._widening(field, pool), None)
             best = None if found is None else spare_in_bulk(found, self.fits, self._stakes)
             items = items_of(pool.tolist(), self._stakes) if len(pool) <= 4 * FEW_GROUPS else []
@@ -62,14 +66,18 @@ class Trial:
     def _widening(self, field: Field, pool: Amounts) -> Iterator[frozenset[int]]:
         ranked, number = rows_by_price(field, pool, self._stakes, any_row=True)[:MOST_ROWS], field.want
         while len(ranked):
-            touched = pool[np.isin(self._stakes.herd.rows[pool], ranked[:number])]
-            chosen = frozenset(spread_to_gangs(touched.tolist(), self._stakes))
+            chosen = self._touching(pool, ranked[:number])
             placed = self.without(chosen)
             if placed is not None:
                 yield self._of_rows(chosen, {seat.row for seat in placed.seats})
             if number >= len(ranked):
                 return
             number *= 2
+
+    def _touching(self, pool: Amounts, rows: Amounts) -> frozenset[int]:
+        """Those of the pool on the rows, and whoever goes with them."""
+        touched = pool[np.isin(self._stakes.herd.rows[pool], rows)]
+        return frozenset(spread_to_gangs(touched.tolist(), self._stakes))
 
     def _of_rows(self, chosen: frozenset[int], rows: set[int]) -> frozenset[int]:
         """Only those on the rows that are used, where that is enough."""

@@ -415,3 +415,12 @@ def test_ways_into_a_pod_are_refused_by_name(api, method, path, name):
     code, status = api.call(method, f"{PODS}/p/{path}")
     assert (code, status["reason"]) == (501, "NotImplemented")
     assert status["message"] == f"{name} is not supported by the embedded cluster"
+
+
+def test_binding_ends_the_nomination(api):
+    """What was kept for the pod is taken: nominatedNodeName is cleared, as by API servers from 1.35 on."""
+    api.post(PODS, pod())
+    api.patch(f"{PODS}/p/status", {"status": {"nominatedNodeName": "n1"}})
+    assert api.get(f"{PODS}/p")["status"]["nominatedNodeName"] == "n1"
+    api.post(f"{PODS}/p/binding", binding())
+    assert "nominatedNodeName" not in api.get(f"{PODS}/p")["status"]

@@ -96,6 +96,18 @@ def test_the_next_scene_takes_over_what_is_the_same(
     assert_as_new(Scene(take(nodes, usage, scene.snapshot, {name}), kept, following=scene))
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 59), max_size=20), min_size=1, max_size=6))
+def test_many_changed_rows_of_more(history: list[list[int]]) -> None:
+    """However many rows change at a time, out of nodes of which every seventh is cordoned."""
+    sizes = [node(f"n{i:02}", batch_cpu=100 * (i % 9), pods=3 + i % 5, unschedulable=i % 7 == 0) for i in range(60)]
+    scene = Scene(snapshot(*sizes))
+    assert_as_new(scene)
+    for rows in history:
+        scene.put([Seat(f"u{row}", row, CLASSES[2]) for row in rows])
+        assert_as_new(scene)
+
+
 def test_a_copy_is_independent() -> None:
     """What is tried in a copy leaves the scene as it is, and the other way round."""
     scene = Scene(snapshot(*NODES))
