@@ -84,7 +84,8 @@ class Pod(msgspec.Struct, frozen=True):
     a preemption; `rejected` is why the kubelet refused it (status.reason of such a failed pod). `nominated_node` is
     status.nominatedNodeName. `scheduled_seconds`, `started_seconds` and `initialized_seconds` are when it was bound,
     when it started to run and when its init containers were through, 0 before; `owned` whether a controller would
-    replace it (`owner`, as `namespace/name`), `daemon` whether a DaemonSet would. `rank` is its index in a topology, -1 without one.
+    replace it (`owner`, as `namespace/name`), `daemon` whether a DaemonSet would. `rank` is its index in a topology, -1
+    without one.
     """
 
     namespace: str

@@ -1,4 +1,4 @@
-"""What a turn has found out already: room only shrinks while nothing is given up, so what did not fit still does not."""
+"""What a turn has found out already: while no room is given up, what did not fit still does not."""
 
 from __future__ import annotations
 

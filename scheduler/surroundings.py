@@ -17,7 +17,7 @@ from scheduler.core.snapshot import Surroundings
 
 
 class SurroundingsCache:
-    """Every kind by `namespace/name`, or name; `refuse` takes (kind and key, metadata, message) of what is unreadable."""
+    """Every kind by `namespace/name`, or name; `refuse` is told (kind and key, metadata, message)."""
 
     def __init__(self, refuse: Callable[[str, objects.Metadata, str], None]) -> None:
         self.layers: dict[str, networktopology.Layer] = {}

@@ -18,7 +18,6 @@ from scheduler.core.phase import GangStatus
 from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
 from scheduler.ports import Binder, Named, StatusWriter
 
-
 STATUS = GangStatus("Scheduling", 1, occupied_by="default/job", start_seconds=1_700_000_000.0)
 
 
