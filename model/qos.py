@@ -21,7 +21,10 @@ class QoSClass(StrEnum):
     @classmethod
     def of(cls, text: str | None) -> QoSClass:
         """The class of that name, NONE for any other text."""
-        return next((member for member in cls if member.value == text), cls.NONE)
+        try:
+            return cls(text or "")
+        except ValueError:
+            return cls.NONE
 
 
 class KubernetesQoS(StrEnum):
@@ -44,7 +47,10 @@ class PriorityBand(StrEnum):
     @classmethod
     def of(cls, text: str | None) -> PriorityBand:
         """The band of that name, NONE for any other text."""
-        return next((member for member in cls if member.value == text), cls.NONE)
+        try:
+            return cls(text or "")
+        except ValueError:
+            return cls.NONE
 
 
 _BANDS = (

@@ -88,8 +88,8 @@ class GangNote(msgspec.Struct, frozen=True):
 class Turn(msgspec.Struct):
     """What one turn decided; `more` when heads are left for the next turn at once.
 
-    `timeouts` counts
-    gangs that found no place in time, `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of preemption for those that wait.
+    `timeouts` counts gangs that found no place in time, `plans` holds the number of victims of each plan made;
+    `insights` are, by subject, what came of preemption for those that wait.
     """
 
     decisions: list[Decision] = msgspec.field(default_factory=list)
