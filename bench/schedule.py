@@ -13,6 +13,7 @@ from bench.schedule_end import EndToEnd, measure_end_to_end
 from bench.schedule_packing import Packing, measure_packing
 from bench.schedule_preemption import Preemption, Quality, measure_preemption, measure_quality
 from bench.schedule_speed import Speed, measure_speed, measure_traces
+from scheduler.__main__ import keep_memory
 
 PARTS = ("speed", "traces", "preemption", "quality", "packing", "cold", "end")
 
@@ -33,6 +34,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
 def measure_schedule(effort: Effort, data: Path | None, parts: tuple[str, ...] = PARTS) -> Schedule:
     """Raises a Fault where a process does not come up. `data` is the folder of traces, None without them."""
+    keep_memory()
     machine, skipped = this_machine(), []
     real = data if data is not None and (data / "openb" / "nodes.csv.gz").exists() else None
     if real is None and {"traces", "packing"} & set(parts):

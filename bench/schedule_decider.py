@@ -47,6 +47,7 @@ class Decider:
             if charge is not None:
                 self.ledger.confirm(charge)
         self.snapshot: ClusterSnapshot = take(self.nodes, self.ledger.nodes)
+        self.ledger.residents(self.snapshot)  # as the cycle does on its first turn
         self.scene = self._scene(None)
         self.decisions: list[Decision] = []
         self.where: dict[str, tuple[str, ...]] = {}

@@ -85,18 +85,23 @@ def _agent_kind(name: str) -> str:
     return "counter" if name.endswith("_total") else "gauge"
 
 
-def _fields(kind: type, prefix: str) -> Iterator[SettingRow]:
-    """Fields of nested structs by their path; NAME stands for the keys of a map of structs."""
+def _fields(kind: type, prefix: str, about: str = "") -> Iterator[SettingRow]:
+    """Fields of nested structs by their path, `about` what is said of the struct as a whole.
+
+    NAME stands for the keys of a map of structs, [] for the items of a list.
+    """
     for field in msgspec.structs.fields(kind):
         path = f"{prefix}{field.encode_name}"
         shape = inspect.type_info(field.type)
         meaning, shape = _described(shape)
         if isinstance(shape, inspect.StructType):
-            yield from _fields(shape.cls, f"{path}.")
+            yield from _fields(shape.cls, f"{path}.", meaning)
             continue
-        yield SettingRow(path, _kind(shape), _default(field), meaning)
+        yield SettingRow(path, _kind(shape), _default(field), f"{about} {meaning}".strip())
         if isinstance(shape, inspect.DictType) and isinstance(shape.value_type, inspect.StructType):
             yield from _fields(shape.value_type.cls, f"{path}.NAME.")
+        if isinstance(shape, inspect.VarTupleType) and isinstance(shape.item_type, inspect.StructType):
+            yield from _fields(shape.item_type.cls, f"{path}[].")
 
 
 def _described(shape: inspect.Type) -> tuple[str, inspect.Type]:
@@ -119,7 +124,7 @@ def _kind(shape: inspect.Type) -> str:
         case inspect.VarTupleType():
             most = "" if shape.max_length is None else f" of at most {shape.max_length}"
             return f"list{most}, each: {_kind(shape.item_type)}"
-        case inspect.DictType():
+        case inspect.DictType() | inspect.StructType():
             return "object"
     return _PLAIN[type(shape)]
 
@@ -131,6 +136,8 @@ def _span(low: float | None, high: float | None) -> str:
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
     value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
     if isinstance(value, tuple | dict):
         return ", ".join(map(_shown, value)) or "empty"
@@ -141,10 +148,18 @@ def _shown(value: Any) -> str:
     """One value as it is written in YAML."""
     if value == "":
         return "empty"
-    plain = msgspec.to_builtins(value)
+    plain = msgspec.to_builtins(_written(value))
     if isinstance(plain, float):
         return f"`{_number(plain)}`"
     return f"`{plain}`" if isinstance(plain, str) else f"`{msgspec.json.encode(plain).decode()}`"
+
+
+def _written(value: Any) -> Any:
+    """Of an object what somebody has to write: fields that say something else than their default."""
+    if not isinstance(value, msgspec.Struct):
+        return value
+    fields = ((field, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+    return {field.encode_name: _written(told) for field, told in fields if field.required or told != field.default}
 
 
 def _number(value: float) -> str:

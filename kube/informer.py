@@ -30,6 +30,8 @@ T = TypeVar("T")
 _FIRST_DELAY_SECONDS = 0.2
 _LONGEST_DELAY_SECONDS = 10.0
 _WATCH_SECONDS = 300
+_SILENT_SECONDS = 130.0
+"""A server says at least once a minute how far it is, with a bookmark; one that missed two is not there any more."""
 _HEALTHY_WATCH_SECONDS = 5.0
 _PAGE = 2000
 """Objects an answer: each page costs the server and us the same once more, and 2,000 pods are some 10 MB."""
@@ -196,7 +198,7 @@ class Informer(Generic[T]):
             allowWatchBookmarks="true",
             timeoutSeconds=_WATCH_SECONDS,
         )
-        async for line in self._client.stream(self._path, query, idle_seconds=_WATCH_SECONDS + 30):
+        async for line in self._client.stream(self._path, query, idle_seconds=_SILENT_SECONDS):
             self._apply(line)
             self._heard = time.monotonic()
             self._delivered += 1

@@ -116,10 +116,12 @@ class LeaseElector:
         """Take or renew; a renewal counts from when it was asked for."""
         asked = time.monotonic()
         try:
-            taken = await self._take_or_renew()
-        except KubernetesFault as fault:
-            if fault.status != 409:
-                log.warning("lease not reached", lease=self._settings.name, error=str(fault))
+            # A connection that died without a word leaves time for a second one.
+            async with asyncio.timeout(self._settings.renew_deadline_seconds / 3):
+                taken = await self._take_or_renew()
+        except (KubernetesFault, TimeoutError) as error:
+            if not isinstance(error, KubernetesFault) or error.status != 409:
+                log.warning("lease not reached", lease=self._settings.name, error=str(error) or "no answer in time")
             return False
         if taken:
             self._led_until = asked + self._settings.renew_deadline_seconds

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from model.decision import Decision
+from model.pod import Pod
 from scheduler.cache import ClusterCache
 from scheduler.core.explain import nearest_text
 from scheduler.core.order import dominant_share
@@ -46,11 +47,19 @@ class SchedulerAnswers:
         return msgspec.structs.replace(
             found,
             queue_position=self._position(subject),
-            message=record.told,
+            message=self._foreign(pod) or record.told,
             preemption=self._history.preemption(subject),
             nearest=self._nearest(subject, pod.uid),
             nominated_node=record.nominated,
         )
+
+    def _foreign(self, pod: Pod) -> str:
+        """Where a pod waits for somebody else, which a mistyped schedulerName makes it do for ever; else empty."""
+        ours = self._cache.schedulers
+        if pod.scheduler_name in ours:
+            return ""
+        named = ", ".join(sorted(ours))
+        return f"waits for scheduler {pod.scheduler_name}; this one takes pods whose schedulerName is one of {named}"
 
     def gang(self, namespace: str, name: str) -> GangAnswer | None:
         """None where neither a PodGroup nor a pod of that name is known."""

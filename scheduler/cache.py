@@ -22,6 +22,7 @@ from model.placement import PlacementState
 from model.pod import Pod, PodPhase
 from model.queue import DEFAULT_QUEUE
 from scheduler import facts
+from scheduler.core.charge import Change as LedgerChange
 from scheduler.core.charge import Charge
 from scheduler.core.gang import Assembly, assemble, assemble_parts
 from scheduler.core.ledger import Ledger
@@ -181,6 +182,7 @@ class ClusterCache:
         """These pods are about to be bound."""
         charges = tuple(charges)
         self.ledger.assume(charges)
+        self._tell(News(Happening.PLACED))
         for charge in charges:
             self.loads.put(charge, now)
 
@@ -216,7 +218,7 @@ class ClusterCache:
             self._unindex(before.pod)
         pod_class = class_of(pod)
         told = before.told if before else ""
-        record = PodRecord(pod, self._classes.setdefault(pod_class, pod_class), kin_of(pod), told, pod.nominated_node)
+        record = PodRecord(pod, self._shared(pod_class), kin_of(pod), told, pod.nominated_node)
         self._pods[pod.uid] = record
         self._uids[pod.key] = pod.uid
         members = self._members.setdefault(_home(pod), set())
@@ -230,11 +232,16 @@ class ClusterCache:
             self._free(pod.uid)
         return record
 
+    def _shared(self, pod_class: PodClass) -> PodClass:
+        """One object for all equal classes; those of long ago are forgotten."""
+        if len(self._classes) > 2 * len(self._pods) + 1024:
+            self._classes = {record.pod_class: record.pod_class for record in self._pods.values()}
+        return self._classes.setdefault(pod_class, pod_class)
+
     def _confirm(self, record: PodRecord, now: float) -> None:
         """The API server says where the pod is, and what it takes there."""
         pod = record.pod
-        subject = self.subject_of(pod)
-        job = subject if "," in subject else ""
+        job = _group_of(self.subject_of(pod))
         charge = Charge(
             pod.uid, pod.node_name, record.pod_class, record.kin, pod, DEFAULT_QUEUE, PlacementState.BOUND, job
         )
@@ -257,7 +264,8 @@ class ClusterCache:
         if record is None:
             return
         self._unindex(record.pod)
-        self._uids.pop(record.pod.key, None)
+        if self._uids.get(record.pod.key) == uid:
+            del self._uids[record.pod.key]
         self._touched.subjects.add(f"pod/{record.pod.key}")
         self.saved.pop(uid, None)
         self._free(uid)
@@ -332,10 +340,22 @@ class ClusterCache:
             self._refuse(f"Node {name}", source.metadata, str(fault))
 
     def _pod_group_seen(self, change: Change[Any]) -> None:
+        key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
+        before = self.gangs.index.subject(key)
         subjects, invalid = self.gangs.seen(change)
         self._touched.subjects |= subjects
+        if self.gangs.index.subject(key) != before:
+            self._regroup(key)
         if invalid is not None:
             self._touched.invalid_gangs.append((invalid.named, invalid.gang.spec.problem))
+
+    def _regroup(self, key: str) -> None:
+        """The gang is in another group: its placed members belong to another job."""
+        job = _group_of(self.gangs.index.subject(key))
+        for uid in sorted(self._members.get(f"gang/{key}", ())):
+            charge = self.ledger.charge(uid)
+            if charge is not None:
+                self.ledger.apply([LedgerChange(uid, msgspec.structs.replace(charge, subject=job))])
 
     def _seen(self, change: Change[Any], now: float) -> None:
         """Any other kind of object."""
@@ -367,6 +387,11 @@ class ClusterCache:
 def _home(pod: Pod) -> str:
     """Where a pod is listed: its own gang, or itself."""
     return f"gang/{pod.gang.key}" if pod.gang else f"pod/{pod.key}"
+
+
+def _group_of(subject: str) -> str:
+    """The subject of a gang group, empty for what is named by the pod itself: its gang alone, or a lone pod."""
+    return subject if "," in subject else ""
 
 
 def _freed(before: Charge, after: Charge) -> Iterable[str]:

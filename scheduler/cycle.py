@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from model.placement import Placement
 from model.queue import Queue
-from model.reason import Reason
 from model.workload import GangMode, GangSource
 from scheduler import facts
 from scheduler.cache import ClusterCache
@@ -33,7 +32,7 @@ from scheduler.core.trials import Trials
 from scheduler.gangbook import initially_scheduled
 from scheduler.memo import Memo
 from scheduler.ports import Named
-from scheduler.preempting import Preempting, text_of
+from scheduler.preempting import UNDER_WAY, Preempting, text_of
 from scheduler.settings import Settings
 from scheduler.turn import Batch, Bind, Eviction, GangCondition, GangEvent, GangNote, Note, Turn
 
@@ -65,7 +64,7 @@ class Cycle:
         scene = self._look(turn, now)  # 2 one immutable picture, and the room that is kept in it
         heads = self.ordered(scene.snapshot, self.backlog.ready(now), now)  # 3 who is next
         self._place(turn, scene, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
-        self.preempting.advance(turn, self.backlog.by_subject, now)
+        self.backlog.wake(self.preempting.advance(turn, self.backlog.by_subject, now))
         self._tell_holds(turn, scene.snapshot, now)
         return turn  # 6 is published by the loop
 
@@ -91,10 +90,13 @@ class Cycle:
     def _drain(self, turn: Turn, inbox: Iterable[facts.Fact], now: float) -> None:
         failures: list[facts.BindingReleased] = []
         done: list[str] = []
+        unheard: list[str] = []
         for fact in inbox:
             self._cache.apply(fact, now)
             if isinstance(fact, facts.BatchDone):
                 done.append(fact.subject)
+            elif isinstance(fact, facts.NoteFailed):
+                unheard.append(fact.uid)
             elif isinstance(fact, facts.BindingReleased) and fact.error:
                 failures.append(fact)
         touched = self._cache.take_touched()
@@ -102,6 +104,9 @@ class Cycle:
         for subject in sorted(touched.subjects):
             self._reassemble(turn, subject, now)
         self._wake(touched.news)
+        for record in map(self._cache.record, unheard):
+            if record is not None:
+                self.backlog.retell(self._cache.subject_of(record.pod), now)
         for fact in failures:
             self._bind_failed(turn, fact, now)
         for subject in done:
@@ -126,6 +131,7 @@ class Cycle:
     def _count(self, subject: str, parts: tuple[Part, ...]) -> None:
         """What preemption must know of a gang that runs."""
         self.preempting.gangs.pop(subject, None)
+        parts = tuple(part for part in parts if self._cache.gangs.index.subject(part.key) == subject)
         if any(part.members.placed for part in parts):
             self.preempting.gangs[subject] = GangFacts(
                 min_member=sum(part.spec.min_member for part in parts),
@@ -175,6 +181,7 @@ class Cycle:
 
     def _release(self, turn: Turn, now: float) -> None:
         for release in self._releases.take(now):
+            self._let_go(turn, release.subject)
             self.backlog.park(release.subject, now, woken=True)
             verdict = explain.released(release, len(self._cache.nodes), now)
             turn.decisions.append(verdict.decision)
@@ -187,15 +194,19 @@ class Cycle:
     def _time_out(self, turn: Turn, now: float) -> None:
         """Gangs that found no place in time give up what is kept for them, and wait again."""
         for hold in self._trials.take_expired(now):
-            self._room_given_up(self._reservations.drop(hold.subject, out_of_time=now))
-            dropped = self.preempting.drop(hold.subject)
-            self._given_up(turn, (dropped,) if dropped else ())
+            self._let_go(turn, hold.subject, out_of_time=now)
             self.backlog.park(hold.subject, now, woken=True)
             verdict = explain.held(hold, len(self._cache.nodes), now)
             turn.decisions.append(verdict.decision)
             turn.timeouts += 1
             self._tell(turn, verdict)
             self._announce(turn, hold)
+
+    def _let_go(self, turn: Turn, subject: str, out_of_time: float | None = None) -> None:
+        """Whatever is kept for a workload is given up."""
+        self._room_given_up(self._reservations.drop(subject, out_of_time))
+        dropped = self.preempting.drop(subject)
+        self._given_up(turn, (dropped,) if dropped else ())
 
     def _announce(self, turn: Turn, about: Release | Hold) -> None:
         for key in keys_of(about.subject):
@@ -211,6 +222,7 @@ class Cycle:
         waiting = self.backlog.by_subject
         if not self._restored:
             self._restored = True
+            cache.ledger.residents(snapshot)
             for candidate in waiting.values():
                 self.preempting.restore(candidate, snapshot, now)
         self._given_up(turn, self.preempting.sweep(waiting, snapshot, now))
@@ -225,6 +237,7 @@ class Cycle:
     def _given_up(self, turn: Turn, dropped: Iterable[Kept]) -> None:
         for kept in dropped:
             self._wake(freed(name for keeping in kept.keepings for name, _ in keeping.pod_class.request))
+            self.backlog.wake([kept.subject])
             for uid in kept.uids:
                 self._nominate(turn, uid, kept.subject)
 
@@ -253,14 +266,25 @@ class Cycle:
         workload, names = candidate.workload, scene.snapshot.names
         self._cache.assume((self._charge(seat, names[seat.row], candidate) for seat in outcome.seats), now)
         scene.put(outcome.seats)
-        kept = self.preempting.node_of(outcome.seats[0].uid, candidate.subject)
-        self.preempting.seated(candidate.subject, {seat.uid for seat in outcome.seats})
-        if self._reservations.drop(candidate.subject) or kept:
-            scene.nominate(self._kept(scene.snapshot))
+        self._settled(turn, scene, candidate.subject, {seat.uid: names[seat.row] for seat in outcome.seats})
         strict = workload.gang is not None and workload.gang.mode is GangMode.STRICT and candidate.needed > 0
         binds = tuple(self._bind(seat.uid, names[seat.row]) for seat in outcome.seats)
         turn.batches.append(Batch(candidate.subject, strict, binds))
         self.backlog.binding_started(candidate.subject)
+
+    def _settled(self, turn: Turn, scene: Scene, subject: str, homes: Mapping[str, str]) -> None:
+        """All that a workload needs is placed, by pod: what was kept for it is not any more; elsewhere that is news."""
+        self._trials.forget(subject)
+        reserved, kept = self._reservations.drop(subject), self.preempting.drop(subject)
+        nodes = set(homes.values())
+        self._room_given_up(seat for seat in reserved if scene.snapshot.names[seat.row] not in nodes)
+        for keeping in kept.keepings if kept else ():
+            if keeping.node not in nodes:
+                self._wake(freed(name for name, _ in keeping.pod_class.request))
+            if keeping.uid not in homes:
+                self._nominate(turn, keeping.uid, subject)
+        if reserved or kept:
+            scene.nominate(self._kept(scene.snapshot))
 
     def _charge(self, seat: Seat, node: str, candidate: Candidate) -> Charge:
         record = self._cache.record(seat.uid)
@@ -282,27 +306,34 @@ class Cycle:
         outcome = memo.refusal(candidate) or self.preempting.attempt(scene, candidate, residents, now)
         if isinstance(outcome, Plan):
             memo.plans += 1
+            self._room_given_up(self._reservations.drop(candidate.subject))
             turn.plans.append(len(outcome.eviction.victims))
             self._given_up(turn, self.preempting.begin(outcome, candidate, scene.snapshot, now))
             memo.forget()
             scene.nominate(self._kept(scene.snapshot))
         else:
             memo.remember(candidate, outcome)
-            if candidate.subject not in self.preempting.nominated:
-                self._reserve(scene, candidate, residents, now)
+            if outcome.reason not in UNDER_WAY:
+                self._keep_otherwise(turn, scene, candidate, residents, memo, now)
         self._park(turn, candidate, misfit, outcome, now)
 
-    def _reserve(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> None:
+    def _keep_otherwise(
+        self, turn: Turn, scene: Scene, candidate: Candidate, residents: Residents, memo: Memo, now: float
+    ) -> None:
+        """Nobody goes: a nomination from before is of no use any more, and room may be reserved in its place."""
+        dropped = self.preempting.drop(candidate.subject)
+        self._given_up(turn, (dropped,) if dropped else ())
         kept, given_up = self._reservations.reserve(scene, candidate, residents, self._ranking(now))
         self._room_given_up(given_up)
-        if kept is not None or given_up:
+        if dropped or kept is not None or given_up:
             scene.nominate(self._kept(scene.snapshot))
+            memo.forget()
 
     def _park(self, turn: Turn, candidate: Candidate, misfit: Misfit, outcome: Plan | NoPreemption, now: float) -> None:
         self.backlog.park(candidate.subject, now, need=need_of(misfit.report))
-        self._trials.failed(candidate, now)
+        self._trials.failed(candidate, now, self.preempting.until(candidate.subject))
         turn.insights[candidate.subject] = preemption_decision(candidate.subject, outcome, now)
-        quiet = isinstance(outcome, NoPreemption) and outcome.reason in _UNDER_WAY
+        quiet = isinstance(outcome, NoPreemption) and outcome.reason in UNDER_WAY
         verdict = explain.misfit(candidate, misfit, now, "" if quiet else text_of(outcome))
         turn.decisions.append(verdict.decision)
         self._tell(turn, verdict, quiet=quiet)
@@ -338,6 +369,3 @@ class Cycle:
         if record is not None and not record.pod.node_name and record.told and node != record.nominated:
             record.nominated = node
             turn.notes.append(Note(record.named, record.told, first=False, nominated=node, event=False))
-
-
-_UNDER_WAY = (Reason.PREEMPTION_IN_FLIGHT, Reason.VICTIMS_TERMINATING)

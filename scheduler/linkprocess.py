@@ -105,8 +105,10 @@ async def _tell(desk: RemoteDesk, frames: Frames[Downward]) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """`FD SETTINGS`: the inherited socket, and linkframes.Serving as JSON."""
-    # Ctrl-C goes to all processes of a terminal; ours ends with its parent, after the streams were closed in order.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C goes to all processes of a terminal, a service manager's SIGTERM to all of a service; ours ends with its
+    # parent, after the streams were closed in order.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     serving = msgspec.json.decode(argv[1], type=Serving)
     configure(LogFormat.CONSOLE if serving.console else LogFormat.JSON)
     with contextlib.closing(socket.socket(fileno=int(argv[0]))) as connection:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from model.priority import PreemptionPolicy
 from scheduler.core.gang import Candidate
 from scheduler.core.place import Misfit
 from scheduler.core.podclass import ALONE
 from scheduler.core.preemption.facts import NoPreemption
 from scheduler.core.scene import Scene
+from scheduler.preempting import UNDER_WAY
 
 
 class Memo:
@@ -34,7 +36,7 @@ class Memo:
             return
         if isinstance(outcome, Misfit):
             self._unfit[_kind(candidate)] = outcome
-        else:
+        elif outcome.reason not in UNDER_WAY:
             self._refused[_kind(candidate)] = outcome
 
     def forget(self) -> None:
@@ -53,5 +55,7 @@ class Memo:
 
 
 def _kind(candidate: Candidate) -> Hashable:
+    """What decides; who may preempt equals has only younger ones to gain from."""
     workload = candidate.workload
-    return (candidate.classes[0], workload.priority, workload.preemption_policy)
+    age = workload.created_seconds if workload.preemption_policy is PreemptionPolicy.ALWAYS else 0.0
+    return (candidate.classes[0], workload.priority, workload.preemption_policy, age)

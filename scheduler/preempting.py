@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -16,7 +17,16 @@ from scheduler.core.preemption.nominations import Kept, Nominations
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
-from scheduler.core.preemption.progress import Action, Evict, Notify, Progress, Surroundings, Unnotify, advance
+from scheduler.core.preemption.progress import (
+    Action,
+    Evict,
+    Notify,
+    Progress,
+    Surroundings,
+    Unnotify,
+    advance,
+    notice_seconds,
+)
 from scheduler.core.residents import Residents
 from scheduler.core.scene import Nominated, Scene, Seat
 from scheduler.core.snapshot import ClusterSnapshot
@@ -26,10 +36,14 @@ REASON = "PreemptionByScheduler"
 
 
 class _Carried(msgspec.Struct):
-    """A plan on its way; `told` are uids of victims that know, `asked` those whose eviction was asked for."""
+    """A plan on its way; `told` are uids of victims that know, `asked` those whose eviction was asked for.
+
+    `until_seconds` (Unix time) is how long victims that are told may take.
+    """
 
     progress: Progress
     scheduler_name: str
+    until_seconds: float
     told: set[str] = msgspec.field(default_factory=set)
     asked: set[str] = msgspec.field(default_factory=set)
 
@@ -57,8 +71,12 @@ class Preempting:
 
     @property
     def nominated(self) -> frozenset[str]:
-        """Subjects that have room kept for them, or plans on their way."""
+        """Subjects whose plans are on their way."""
         return frozenset(self._carried)
+
+    def until(self, subject: str) -> float:
+        """Unix time until which victims that were told for a subject may take, 0 without any."""
+        return self._carried[subject].until_seconds if subject in self._carried else 0.0
 
     def attempt(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> Plan | NoPreemption:
         """What it takes for a candidate that fits nowhere; nothing is changed."""
@@ -76,19 +94,24 @@ class Preempting:
     def begin(self, plan: Plan, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
         """Keep the plan's room and start to carry it out; returns what others lose by that."""
         gang = candidate.workload.gang
-        expires = now + (gang.timeout_seconds if gang else _LONE_SECONDS)
+        until = now + notice_seconds(plan.eviction.victims, self.policy)
+        expires = until + (gang.timeout_seconds if gang else _LONE_SECONDS)
         dropped = self._nominations.add(plan, snapshot, expires)
         if plan.eviction.victims:
-            self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile)
+            self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile, until)
         return dropped
 
     def seats(self, scene: Scene, candidate: Candidate) -> Placed | None:
-        """The nominated seats where all that is needed fits there by now; they are tried before any other."""
+        """The nominated seats where all that is needed fits there by now; they are tried before any other.
+
+        Reservations do not count: what is kept until others end is no reason to leave room that was made by eviction.
+        """
         kept = self._nominations.get(candidate.subject)
-        if kept is None or len(kept.keepings) < max(1, candidate.needed):
+        if kept is None or not _covers(kept, candidate):
             return None
         rows, waiting = scene.snapshot.rows, set(candidate.uids)
         trial, seats = scene.what_if(), list[Seat]()
+        trial.nominate(self.held(scene.snapshot))
         for keeping in kept.keepings:
             row = rows.get(keeping.node, -1)
             if keeping.uid not in waiting or row < 0:
@@ -100,10 +123,6 @@ class Preempting:
             seats.append(seat)
         first = seats[0]
         return Placed(tuple(seats), scene.report(first.pod_class, first.kin, candidate.standing))
-
-    def seated(self, subject: str, uids: Collection[str]) -> None:
-        """These pods are being bound: nothing is kept for them any more."""
-        self._nominations.seated(uids)
 
     def sweep(self, waiting: Mapping[str, Candidate], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
         """What is kept for nobody, for too long, or where it does not help any more is given up."""
@@ -123,8 +142,9 @@ class Preempting:
         pods = {record.pod.uid: record.pod for record in records}
         return self._nominations.restore(candidate, pods, snapshot, expires)
 
-    def advance(self, turn: Turn, waiting: Collection[str], now: float) -> None:
-        """One step of every plan on its way."""
+    def advance(self, turn: Turn, waiting: Collection[str], now: float) -> list[str]:
+        """One step of every plan on its way; returns the subjects of those that are over."""
+        over: list[str] = []
         for subject, carried in sorted(self._carried.items()):
             wanted = subject in waiting and self._nominations.get(subject) is not None
             step = advance(carried.progress, self._surroundings(carried, wanted), self.policy, now)
@@ -133,13 +153,20 @@ class Preempting:
                 self._act(turn, carried, action, now)
             if carried.progress.over:
                 del self._carried[subject]
-                if carried.progress.plan.state is PlanState.ABORTED:
-                    self._nominations.drop(subject)
+                turn.spared.extend(self._spared(carried))
+                over.append(subject)
+        return over
 
     def next_due(self) -> float | None:
         """Unix time at which victims that were told go in any case."""
-        deadlines = (carried.progress.plan.deadline_seconds for carried in self._carried.values())
-        return min((deadline for deadline in deadlines if deadline > 0), default=None)
+        deadlines = (carried.progress.due_seconds for carried in self._carried.values())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def _spared(self, carried: _Carried) -> list[str]:
+        """Of a plan that is over, the victims (uids) whose eviction nobody needs any more."""
+        if carried.progress.plan.state is not PlanState.ABORTED:
+            return []
+        return sorted(carried.asked.difference(*(other.asked for other in self._carried.values())))
 
     def _surroundings(self, carried: _Carried, wanted: bool) -> Surroundings:
         victims = {victim.uid: self._cache.record(victim.uid) for victim in carried.progress.plan.victims}
@@ -160,7 +187,8 @@ class Preempting:
                 turn.notices.append(Notice(victim.node, record.named, deadline, REASON))
             case Unnotify():
                 carried.told.discard(victim.uid)
-                turn.notices.append(Notice(victim.node, record.named, None))
+                if not any(victim.uid in other.told for other in self._carried.values()):
+                    turn.notices.append(Notice(victim.node, record.named, None))
             case Evict() if victim.uid not in carried.asked:
                 carried.asked.add(victim.uid)
                 self._remember(victim.subject, now)
@@ -174,6 +202,17 @@ class Preempting:
         self._evicted = {job: at for job, at in self._evicted.items() if now - at < rest}
         if rest:
             self._evicted[subject] = now
+
+
+def _covers(kept: Kept, candidate: Candidate) -> bool:
+    """Whether room is kept for all that is needed, of each gang of a group; its members may have changed since."""
+    uids = set(kept.uids)
+    if not candidate.workload.gangs:
+        return len(uids) >= max(1, candidate.needed)
+    found = Counter[str]()
+    for pods in candidate.workload.pod_sets:
+        found[pods.gang] += len(uids.intersection(pods.uids))
+    return all(found[gang] >= needed for gang, needed in candidate.workload.gangs)
 
 
 _LONE_SECONDS = 600.0
@@ -195,9 +234,7 @@ def text_of(outcome: Plan | NoPreemption) -> str:
     return ""
 
 
+UNDER_WAY = (Reason.PREEMPTION_IN_FLIGHT, Reason.VICTIMS_TERMINATING)
+"""Refusals that concern the one workload alone: its room is being made."""
+
 _TO_THE_POINT = (Reason.PREEMPTION_NOT_HELPFUL, Reason.PREEMPTION_TOO_MANY)
-
-
-def names(kept: Iterable[Kept]) -> tuple[str, ...]:
-    """The pods (uids) that lose what was kept for them."""
-    return tuple(uid for item in kept for uid in item.uids)

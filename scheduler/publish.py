@@ -53,6 +53,8 @@ class Publisher:
         self._undated: set[str] = set()
         self._nominated: dict[str, str] = {}
         self._statuses: dict[str, GangNote] = {}
+        self._conditions: dict[tuple[str, str], GangCondition] = {}
+        self._evictions: dict[str, Eviction] = {}
 
     def publish(self, turn: Turn, group: asyncio.TaskGroup, tell: Callable[[facts.Fact], None]) -> None:
         """Start every write of a turn; returns at once."""
@@ -65,11 +67,15 @@ class Publisher:
                 group.create_task(self._write_status(status.gang.key))
             self._statuses[status.gang.key] = status
         for condition in turn.conditions:
+            self._conditions[condition.key] = condition
             group.create_task(self._write_condition(condition))
         for notice in turn.notices:
             self._give_notice(notice)
+        for uid in turn.spared:
+            self._evictions.pop(uid, None)
         for eviction in turn.evictions:
-            group.create_task(self._evict(eviction))
+            if self._evictions.setdefault(eviction.pod.uid, eviction) is eviction:
+                group.create_task(self._evict(eviction))
         for event in turn.gang_events:
             self._announcer.gang(event.gang, event.reason, event.message, warning=event.warning)
         for gang, message in turn.invalid_gangs:
@@ -89,9 +95,9 @@ class Publisher:
             self._courier.notify(notice.node, told)
 
     async def _evict(self, eviction: Eviction) -> None:
-        """Again until it is done: room is kept for the preemptor until then."""
-        failures = 0
-        while self._leading():
+        """Again until it is done or the pod is spared: room is kept for the preemptor until then."""
+        failures, uid = 0, eviction.pod.uid
+        while self._leading() and self._evictions.get(uid) is eviction:
             try:
                 async with self._write_slots:
                     await self._evictor.evict(eviction.pod, eviction.reason, eviction.message)
@@ -102,6 +108,8 @@ class Publisher:
                     self._meter.evicted("failed")
                 await asyncio.sleep(delay_seconds(failures, self._backoff))
                 continue
+            if self._evictions.get(uid) is eviction:
+                del self._evictions[uid]
             self._meter.evicted("done")
             self._announcer.preempted(eviction.pod, eviction.note)
             return
@@ -203,20 +211,22 @@ class Publisher:
                 del self._statuses[key]
 
     async def _write_condition(self, told: GangCondition) -> None:
-        """Again until it stands: what is told once and for all must not get lost."""
+        """Again until it stands or a newer overtakes it: what is told once and for all must not get lost."""
         failures = 0
-        while self._leading():
+        while self._leading() and self._conditions.get(told.key) is told:
             try:
                 async with self._write_slots:
                     await self._writer.group_condition(told.gang, told.condition)
-                return
+                break
             except KubernetesFault as fault:
                 if fault.status in (404, 409):
-                    return
+                    break
                 failures += 1
                 if failures == 1:
                     log.warning("PodGroup condition not written", gang=told.gang.key, error=str(fault))
                 await asyncio.sleep(delay_seconds(failures, self._backoff))
+        if self._conditions.get(told.key) is told:
+            del self._conditions[told.key]
 
     async def _status_problem(self, note: GangNote) -> str:
         """Write; empty where that is done, or where the PodGroup is gone or another one has its name now."""

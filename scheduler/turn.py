@@ -68,6 +68,11 @@ class GangCondition(msgspec.Struct, frozen=True):
     gang: Named
     condition: Condition
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it says something about: the PodGroup's uid and the type; the newest word counts."""
+        return (self.gang.uid, self.condition.type)
+
 
 class GangEvent(msgspec.Struct, frozen=True):
     """An Event on a PodGroup."""
@@ -88,8 +93,9 @@ class GangNote(msgspec.Struct, frozen=True):
 class Turn(msgspec.Struct):
     """What one turn decided; `more` when heads are left for the next turn at once.
 
-    `timeouts` counts gangs that found no place in time, `plans` holds the number of victims of each plan made;
-    `insights` are, by subject, what came of preemption for those that wait.
+    `spared` are uids of pods that need not go any more, where that is not done yet. `timeouts` counts gangs that found
+    no place in time, `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of
+    preemption for those that wait.
     """
 
     decisions: list[Decision] = msgspec.field(default_factory=list)
@@ -100,6 +106,7 @@ class Turn(msgspec.Struct):
     insights: dict[str, Decision] = msgspec.field(default_factory=dict)
     gang_events: list[GangEvent] = msgspec.field(default_factory=list)
     evictions: list[Eviction] = msgspec.field(default_factory=list)
+    spared: list[str] = msgspec.field(default_factory=list)
     notices: list[Notice] = msgspec.field(default_factory=list)
     invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)

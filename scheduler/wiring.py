@@ -188,7 +188,8 @@ class _Process:
                     await _first(stop.wait(), leadership.acquired.wait(), leadership.ended.wait(), linking)
                 if leadership.leading() and not stop.is_set():
                     await self._lead(leadership, linking, stop)
-                lost = leadership.ended.is_set()
+                # Nothing but a stop ends a leader in order, even where the lease went before it was noticed.
+                lost = leadership.ended.is_set() or not stop.is_set()
         if leadership.error is not None:
             raise leadership.error
         return int(lost)
@@ -201,7 +202,9 @@ class _Process:
     async def _lead(self, leadership: Leadership, linking: asyncio.Task[None], stop: asyncio.Event) -> None:
         """Schedule until told to stop, or leadership is lost."""
         self._metrics.leads(True)
-        told = await coscheduling(self._client)
+        told = await _first(coscheduling(self._client), stop.wait(), leadership.ended.wait(), linking)
+        if stop.is_set() or leadership.ended.is_set():
+            return
         options = msgspec.structs.replace(self._options, settings=self._options.settings.overlaid(told))
         scheduler = Scheduler(self._client, options, leadership, self._link, self._metrics)
         if told.enable_preemption is not None:

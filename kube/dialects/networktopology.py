@@ -82,14 +82,12 @@ def resolve(
 ) -> tuple[TopologyLevel, ...]:
     """`topology` with node label keys, widest level first; `present` are the label keys that nodes carry.
 
-    Of several keys that may name a layer the first that is present counts, else the first. A name nobody knows is a
-    label key. The whole cluster is no level: everything is in it.
+    Of several keys that may name a layer the first that is present counts, else the first. A name that nobody knows, or
+    that nodes carry as a label, is a label key. The whole cluster is no level: everything is in it.
     """
     found = [level for level in topology if level.key != CLUSTER_LAYER]
     ordered = sorted(enumerate(found), key=lambda item: (_rank(item[1].key, known), item[0]))
-    return tuple(
-        msgspec.structs.replace(level, key=_label_key(_candidates(level.key, known), present)) for _, level in ordered
-    )
+    return tuple(msgspec.structs.replace(level, key=_label_key(level.key, known, present)) for _, level in ordered)
 
 
 def _level(rule: _Rule) -> TopologyLevel:
@@ -121,7 +119,11 @@ def _candidates(name: str, known: Mapping[str, Layer]) -> tuple[str, ...]:
     return tuple(prefix + short for prefix in _PREFIXES) if short else (name,)
 
 
-def _label_key(candidates: tuple[str, ...], present: Collection[str]) -> str:
+def _label_key(name: str, known: Mapping[str, Layer], present: Collection[str]) -> str:
+    """A label that is literally called so goes before what the name commonly stands for."""
+    if name in present and name not in known:
+        return name
+    candidates = _candidates(name, known)
     return next((key for key in candidates if key in present), candidates[0])
 
 

@@ -24,7 +24,8 @@ class Pace(msgspec.Struct, frozen=True):
     """How time passes: `factor` seconds of the model in one second; the others are seconds as everybody counts them.
 
     A container is created for `start`, and a deleted pod ends after `stop`. Use is looked at every `report` (60 as
-    the agent does), but sooner after pods came or went, never twice within `rest`. `lease` is how long a node counts
+    the agent does), but sooner after pods came or went, never twice within `rest`; with a look the status is told anew
+    once it is `heartbeat` old, as an agent renews its word each minute. `lease` is how long a node counts
     as alive after it was heard; a third of that after each renewal the next one follows.
     """
 
@@ -33,7 +34,7 @@ class Pace(msgspec.Struct, frozen=True):
     stop: float = 1.0
     report: float = 60.0
     rest: float = 10.0
-    heartbeat: float = 300.0
+    heartbeat: float = 30.0
     lease: float = 900.0
 
 

@@ -72,8 +72,11 @@ def party_of(scene: Scene, candidate: Candidate) -> Party:
 
 def _apart(scene: Scene, group: Group) -> Iterator[Group]:
     members: dict[object, list[int]] = {}
+    known: dict[Kin, object] = {}
     for index, kin in enumerate(group.kins):
-        members.setdefault(scene.crowd.objections(kin), []).append(index)
+        if kin not in known:
+            known[kin] = scene.crowd.objections(kin)
+        members.setdefault(known[kin], []).append(index)
     for indexes in members.values():
         uids, kins = tuple(group.uids[i] for i in indexes), tuple(group.kins[i] for i in indexes)
         yield Group(group.pod_class, uids, kins, group.gang)
@@ -110,13 +113,16 @@ def _least_and_more(scene: Scene, party: Party, order: Sequence[Group], how: How
 
 def misfit(scene: Scene, party: Party, how: How, extra: Sequence[fit.Refused] = ()) -> Misfit:
     """Why the party does not fit: how far it gets, largest members first, and what the next one lacks."""
+    if scene.silent:
+        return Misfit(0, scene.report(party.first.pod_class, party.first.kins[0], how.standing))
     with Trial(scene) as trial:
         whole = fill(trial, _orders(scene.snapshot, party.groups)[0], party.counts, how)
         short = whole.short or party.first
         after = trial.scene
         outlook = after.outlook(short.pod_class, short.kins[0], how.standing)
         report = after.report_of(outlook, short.pod_class, how.standing, extra)
-        reason = cause(after.snapshot, after.free_for(how.standing), short.pod_class)
+        free = after.free_for(how.standing)
+        reason = cause(after.snapshot, free, short.pod_class, outlook.obstacles, outlook.refused)
     return Misfit(len(whole.seats), report, reason, short.pod_class, short.kins[0])
 
 

@@ -55,6 +55,13 @@ class Backlog:
         """One more failure, for want of `need`; `woken` where the back-off alone is to pass before the next attempt."""
         self._parked[subject] = park(self._parked.get(subject), self._policy, now, woken=woken, need=need)
 
+    def retell(self, subject: str, now: float) -> None:
+        """What was told about a subject was not heard: once more after the first back-off."""
+        self.wake([subject])
+        if subject in self._held:
+            later = now + self._policy.first_seconds
+            self._held[subject] = tuple(_Held(item.hold, later) if item.told else item for item in self._held[subject])
+
     def binding_started(self, subject: str) -> None:
         """The subject is left alone until its bindings are through."""
         self._binding[subject] = self._binding.get(subject, 0) + 1

@@ -59,6 +59,5 @@ class Neighbours:
 
     def _arrive(self, crowd: Crowd, snapshot: ClusterSnapshot, nodes: Collection[str]) -> None:
         """Pods on nodes that were not known before."""
-        for charge in self.ledger.charges() if nodes else ():
-            if charge.node in nodes:
-                crowd.put(charge.kin, snapshot.rows[charge.node])
+        found = [charge for charge in self.ledger.charges() if charge.node in nodes] if nodes else []
+        crowd.put_all((charge.kin for charge in found), (snapshot.rows[charge.node] for charge in found))

@@ -22,6 +22,7 @@ class Happening(Flag):
 
     CAPACITY: some amounts became free, by a pod that went, a node that grew or room that is no longer kept.
     NODE_CHANGED: labels, taints or cordon, or a node may be judged again. PODS: some came, went or changed labels.
+    PLACED: the scheduler itself has placed some, which helps nobody but those that look for company or for evenness.
     """
 
     NONE = 0
@@ -31,12 +32,14 @@ class Happening(Flag):
     PODS = auto()
     VOLUMES = auto()
     LOAD = auto()
+    PLACED = auto()
 
 
 EVERYTHING = ~Happening.NONE
 _ABOUT = (
+    ("pod affinity rules", Happening.PODS | Happening.PLACED | Happening.NODE_CHANGED),
     ("affinity rules", Happening.PODS | Happening.NODE_CHANGED),
-    ("topology spread", Happening.PODS | Happening.NODE_CHANGED),
+    ("topology spread", Happening.PODS | Happening.PLACED | Happening.NODE_CHANGED),
     ("free ports", Happening.PODS),
     ("volume", Happening.VOLUMES | Happening.NODE_CHANGED),
     ("pvc", Happening.VOLUMES | Happening.NODE_CHANGED),

@@ -139,5 +139,6 @@ def _detail(subject: str, partial: _Partial, evict: tuple[Pod, ...], stay: tuple
     if evict:
         said.append(f"{len(evict)} bound {'pod is' if len(evict) == 1 else 'pods are'} evicted to try it anew")
     if stay:
-        said.append(f"{', '.join(pod.key for pod in stay)} stays bound, delete it to free its room")
+        names = ", ".join(pod.key for pod in stay)
+        said.append(f"{names} {'stays bound, delete it' if len(stay) == 1 else 'stay bound, delete them'} to free room")
     return "; ".join(said)

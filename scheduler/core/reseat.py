@@ -16,8 +16,18 @@ from scheduler.core import fit
 from scheduler.core.gang import Candidate
 from scheduler.core.podclass import ALONE, PodClass
 from scheduler.core.scene import Scene
-from scheduler.core.seat import Seat
+from scheduler.core.seat import Seat, Standing
 from scheduler.core.snapshot import Amounts
+
+_LOWEST = -(1 << 31)
+
+
+def unclaimed(scene: Scene, candidate: Candidate) -> Amounts:
+    """What is left beside all that is kept for others, of lower priority too.
+
+    A reservation takes no room that was made by evicting somebody: it would be lost to who had it made.
+    """
+    return scene.free_for(Standing(candidate.subject, _LOWEST))
 
 
 def reseat(scene: Scene, candidate: Candidate, seats: Sequence[Seat]) -> tuple[Seat, ...]:
@@ -27,7 +37,7 @@ def reseat(scene: Scene, candidate: Candidate, seats: Sequence[Seat]) -> tuple[S
     """
     if candidate.workload.topology or any(pod_class.company != ALONE for pod_class in candidate.classes):
         return tuple(seats)
-    free = np.array(scene.free_for(candidate.standing))
+    free = np.array(unclaimed(scene, candidate))
     moved: list[Seat] = []
     for pod_class in dict.fromkeys(seat.pod_class for seat in seats):
         own = [seat for seat in seats if seat.pod_class == pod_class]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntFlag
 
 import msgspec
@@ -30,18 +30,22 @@ _ASSUMED, _DELETING, _PROTECTED, _DISRUPTED = (int(flag) for flag in Flag)
 class Residents(msgspec.Struct, frozen=True, eq=False):
     """Arrays indexed by slot, valid until the ledger next changes and never written to; a free slot has row −1.
 
-    `rows` are the snapshot's (−1 also: not on a node of it), `classes` index `class_requests` (class × the snapshot's
-    columns), `subjects` number jobs and index `subject_names`; `started` is Unix seconds, 0 where not known.
+    `rows` are the snapshot's (−1 also: not on a node of it), `slot_of` is by uid. `classes` index `class_requests`
+    (class × the snapshot's columns) and `class_scored` (the same as scores count it). `subjects` number jobs and index
+    `subject_names`, `subject_numbers` is the way back. `started` is Unix seconds, 0 where not known.
     """
 
     pods: Sequence[Pod | None]
     charges: Sequence[Charge | None]
+    slot_of: Mapping[str, int]
     rows: npt.NDArray[np.int32]
     classes: npt.NDArray[np.int32]
     class_requests: Amounts
+    class_scored: Amounts
     priorities: Amounts
     subjects: npt.NDArray[np.int32]
     subject_names: Sequence[str]
+    subject_numbers: Mapping[str, int]
     started: npt.NDArray[np.float64]
     flags: npt.NDArray[np.uint8]
 

@@ -59,6 +59,7 @@ class _Held(msgspec.Struct, frozen=True, eq=False):
 
 _WORST = np.iinfo(np.int64).min
 _NOTHING = _Held(None, None, ())
+_SILENT = fit.FitReport(0, 0)
 
 
 class Scene:
@@ -83,6 +84,7 @@ class Scene:
         self._seated: list[tuple[Sequence[Seat], int]] = []
         self._held: dict[tuple[int, ...], _Held] = {}
         self._crowd: Crowd | None = None
+        self.silent = False
         if _with_terms(self.nominated) or (background.neighbours is not None and background.neighbours.live):
             self._crowd = self._gather()
 
@@ -125,12 +127,16 @@ class Scene:
 
     def report(self, pod_class: PodClass, kin: Kin, standing: Standing) -> fit.FitReport:
         """Why which number of nodes takes no more pod of the class."""
+        if self.silent:
+            return _SILENT
         return self.report_of(self.outlook(pod_class, kin, standing), pod_class, standing)
 
     def report_of(
         self, outlook: Outlook, pod_class: PodClass, standing: Standing, extra: Sequence[fit.Refused] = ()
     ) -> fit.FitReport:
         """As `report`, where the outlook is known; `extra` are refusals after all filters."""
+        if self.silent:
+            return _SILENT
         held = self._held_against(standing)
         bare = (outlook.obstacles is None or not outlook.obstacles.reasons) and not outlook.refused and not extra
         if bare and plain(self.snapshot.resources, pod_class):
@@ -187,11 +193,22 @@ class Scene:
         """These pods are gone from here on."""
         self._change(tuple(seats), -1)
 
-    def what_if(self) -> Scene:
-        """An independent copy, to try something."""
+    def vacate(
+        self, rows: Amounts, classes: Sequence[PodClass], amounts: tuple[Amounts, Amounts], heeded: Iterable[Seat]
+    ) -> None:
+        """As `remove` for many: one pod on each of `rows`, of `classes`, is gone with its requested and scored amounts.
+
+        `heeded` are those of them that anybody's terms who is placed here later may see.
+        """
+        self._meet(tuple(heeded), -1)
+        self._views.touch(self._state.give_back(rows, classes, *amounts))
+
+    def what_if(self, *, silent: bool = False) -> Scene:
+        """An independent copy, to try something; a `silent` one gives empty reports, where seats alone matter."""
         other = copy(self)
+        other.silent = silent
         other._state = self._state.copy()
-        other._views = Views(other._state)
+        other._views = self._views.alike(other._state)
         other._seated, other._held = list(self._seated), dict(self._held)
         other._crowd = self._crowd.copy() if self._crowd is not None else None
         return other

@@ -125,12 +125,15 @@ class Slots:
         return Residents(
             pods=self._pods,
             charges=self._charges,
+            slot_of=self._slot_of,
             rows=_rows(facts.nodes, snapshot, table),
             classes=facts.classes,
             class_requests=table.class_requests(snapshot.resources),
+            class_scored=table.class_scored(snapshot.resources),
             priorities=facts.priorities,
             subjects=facts.subjects,
             subject_names=self._subject_names,
+            subject_numbers=self._subjects,
             started=facts.started,
             flags=facts.flags,
         )
@@ -144,11 +147,22 @@ class Slots:
         if size < len(self._charges):
             self._facts = self._facts.grown(2 * len(self._charges) - size)
         if self._stale:
-            slots = sorted(self._stale)
-            columns = zip(*(self._facts_of(self._charges[slot], table) for slot in slots), strict=True)
-            for name, column in zip(self._facts.__struct_fields__, columns, strict=True):
-                getattr(self._facts, name)[slots] = column
+            self._read(sorted(self._stale), table)
             self._stale.clear()
+
+    def _read(self, slots: Sequence[int], table: UseTable) -> None:
+        """The facts of these slots anew, one array after the other."""
+        charged = [(slot, charge) for slot in slots if (charge := self._charges[slot]) is not None]
+        charges, facts = [charge for _, charge in charged], self._facts
+        facts.nodes[slots], facts.flags[slots] = -1, 0
+        at = np.array([slot for slot, _ in charged], np.int64)
+        facts.nodes[at] = table.numbers_of_rows([charge.node for charge in charges])
+        facts.classes[at] = table.numbers_of_classes([charge.pod_class for charge in charges])
+        facts.subjects[at] = [self._subject(charge.job) for charge in charges]
+        facts.flags[at] = [flags_of(charge) for charge in charges]
+        pods = [charge.pod for charge in charges]
+        facts.priorities[at] = [0 if pod is None else pod.priority for pod in pods]
+        facts.started[at] = [0.0 if pod is None else pod.started_seconds for pod in pods]
 
     def _subject(self, job: str) -> int:
         number = self._subjects.get(job)
@@ -156,15 +170,6 @@ class Slots:
             number = self._subjects[job] = len(self._subject_names)
             self._subject_names.append(job)
         return number
-
-    def _facts_of(self, charge: Charge | None, table: UseTable) -> tuple[int, int, int, int, int, float]:
-        """In the order of _Facts."""
-        if charge is None:
-            return (-1, 0, 0, 0, 0, 0.0)
-        pod = charge.pod
-        priority, started = (pod.priority, pod.started_seconds) if pod else (0, 0.0)
-        row, number = table.row(charge.node), table.pod_class(charge.pod_class)
-        return (row, number, self._subject(charge.job), flags_of(charge), priority, started)
 
 
 def _rows(nodes: npt.NDArray[np.int32], snapshot: ClusterSnapshot, table: UseTable) -> npt.NDArray[np.int32]:

@@ -30,6 +30,15 @@ class State:
         other.load = self.load.copy() if self.load is not None else None
         return other
 
+    def give_back(self, rows: Amounts, classes: Sequence[PodClass], used: Amounts, scored: Amounts) -> list[int]:
+        """One pod less on each of `rows` (a line each of the rest); returns the rows, each once."""
+        np.add.at(self.free, rows, used)
+        np.subtract.at(self.scored, rows, scored)
+        if self.load is not None:
+            for (row, pod_class), number in Counter(zip(rows.tolist(), classes, strict=True)).items():
+                self.load.put(row, pod_class, -number)
+        return list(np.unique(rows).tolist())
+
     def charge(self, pod_class: PodClass, rows: Sequence[int], count: int) -> list[int]:
         """`count` pods more of the class for each time a row is named (negative: less); returns the rows, each once."""
         need = need_of(self.snapshot.resources, pod_class)

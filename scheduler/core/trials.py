@@ -24,14 +24,17 @@ class Trials:
     def __init__(self) -> None:
         self._trials: dict[str, _Trial] = {}
 
-    def failed(self, candidate: Candidate, now: float) -> None:
-        """One more attempt in vain; only the first starts the clock, and only for members that must go together."""
+    def failed(self, candidate: Candidate, now: float, until: float = 0.0) -> None:
+        """One more attempt in vain; only the first starts the clock, and only for members that must go together.
+
+        It stands still `until` then, as long as victims that were told of their end may take.
+        """
         spec = candidate.workload.gang
         if spec is None or candidate.needed == 0:
             self._trials.pop(candidate.subject, None)
             return
         before = self._trials.get(candidate.subject)
-        since = before.since_seconds if before else now
+        since = max(before.since_seconds if before else now, until)
         self._trials[candidate.subject] = _Trial(since, spec.timeout_seconds, candidate.uids)
 
     def forget(self, subject: str) -> None:

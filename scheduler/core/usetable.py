@@ -64,6 +64,16 @@ class UseTable(Mapping[str, Mapping[str, int]]):
                 self._class_sums[number, kind, column] = min(amount, LARGEST_REQUEST)
         return number
 
+    def numbers_of_rows(self, nodes: Sequence[str]) -> list[int]:
+        """`row` of each."""
+        known = self._rows
+        return [known[node] if node in known else self.row(node) for node in nodes]
+
+    def numbers_of_classes(self, classes: Sequence[PodClass]) -> list[int]:
+        """`pod_class` of each."""
+        known = self._classes
+        return [known[each] if each in known else self.pod_class(each) for each in classes]
+
     def add(self, nodes: Sequence[str], pod_class: PodClass) -> None:
         """One pod of the class more on each of `nodes`, which may repeat."""
         number = self.pod_class(pod_class)
@@ -90,7 +100,14 @@ class UseTable(Mapping[str, Mapping[str, int]]):
 
     def class_requests(self, resources: Sequence[str]) -> Amounts:
         """What one pod of each class requests, class × resource."""
-        table = self._class_sums[: len(self._classes), _REQUESTED]
+        return self._of_classes(_REQUESTED, resources)
+
+    def class_scored(self, resources: Sequence[str]) -> Amounts:
+        """What scores count for one pod of each class, class × resource."""
+        return self._of_classes(_SCORED, resources)
+
+    def _of_classes(self, kind: int, resources: Sequence[str]) -> Amounts:
+        table = self._class_sums[: len(self._classes), kind]
         return np.ascontiguousarray(_columns(table, [self._columns.get(name, -1) for name in resources]))
 
     def rows_of(self, names: Sequence[str]) -> npt.NDArray[np.int64]:

@@ -13,6 +13,7 @@ from model.workload import PodSet, Workload
 from scheduler.core import fit
 from scheduler.core.gang import Candidate
 from scheduler.core.place import Placed, place
+from scheduler.core.reseat import unclaimed
 from scheduler.core.residents import Flag, Residents
 from scheduler.core.scene import Scene
 from scheduler.core.seat import Seat
@@ -86,7 +87,7 @@ def _leaving(residents: Residents, candidate: Candidate, rows: Amounts | None = 
 
 def _emptied(scene: Scene, candidate: Candidate, residents: Residents, leaving: Mask) -> Amounts:
     """What is left for the candidate, node × resource, once the pods of these slots are gone."""
-    room = np.array(scene.free_for(candidate.standing))
+    room = np.array(unclaimed(scene, candidate))
     slots = np.flatnonzero(leaving)
     np.add.at(room, residents.rows[slots], residents.class_requests[residents.classes[slots]])
     return room
@@ -99,7 +100,7 @@ def _rows(scene: Scene, asked: Candidate, emptied: Amounts) -> tuple[Amounts, in
         return None
     members = np.minimum(counts.min(axis=0), asked.pending)
     taken = np.maximum(members, 1)[:, None] * fit.use(scene.snapshot, asked.classes[0])[None, :]
-    missing = (taken - scene.free_for(asked.standing)).clip(min=0) / np.maximum(scene.snapshot.allocatable, 1)
+    missing = (taken - unclaimed(scene, asked)).clip(min=0) / np.maximum(scene.snapshot.allocatable, 1)
     cost = missing.max(axis=1) / np.maximum(members, 1)
     useful = np.flatnonzero(counts.max(axis=0))
     order = useful[np.lexsort((useful, cost[useful]))]

@@ -46,6 +46,12 @@ class Views:
         self._scores: dict[Hashable, _Scores] = {}
         self._domains: dict[tuple[str, ...], Domains] = {}
 
+    def alike(self, state: State) -> Views:
+        """For another state of the same snapshot: what is known of its nodes alone is known there too."""
+        other = Views(state)
+        other._domains = self._domains
+        return other
+
     def renew(self, state: State) -> None:
         """The next scene's state; rows that are the same keep their answers."""
         before, self._state = self._state, state

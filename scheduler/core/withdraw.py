@@ -23,8 +23,8 @@ class WithdrawPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after_seconds: Annotated[
         Annotated[float, Meta(ge=75, le=86_400)] | None,
         Meta(
-            description="Silence after which they are withdrawn; none: degradeTimeMinutes of slo-controller-config. "
-            "An agent renews its word each minute."
+            description="Silence after which what a node lends is withdrawn; none: degradeTimeMinutes of "
+            "slo-controller-config. An agent renews its word each minute."
         ),
     ] = None
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import structlog
 
 from kube import objects
 from kube.client import KubeClient, PatchKind, path_of
@@ -19,6 +20,8 @@ from model.placement import Placement
 from scheduler import facts
 from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
+
+log = structlog.get_logger()
 
 POD_GROUPS = "scheduling.sigs.k8s.io/v1alpha1/podgroups"
 UPSTREAM_POD_GROUPS = "scheduling.k8s.io/v1beta1/podgroups"
@@ -60,19 +63,22 @@ class KubernetesWatch:
             return
 
 
-async def coscheduling(client: KubeClient) -> schedulerconfig.CoschedulingArgs:
+async def coscheduling(client: KubeClient, *, retry_seconds: float = 1.0) -> schedulerconfig.CoschedulingArgs:
     """What Koordinator's scheduler ConfigMap says of gangs, nothing where there is none or it may not be read.
 
-    Raises ConfigurationFault naming the ConfigMap and the field that is wrong.
+    A server that cannot say at this moment is asked again. Raises ConfigurationFault naming the ConfigMap and the field
+    that is wrong.
     """
     namespace, _, name = SCHEDULER_CONFIG.partition("/")
-    try:
-        found = await client.get(path_of("v1/configmaps", namespace=namespace, name=name), objects.ConfigMap)
-    except KubernetesFault as fault:
-        if fault.status not in (403, 404):
-            raise
-        return schedulerconfig.CoschedulingArgs()
-    return schedulerconfig.coscheduling(found.data or {})
+    while True:
+        try:
+            found = await client.get(path_of("v1/configmaps", namespace=namespace, name=name), objects.ConfigMap)
+            return schedulerconfig.coscheduling(found.data or {})
+        except KubernetesFault as fault:
+            if fault.status in (403, 404):
+                return schedulerconfig.CoschedulingArgs()
+            log.warning("scheduler configuration not read yet", config_map=SCHEDULER_CONFIG, error=str(fault))
+        await asyncio.sleep(retry_seconds)
 
 
 class KubernetesBinder:

@@ -86,6 +86,9 @@ class LinkChild:
             began = time.monotonic()
             try:
                 await self._live()
+            except OSError as error:
+                # No room for one more process is no reason to end the one that schedules.
+                log.error("link process not started", error=str(error))
             except ConfigurationFault as fault:
                 if not self._listening.done():
                     self._listening.set_exception(fault)

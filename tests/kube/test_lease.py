@@ -20,9 +20,11 @@ class OneLease:
         self.version = 0
         self.down = False
         self.hangs = False
+        self.hang_once = False
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        if self.hangs:
+        once, self.hang_once = self.hang_once, False
+        if self.hangs or once:
             await asyncio.sleep(20)
         if self.down:
             return web.json_response({"message": "down"}, status=503)
@@ -105,6 +107,23 @@ def test_a_hanging_server_does_not_carry_the_leader_past_its_lease(server: Any) 
         lease.hangs = True
         async with asyncio.timeout(10):
             await one.hold()
+
+    play(server, scene)
+
+
+def test_one_dead_connection_does_not_cost_the_lease(server: Any) -> None:
+    """An answer that never comes is given up early enough for another attempt before the deadline."""
+    settings = LeaseSettings(duration_seconds=8.0, renew_deadline_seconds=4.0, retry_seconds=0.05)
+
+    async def scene(client: Any, lease: OneLease) -> None:
+        one = LeaseElector(client, settings, "one")
+        await one.acquire()
+        lease.hang_once, version = True, lease.version
+        holding = asyncio.create_task(one.hold())
+        while lease.version < version + 3:
+            await asyncio.sleep(0.01)
+        assert one.leading and not holding.done() and not lease.hang_once
+        holding.cancel()
 
     play(server, scene)
 

@@ -162,6 +162,7 @@ def test_bootstrap_names_manifests_and_not_the_kustomization() -> None:
     """The API server applies Kubernetes objects only."""
     names = [path.name for path in bootstrap_files()]
     assert names == [
+        "clusternetworktopologies.yaml",
         "nodemetrics.yaml",
         "noderesourcetopologies.yaml",
         "nodeslos.yaml",

@@ -1,12 +1,14 @@
 """An API server, kubelets and owners in miniature, that fail when the dice say so.
 
 It implements the scheduler's ports over a dict of objects; every change is queued for whoever watches. Owners make a
-lost or evicted member anew under the same name, as a Job would.
+lost or evicted member anew under the same name and a rejected one under another, as a Job would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -24,6 +26,9 @@ from scheduler.ports import Named
 
 POD_CPU = 500
 OWNER = objects.OwnerReference("batch/v1", "Job", "job", "uid-job", controller=True)
+_JOB = "job"
+_GROUPS = "gang.scheduling.koordinator.sh/groups"
+_PREEMPTOR = re.compile(r"preemptor: default/(g\d+)")
 _MAKERS: dict[type, Any] = {
     objects.Pod: facts.PodSeen,
     objects.Node: facts.NodeSeen,
@@ -31,23 +36,45 @@ _MAKERS: dict[type, Any] = {
 }
 
 
-class ChaosApi:
-    """`odds` is how often a write fails; half of those that fail without an answer were carried out all the same."""
+class Job(msgspec.Struct, frozen=True):
+    """What its owner wants; a `minimum` of 0 is a lone pod, `partner` the other gang of its group."""
 
-    def __init__(self, random: Random) -> None:
-        self.random = random
+    name: str
+    size: int
+    minimum: int
+    priority: int = 0
+    policy: str | None = None
+    notice_seconds: int = 0
+    partner: str = ""
+
+
+class ChaosApi:
+    """`odds` is how often a write fails; half of those that fail without an answer were carried out all the same.
+
+    `excused` are gangs that may be bound in part: they were whole, or lost a bound member, which looks like it.
+    `evictions` counts those that were done.
+    """
+
+    def __init__(self, random: Random, clock: Callable[[], float]) -> None:
+        self.random, self.clock = random, clock
         self.odds = 0.0
         self.pods: dict[str, objects.Pod] = {}
         self.nodes: dict[str, objects.Node] = {}
         self.groups: dict[str, objects.PodGroup] = {}
-        self.waiting: list[Change[Any]] = []
+        self.jobs: dict[str, Job] = {}
+        self.excused: set[str] = set()
+        self.evictions = 0
+        self._waiting: list[Change[Any]] = []
+        self._told: dict[tuple[str, str], Any] = {}
+        self._priorities: dict[str, int] = {}
         self._serial = 0
 
     # What happens in the cluster
 
     def add_node(self, name: str, pods: int) -> None:
+        """Also what resizes one."""
         self.nodes[name] = raw_node(name, batch_cpu=str(pods * POD_CPU))
-        self._say(ChangeKind.ADDED, self.nodes[name])
+        self._say(ChangeKind.MODIFIED, self.nodes[name])
 
     def lose_node(self, name: str) -> None:
         """The node and its pods go; owners make the pods anew."""
@@ -55,42 +82,64 @@ class ChaosApi:
         for pod in [pod for pod in self.pods.values() if pod.spec.node_name == name]:
             self._remove(pod)
 
-    def add_gang(self, name: str, size: int, minimum: int, created: float) -> None:
-        self.groups[name] = raw_group(name, minimum)
+    def add_job(self, job: Job) -> None:
+        self.jobs[job.name] = job
+        self._priorities[job.name] = job.priority
+        if job.minimum:
+            self.add_group(job.name)
+        for index in range(job.size):
+            self._create(f"{job.name}-{index}", job)
+
+    def add_group(self, name: str) -> None:
+        """The PodGroup of a job, made anew where it is there."""
+        job = self.jobs[name]
+        listed = {_GROUPS: f'["default/{name}","default/{job.partner}"]'} if job.partner else {}
+        group = raw_group(name, job.minimum, annotations=listed)
+        self._serial += 1
+        metadata = msgspec.structs.replace(group.metadata, uid=f"uid-{self._serial}")
+        self.groups[name] = msgspec.structs.replace(group, metadata=metadata)
         self._say(ChangeKind.ADDED, self.groups[name])
-        for index in range(size):
-            self._create(f"{name}-{index}", name, created)
 
-    def drop_gang(self, name: str) -> None:
-        """The job is deleted, its pods with it."""
+    def lose_group(self, name: str) -> None:
         self._say(ChangeKind.DELETED, self.groups.pop(name))
+
+    def finish(self, name: str) -> None:
+        """The job is deleted, its pods with it."""
+        del self.jobs[name]
+        if name in self.groups:
+            self.lose_group(name)
         for pod in self.members(name):
-            self._say(ChangeKind.DELETED, self.pods.pop(pod.metadata.name))
-
-    def finish_gang(self, name: str) -> None:
-        """All its pods succeed, and its owner cleans up."""
-        self.drop_gang(name)
-
-    def run_kubelets(self) -> None:
-        """What is being deleted ends."""
-        for pod in [pod for pod in self.pods.values() if pod.metadata.deletion_timestamp is not None]:
             self._remove(pod)
 
-    def members(self, gang: str) -> list[objects.Pod]:
-        label = "pod-group.scheduling.sigs.k8s.io"
-        return [pod for pod in self.pods.values() if (pod.metadata.labels or {}).get(label) == gang]
+    def run_kubelets(self) -> None:
+        """What is being deleted ends; what is bound starts sooner or later, or is rejected when the dice say so."""
+        for pod in list(self.pods.values()):
+            if pod.metadata.deletion_timestamp is not None:
+                self._remove(pod)
+            elif pod.spec.node_name and pod.status.phase == "Pending":
+                self._start(pod)
+
+    def members(self, job: str) -> list[objects.Pod]:
+        return [pod for pod in self.pods.values() if _job(pod) == job]
 
     # What the scheduler hears
 
     def news(self) -> list[facts.Fact]:
-        changes, self.waiting = self.waiting, []
-        return [_MAKERS[type(change.object)](change) for change in changes]
+        changes, self._waiting = self._waiting, []
+        for change in changes:
+            self._told[_key(change.object)] = change.object
+            if change.kind is ChangeKind.DELETED:
+                del self._told[_key(change.object)]
+        return [_fact(change) for change in changes]
 
-    def relist(self) -> list[facts.Fact]:
-        """Everything there is, as a scheduler hears it that starts, or that a 410 sends back to the list."""
-        self.waiting.clear()
-        found: Iterable[Any] = (*self.nodes.values(), *self.groups.values(), *self.pods.values())
-        return [_MAKERS[type(item)](Change(ChangeKind.ADDED, item)) for item in found]
+    def relist(self, *, fresh: bool = False) -> list[facts.Fact]:
+        """Everything there is, as a 410 sends the scheduler back to the list; `fresh`: to one that knows nothing yet."""
+        self._waiting.clear()
+        found = {_key(item): item for item in (*self.nodes.values(), *self.groups.values(), *self.pods.values())}
+        before, self._told = ({} if fresh else self._told), dict(found)
+        gone = [item for key, item in before.items() if key not in found or _uid(item) != _uid(found[key])]
+        deleted = [_fact(Change(ChangeKind.DELETED, item)) for item in gone]
+        return deleted + [_fact(Change(ChangeKind.ADDED, item)) for item in found.values()]
 
     # scheduler.ports
 
@@ -101,8 +150,12 @@ class ChaosApi:
         if pod.spec.node_name or placement.node not in self.nodes:
             raise KubernetesFault(name, "409 bound already", status=409)
         if answer in ("done", "lost"):
-            self._put(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=placement.node)))
+            stamp = datetime.fromtimestamp(self.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            told = [objects.Condition("PodScheduled", "True", last_transition_time=stamp)]
+            spec = msgspec.structs.replace(pod.spec, node_name=placement.node)
+            self._put(msgspec.structs.replace(pod, spec=spec, status=objects.PodStatus("Pending", conditions=told)))
             self._check_room(placement.node)
+            self._check_whole(_job(pod))
         self._answer(answer)
 
     async def bound(self, placement: Placement) -> bool:
@@ -113,6 +166,7 @@ class ChaosApi:
     async def unscheduled(self, pod: Named, message: str, *, first: bool, nominated: str | None = None) -> None:
         name = self._tried(pod.key, pod.uid)
         self._answer(self._dice(lossy=False))
+        assert not self.pods[name].spec.node_name, f"{name} is bound, and told that it is not"
         told = [objects.Condition("PodScheduled", "False", "Unschedulable", message)]
         status = msgspec.structs.replace(self.pods[name].status, conditions=told)
         if nominated is not None:
@@ -126,46 +180,72 @@ class ChaosApi:
         self._answer(self._dice(lossy=False))
 
     async def evict(self, pod: Named, reason: str, message: str) -> None:
-        name = pod.name
-        if name not in self.pods or self.pods[name].metadata.uid != pod.uid:
+        found = self.pods.get(pod.name)
+        if found is None or found.metadata.uid != pod.uid:
             return
+        preemptor = _PREEMPTOR.search(message)
+        if reason == "PreemptionByScheduler":
+            assert preemptor is not None, message
+            assert (found.spec.priority or 0) < self._priorities[preemptor[1]], f"{pod.name}: {message}"
         self._answer(self._dice(lossy=False))
-        told = self.pods[name]
-        stamp = told.metadata.creation_timestamp
-        self._put(
-            msgspec.structs.replace(told, metadata=msgspec.structs.replace(told.metadata, deletion_timestamp=stamp))
-        )
+        self.evictions += 1
+        metadata = msgspec.structs.replace(found.metadata, deletion_timestamp=found.metadata.creation_timestamp)
+        told = [*(found.status.conditions or []), objects.Condition("DisruptionTarget", "True", reason, message)]
+        status = msgspec.structs.replace(found.status, conditions=told)
+        self._put(msgspec.structs.replace(found, metadata=metadata, status=status))
 
     # Its own affairs
 
     def used(self, node: str) -> int:
-        return POD_CPU * sum(pod.spec.node_name == node for pod in self.pods.values())
+        return POD_CPU * sum(pod.spec.node_name == node and not ended(pod) for pod in self.pods.values())
 
     def _check_room(self, node: str) -> None:
         """The one thing that must never happen, whatever fails."""
         room = int(str((self.nodes[node].status.allocatable or {})[BATCH_CPU]))
         assert self.used(node) <= room, f"node {node} holds {self.used(node)} of {room}"
 
-    def _create(self, name: str, gang: str, created: float) -> None:
+    def _check_whole(self, name: str) -> None:
+        if sum(bool(pod.spec.node_name) and not ended(pod) for pod in self.members(name)) >= self.jobs[name].minimum:
+            self.excused.add(name)
+
+    def _start(self, pod: objects.Pod) -> None:
+        fate = self.random.random()
+        if self.odds and fate < 0.03:
+            status = msgspec.structs.replace(pod.status, phase="Failed", reason=f"OutOf{BATCH_CPU}")
+            self._put(msgspec.structs.replace(pod, status=status))
+            self._create(f"{pod.metadata.name}-{self._serial}", self.jobs[_job(pod)])
+        elif fate > 0.6:
+            self._put(msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase="Running")))
+
+    def _create(self, name: str, job: Job) -> None:
         self._serial += 1
-        pod = raw_pod(name, group=gang, created=created)
+        notice = {"sublet.dev/preemption-notice-seconds": str(job.notice_seconds)} if job.notice_seconds else {}
+        pod = raw_pod(
+            name,
+            group=job.name if job.minimum else "",
+            created=self.clock(),
+            priority=job.priority,
+            policy=job.policy,
+            labels={_JOB: job.name},
+            annotations=notice,
+        )
         metadata = msgspec.structs.replace(pod.metadata, uid=f"uid-{self._serial}", owner_references=[OWNER])
         self.pods[name] = msgspec.structs.replace(pod, metadata=metadata)
         self._say(ChangeKind.ADDED, self.pods[name])
 
     def _remove(self, pod: objects.Pod) -> None:
-        name = pod.metadata.name
-        self._say(ChangeKind.DELETED, self.pods.pop(name))
-        gang = (pod.metadata.labels or {})["pod-group.scheduling.sigs.k8s.io"]
-        if gang in self.groups and pod.metadata.creation_timestamp is not None:
-            self._create(name, gang, pod.metadata.creation_timestamp.timestamp())
+        self._say(ChangeKind.DELETED, self.pods.pop(pod.metadata.name))
+        job = self.jobs.get(_job(pod))
+        if job is not None and not ended(pod):
+            self.excused |= {job.name} if pod.spec.node_name else set()
+            self._create(pod.metadata.name, job)
 
     def _put(self, pod: objects.Pod) -> None:
         self.pods[pod.metadata.name] = pod
         self._say(ChangeKind.MODIFIED, pod)
 
     def _say(self, kind: ChangeKind, item: Any) -> None:
-        self.waiting.append(Change(kind, item))
+        self._waiting.append(Change(kind, item))
 
     def _tried(self, key: str, uid: str) -> str:
         name = key.partition("/")[2]
@@ -185,3 +265,24 @@ class ChaosApi:
             raise KubernetesFault("POST", "500 broken", status=500)
         if outcome in ("lost", "silent"):
             raise KubernetesFault("POST", "no answer", status=0)
+
+
+def ended(pod: objects.Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def _job(pod: objects.Pod) -> str:
+    return (pod.metadata.labels or {})[_JOB]
+
+
+def _key(item: Any) -> tuple[str, str]:
+    return type(item).__name__, item.metadata.name
+
+
+def _uid(item: Any) -> str:
+    return str(item.metadata.uid)
+
+
+def _fact(change: Change[Any]) -> facts.Fact:
+    made: facts.Fact = _MAKERS[type(change.object)](change)
+    return made

@@ -79,8 +79,12 @@ def raw_pod(
     scheduler_name: str = SCHEDULER,
     created: float = 0.0,
     labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    priority: int | None = None,
+    policy: str | None = None,
+    nominated: str = "",
 ) -> objects.Pod:
-    """A pod as the API server has it; `condition` is the message of PodScheduled=False."""
+    """A pod as the API server has it; `condition` is the message of PodScheduled=False, `policy` preemptionPolicy."""
     told = [objects.Condition("PodScheduled", "False", "Unschedulable", condition)] if condition else None
     resources = objects.Resources({BATCH_CPU: batch_cpu}, {BATCH_CPU: batch_cpu})
     metadata = objects.Metadata(
@@ -88,13 +92,22 @@ def raw_pod(
         namespace="default",
         uid=f"uid-{name}",
         labels={**(labels or {}), **({"pod-group.scheduling.sigs.k8s.io": group} if group else {})},
+        annotations=dict(annotations or {}),
         creation_timestamp=datetime.fromtimestamp(created, UTC),
         deletion_timestamp=datetime.fromtimestamp(created, UTC) if deleting else None,
     )
-    spec = objects.PodSpec([objects.Container("main", resources)], node_name=node_name, scheduler_name=scheduler_name)
-    return objects.Pod(metadata, spec, objects.PodStatus(phase=phase, conditions=told))
+    spec = objects.PodSpec(
+        [objects.Container("main", resources)],
+        node_name=node_name,
+        scheduler_name=scheduler_name,
+        priority=priority,
+        preemption_policy=policy,
+    )
+    return objects.Pod(metadata, spec, objects.PodStatus(phase=phase, conditions=told, nominated_node_name=nominated))
 
 
-def raw_group(name: str = "train", minimum: int = 3) -> objects.PodGroup:
-    metadata = objects.Metadata(name=name, namespace="default", uid=f"uid-{name}")
-    return objects.PodGroup(metadata, objects.PodGroupSpec(min_member=minimum))
+def raw_group(
+    name: str = "train", minimum: int = 3, *, annotations: Mapping[str, str] | None = None, **spec: Any
+) -> objects.PodGroup:
+    metadata = objects.Metadata(name=name, namespace="default", uid=f"uid-{name}", annotations=dict(annotations or {}))
+    return objects.PodGroup(metadata, objects.PodGroupSpec(min_member=minimum, **spec))

@@ -92,6 +92,18 @@ def test_a_failed_condition_write_is_made_good() -> None:
     assert world.writer.conditions == {"p1": SHORT}
 
 
+def test_a_failed_write_about_pods_that_are_held_is_made_good() -> None:
+    """Nothing else would ever try them again."""
+    world = World().see(raw_node(), raw_group(), *GANG[:2])
+    world.turn()
+    world.writer.failing = True
+    world.turn(after=1.0)
+    assert len(world.writer.conditions) == 1
+    for _ in range(3):
+        world.turn(after=1.0)
+    assert world.writer.conditions.keys() == {"w0", "w1"}
+
+
 def test_bind_failure_in_mid_gang_releases_the_rest() -> None:
     """With one binding at a time the second fails: the third is not tried, both are tried together later."""
     world = World(Settings(concurrent_binds=1)).see(raw_node(batch_cpu="2000"), raw_group(), *GANG)

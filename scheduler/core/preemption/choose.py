@@ -24,7 +24,7 @@ _TRIES = 1_000
 
 def levels(field: Field, herd: Herd) -> list[int]:
     """Priorities up to which victims would be enough, ascending; empty where not even all of them are."""
-    found = np.unique(herd.weights).tolist()
+    found = herd.opened.weights
     low, high = 0, len(found)
     while low < high:
         middle = (low + high) // 2
@@ -32,7 +32,7 @@ def levels(field: Field, herd: Herd) -> list[int]:
             high = middle
         else:
             low = middle + 1
-    return [int(level) for level in found[low:]]
+    return list(found[low:])
 
 
 def cheapest(field: Field, stakes: Stakes) -> frozenset[int] | None:
@@ -41,7 +41,7 @@ def cheapest(field: Field, stakes: Stakes) -> frozenset[int] | None:
         pool = np.flatnonzero(stakes.herd.weights <= level)
         fits = fits_of(field, stakes.herd)
         found = [_spare(field, chosen, fits, stakes) for chosen in _choices(field, pool, stakes)]
-        best = min(found, key=stakes.cost, default=None)
+        best = found[0] if len(found) == 1 else min(found, key=stakes.cost, default=None)
         items = items_of(pool.tolist(), stakes) if len(pool) <= 4 * FEW_GROUPS else []
         if items and len(items) <= FEW_GROUPS:
             best = least_cost(items, fits, stakes, best, _TRIES)

@@ -37,6 +37,8 @@ def spread_to_gangs(chosen: Iterable[int], stakes: Stakes) -> set[int]:
     """With every member of the gangs that cannot lose what is chosen of them."""
     herd = stakes.herd
     found = set(chosen)
+    if not found or not bool((herd.gangs[list(found)] >= 0).any()):
+        return found
     for group in groups_of(found, stakes):
         gang = int(herd.gangs[group[0]])
         if len(group) > 1 or (gang >= 0 and not herd.alone[group[0]]):
@@ -51,13 +53,16 @@ def one_by_one(pool: Amounts, stakes: Stakes) -> Amounts:
     members = free[herd.gangs[free] >= 0]
     if not len(members):
         return free
-    kept = [index for gang in np.unique(herd.gangs[members]).tolist() for index in _surplus(gang, members, stakes)]
-    return np.sort(np.concatenate([free[herd.gangs[free] < 0], np.array(kept, np.int64)]))
+    return np.sort(np.concatenate([free[herd.gangs[free] < 0], _surplus(members, stakes)]))
 
 
-def _surplus(gang: int, members: Amounts, stakes: Stakes) -> list[int]:
-    own = members[stakes.herd.gangs[members] == gang].tolist()
-    return sorted(own, key=stakes.importance)[: int(stakes.herd.surplus[gang])]
+def _surplus(members: Amounts, stakes: Stakes) -> Amounts:
+    """Of each gang the least important of these members, as many as it can spare."""
+    ordered = stakes.by_importance(members, stakes.herd.gangs[members])
+    gangs = stakes.herd.gangs[ordered]
+    starts = np.flatnonzero(np.diff(gangs, prepend=-1))
+    place = np.arange(len(gangs)) - np.repeat(starts, np.diff(starts, append=len(gangs)))
+    return np.asarray(ordered[place < stakes.herd.surplus[gangs]])
 
 
 def put_back_first(chosen: Iterable[int], stakes: Stakes) -> list[Group]:

@@ -13,6 +13,26 @@ from scheduler.core.residents import Flag, Residents
 from scheduler.core.snapshot import Amounts, Mask
 
 _SHORT = 1 << 16
+_MOST_LEVELS = 32
+
+
+class Opened(msgspec.Struct, frozen=True, eq=False):
+    """Weights that occur, ascending; `numbers` and `sums` (row × demanded column) are of all up to each of them.
+
+    `level_of` is the position of each victim's weight. Without `sums` there are too many levels to keep them all.
+    """
+
+    weights: tuple[int, ...]
+    level_of: Amounts
+    numbers: tuple[int, ...]
+    sums: tuple[Amounts, ...] = ()
+
+    def sums_of(self, indexes: Amounts, rows: int) -> Amounts | None:
+        """A new array of what distinct victims free, where these are all up to some level."""
+        if not self.sums or len(indexes) not in self.numbers or len(self.sums[0]) != rows:
+            return None
+        level = self.numbers.index(len(indexes))
+        return self.sums[level].copy() if int(self.level_of[indexes].max()) <= level else None
 
 
 class Herd(msgspec.Struct, frozen=True, eq=False):
@@ -21,7 +41,7 @@ class Herd(msgspec.Struct, frozen=True, eq=False):
     `weights` is the priority at which it can go: its own, or where it goes with its gang the highest in that gang.
     `gangs` is the number of its gang, −1 for a pod that is no member; `alone` may go by themselves, at most
     `surplus[gang]` of them; a gang goes whole only where `whole[gang]`. `by_gang` lists members gang after gang, those
-    of one gang by row; those of a gang end at `ends[gang]`.
+    of one gang by row; those of a gang end at `ends[gang]`. `opened` is what they free level by level.
     """
 
     slots: Amounts
@@ -34,6 +54,7 @@ class Herd(msgspec.Struct, frozen=True, eq=False):
     whole: Mask
     by_gang: Amounts
     ends: Amounts
+    opened: Opened
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -45,11 +66,8 @@ class Herd(msgspec.Struct, frozen=True, eq=False):
 
     def freed(self, indexes: Amounts, rows: int) -> Amounts:
         """Row × demanded column, what these free together; exact while a row's sum is below 2^53."""
-        sums = np.zeros((rows, self.amounts.shape[1]), np.int64)
-        for column in range(self.amounts.shape[1]):
-            amounts = self.amounts[indexes, column]
-            sums[:, column] = np.bincount(self.rows[indexes], weights=amounts, minlength=rows)
-        return sums
+        known = self.opened.sums_of(indexes, rows)
+        return _sums(self.rows[indexes], self.amounts[indexes], rows) if known is None else known
 
 
 class _Gangs(msgspec.Struct, frozen=True, eq=False):
@@ -59,8 +77,8 @@ class _Gangs(msgspec.Struct, frozen=True, eq=False):
     surplus: Amounts
 
 
-def herd_of(residents: Residents, legal: Mask, columns: list[int], gangs: Mapping[str, GangFacts]) -> Herd:
-    """The victims there could be; members that may go neither alone nor with their whole gang are left out."""
+def herd_of(residents: Residents, legal: Mask, columns: list[int], gangs: Mapping[str, GangFacts], size: int) -> Herd:
+    """The victims there could be on `size` rows; members that may go neither alone nor with all others are left out."""
     known = _gangs(residents, gangs)
     present = (residents.rows >= 0) & ((residents.flags & Flag.DELETING) == 0) & known.known[residents.subjects]
     whole = known.known & (_numbers(residents, present) == _numbers(residents, legal & present))
@@ -73,18 +91,39 @@ def herd_of(residents: Residents, legal: Mask, columns: list[int], gangs: Mappin
     rows = residents.rows[slots].astype(np.int64)
     by_gang = sorted_by(rows, np.flatnonzero(member))
     by_gang = sorted_by(own, by_gang)
+    amounts = np.ascontiguousarray(residents.class_requests[:, columns])[residents.classes[slots]]
+    weights = _weights(residents.priorities[slots], subjects, alone, len(whole))
     return Herd(
         slots=slots,
         rows=rows,
-        amounts=np.ascontiguousarray(residents.class_requests[:, columns])[residents.classes[slots]],
-        weights=_weights(residents.priorities[slots], subjects, alone, len(whole)),
+        amounts=amounts,
+        weights=weights,
         gangs=own,
         alone=alone,
         surplus=known.surplus,
         whole=whole,
         by_gang=by_gang,
         ends=np.cumsum(np.bincount(own[by_gang], minlength=len(whole))),
+        opened=_opened(weights, rows, amounts, size),
     )
+
+
+def _opened(weights: Amounts, rows: Amounts, amounts: Amounts, size: int) -> Opened:
+    found = np.unique(weights)
+    level_of = np.searchsorted(found, weights)
+    numbers = np.cumsum(np.bincount(level_of, minlength=len(found)))
+    sums: tuple[Amounts, ...] = ()
+    if len(found) <= _MOST_LEVELS:
+        each = _sums(level_of * size + rows, amounts, len(found) * size)
+        sums = tuple(np.cumsum(each.reshape(len(found), size, amounts.shape[1]), axis=0))
+    return Opened(tuple(found.tolist()), level_of, tuple(numbers.tolist()), sums)
+
+
+def _sums(rows: Amounts, amounts: Amounts, size: int) -> Amounts:
+    sums = np.empty((size, amounts.shape[1]), np.int64)
+    for column in range(amounts.shape[1]):
+        sums[:, column] = np.bincount(rows, weights=amounts[:, column], minlength=size)
+    return sums
 
 
 def sorted_by(keys: Amounts, indexes: Amounts) -> Amounts:

@@ -13,10 +13,11 @@ from scheduler.core.preemption.demand import columns_of, needed_only, request_of
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
 from scheduler.core.preemption.field import Ask, Field
 from scheduler.core.preemption.herd import Herd, herd_of
+from scheduler.core.preemption.leaving import Heeds, vacate
 from scheduler.core.preemption.legal import Legality, legality
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.stakes import Stakes
-from scheduler.core.preemption.trial import Trial, seats_of
+from scheduler.core.preemption.trial import Trial
 from scheduler.core.residents import Flag, Residents
 from scheduler.core.scene import Scene
 from scheduler.core.snapshot import Amounts
@@ -51,14 +52,15 @@ def inquire(
     demand = needed_only(snapshot, candidate)
     columns = columns_of(snapshot, demand)
     legal = legality(residents, preemptor_of(candidate), facts, policy, now)
-    herd = herd_of(residents, legal.mask, columns, facts.gangs)
+    herd = herd_of(residents, legal.mask, columns, facts.gangs, len(snapshot.names))
     legal = _with_stuck(legal, int(np.count_nonzero(legal.mask)) - len(herd))
     leaving = np.flatnonzero((residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0))
     later = scene.what_if()
-    later.remove(seats_of(residents, leaving.tolist()))
+    heeds = Heeds(later, demand)
+    vacate(later, residents, leaving, heeds)
     stakes = Stakes(herd, residents, facts, now)
     field = _field(later, demand, columns, herd)
-    trial = Trial(later, demand, residents, stakes)
+    trial = Trial(later, demand, residents, stakes, heeds)
     plain = _plain(scene, demand)
     exact = plain and len(field.asks) == 1 and not demand.workload.topology
     return Inquiry(demand, legal, stakes, field, trial, plain, exact, len(leaving) > 0)

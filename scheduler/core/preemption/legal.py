@@ -52,10 +52,8 @@ def legality(
 
 def numbers_of(residents: Residents, subjects: Collection[str]) -> list[int]:
     """The numbers of those of the subjects that have residents."""
-    if len(subjects) < 4:
-        names = residents.subject_names
-        return [names.index(subject) for subject in subjects if subject in names]
-    return [number for number, name in enumerate(residents.subject_names) if name in subjects]
+    numbers = residents.subject_numbers
+    return sorted(numbers[subject] for subject in subjects if subject in numbers)
 
 
 def _too_important(residents: Residents, preemptor: Preemptor, policy: PreemptionPolicySettings) -> Mask:

@@ -74,15 +74,6 @@ class Nominations:
         """The workload is gone, or gives up."""
         return self._kept.pop(subject, None)
 
-    def seated(self, uids: Collection[str]) -> None:
-        """These pods have a node: nothing is kept for them any more."""
-        for subject, kept in list(self._kept.items()):
-            left = tuple(keeping for keeping in kept.keepings if keeping.uid not in uids)
-            if not left:
-                del self._kept[subject]
-            elif len(left) < len(kept.keepings):
-                self._kept[subject] = msgspec.structs.replace(kept, keepings=left)
-
     def sweep(self, waiting: Collection[str], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
         """Drop what is kept for nobody, for too long, or on a node that is gone or does not admit the pod any more.
 

@@ -52,10 +52,13 @@ def preempt(
             detail = f"{len(chosen)} pods would have to go, {policy.most_victims} may"
             return NoPreemption(Reason.PREEMPTION_TOO_MANY, detail, _tally(inquiry))
         return plan_of(scene.snapshot, candidate, facts, inquiry, (placed, chosen))
-    detail = (
-        f"{inquiry.demand.pending} members would not fit even without all {len(inquiry.stakes.herd)} pods that may go"
-    )
-    return NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, detail, _tally(inquiry))
+    return NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, _in_vain(inquiry), _tally(inquiry))
+
+
+def _in_vain(inquiry: Inquiry) -> str:
+    pending, victims = inquiry.demand.pending, len(inquiry.stakes.herd)
+    who = f"{pending} members" if pending > 1 else "it"
+    return f"{who} would not fit even without {f'all {victims} pods' if victims > 1 else 'the one pod'} that may go"
 
 
 def _not_even_tried(
@@ -98,7 +101,8 @@ def _choices(scene: Scene, inquiry: Inquiry) -> Iterator[frozenset[int]]:
         chosen = cheapest(inquiry.field.within(rows), stakes)
         if chosen is not None:
             found.append(chosen)
-    found.sort(key=stakes.cost)
+    if len(found) > 1:
+        found.sort(key=stakes.cost)
     if inquiry.plain:
         yield from found
     else:

@@ -1,13 +1,13 @@
 """A plan being carried out: victims that ask for it are told first and may save a checkpoint, then all go.
 
 Proposed → Notified → CheckpointWait → Terminating → Released, each skipped where there is nothing to wait for; Aborted
-where the preemptor goes away or finds room elsewhere while somebody could still stay. A step repeats what has not
-happened yet, so it may be asked for again after a failure, a conflict or a restart.
+where the preemptor goes away or finds room elsewhere before that: whoever is not on the way out stays. A step repeats
+what has not happened yet, so it may be asked for again after a failure, a conflict or a restart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -25,6 +25,12 @@ class Progress(msgspec.Struct, frozen=True):
     @property
     def over(self) -> bool:
         return self.plan.state in (PlanState.RELEASED, PlanState.ABORTED)
+
+    @property
+    def due_seconds(self) -> float | None:
+        """Unix time at which it goes on in any case, None where it waits for nobody who was told."""
+        waits = self.plan.state in (PlanState.NOTIFIED, PlanState.CHECKPOINT_WAIT)
+        return self.plan.deadline_seconds if waits else None
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -77,11 +83,16 @@ def advance(progress: Progress, facts: Surroundings, policy: PreemptionPolicySet
     if not left:
         return Step(_in(progress, PlanState.RELEASED))
     staying = tuple(victim for victim in left if victim.uid not in facts.deleting)
-    if not facts.wanted and staying:
+    if not facts.wanted:
         return _abort(progress, facts, staying)
     if progress.plan.state is PlanState.PROPOSED:
         progress = _begin(progress, left, policy, now)
     return _proceed(progress, facts, staying, now)
+
+
+def notice_seconds(victims: Iterable[Victim], policy: PreemptionPolicySettings) -> float:
+    """The longest notice that any of them asks for and is allowed."""
+    return min(max((victim.notice_seconds for victim in victims), default=0.0), policy.longest_notice_seconds)
 
 
 def _abort(progress: Progress, facts: Surroundings, staying: tuple[Victim, ...]) -> Step:
@@ -92,7 +103,7 @@ def _abort(progress: Progress, facts: Surroundings, staying: tuple[Victim, ...])
 
 def _begin(progress: Progress, victims: tuple[Victim, ...], policy: PreemptionPolicySettings, now: float) -> Progress:
     """One deadline for all, the longest notice that is asked for and allowed."""
-    longest = min(max(victim.notice_seconds for victim in victims), policy.longest_notice_seconds)
+    longest = notice_seconds(victims, policy)
     state = PlanState.NOTIFIED if longest > 0 else PlanState.TERMINATING
     plan = msgspec.structs.replace(progress.plan, state=state, deadline_seconds=now + longest)
     return Progress(plan, now if longest > 0 else 0.0)

@@ -194,17 +194,31 @@ def _of_row(ask: Ask, free: Amounts, prices: Prices, extra: int, herd: Herd) -> 
 
 def _least_number(sizes: Amounts, deficit: Amounts) -> int:
     """No fewer pods than this cover the deficit."""
-    return max(1, int(np.max(-(-deficit // np.maximum(sizes.max(axis=0), 1)))))
+    largest = np.cumsum(np.sort(sizes, axis=0)[::-1], axis=0)
+    return 1 + int(np.max(np.count_nonzero(largest < deficit, axis=0)))
 
 
 def _cheapest_set(prices: Prices, sizes: Amounts, number: int, deficit: Amounts) -> list[int]:
     """The least costly set of so many pods that covers the deficit, empty where none does."""
     sets = _sets(len(sizes), number)
-    covering = sets[(sizes[sets].sum(axis=1) >= deficit).all(axis=1)]
+    enough = np.ones(len(sets), bool)
+    for column in np.flatnonzero(deficit):
+        enough &= _summed(sizes[:, column], sets) >= deficit[column]
+    covering = sets[enough]
     if not len(covering):
         return []
-    first = np.lexsort((prices.ties[covering].sum(axis=1), prices.weights[covering].sum(axis=1)))[0]
+    weights = _summed(prices.weights, covering)
+    covering = covering[weights == weights.min()]
+    first = int(_summed(prices.ties, covering).argmin())
     return [int(index) for index in prices.order[covering[first]]]
+
+
+def _summed(amounts: Amounts, sets: Amounts) -> Amounts:
+    """Of each set; a column at a time, since sums along short lines are slow."""
+    sums = amounts[sets[:, 0]]
+    for column in range(1, sets.shape[1]):
+        sums += amounts[sets[:, column]]
+    return np.asarray(sums)
 
 
 @lru_cache(maxsize=64)

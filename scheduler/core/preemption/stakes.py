@@ -73,15 +73,44 @@ class Stakes:
 
     def ranks(self, indexes: Amounts) -> Amounts:
         """The place of each by importance, the least important 0."""
-        listed = indexes.tolist()
-        keys = [self.key(index) for index in listed]
-        names = np.empty(len(listed), np.int64)
-        names[sorted(range(len(listed)), key=keys.__getitem__)] = np.arange(len(listed))
-        lost = np.array([self.lost_seconds(index) for index in listed])
-        member, started = self.herd.gangs[indexes] >= 0, self._started[indexes]
-        places = np.empty(len(listed), np.int64)
-        places[np.lexsort((names, -started, lost, member, self._priorities[indexes]))] = np.arange(len(listed))
+        places = np.empty(len(indexes), np.int64)
+        whole = np.zeros(len(indexes), np.int64)
+        places[self._ordered(indexes, whole)] = np.arange(len(indexes))
         return places
+
+    def by_importance(self, indexes: Amounts, groups: Amounts) -> Amounts:
+        """The indexes by their group's number, of one group the least important first."""
+        return np.asarray(indexes[self._ordered(indexes, groups)])
+
+    def _ordered(self, indexes: Amounts, groups: Amounts) -> Amounts:
+        """Positions in that order; names are looked at only where all else is equal, since they are dear."""
+        member, started = self.herd.gangs[indexes] >= 0, -self._started[indexes]
+        keys = (groups, self._priorities[indexes], member, self._lost[indexes], started)
+        order = np.lexsort(keys[::-1])
+        alike = np.ones(max(len(order) - 1, 0), bool)
+        for key in keys:
+            alike &= key[order[1:]] == key[order[:-1]]
+        if not alike.any():
+            return np.asarray(order)
+        runs = np.concatenate([[0], np.cumsum(~alike)])
+        tied = np.flatnonzero(np.concatenate([alike, [False]]) | np.concatenate([[False], alike]))
+        names = {at: (int(runs[at]), self.key(int(indexes[order[at]]))) for at in tied.tolist()}
+        order[tied] = order[sorted(names, key=names.__getitem__)]
+        return np.asarray(order)
+
+    @cached_property
+    def _lost(self) -> Amounts:
+        """`lost_seconds` of all."""
+        lost = np.where(self._started > 0, np.maximum(0.0, self._now - self._started), 0.0)
+        for index in self._saved():
+            lost[index] = self.lost_seconds(index)
+        return lost
+
+    def _saved(self) -> list[int]:
+        """Those of which a checkpoint is known."""
+        slots = self._residents.slot_of
+        known = np.array(sorted(slots[uid] for uid in self._facts.saved if uid in slots), np.int64)
+        return list(np.flatnonzero(np.isin(self.herd.slots, known)).tolist()) if len(known) else []
 
     def violating(self, indexes: Iterable[int]) -> frozenset[int]:
         """Those that break a budget, counting the budgets down from the most important on as kube-scheduler does."""

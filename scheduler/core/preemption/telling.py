@@ -24,6 +24,9 @@ def decision(subject: str, outcome: Plan | NoPreemption, now: float) -> Decision
 
 
 def _terms(tally: Tally) -> TermSum:
+    """None where the refusal came before anybody was counted."""
+    if not tally.considered:
+        return TermSum()
     terms = TermSum().add("pods on nodes", tally.considered)
     for name, number in tally.spared:
         terms.add(name, -number)

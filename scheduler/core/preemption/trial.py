@@ -10,41 +10,50 @@ from scheduler.core.gang import Candidate
 from scheduler.core.place import Placed, place
 from scheduler.core.preemption.choose import rows_by_price
 from scheduler.core.preemption.field import Field
-from scheduler.core.preemption.groups import spread_to_gangs
-from scheduler.core.preemption.spare import FEW_GROUPS, items_of, least_cost, spare, spare_in_bulk
+from scheduler.core.preemption.groups import put_back_first, spread_to_gangs
+from scheduler.core.preemption.leaving import Beside, Heeds, vacate
+from scheduler.core.preemption.spare import FEW_GROUPS, Fits, items_of, least_cost, spare, spare_in_bulk
 from scheduler.core.preemption.stakes import Stakes
 from scheduler.core.residents import Residents
-from scheduler.core.scene import Scene, Seat
+from scheduler.core.scene import Scene
 from scheduler.core.snapshot import Amounts
 
 MOST_ROWS = 1_024
 """Rows that are cleared in thought, the cheapest first; kube-scheduler looks at a tenth of the nodes, 100 or more."""
 _TRIES = 200
+_MEMBERS_TRIED, _LEAST_TRIES = 256, 4
+"""How often everybody is placed anew to see whether one victim fewer does: less often for larger gangs."""
 
 
 class Trial:
     """Remembers what it was asked; `scene` has lost already what is coming free by itself."""
 
-    def __init__(self, scene: Scene, demand: Candidate, residents: Residents, stakes: Stakes) -> None:
+    def __init__(self, scene: Scene, demand: Candidate, residents: Residents, stakes: Stakes, heeds: Heeds) -> None:
         self._scene, self._demand = scene, demand
-        self._residents, self._stakes = residents, stakes
-        self._known: dict[frozenset[int], bool] = {}
+        self._residents, self._stakes, self._heeds = residents, stakes, heeds
+        self._known: dict[frozenset[int], Placed | None] = {}
 
     def without(self, chosen: Iterable[int]) -> Placed | None:
         """Where everybody needed goes once these are gone, None where they still do not fit."""
-        scene = self._scene.what_if()
-        scene.remove(seats_of(self._residents, [int(self._stakes.herd.slots[index]) for index in sorted(chosen)]))
+        gone = frozenset(chosen)
+        if gone not in self._known:
+            self._known[gone] = self._placed(gone)
+        return self._known[gone]
+
+    def _placed(self, gone: frozenset[int]) -> Placed | None:
+        scene = self._scene.what_if(silent=True)
+        vacate(scene, self._residents, self._stakes.herd.slots[sorted(gone)], self._heeds)
         found = place(scene, self._demand)
         return found if isinstance(found, Placed) else None
 
     def fits(self, chosen: frozenset[int]) -> bool:
-        if chosen not in self._known:
-            self._known[chosen] = self.without(chosen) is not None
-        return self._known[chosen]
+        return self.without(chosen) is not None
 
     def spared(self, chosen: frozenset[int]) -> frozenset[int] | None:
         """Who must go of these, None where all of them are not enough."""
-        return spare(chosen, self.fits, self._stakes) if self.fits(chosen) else None
+        if not self.fits(chosen):
+            return None
+        return spare(self._around_seats(chosen), self._a_few(), self._stakes)
 
     def cheapest(self, field: Field) -> frozenset[int] | None:
         """Victims that help, the lowest priorities first; of a cluster too large to try, among the cheapest rows."""
@@ -52,16 +61,51 @@ class Trial:
         ranked = rows_by_price(field, np.arange(len(weights)), self._stakes, any_row=True)[:MOST_ROWS]
         if self.without(self._touching(np.arange(len(weights)), ranked)) is None:
             return None
-        for level in np.unique(weights).tolist():
+        for level in self._stakes.herd.opened.weights:
             pool = np.flatnonzero(weights <= level)
             found = next(self._widening(field, pool), None)
-            best = None if found is None else spare_in_bulk(found, self.fits, self._stakes)
+            best = None if found is None else spare_in_bulk(self._around_seats(found), self._a_few(), self._stakes)
             items = items_of(pool.tolist(), self._stakes) if len(pool) <= 4 * FEW_GROUPS else []
             if items and len(items) <= FEW_GROUPS:
                 best = least_cost(items, self.fits, self._stakes, best, _TRIES)
             if best is not None:
                 return best
         return None
+
+    def _a_few(self) -> Fits:
+        """`fits` for so many members in all, then False: what is not asked any more counts as needed."""
+        left = max(_LEAST_TRIES, _MEMBERS_TRIED // max(self._demand.pending, 1))
+
+        def fits(chosen: frozenset[int]) -> bool:
+            nonlocal left
+            if chosen not in self._known:
+                left -= 1
+            return left >= 0 and self.fits(chosen)
+
+        return fits
+
+    def _around_seats(self, chosen: frozenset[int]) -> frozenset[int]:
+        """Without those beside whom the seats that were just found still have room; all where that proves wrong."""
+        placed = self.without(chosen)
+        if placed is None:
+            return chosen
+        beside = Beside(self._scene, self._demand, placed, self._residents.class_requests)
+        slots, herd = self._residents, self._stakes.herd
+        lines = {index: int(slots.classes[herd.slots[index]]) for index in chosen}
+        for index in chosen:
+            beside.leaves(int(herd.rows[index]), lines[index])
+        going = set(chosen)
+        for group in put_back_first(chosen, self._stakes):
+            if not any(self._heeded(index) for index in group) and beside.put_back(
+                [(int(herd.rows[index]), lines[index]) for index in group]
+            ):
+                going.difference_update(group)
+        fewer = frozenset(going)
+        return fewer if self.fits(fewer) else chosen
+
+    def _heeded(self, index: int) -> bool:
+        charge = self._residents.charges[int(self._stakes.herd.slots[index])]
+        return charge is None or self._heeds(charge.kin)
 
     def _widening(self, field: Field, pool: Amounts) -> Iterator[frozenset[int]]:
         ranked, number = rows_by_price(field, pool, self._stakes, any_row=True)[:MOST_ROWS], field.want
@@ -84,13 +128,3 @@ class Trial:
         herd = self._stakes.herd
         used = frozenset(spread_to_gangs((index for index in chosen if int(herd.rows[index]) in rows), self._stakes))
         return used if used < chosen and self.fits(used) else chosen
-
-
-def seats_of(residents: Residents, slots: Iterable[int]) -> tuple[Seat, ...]:
-    """Where these residents sit."""
-    charges = ((slot, residents.charges[slot]) for slot in slots)
-    return tuple(
-        Seat(charge.uid, int(residents.rows[slot]), charge.pod_class, charge.kin)
-        for slot, charge in charges
-        if charge is not None
-    )

@@ -14,6 +14,7 @@ from tests.e2e.guides.guide import Step, steps
 from tests.e2e.guides.shell import Shell
 
 GUIDES = Path(__file__).parent.parent.parent.parent / "examples" / "guides"
+_WHOLE_GUIDE_SECONDS = 900
 NAMES = sorted(path.parent.name for path in GUIDES.glob("*/README.md"))
 
 
@@ -21,7 +22,9 @@ def _cases() -> Iterator[object]:
     for name in NAMES:
         for step in steps((GUIDES / name / "README.md").read_text()):
             pending = pytest.mark.xfail(strict=True, reason=f"{step.pending}: then switch this step on")
-            yield pytest.param(name, step, id=f"{name}-{step.id}", marks=[pending] if step.pending else [])
+            slow = [pytest.mark.slow, pytest.mark.timeout(_WHOLE_GUIDE_SECONDS)]
+            marks = ([pending] if step.pending else []) + (slow if step.slow else [])
+            yield pytest.param(name, step, id=f"{name}-{step.id}", marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +37,8 @@ def shell(guide: str) -> Iterator[Shell]:
 
 @pytest.mark.parametrize(("guide", "step"), list(_cases()), scope="module")
 def test_a_step_prints_what_the_guide_promises(shell: Shell, guide: str, step: Step) -> None:
+    if step.slow:
+        shell.catch_up(steps((GUIDES / guide / "README.md").read_text())[: step.number - 1])
     broken = shell.run(step)
     assert not broken, f"{guide}, {step.heading}: $ {step.command}\n{broken}"
 

@@ -103,6 +103,8 @@ RESOLVED: dict[str, tuple[tuple[str, ...], set[str], tuple[str, ...]]] = {
     "common names as layers": (("RackLayer",), {"topology.sublet.dev/rack"}, ("topology.sublet.dev/rack",)),
     "label keys": (("example.com/rack", "example.com/zone"), set(), ("example.com/zone", "example.com/rack")),
     "unknown keys stay in their order": (("b", "a"), set(), ("b", "a")),
+    "a label called so": (("rack",), {"rack", "topology.sublet.dev/rack"}, ("rack",)),
+    "a layer called as a label": (("SpineLayer",), {"SpineLayer", "net/spine"}, ("net/spine",)),
     "the host is narrowest": (("kubernetes.io/hostname", "a"), set(), ("a", "kubernetes.io/hostname")),
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from local.apiserver.objects import parse_time
 from local.simnodes.lifecycle import EXIT_CODE, RUN_SECONDS, USAGE
 from local.simnodes.settings import Pace, Simulation
 from local.simnodes.usage import DailyCurve
@@ -27,6 +28,14 @@ def test_a_node_is_ready_at_once(stage: Any) -> None:
     assert status["capacity"]["cpu"] == "32" and status["capacity"]["memory"] == "128Gi"
     # 60 % of 32 CPUs may be in use, 25 % are.
     assert status["capacity"][BATCH_CPU] == status["allocatable"][BATCH_CPU] == "11200"
+
+
+def test_a_node_never_falls_silent(stage: Any) -> None:
+    """Its agent's word is renewed as a real one's, though nothing changes: silent nodes are withdrawn from."""
+    for _ in range(60):
+        stage.step(10)
+        word = next(each for each in stage.node("sim-2")["status"]["conditions"] if each["type"] == "ColocationReady")
+        assert stage.clock() - parse_time(word["lastHeartbeatTime"]) <= 100
 
 
 def test_a_pod_runs_and_ends(stage: Any) -> None:
@@ -108,10 +117,10 @@ def test_pods_of_other_nodes_are_not_touched(stage: Any) -> None:
 
 
 def test_nothing_periodic_is_frequent(stage: Any) -> None:
-    """In five minutes a node without pods writes one lease or two, five metrics or six, one status or two."""
+    """In five minutes a node without pods writes one lease or two, five metrics or six, as many statuses."""
     stage.step(120)
     written = [write.key.partition("/")[0] for write in stage.step(300)]
-    assert all(written.count(kind) <= 3 * most for kind, most in (("lease", 2), ("metric", 6), ("node", 2)))
+    assert all(written.count(kind) <= 3 * most for kind, most in (("lease", 2), ("metric", 6), ("node", 6)))
     assert {"lease", "metric", "node"} >= set(written)
 
 

@@ -65,7 +65,13 @@ def test_bare_pods_stay_and_are_named() -> None:
     """Nobody would replace a pod without a controller: it is left to its owner."""
     (release,) = released(part([bound("a", owned=False), bound("b"), waiting("c")]))
     assert ([item.name for item in release.evict], [item.name for item in release.stay]) == (["b"], ["a"])
-    assert release.detail.endswith("; default/a stays bound, delete it to free its room")
+    assert release.detail.endswith("; default/a stays bound, delete it to free room")
+
+
+def test_several_bare_pods_are_named_in_the_plural() -> None:
+    """Each by its name."""
+    (release,) = released(part([bound("a", owned=False), bound("b", owned=False), waiting("c")]))
+    assert release.detail.endswith("; default/a, default/b stay bound, delete them to free room")
 
 
 def test_switched_off_everything_stays() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import at_length
 from reservation_world import SLOTS, World, big, small
 from scheduler_builders import candidate
 
@@ -68,6 +69,7 @@ def test_back_fill_takes_what_the_head_cannot_use() -> None:
 
 
 ends = st.lists(st.integers(4, 30), min_size=3 * SLOTS, max_size=3 * SLOTS)
+gang_sizes = st.lists(st.integers(1, 3 * SLOTS), min_size=1, max_size=12)
 
 
 def busy(ends: list[int]) -> World:
@@ -78,7 +80,7 @@ def busy(ends: list[int]) -> World:
     return world
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(ends=ends, size=st.integers(1, 3 * SLOTS), arrivals=st.integers(1, 5))
 def test_back_fill_never_delays_the_head(ends: list[int], size: int, arrivals: int) -> None:
     """Pods arrive behind it without end, or none from the moment on that room is kept for it: it is placed as early."""
@@ -88,7 +90,7 @@ def test_back_fill_never_delays_the_head(ends: list[int], size: int, arrivals: i
     assert crowded.placed[HEAD] == alone.placed[HEAD]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(ends=ends, size=st.integers(1, 6), arrivals=st.integers(1, 5))
 def test_large_members_wait_for_their_own_rows_at_most(ends: list[int], size: int, arrivals: int) -> None:
     """Members of half a node are placed no later than when all that ran on the rows chosen for them has ended."""
@@ -97,8 +99,8 @@ def test_large_members_wait_for_their_own_rows_at_most(ends: list[int], size: in
     assert world.placed[HEAD] <= world.reserved_until.get(HEAD, world.placed[HEAD])
 
 
-@settings(max_examples=30, deadline=None)
-@given(sizes=st.lists(st.integers(1, 3 * SLOTS), min_size=1, max_size=12), reservations=st.integers(0, 2))
+@settings(max_examples=10, deadline=None)
+@given(sizes=gang_sizes, reservations=st.integers(0, 2))
 def test_gangs_never_hold_and_wait(sizes: list[int], reservations: int) -> None:
     """scheduler-plugins issues 114 and 117: each gang is placed whole or not at all, and every one in the end."""
     world = World(3, reservations)
@@ -114,6 +116,15 @@ def test_gangs_never_hold_and_wait(sizes: list[int], reservations: int) -> None:
             sizes[int(subject.rpartition("/g")[2])] for subject, at in world.placed.items() if at + 10.0 > world.now
         )
     assert len(world.placed) == len(sizes)
+
+
+test_back_fill_at_length = at_length(
+    test_back_fill_never_delays_the_head, ends=ends, size=st.integers(1, 3 * SLOTS), arrivals=st.integers(1, 5)
+)
+test_large_members_at_length = at_length(
+    test_large_members_wait_for_their_own_rows_at_most, ends=ends, size=st.integers(1, 6), arrivals=st.integers(1, 5)
+)
+test_gangs_at_length = at_length(test_gangs_never_hold_and_wait, sizes=gang_sizes, reservations=st.integers(0, 2))
 
 
 def kept(world: World, item: Candidate) -> Nominated | None:

@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from scheduler_builders import raw_group, raw_node, raw_pod
+from scheduler_builders import SCHEDULER, raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
 from model.fault import ConfigurationFault
@@ -67,6 +67,18 @@ def test_explain(world: World) -> None:
         assert (gang.gang.min_member, gang.gang.members, gang.gang.scheduled) == (3, 3, 0)
         assert sum(term.value for term in gang.decision.terms) == gang.decision.value == 0
         assert gang.decision.text
+
+    ask(world, body)
+
+
+def test_explain_a_pod_of_another_scheduler(world: World) -> None:
+    """It says whom the pod waits for, and which names would be taken here."""
+    world.see(raw_pod("theirs", scheduler_name="someone-else")).turn()
+
+    async def body(stub: Any, _: Any) -> None:
+        theirs = await stub.ExplainPod(scheduler_pb2.ExplainPodRequest(name="theirs"))
+        assert theirs.message.startswith("waits for scheduler someone-else; ") and SCHEDULER in theirs.message
+        assert (theirs.queue_position, theirs.nearest) == (0, "")
 
     ask(world, body)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -232,6 +233,47 @@ def test_a_process_that_dies_is_started_anew(play: Any) -> None:
         assert children() != [before]
 
     play(scene)
+    assert children() == []
+
+
+def test_a_signal_to_the_whole_group_is_for_its_parent(play: Any) -> None:
+    """Agents are told where to go before it ends; else a stop would look to them like a crash."""
+
+    async def scene(rig: Rig) -> None:
+        rig.child.lead(rig.desk, "")
+        call = await rig.linked()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(children()[0], number)
+        await call.write(report(2))
+        await holds(lambda: bool(rig.desk.reports))
+        assert rig.child.restarts == 0 and rig.desk.links == ["+n1"]
+
+    play(scene)
+    assert children() == []
+
+
+def test_no_room_for_a_process_is_waited_out(tmp_path: Path, certificate: Any) -> None:
+    """The first attempt to start it fails as fork does on a full machine; the next one serves."""
+
+    class Crowded(LinkChild):
+        refused = False
+
+        async def _start(self, descriptor: int) -> Any:
+            if not self.refused:
+                self.refused = True
+                raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+            return await super()._start(descriptor)
+
+    async def scene() -> None:
+        child = Crowded(serving_of(tmp_path, certificate))
+        task = asyncio.create_task(child.run())
+        async with asyncio.timeout(30):
+            assert (await child.address()).startswith("127.0.0.1:")
+        assert child.refused and child.restarts == 1
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(scene())
     assert children() == []
 
 

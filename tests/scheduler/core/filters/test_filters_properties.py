@@ -9,6 +9,7 @@ from filter_builders import HOST, ZONE, asked, cluster, crowd, told
 from filter_reference import World, first_reason, node_matches, tolerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import at_length
 from scheduler_builders import node, pod
 
 from model.affinity import Affinity, HostPort, NodeTerm, PodTerm, SpreadConstraint
@@ -35,6 +36,7 @@ POD_REQUIREMENTS = requirements(st.sampled_from(("app", "tier")), ("a", "b")).fi
 )
 SELECTORS = st.none() | st.lists(POD_REQUIREMENTS, max_size=2).map(lambda found: Selector(tuple(found)))
 TEAMS = st.sampled_from(("x", "y"))
+MOVES = st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=6)
 NAMESPACE_SELECTORS = (
     st.none() | st.just(Selector()) | TEAMS.map(lambda team: Selector((Requirement("team", Operator.IN, (team,)),)))
 )
@@ -115,8 +117,8 @@ def worlds(draw: Any) -> World:
     return World(nodes, residents, {"default": {"team": "x"}, "other": {"team": draw(TEAMS)}})
 
 
+@settings(max_examples=40, deadline=None)
 @given(worlds(), pods("new"))
-@settings(max_examples=200, deadline=None)
 def test_every_node_is_judged_as_by_the_reference(world: World, wanted: Pod) -> None:
     """Ports, spread, affinity both ways: the first reason of each node; and the node filters beside them."""
     wanted = msgspec.structs.replace(wanted, deleting=False)
@@ -129,8 +131,8 @@ def test_every_node_is_judged_as_by_the_reference(world: World, wanted: Pod) -> 
     assert verdicts(seen.traits, tolerance).admissible.tolist() == admissible
 
 
+@settings(max_examples=25, deadline=None)
 @given(worlds(), pods("new"), st.data())
-@settings(max_examples=100, deadline=None)
 def test_limits_and_apartness_are_true(world: World, wanted: Pod, data: st.DataObject) -> None:
     """Where the answer is not `apart`, one more pod changes it for no other row, and for its own row as `most` says."""
     wanted = msgspec.structs.replace(wanted, deleting=False)
@@ -149,8 +151,8 @@ def test_limits_and_apartness_are_true(world: World, wanted: Pod, data: st.DataO
     assert bool(after[row]) == full
 
 
-@given(worlds(), pods("new"), st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
+@given(worlds(), pods("new"), MOVES)
 def test_coming_and_going_leaves_what_is_there(world: World, wanted: Pod, moves: list[tuple[int, bool]]) -> None:
     """Asked between the changes or afterwards, on the crowd or on a copy: the same, and a copy changes nothing."""
     seen = cluster(*world.nodes, namespaces=world.namespaces)
@@ -172,3 +174,10 @@ def test_coming_and_going_leaves_what_is_there(world: World, wanted: Pod, moves:
                 asked(seen, crowd(seen, [*residents, (wanted, seen.names[0])]), wanted)
             )
     assert told(asked(seen, there, wanted)) == told(asked(seen, crowd(seen, residents), wanted))
+
+
+test_every_node_of_many_worlds = at_length(test_every_node_is_judged_as_by_the_reference, worlds(), pods("new"))
+test_limits_of_many_worlds = at_length(test_limits_and_apartness_are_true, worlds(), pods("new"), st.data())
+test_coming_and_going_in_many_worlds = at_length(
+    test_coming_and_going_leaves_what_is_there, worlds(), pods("new"), MOVES
+)

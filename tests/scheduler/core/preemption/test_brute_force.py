@@ -6,6 +6,7 @@ from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import at_length
 from preemption_builders import Arena, members, node, resident, victims, waiting
 from scheduler_builders import gang
 
@@ -96,15 +97,19 @@ def check(pods: list[Pod], facts: dict[str, GangFacts], ask: tuple[int, int, int
 asks = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(clusters(), asks)
 def test_pods(cluster: tuple[list[Pod], dict[str, GangFacts]], ask: tuple[int, int, int]) -> None:
     """Lone pods as victims: the same cost as the best of all subsets, whatever the order of nodes and pods."""
     check(*cluster, ask)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(clusters(gangs=True), asks)
 def test_gangs(cluster: tuple[list[Pod], dict[str, GangFacts]], ask: tuple[int, int, int]) -> None:
     """Gangs as victims, with and without members to spare: as above, and no gang is left under its minimum."""
     check(*cluster, ask)
+
+
+test_many_pods = at_length(test_pods, clusters(), asks, examples=1000)
+test_many_gangs = at_length(test_gangs, clusters(gangs=True), asks, examples=1000)

@@ -53,18 +53,6 @@ def test_equals_stay() -> None:
     assert len(kept.held(arena.snapshot)) == 2
 
 
-def test_bound_members_leave() -> None:
-    """One after the other; with the last the subject is gone."""
-    arena, plan = planned(members(2))
-    kept = Nominations()
-    kept.add(plan, arena.snapshot, 99.0)
-    kept.seated({"uid-w0"})
-    found = kept.get("gang/default/train")
-    assert found is not None and found.uids == ("uid-w1",)
-    kept.seated({"uid-w1"})
-    assert kept.get("gang/default/train") is None
-
-
 def test_swept() -> None:
     """Gone, too late, node gone, node no longer open to it; untouched otherwise."""
     arena, plan = planned(members(2))

@@ -211,6 +211,13 @@ def test_refusal(name: str) -> None:
     assert isinstance(outcome, NoPreemption) and outcome.reason is expected
 
 
+def test_a_lone_pod_in_vain() -> None:
+    """Said of one pod, and of one victim, as of one."""
+    outcome = Arena([node()], [lone("a")]).ask([waiting(cpu=5)])
+    assert isinstance(outcome, NoPreemption)
+    assert outcome.detail == "it would not fit even without the one pod that may go"
+
+
 def test_whole_job_as_in_the_guide() -> None:
     """Both pods go, both members are nominated, and the message names job and first member (S8–S10)."""
     arena = Arena([node("cn-1"), node("cn-2")], [resident("lp-1", "cn-1"), resident("lp-2", "cn-2")])
@@ -315,3 +322,11 @@ def test_after_the_plan_everybody_fits() -> None:
     for spared in (None, *sorted(gone)):
         left = Arena(TWO, [pod for pod in arena.pods if pod.name not in gone or pod.name == spared])
         assert isinstance(place(left.scene(), candidate(pods, gang(3))), Placed) == (spared is None)
+
+
+def test_nobody_goes_for_a_member_above_the_minimum() -> None:
+    """The gang has what it needs; its surplus waits for room."""
+    pods = members(2)
+    pods[0] = msgspec.structs.replace(pods[0], node_name="n2")
+    outcome = Arena(TWO, [resident("a", "n1")]).ask(pods, gang(1))
+    assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_NEEDED

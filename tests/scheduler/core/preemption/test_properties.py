@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from lengths import at_length
 from preemption_builders import Arena, node, resident, victims, waiting
 from scheduler_builders import candidate, gang, in_group
 
@@ -60,7 +61,7 @@ def group_of(asking: list[Pod], racks: bool):  # type: ignore[no-untyped-def]
     return gang(len(asking), topology=(TopologyLevel("rack", required=True),) if racks else ())
 
 
-@settings(max_examples=80, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(crowds(), preemptors(), st.booleans())
 def test_plans(cluster: tuple[list[Pod], dict[str, GangFacts]], asking: list[Pod], racks: bool) -> None:
     """Only lower priority goes; everybody fits afterwards; nobody goes needlessly; no gang falls under its minimum."""
@@ -88,3 +89,6 @@ def test_plans(cluster: tuple[list[Pod], dict[str, GangFacts]], asking: list[Pod
             assert not fits([*stay, back], asking, racks)
         else:
             assert lost == own.bound
+
+
+test_many_plans = at_length(test_plans, crowds(), preemptors(), st.booleans(), examples=300)

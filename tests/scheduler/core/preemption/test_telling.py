@@ -5,6 +5,7 @@ from __future__ import annotations
 from preemption_builders import Arena, node, resident, waiting
 
 from model.explain import sentence
+from model.priority import PreemptionPolicy
 from model.reason import Reason
 from scheduler.core.preemption.telling import decision
 
@@ -34,3 +35,10 @@ def test_room_that_comes_by_itself() -> None:
     """Nobody goes, and it is said what it waits for."""
     found = decision("pod/default/hp", Arena([node()], [resident("a", deleting=True)]).ask([waiting()]), 1.0)
     assert (found.value, found.reason) == (0, Reason.VICTIMS_TERMINATING)
+
+
+def test_refusal_before_anybody_was_looked_at() -> None:
+    """Nobody was counted, so no number of pods is told: zero of them would be wrong."""
+    outcome = Arena([node()], [resident("a")]).ask([waiting(cpu=9, preemption_policy=PreemptionPolicy.NEVER)])
+    found = decision("pod/default/hp", outcome, 1.0)
+    assert (found.value, found.reason, found.terms) == (0, Reason.PREEMPTION_POLICY_NEVER, ())

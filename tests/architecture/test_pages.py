@@ -1,0 +1,84 @@
+"""Pages written by hand: every link leads somewhere, and every manifest and setting shown is one that works."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from cli.clusterobjects import CLUSTER_KINDS
+from cli.clusterrun import decide
+from cli.manifests import Manifests
+from scheduler.settings import Settings
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("bench/*.md")]
+)
+_LINK = re.compile(r"\]\(([^()\s]+)\)")
+_CODE = re.compile(r"^```.*?^```", re.M | re.S)
+_SHOWN = re.compile(r"^```yaml\n(.*?)^```", re.M | re.S)
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which a page's headings are linked to, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", _CODE.sub("", page.read_text()), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    for link in _LINK.findall(_CODE.sub("", page.read_text())):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if "://" in link:
+            continue
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Within the repository; others are not looked up."""
+    assert list(dead_links(page)) == []
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One two\n[a](#one-two) [b](#three) [c](gone.md) [d](page.md#one-two) [e](https://example.org/x)\n"
+    )
+    assert list(dead_links(page)) == ["#three", "gone.md"]
+
+
+def shown() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Each YAML block of the guide to scheduling, numbered."""
+    for number, text in enumerate(_SHOWN.findall((ROOT / "docs/scheduling.md").read_text())):
+        yield f"block {number}", list(yaml.safe_load_all(text))
+
+
+BLOCKS = dict(shown())
+
+
+@pytest.mark.parametrize("block", [name for name, found in BLOCKS.items() if "kind" in found[0]])
+def test_manifests_are_read_and_placed(block: str) -> None:
+    """On a node with room for all of it."""
+    found = Manifests(CLUSTER_KINDS)
+    amounts = {"cpu": "64", "memory": "64Gi", "pods": "110"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": amounts}}
+    for document in (node, *BLOCKS[block]):
+        found.add(document, block)
+    pods = sum(document["kind"] == "Pod" for document in BLOCKS[block])
+    decided = decide(found, 1.0, Settings())
+    assert not found.skipped and not decided.pending
+    assert len(decided.placements) == pods
+
+
+@pytest.mark.parametrize("block", [name for name, found in BLOCKS.items() if "kind" not in found[0]])
+def test_settings_are_settings(block: str) -> None:
+    (told,) = BLOCKS[block]
+    assert msgspec.convert(told, Settings) != Settings()

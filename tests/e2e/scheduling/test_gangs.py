@@ -1,0 +1,134 @@
+"""Gangs through real kubectl: every way to write one, whole or not at all, together in one domain, and told why not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import until
+from tests.e2e.scheduling.conftest import Scene
+from tests.e2e.scheduling.manifests import GANG, GANG_LABEL, Manifest, gang, listed, members, pod, required
+
+HERE = {"pool": "gangs"}
+IN_R1 = {"rack": "r1"}
+MUST = {f"{GANG}network-topology-spec": '{"gatherStrategy":[{"layer":"rack","strategy":"MustGather"}]}'}
+RACK = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+NEAR = {"kueue.x-k8s.io/podset-preferred-topology": "rack"}
+UPSTREAM = {
+    "apiVersion": "scheduling.k8s.io/v1beta1",
+    "kind": "PodGroup",
+    "metadata": {"name": "pair"},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+}
+LIGHT = {f"{GANG_LABEL}/name": "pair", f"{GANG_LABEL}/min-available": "2"}
+ANNOTATED = {f"{GANG}name": "pair", f"{GANG}min-available": "2"}
+BROKEN = {"sublet.dev/simulated-usage": "lots"}
+"""A simulated kubelet refuses what it cannot read."""
+
+
+def pair(**pod_: Any) -> list[Manifest]:
+    return [pod(f"pair-{index}", nodeSelector=HERE, **pod_) for index in range(2)]
+
+
+WRITTEN = {
+    "PodGroup and label": [gang("pair", 2), *members("pair", 2, nodeSelector=HERE)],
+    "annotations": pair(annotations=ANNOTATED),
+    "lightweight labels": pair(labels=LIGHT),
+    "Kubernetes' own": [UPSTREAM, *pair(schedulingGroup={"podGroupName": "pair"})],
+}
+
+
+@pytest.mark.parametrize("manifests", WRITTEN.values(), ids=WRITTEN.keys())
+def test_written(scene: Scene, manifests: list[Manifest]) -> None:
+    """One of two waits for the other; then both have nodes."""
+    scene.apply(listed(manifests[:-1]))
+    assert scene.waits("pair-0", "1 of 2 members exist") and not scene.places("pair-")
+    scene.apply(listed(manifests[-1:]))
+    assert len(scene.placed("pair-", 2)) == 2
+    rows = scene.cluster.sublet("top", "gangs", "--once").stdout.splitlines()
+    assert ["default", "pair", "-", "2", "2", "2"] in [row.split() for row in rows]
+
+
+@pytest.mark.parametrize("mode", ["Strict", "NonStrict"])
+def test_whole_or_not_at_all(scene: Scene, mode: str) -> None:
+    """Room for four of five: none is bound, all say so, the PodGroup waits; with a smaller one it goes."""
+    scene.apply(listed(gang("five", 5, {f"{GANG}mode": mode}), members("five", 5, cpu="20", nodeSelector=IN_R1)))
+    for index in range(5):
+        scene.waits(f"five-{index}", "gang default/five: 4 of 5 members fit; 0/20 nodes are available: ")
+    assert not scene.places("five-")
+    said = scene.cluster.sublet("explain", "gang", "five").stdout
+    assert "0 of 5 members have a node, 5 are needed at once" in said and "number 1 in the queue" in said, said
+    scene.cluster.kubectl("patch", "podgroups.scheduling.sigs.k8s.io", "five", "--type=merge", "-p", MINIMUM_4)
+    assert len(scene.placed("five-", 4)) == 4
+    scene.waits("five-4" if "five-4" not in scene.places("five-") else "five-0", "its minimum of 4 is met")
+
+
+MINIMUM_4 = json.dumps({"spec": {"minMember": 4}})
+
+
+def test_members_above_the_minimum(scene: Scene) -> None:
+    """As many as there is room for."""
+    scene.apply(listed(gang("elastic", 2), members("elastic", 6, cpu="20", nodeSelector=IN_R1)))
+    assert len(scene.placed("elastic-", 4)) == 4
+
+
+def test_groups_of_gangs_go_together(scene: Scene) -> None:
+    """Half of a group has room, and waits for the other half."""
+    both = {f"{GANG}groups": '["default/left","default/right"]'}
+    halves = [gang("left", 1, both), gang("right", 2, both), *members("left", 1, nodeSelector=HERE)]
+    scene.apply(listed(halves, members("right", 1, nodeSelector=HERE)))
+    scene.waits("left-0", "default/right")
+    assert not scene.places("left-") and not scene.places("right-")
+    scene.apply(listed(members("right", 2, nodeSelector=HERE)[1:]))
+    assert len(scene.placed("left-", 1) | scene.placed("right-", 2)) == 3
+
+
+@pytest.mark.parametrize("topology", [MUST, RACK], ids=["Koordinator", "Kueue"])
+def test_the_smallest_domain_that_holds_it(scene: Scene, topology: dict[str, str]) -> None:
+    """Of a rack of four nodes and two of two: a small one, all of it. Labelled as plainly as `rack`."""
+    scene.apply(listed(gang("near", 2, topology), members("near", 2, cpu="20", nodeSelector=HERE)))
+    assert set(scene.placed("near-", 2).values()) in ({"sim-12", "sim-13"}, {"sim-14", "sim-15"})
+
+
+def test_no_domain_holds_it(scene: Scene) -> None:
+    """Five members in eight nodes, of which no rack has five; preferred, they are spread."""
+    scene.apply(listed(gang("near", 5, MUST), members("near", 5, cpu="20", nodeSelector=HERE)))
+    scene.waits("near-0", "4 of 5 members fit")
+    scene.waits("near-0", "node(s) were outside the domain that holds most of the gang")
+    assert not scene.places("near-")
+    scene.apply(listed(gang("far", 5, NEAR), members("far", 5, cpu="20", nodeSelector=HERE)))
+    placed = scene.placed("far-", 5)
+    assert len(placed) == 5 and {"sim-8", "sim-9", "sim-10", "sim-11"} < set(placed.values())
+
+
+def test_time_runs_out(scene: Scene) -> None:
+    """On the pods and on the PodGroup, with the time in words; later it goes all the same."""
+    scene.apply(listed(gang("late", 5, scheduleTimeoutSeconds=2), members("late", 5, cpu="20", nodeSelector=IN_R1)))
+    scene.waits("late-0", "SchedulingTimeout: not placed within 2s of its first attempt")
+    assert until(lambda: "PodGroup/late" in scene.events("GangTimeout"), 10)
+    scene.cluster.kubectl("patch", "podgroups.scheduling.sigs.k8s.io", "late", "--type=merge", "-p", MINIMUM_4)
+    assert len(scene.placed("late-", 4, 30)) == 4
+
+
+def test_a_kubelet_refuses_a_member(scene: Scene) -> None:
+    """The gang failed, not the pod alone: the PodGroup says which; a pod in its place makes it whole."""
+    good = members("refused", 2, nodeSelector=HERE)
+    bad = pod("refused-2", labels={GANG_LABEL: "refused"}, annotations=BROKEN, nodeSelector=HERE)
+    scene.apply(listed(gang("refused", 3), good, bad))
+    told = until(lambda: (found := scene.events("MemberRejected")) and found["PodGroup/refused"], 20)
+    assert "the kubelet rejected default/refused-2: UnexpectedAdmissionError" in told
+    scene.cluster.kubectl("delete", "pod", "refused-2")
+    scene.apply(listed(members("refused", 3, nodeSelector=HERE)[2:]))
+    assert len(scene.placed("refused-", 3)) == 3
+
+
+def test_what_cannot_be_read_is_named(scene: Scene) -> None:
+    """The PodGroup and the annotation, also of a group that does not exist; nobody is placed by guesswork."""
+    broken = {f"{GANG}network-topology-spec": "{nope"}
+    orphan = pod("orphan", labels={GANG_LABEL: "missing"}, affinity=required("pool", "In", "gangs"))
+    scene.apply(listed(gang("broken", 1, broken), members("broken", 1, nodeSelector=HERE), orphan))
+    scene.waits("broken-0", "network-topology-spec: cannot be read: JSON is malformed")
+    assert until(lambda: "PodGroup/broken" in scene.events("GangInvalid"), 10)
+    scene.waits("orphan", "PodGroup default/missing does not exist")
