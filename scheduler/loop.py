@@ -79,7 +79,9 @@ class Loop:
         for gang, message in turn.invalid_gangs:
             log.error("gang left out", gang=gang.key, error=message)
         for subject, preemption in turn.insights.items():
-            self._history.weigh(subject, preemption)
+            if self._history.weigh(subject, preemption):
+                log.info("preemption", text=sentence(preemption))
+            self._meter.considered(preemption.reason)
         for subject in turn.gone:
             self._history.forget(subject)
         unfit = sum(d.reason in MISFITS for d in turn.decisions)

@@ -10,6 +10,7 @@ import msgspec
 from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
+from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
 from scheduler.core.phase import GangStatus
 
@@ -112,6 +113,9 @@ class Meter(Protocol):
 
     def timed_out(self, gangs: int) -> None:
         """So many gangs found no place within their timeout."""
+
+    def considered(self, reason: Reason) -> None:
+        """Preemption was considered for a workload, with this outcome."""
 
     def preempted(self, victims: int) -> None:
         """A plan that evicts so many pods was made."""

@@ -56,7 +56,10 @@ def carry_over(status: GangStatus, before: GangStatus, owners: Iterable[str], no
 
 
 def _phase(counts: GangStatus, minimum: int, total: int) -> str:
-    """The phase after `counts.phase` for `total` pods."""
+    """The phase after `counts.phase` for `total` pods.
+
+    PreScheduling is a step on the way from Pending, which Koordinator's controller leaves with its next look.
+    """
     before, scheduled, running = counts.phase, counts.scheduled, counts.running
     succeeded, failed = counts.succeeded, counts.failed
     if minimum < 1 or total == 0 or (before in ("", "Pending") and total < minimum):
@@ -69,4 +72,4 @@ def _phase(counts: GangStatus, minimum: int, total: int) -> str:
         return "Running"
     if scheduled >= minimum:
         return "Scheduled"
-    return "Scheduling" if scheduled or before not in ("", "Pending", "PreScheduling") else "PreScheduling"
+    return "Scheduling"

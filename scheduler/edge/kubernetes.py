@@ -30,6 +30,8 @@ _OTHERS: tuple[tuple[str, type[Any]], ...] = (
     (UPSTREAM_POD_GROUPS, objects.UpstreamPodGroup),
     ("scheduling.koordinator.sh/v1alpha1/clusternetworktopologies", objects.ClusterNetworkTopology),
     ("slo.koordinator.sh/v1alpha1/nodemetrics", objects.NodeMetric),
+)
+_EVERYWHERE: tuple[tuple[str, type[Any]], ...] = (
     ("policy/v1/poddisruptionbudgets", objects.PodDisruptionBudget),
     ("v1/persistentvolumeclaims", objects.PersistentVolumeClaim),
     ("v1/persistentvolumes", objects.PersistentVolume),
@@ -45,17 +47,28 @@ class KubernetesWatch:
         self._pods = Informer(client, "v1/pods", objects.Pod, on_change=lambda c: tell(facts.PodSeen(c)))
         self._nodes = Informer(client, "v1/nodes", objects.Node, on_change=lambda c: tell(facts.NodeSeen(c)))
         groups = Informer(client, POD_GROUPS, objects.PodGroup, on_change=lambda c: tell(facts.PodGroupSeen(c)))
-        others = (Informer(client, path, kind, on_change=lambda c: tell(facts.Seen(c))) for path, kind in _OTHERS)
-        self._others: tuple[Informer[Any], ...] = (groups, *others)
+
+        def informer(path: str, kind: type[Any]) -> Informer[Any]:
+            return Informer(client, path, kind, on_change=lambda c: tell(facts.Seen(c)))
+
+        self._others: tuple[Informer[Any], ...] = (groups, *(informer(*each) for each in _OTHERS))
+        self._everywhere: tuple[Informer[Any], ...] = (
+            *(informer(*each) for each in _EVERYWHERE),
+            self._nodes,
+            self._pods,
+        )
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Run the informers in `group`; cancel the tasks to stop them."""
-        return [group.create_task(informer.run()) for informer in (*self._others, self._nodes, self._pods)]
+        return [group.create_task(informer.run()) for informer in (*self._others, *self._everywhere)]
 
     async def synced(self) -> None:
-        """Once pods and nodes are listed; the rest is waited for only shortly, since not every cluster serves it."""
-        await self._nodes.synced.wait()
-        await self._pods.synced.wait()
+        """Once what every cluster serves is listed: without budgets the first victims would be the wrong ones.
+
+        The rest is waited for only shortly, since not every cluster serves it, or lets us read it.
+        """
+        for informer in self._everywhere:
+            await informer.synced.wait()
         try:
             async with asyncio.timeout(_CRD_WAIT_SECONDS):
                 await asyncio.gather(*(informer.synced.wait() for informer in self._others))

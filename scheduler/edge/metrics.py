@@ -16,6 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
 from model.fault import ConfigurationFault
+from model.reason import Reason
 
 PREFIX = "sublet_scheduler_"
 _MOST_CONNECTIONS = 16
@@ -44,6 +45,9 @@ METRICS = (
     Row("gauge", "waiting_workloads", "Workloads without nodes, by state ready, parked or held.", ("state",)),
     Row("counter", "gang_timeouts_total", "Gangs that found no place within their timeout."),
     Row("counter", "preemption_attempts_total", "Plans made that evict pods for a workload."),
+    Row(
+        "counter", "preemption_outcomes_total", "Workloads preemption was considered for, by reason code.", ("reason",)
+    ),
     Row("histogram", "preemption_victims", "Pods that one plan evicts.", buckets=_VICTIMS),
     Row("counter", "evictions_total", "Evictions of victims, by result done or failed.", ("result",)),
     Row("counter", "refused_objects_total", "Objects left out because they cannot be read, by kind.", ("kind",)),
@@ -82,6 +86,9 @@ class Metrics:
 
     def timed_out(self, gangs: int) -> None:
         self._metrics["gang_timeouts_total"].inc(gangs)
+
+    def considered(self, reason: Reason) -> None:
+        self._metrics["preemption_outcomes_total"].labels(reason.value).inc()
 
     def preempted(self, victims: int) -> None:
         self._metrics["preemption_attempts_total"].inc()

@@ -10,6 +10,7 @@ from kube.informer import Change, ChangeKind
 from kube.objects import Condition
 from model.fault import KubernetesFault
 from model.placement import Placement
+from model.reason import Reason
 from model.report import PreemptionNotice
 from scheduler import facts
 from scheduler.cache import ClusterCache
@@ -154,6 +155,7 @@ class FakeMeter:
         self.results: list[str] = []
         self.evictions: list[str] = []
         self.plans: list[int] = []
+        self.considerations: list[Reason] = []
         self.timeouts = 0
 
     def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None: ...
@@ -170,6 +172,9 @@ class FakeMeter:
 
     def timed_out(self, gangs: int) -> None:
         self.timeouts += gangs
+
+    def considered(self, reason: Reason) -> None:
+        self.considerations.append(reason)
 
     def preempted(self, victims: int) -> None:
         self.plans.append(victims)

@@ -338,7 +338,7 @@ def test_pod_group_status_follows() -> None:
     """Phase and counts are written as they change."""
     world = World().see(raw_node(batch_cpu="2000"), raw_group(), *GANG)
     world.turn()
-    assert world.writer.statuses["train"].phase == "PreScheduling"
+    assert world.writer.statuses["train"].phase == "Scheduling"
     world.see(bound("w0"), bound("w1"), bound("w2", phase="Running")).turn()
     status = world.writer.statuses["train"]
     assert (status.phase, status.scheduled, status.running) == ("Scheduled", 3, 1)

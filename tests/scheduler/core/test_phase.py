@@ -20,7 +20,7 @@ P, R, S, F = PodPhase.PENDING, PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FA
 CASES: dict[str, tuple[str, list[Any], GangStatus]] = {
     "no pods": ("Running", [], GangStatus("Pending")),
     "too few pods": ("", members(1), GangStatus("Pending")),
-    "enough pods": ("Pending", members(2), GangStatus("PreScheduling")),
+    "enough pods": ("Pending", members(2), GangStatus("Scheduling")),
     "some bound": ("PreScheduling", [state("a", P), *members(1)], GangStatus("Scheduling", 1)),
     "all bound": ("Scheduling", [state("a", P), state("b", P)], GangStatus("Scheduled", 2)),
     "running": ("Scheduled", [state("a", R), state("b", R)], GangStatus("Running", 2, 2)),
