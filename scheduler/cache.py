@@ -151,11 +151,11 @@ class ClusterCache:
         """The gangs of a subject, as they stand."""
         return self.gangs.parts(subject, self.members, self._node_labels)
 
-    def assembly(self, subject: str, queue: str) -> Assembly:
-        """What a subject's pods amount to."""
-        if subject.startswith("pod/"):
+    def assembly(self, subject: str, parts: tuple[Part, ...], queue: str) -> Assembly:
+        """What a subject's pods amount to; `parts` are those of a gang's."""
+        if not parts:
             return assemble(subject, self._roster(subject), None, queue)
-        return assemble_parts(subject, self.parts(subject), queue)
+        return assemble_parts(subject, parts, queue)
 
     def surplus(self, key: str) -> int:
         """How many placed members a gang has above its minimum; sorted out once a turn, however many nodes ask."""

@@ -117,12 +117,14 @@ class Cycle:
             self.backlog.wake(news=news)
 
     def _reassemble(self, turn: Turn, subject: str, now: float) -> None:
-        self.backlog.update(subject, self._cache.assembly(subject, self.queue.name), now)
+        parts = self._cache.parts(subject)
+        self.backlog.update(subject, self._cache.assembly(subject, parts, self.queue.name), now)
         if not self._cache.exists(subject):
             turn.gone.append(subject)
         if subject not in self.backlog.by_subject:
             self._trials.forget(subject)
-        parts = self._cache.parts(subject)
+        if not parts:
+            return
         self._releases.update(subject, parts, now)
         self._count(subject, parts)
         for part in parts:

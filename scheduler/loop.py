@@ -25,7 +25,10 @@ _LONGEST_WAIT_SECONDS = 10.0
 
 
 class Loop:
-    """`tell` may be called by any task of the event loop; `step` is one turn, `run` is for ever."""
+    """`tell` may be called by any task of the event loop; `step` is one turn, `run` is for ever.
+
+    `turned` is set once the first turn is over.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class Loop:
         settings: Settings,
     ) -> None:
         self.last_turn_seconds = clock()
+        self.turned = asyncio.Event()
         self._cycle = cycle
         self._publisher = publisher
         self._history = history
@@ -71,6 +75,7 @@ class Loop:
     def _note(self, turn: Turn, seconds: float) -> None:
         """Log each change of a workload's reason once, and count."""
         self.last_turn_seconds = self._clock()
+        self.turned.set()
         for decision in turn.decisions:
             if self._history.record(decision):
                 log.info("decision", text=sentence(decision))

@@ -213,21 +213,25 @@ class _Process:
         self._metrics.watch(self._figures(scheduler))
         async with _background(scheduler) as start, _answering(scheduler) as grpc:
             self._link.lead(scheduler.desk, grpc)
-            await _first(self._synced(scheduler), stop.wait(), leadership.ended.wait(), linking)
+            beginning = self._begin(scheduler, start)
+            await _first(beginning, stop.wait(), leadership.ended.wait(), linking)
             if not (stop.is_set() or leadership.ended.is_set()):
-                start(self._label.put(True))
-                start(scheduler.loop.run())
                 self._say_ready(await self._link.address(), grpc)
                 await _first(stop.wait(), leadership.ended.wait(), linking)
             self._state.ready = False
             self._link.stand_by("")
             await self._label.remove()
 
-    async def _synced(self, scheduler: Scheduler) -> None:
-        """A first list makes millions of values that stay: looking through them for garbage takes two thirds of it."""
+    async def _begin(self, scheduler: Scheduler, start: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        """Until the first turn is over. It and the list before it make millions of values that stay: looking through
+        them for garbage again and again would take longer than making them.
+        """
         gc.disable()
         try:
             await scheduler.watch.synced()
+            start(self._label.put(True))
+            start(scheduler.loop.run())
+            await scheduler.loop.turned.wait()
         finally:
             gc.enable()
         gc.freeze()

@@ -43,5 +43,5 @@ def _features(text: str | None) -> frozenset[str] | None:
 
 
 def _int32(text: str) -> int | None:
-    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,10}", text, re.ASCII) else None
+    number = int(text) if text and re.fullmatch(r"[+-]?[0-9]{1,10}", text, re.ASCII) else None
     return number if number is not None and -_INT32 <= number < _INT32 else None

@@ -90,6 +90,9 @@ class PinnedTo(msgspec.Struct, frozen=True):
     numa_zones: tuple[int, ...] = ()
 
 
+ANYWHERE = PinnedTo()
+
+
 class _NumaNode(msgspec.Struct, frozen=True):
     node: int
 
@@ -101,10 +104,12 @@ class _ResourceStatus(msgspec.Struct, frozen=True):
 
 def pinned_to(annotations: Mapping[str, str]) -> PinnedTo:
     """The pod's resource-status; an unreadable part of it pins to nothing: no zones are every zone."""
+    if ANNOTATION_RESOURCE_STATUS not in annotations:
+        return ANYWHERE
     try:
         status = annotated(annotations, ANNOTATION_RESOURCE_STATUS, _ResourceStatus, "Pod") or _ResourceStatus()
     except ConfigurationFault:
-        return PinnedTo()
+        return ANYWHERE
     zones = {item.node for item in status.numa or () if 0 <= item.node <= _LARGEST_ZONE}
     return PinnedTo(_cpu_list(status.cpuset or ""), tuple(sorted(zones)))
 

@@ -46,7 +46,7 @@ METRICS = (
     Row("counter", "gang_timeouts_total", "Gangs that found no place within their timeout."),
     Row("counter", "preemption_attempts_total", "Plans made that evict pods for a workload."),
     Row(
-        "counter", "preemption_outcomes_total", "Workloads preemption was considered for, by reason code.", ("reason",)
+        "counter", "preemption_outcomes_total", "Workloads it was considered for, by reason.", ("reason",)
     ),
     Row("histogram", "preemption_victims", "Pods that one plan evicts.", buckets=_VICTIMS),
     Row("counter", "evictions_total", "Evictions of victims, by result done or failed.", ("result",)),
