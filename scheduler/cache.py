@@ -29,13 +29,14 @@ from scheduler.core.ledger import Ledger
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.minimum import Part
 from scheduler.core.neighbours import Neighbours
-from scheduler.core.news import Happening, News, freed
+from scheduler.core.news import Happening, News, freed, node_news, released
 from scheduler.core.podclass import Kin, PodClass, class_of, kin_of
 from scheduler.core.roster import Roster, roster
 from scheduler.core.snapshot import Around, ClusterSnapshot, take
 from scheduler.gangbook import GangBook
 from scheduler.measured import MeasuredLoads
 from scheduler.ports import Named
+from scheduler.refusals import Refusal, Refusals
 from scheduler.surroundings import SurroundingsCache
 
 
@@ -51,14 +52,6 @@ class PodRecord(msgspec.Struct):
     @property
     def named(self) -> Named:
         return Named(self.pod.namespace, self.pod.name, self.pod.uid)
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """An object that cannot be read; `pod` where its owner can be told on the object itself."""
-
-    kind: str
-    message: str
-    pod: Named | None = None
 
 
 class Touched(msgspec.Struct):
@@ -84,15 +77,14 @@ class ClusterCache:
         self.neighbours = Neighbours(self.ledger)
         self.nodes: dict[str, Node] = {}
         self.gangs = GangBook(defaults)
-        self.surroundings = SurroundingsCache(self._refuse)
+        self._refusals = Refusals()
+        self.surroundings = SurroundingsCache(self._refusals.add)
         self.loads = MeasuredLoads(load or LoadPolicy(), self.ledger)
         self.saved: dict[str, float] = {}
         self._pods: dict[str, PodRecord] = {}
         self._uids: dict[str, str] = {}
         self._members: dict[str, set[str]] = {}
         self._on_node: dict[str, set[str]] = {}
-        self._refused: dict[str, str] = {}
-        self._unread: dict[str, str] = {}
         self._surplus: dict[str, int] = {}
         self._touched = Touched()
         self._changed_nodes: set[str] = set()
@@ -119,6 +111,7 @@ class ClusterCache:
     def take_touched(self) -> Touched:
         """What `apply` touched since the last call."""
         touched, self._touched = self._touched, Touched()
+        touched.refusals = self._refusals.take()
         self._surplus.clear()
         return touched
 
@@ -126,7 +119,7 @@ class ClusterCache:
         """The cluster now, taken over from the last snapshot where nothing changed."""
         known = self._snapshot.names if self._snapshot else ()
         changed = self._changed_nodes & (self.nodes.keys() | set(known))
-        around = Around(frozenset(self._unread.values()), self.surroundings.view)
+        around = Around(self._refusals.closed, self.surroundings.view)
         self._snapshot = take(self.nodes, self.ledger.nodes, self._snapshot, changed, around)
         self._changed_nodes.clear()
         return self._snapshot
@@ -197,7 +190,7 @@ class ClusterCache:
     def _pod_seen(self, kind: ChangeKind, source: objects.Pod, now: float) -> None:
         key = f"{source.metadata.namespace}/{source.metadata.name}"
         if kind is ChangeKind.DELETED:
-            self._refused.pop(f"Pod {key}", None)
+            self._refusals.settled(f"Pod {key}")
             self._reopen(source.metadata.uid)
             self._remove_pod(source.metadata.uid)
             return
@@ -251,7 +244,7 @@ class ClusterCache:
             if change.charge is None or change.charge.kin != charge.kin:
                 self._tell(News(Happening.PODS))
             if change.charge is not None:
-                self._tell(freed(_freed(change.charge, charge)))
+                self._tell(freed(released(change.charge, charge)))
 
     def _free(self, uid: str) -> None:
         for change in self.ledger.forget(uid):
@@ -293,51 +286,44 @@ class ClusterCache:
     def _refuse_pod(self, key: str, source: objects.Pod, fault: ConfigurationFault) -> None:
         metadata, node = source.metadata, source.spec.node_name
         if node and source.status.phase not in (PodPhase.SUCCEEDED, PodPhase.FAILED):
-            self._unread[metadata.uid] = node
+            self._refusals.close(metadata.uid, node)
             self._changed_nodes.add(node)
-            self._refuse(f"Pod {key}", metadata, f"{fault}; node {node} gets no new pods while this one is there")
+            self._refusals.add(f"Pod {key}", metadata, f"{fault}; node {node} gets no new pods while this one is there")
             return
         self._reopen(metadata.uid)
         ours = not node and metadata.deletion_timestamp is None and source.spec.scheduler_name in self.schedulers
         named = Named(metadata.namespace, metadata.name, metadata.uid)
         told = _condition_message(source) == str(fault)
-        self._refuse(f"Pod {key}", metadata, str(fault), named if ours and not told else None)
+        self._refusals.add(f"Pod {key}", metadata, str(fault), named if ours and not told else None)
 
     def _reopen(self, uid: str) -> None:
         """The pod can be read, or is not there any more: its node is judged by amounts again."""
-        node = self._unread.pop(uid, None)
+        node = self._refusals.reopen(uid)
         if node is not None:
             self._changed_nodes.add(node)
             self._tell(News(Happening.NODE_CHANGED))
-
-    def _refuse(self, where: str, metadata: objects.Metadata, message: str, pod: Named | None = None) -> None:
-        """Once per version; our own condition write makes a new version with the same message, which is told too."""
-        version = f"{metadata.uid} {message}"
-        if self._refused.get(where) != version:
-            self._refused[where] = version
-            self._touched.refusals.append(Refusal(where.partition(" ")[0], message, pod))
 
     def _node_seen(self, kind: ChangeKind, source: objects.Node) -> None:
         name = source.metadata.name
         self._changed_nodes.add(name)
         if kind is ChangeKind.DELETED:
             self.nodes.pop(name, None)
-            self._refused.pop(f"Node {name}", None)
+            self._refusals.settled(f"Node {name}")
             self.loads.forget(name)
             return
         try:
             node = upstream.node(source)
         except ConfigurationFault as fault:
             self.nodes.pop(name, None)
-            self._refuse(f"Node {name}", source.metadata, str(fault))
+            self._refusals.add(f"Node {name}", source.metadata, str(fault))
             return
         before = self.nodes.get(name)
         self.nodes[name] = node
-        self._tell(_node_news(before, node))
+        self._tell(node_news(before, node))
         try:
             self.loads.node(node)
         except ConfigurationFault as fault:
-            self._refuse(f"Node {name}", source.metadata, str(fault))
+            self._refusals.add(f"Node {name}", source.metadata, str(fault))
 
     def _pod_group_seen(self, change: Change[Any]) -> None:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
@@ -374,7 +360,7 @@ class ClusterCache:
         try:
             self.loads.metric(source, now, gone=kind is ChangeKind.DELETED)
         except ConfigurationFault as fault:
-            self._refuse(f"NodeMetric {source.metadata.name}", source.metadata, str(fault))
+            self._refusals.add(f"NodeMetric {source.metadata.name}", source.metadata, str(fault))
         self._tell(News(Happening.LOAD))
 
     def _released(self, fact: facts.BindingReleased) -> None:
@@ -392,22 +378,6 @@ def _home(pod: Pod) -> str:
 def _group_of(subject: str) -> str:
     """The subject of a gang group, empty for what is named by the pod itself: its gang alone, or a lone pod."""
     return subject if "," in subject else ""
-
-
-def _freed(before: Charge, after: Charge) -> Iterable[str]:
-    """Resources of which a pod takes less of some node than it was charged for: it landed elsewhere, or shrank."""
-    kept = dict(after.pod_class.request) if before.node == after.node else {}
-    return (resource for resource, amount in before.pod_class.request if amount > kept.get(resource, 0))
-
-
-def _node_news(before: Node | None, after: Node) -> News:
-    """What may fit now that did not."""
-    if before is None:
-        return News(Happening.NODE_ADDED)
-    grown = freed(name for name in after.allocatable if after.allocatable[name] > before.allocatable[name])
-    if (before.labels, before.taints, before.unschedulable) != (after.labels, after.taints, after.unschedulable):
-        return grown | News(Happening.NODE_CHANGED)
-    return grown
 
 
 def _condition_message(source: objects.Pod) -> str:

@@ -7,9 +7,9 @@ import msgspec
 from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
-from scheduler.cache import Refusal
 from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
+from scheduler.refusals import Refusal
 
 
 class Bind(msgspec.Struct, frozen=True):

@@ -10,7 +10,9 @@ from enum import Flag, auto
 
 import msgspec
 
+from model.node import Node
 from model.resources import PODS
+from scheduler.core.charge import Charge
 from scheduler.core.fit import FitReport
 
 _INSUFFICIENT = "Insufficient "
@@ -76,6 +78,22 @@ ANYTHING = Need(EVERYTHING)
 def freed(resources: Iterable[str]) -> News:
     """Some amount of each became free."""
     return News(Happening.CAPACITY, frozenset(resources))
+
+
+def released(before: Charge, after: Charge) -> Iterable[str]:
+    """Resources of which a pod takes less of some node than it was charged for: it landed elsewhere, or shrank."""
+    kept = dict(after.pod_class.request) if before.node == after.node else {}
+    return (resource for resource, amount in before.pod_class.request if amount > kept.get(resource, 0))
+
+
+def node_news(before: Node | None, after: Node) -> News:
+    """What may fit on a node that did not; None: it was not there."""
+    if before is None:
+        return News(Happening.NODE_ADDED)
+    grown = freed(name for name in after.allocatable if after.allocatable[name] > before.allocatable[name])
+    if (before.labels, before.taints, before.unschedulable) != (after.labels, after.taints, after.unschedulable):
+        return grown | News(Happening.NODE_CHANGED)
+    return grown
 
 
 def need_of(report: FitReport) -> Need:

@@ -1,0 +1,54 @@
+"""Objects that cannot be read: told once per version, and what follows for the nodes they are on."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kube.objects import Metadata
+from scheduler.ports import Named
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """An object that cannot be read; `pod` where its owner can be told on the object itself."""
+
+    kind: str
+    message: str
+    pod: Named | None = None
+
+
+class Refusals:
+    """By kind and key. What an unreadable pod takes of its node is not known, so that node is `closed` meanwhile."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, str] = {}
+        self._nodes: dict[str, str] = {}
+        self._new: list[Refusal] = []
+
+    @property
+    def closed(self) -> frozenset[str]:
+        """Names of nodes that get no new pods."""
+        return frozenset(self._nodes.values())
+
+    def add(self, where: str, metadata: Metadata, message: str, pod: Named | None = None) -> None:
+        """Told once per version; our own condition write makes a new one with the same message, told already too."""
+        version = f"{metadata.uid} {message}"
+        if self._told.get(where) != version:
+            self._told[where] = version
+            self._new.append(Refusal(where.partition(" ")[0], message, pod))
+
+    def settled(self, where: str) -> None:
+        """The object is gone, or can be read: what is wrong with the next one is news."""
+        self._told.pop(where, None)
+
+    def close(self, uid: str, node: str) -> None:
+        """An unreadable pod is on this node."""
+        self._nodes[uid] = node
+
+    def reopen(self, uid: str) -> str | None:
+        """The pod can be read, or is gone: the node it closed, None where it closed none."""
+        return self._nodes.pop(uid, None)
+
+    def take(self) -> list[Refusal]:
+        """What was refused since the last call."""
+        found, self._new = self._new, []
+        return found
