@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
 import msgspec
 
@@ -22,6 +22,7 @@ from model.workload import GangMembership, GangSource
 from scheduler.core.gang import Candidate
 from scheduler.core.place import Misfit, Placed, place
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.gangstore import GangStore
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
 
@@ -103,7 +104,7 @@ def full(nodes: Sequence[Node], seed: int, in_gangs: float) -> Iterator[Pod]:
 
 
 def _measured(nodes: Sequence[Node], pods: Sequence[Pod], members: int, count: int, share: float) -> Preemption:
-    decider, gangs = Decider(nodes, pods), _gang_facts(pods)
+    decider, gangs = Decider(nodes, pods), GangStore(_gang_facts(pods))
     homes = {each.uid: each.gang.key for each in pods if each.gang is not None}
     taken, victims, useless, refused = [], 0, 0, 0
     for number in range(count):
@@ -164,7 +165,7 @@ def _gang_facts(pods: Sequence[Pod]) -> dict[str, GangFacts]:
     return {subject: GangFacts(_GANG_MINIMUM, size) for subject, size in sizes.items()}
 
 
-def _lose(gangs: dict[str, GangFacts], key: str | None) -> None:
+def _lose(gangs: MutableMapping[str, GangFacts], key: str | None) -> None:
     if key is not None:
         before = gangs[f"gang/{key}"]
         gangs[f"gang/{key}"] = msgspec.structs.replace(before, bound=before.bound - 1)

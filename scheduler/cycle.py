@@ -250,11 +250,14 @@ class Cycle:
     # 4 and 5
 
     def _place(self, turn: Turn, scene: Scene, heads: Iterable[Candidate], now: float) -> None:
-        memo = Memo(scene)
-        for tried, candidate in enumerate(heads):
+        memo, tried = Memo(scene), 0
+        for candidate in heads:
             if tried == self.settings.workloads_per_cycle or memo.plans >= self.settings.preemptions_per_cycle:
                 turn.more = True
                 return
+            if self._waits_on(memo, candidate, now):
+                continue
+            tried += 1
             outcome = self.preempting.seats(scene, candidate) or memo.misfit(candidate) or place(scene, candidate)
             if isinstance(outcome, Misfit):
                 memo.remember(candidate, outcome)
@@ -263,6 +266,16 @@ class Cycle:
             turn.decisions.append(explain.placed(candidate, outcome.report, outcome, scene.snapshot, now))
             self._assume(turn, scene, candidate, outcome, now)
             self._reassemble(turn, candidate.subject, now)
+
+    def _waits_on(self, memo: Memo, candidate: Candidate, now: float) -> bool:
+        """Whether it fares as one before it in this turn, and says so already: thousands alike cost next to nothing."""
+        message = memo.told(candidate)
+        record = self._cache.record(candidate.uids[0]) if message else None
+        misfit = memo.misfit(candidate) if record is not None and record.told == message else None
+        if misfit is None:
+            return False
+        self.backlog.park(candidate.subject, now, need=need_of(misfit.report))
+        return True
 
     def _assume(self, turn: Turn, scene: Scene, candidate: Candidate, outcome: Placed, now: float) -> None:
         workload, names = candidate.workload, scene.snapshot.names
@@ -317,7 +330,7 @@ class Cycle:
             memo.remember(candidate, outcome)
             if outcome.reason not in UNDER_WAY:
                 self._keep_otherwise(turn, scene, candidate, residents, memo, now)
-        self._park(turn, candidate, misfit, outcome, now)
+        memo.tell(candidate, self._park(turn, candidate, misfit, outcome, now))
 
     def _keep_otherwise(
         self, turn: Turn, scene: Scene, candidate: Candidate, residents: Residents, memo: Memo, now: float
@@ -331,7 +344,8 @@ class Cycle:
             scene.nominate(self._kept(scene.snapshot))
             memo.forget()
 
-    def _park(self, turn: Turn, candidate: Candidate, misfit: Misfit, outcome: Plan | NoPreemption, now: float) -> None:
+    def _park(self, turn: Turn, candidate: Candidate, misfit: Misfit, outcome: Plan | NoPreemption, now: float) -> str:
+        """Returns what its pods are told."""
         self.backlog.park(candidate.subject, now, need=need_of(misfit.report))
         self._trials.failed(candidate, now, self.preempting.until(candidate.subject))
         turn.insights[candidate.subject] = preemption_decision(candidate.subject, outcome, now)
@@ -342,6 +356,7 @@ class Cycle:
         for key, needed in candidate.workload.gangs:
             if needed:
                 self._tell_group(turn, key, verdict.message, placed=False, now=now)
+        return verdict.message
 
     def _tell_holds(self, turn: Turn, snapshot: ClusterSnapshot, now: float) -> None:
         for hold in self.backlog.take_holds(now):

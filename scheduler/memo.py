@@ -21,13 +21,14 @@ class Memo:
         self._scene = scene
         self._unfit: dict[Hashable, Misfit] = {}
         self._refused: dict[Hashable, NoPreemption] = {}
+        self._told: dict[Hashable, str] = {}
 
     def misfit(self, candidate: Candidate) -> Misfit | None:
-        """The outcome of an earlier lone pod like this one."""
+        """The outcome of an earlier workload like this one."""
         return self._unfit.get(_kind(candidate)) if self._holds(candidate) else None
 
     def refusal(self, candidate: Candidate) -> NoPreemption | None:
-        """Why nobody went for an earlier lone pod like this one."""
+        """Why nobody went for an earlier workload like this one."""
         return self._refused.get(_kind(candidate)) if self._holds(candidate) else None
 
     def remember(self, candidate: Candidate, outcome: Misfit | NoPreemption) -> None:
@@ -39,15 +40,29 @@ class Memo:
         elif outcome.reason not in UNDER_WAY:
             self._refused[_kind(candidate)] = outcome
 
+    def tell(self, candidate: Candidate, message: str) -> None:
+        """What a lone pod was told, once both are known: that it does not fit, and that nobody goes."""
+        kind = _kind(candidate)
+        if candidate.workload.gang is None and kind in self._unfit and kind in self._refused:
+            self._told[kind] = message
+
+    def told(self, candidate: Candidate) -> str:
+        """What an earlier lone pod like this one was told; with that, all is said of this one too."""
+        return self._told.get(_kind(candidate), "") if self._told and self._holds(candidate) else ""
+
     def forget(self) -> None:
         """Room was given up."""
+        self._told.clear()
         self._unfit.clear()
         self._refused.clear()
 
     def _holds(self, candidate: Candidate) -> bool:
-        """Whether class and priority alone decide on it: a gang, or other pods' terms, make every case its own."""
-        lone = candidate.workload.gang is None and not self._scene.crowded
-        return lone and candidate.classes[0].company == ALONE and not self._named(candidate)
+        """Whether classes, numbers and priority alone decide on it: other pods' terms make every case its own, and so
+        does where a gang has members already.
+        """
+        if self._scene.crowded or (candidate.workload.gang is not None and candidate.workload.bound):
+            return False
+        return all(found.company == ALONE for found in candidate.classes) and not self._named(candidate)
 
     def _named(self, candidate: Candidate) -> bool:
         """Whether room is kept for it."""
@@ -58,4 +73,12 @@ def _kind(candidate: Candidate) -> Hashable:
     """What decides; who may preempt equals has only younger ones to gain from."""
     workload = candidate.workload
     age = workload.created_seconds if workload.preemption_policy is PreemptionPolicy.ALWAYS else 0.0
-    return (candidate.classes[0], workload.priority, workload.preemption_policy, age)
+    asks = (workload.priority, workload.preemption_policy, age)
+    if workload.gang is None:
+        return (candidate.classes[0], *asks)
+    place = {key: index for index, (key, _) in enumerate(workload.gangs)}
+    sets = tuple(
+        (found, pods.count, place.get(pods.gang, 0))
+        for found, pods in zip(candidate.classes, workload.pod_sets, strict=True)
+    )
+    return (sets, tuple(needed for _, needed in workload.gangs), workload.topology, *asks)

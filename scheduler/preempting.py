@@ -12,7 +12,8 @@ from model.reason import Reason
 from scheduler.cache import ClusterCache
 from scheduler.core.gang import Candidate
 from scheduler.core.place import Placed
-from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.facts import NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.gangstore import GangStore
 from scheduler.core.preemption.nominations import Kept, Nominations
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
@@ -54,7 +55,7 @@ class Preempting:
     def __init__(self, cache: ClusterCache, policy: PreemptionPolicySettings) -> None:
         self.policy = policy
         self.enabled_by = "settings"
-        self.gangs: dict[str, GangFacts] = {}
+        self.gangs = GangStore()
         self._cache = cache
         self._nominations = Nominations()
         self._carried: dict[str, _Carried] = {}

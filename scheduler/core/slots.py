@@ -140,8 +140,7 @@ class Slots:
 
     def _catch_up(self, table: UseTable) -> None:
         if len(self._subjects) > 2 * len(self._charges) + 1024:
-            self._subjects.clear()
-            self._subject_names.clear()
+            self._subjects, self._subject_names = {}, []  # new ones, by which who keeps numbers can tell
             self.refresh()
         size = len(self._facts.nodes)
         if size < len(self._charges):

@@ -351,3 +351,22 @@ def test_decisions_are_kept_until_the_pod_is_gone() -> None:
     assert world.history.newest("pod/default/p1") is not None
     world.gone(raw_pod()).turn()
     assert world.history.newest("pod/default/p1") is None
+
+
+def test_thousands_alike_are_judged_once() -> None:
+    """News that does not help them costs one decision, however many wait; the one it helps is placed."""
+    world = World().see(raw_node(batch_cpu="100"), *(raw_pod(f"p{i}", created=float(i)) for i in range(300)))
+    while world.turn().more:
+        pass
+    assert world.writer.writes == 300
+    world.see(raw_node(batch_cpu="200"))
+    assert len(world.turn(after=1.0).decisions) == 1
+    assert len(world.turn(after=300.0).decisions) == 1
+    world.see(raw_node(batch_cpu="500"))
+    turn = world.turn(after=1.0)
+    assert ([decision.reason for decision in turn.decisions], turn.more) == (
+        [Reason.SCHEDULED, Reason.INSUFFICIENT_BATCH],
+        False,
+    )
+    assert world.binder.assigned == {"p0": "n1"}
+    assert world.writer.writes == 300

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from scheduler.core.preemption.facts import GangFacts
-from scheduler.core.preemption.legal import numbers_of
+from scheduler.core.preemption.gangstore import stored
 from scheduler.core.residents import Flag, Residents
 from scheduler.core.snapshot import Amounts, Mask
 
@@ -79,7 +79,7 @@ class _Gangs(msgspec.Struct, frozen=True, eq=False):
 
 def herd_of(residents: Residents, legal: Mask, columns: list[int], gangs: Mapping[str, GangFacts], size: int) -> Herd:
     """The victims there could be on `size` rows; members that may go neither alone nor with all others are left out."""
-    known = _gangs(residents, gangs)
+    known = _Gangs(*stored(gangs).arrays(residents))
     present = (residents.rows >= 0) & ((residents.flags & Flag.DELETING) == 0) & known.known[residents.subjects]
     whole = known.known & (_numbers(residents, present) == _numbers(residents, legal & present))
     stuck = known.known & ~whole & (known.surplus == 0)
@@ -131,15 +131,6 @@ def sorted_by(keys: Amounts, indexes: Amounts) -> Amounts:
     own = keys[indexes]
     narrow = len(own) and int(own.min()) >= 0 and int(own.max()) < _SHORT
     return np.asarray(indexes[np.argsort(own.astype(np.uint16) if narrow else own, kind="stable")])
-
-
-def _gangs(residents: Residents, gangs: Mapping[str, GangFacts]) -> _Gangs:
-    known = np.zeros(max(len(residents.subject_names), 1), bool)
-    surplus = np.zeros(len(known), np.int64)
-    numbers = numbers_of(residents, gangs)
-    known[numbers] = True
-    surplus[numbers] = [gangs[residents.subject_names[number]].surplus for number in numbers]
-    return _Gangs(known, surplus)
 
 
 def _numbers(residents: Residents, mask: Mask) -> Amounts:
