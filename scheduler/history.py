@@ -37,15 +37,14 @@ class DecisionHistory:
             signal.set()
 
     def weigh(self, subject: str, preemption: Decision) -> bool:
-        """What came of preemption for a subject that waits; only a change of reason or detail is news.
+        """What came of preemption for a subject that waits; whom it takes is news to those who watch.
 
         True where the reason is new.
         """
         before = self._preemption.get(subject)
         self._preemption[subject] = preemption
-        if before is not None and (before.reason, before.detail) == (preemption.reason, preemption.detail):
-            return False
-        self.pass_on(preemption)
+        if preemption.value and (before is None or before.detail != preemption.detail):
+            self.pass_on(preemption)
         return before is None or before.reason != preemption.reason
 
     def forget(self, subject: str) -> None:

@@ -227,7 +227,8 @@ def text_of(outcome: Plan | NoPreemption) -> str:
     """
     if isinstance(outcome, Plan):
         number = len(outcome.eviction.victims)
-        return f"preemption: {number} pods of lower priority go to make room." if number else ""
+        who = "1 pod of lower priority goes" if number == 1 else f"{number} pods of lower priority go"
+        return f"preemption: {who} to make room." if number else ""
     if outcome.reason is Reason.PREEMPTION_POLICY_NEVER:
         return "preemption: not eligible due to preemptionPolicy=Never."
     if outcome.reason in _TO_THE_POINT:

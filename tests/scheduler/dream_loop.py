@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-class _Sleepless(selectors.SelectSelector):
+class _Sleepless(selectors.PollSelector):
     """Where the loop would wait, its time moves on instead."""
 
     def __init__(self) -> None:
