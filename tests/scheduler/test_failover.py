@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from scheduler_processes import POD_GROUP_CRD, Cluster, SchedulerProcess, until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 # One binding at a time, so that there is a middle; a lease that others may take soon.
 SETTINGS = """

@@ -7,6 +7,7 @@ first level that helps the cheapest is taken (see `stakes`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def cheapest(field: Field, stakes: Stakes) -> frozenset[int] | None:
         pool = np.flatnonzero(stakes.herd.weights <= level)
         fits = fits_of(field, stakes.herd)
         found = [_spare(field, chosen, fits, stakes) for chosen in _choices(field, pool, stakes)]
-        best = found[0] if len(found) == 1 else min(found, key=stakes.cost, default=None)
+        best = stakes.cheapest(found)
         items = items_of(pool.tolist(), stakes) if len(pool) <= 4 * FEW_GROUPS else []
         if items and len(items) <= FEW_GROUPS:
             best = least_cost(items, fits, stakes, best, _TRIES)
@@ -56,7 +57,7 @@ def fits_of(field: Field, herd: Herd) -> Fits:
 
     def fits(chosen: frozenset[int]) -> bool:
         indexes = np.array(sorted(chosen), np.int64)
-        rows = np.union1d(useful, herd.rows[indexes])
+        rows = _united(useful, herd.rows[indexes], len(field.free))
         left = field.free[rows]
         np.add.at(left, np.searchsorted(rows, herd.rows[indexes]), herd.amounts[indexes])
         return field.fits(left, rows)
@@ -69,15 +70,24 @@ def _spare(field: Field, chosen: set[int], fits: Fits, stakes: Stakes) -> frozen
     if len(field.asks) > 1:
         return spare(chosen, fits, stakes)
     herd, indexes = stakes.herd, np.array(sorted(chosen), np.int64)
-    rows = np.union1d(useful_rows(field), herd.rows[indexes])
+    rows = _united(useful_rows(field), herd.rows[indexes], len(field.free))
     left = field.free[rows]
     np.add.at(left, np.searchsorted(rows, herd.rows[indexes]), herd.amounts[indexes])
     balance, going = Balance(field.asks[0], left, rows), set(chosen)
-    for group in put_back_first(chosen, stakes):
-        own = list(group)
-        if balance.put_back(zip(herd.rows[own].tolist(), herd.amounts[own].tolist(), strict=True)):
+    groups = put_back_first(chosen, stakes)
+    order = [index for group in groups for index in group]
+    victims = zip(herd.rows[order].tolist(), herd.amounts[order].tolist(), strict=True)
+    for group in groups:
+        if balance.put_back(list(islice(victims, len(group)))):
             going.difference_update(group)
     return frozenset(going)
+
+
+def _united(some: Amounts, others: Amounts, size: int) -> Amounts:
+    """The rows (of `size`) in either, ascending."""
+    inside = np.zeros(size, bool)
+    inside[some] = inside[others] = True
+    return np.flatnonzero(inside)
 
 
 def _enough(field: Field, herd: Herd, level: int) -> bool:
@@ -93,7 +103,7 @@ def _choices(field: Field, pool: Amounts, stakes: Stakes) -> Iterator[set[int]]:
     if len(singles) == len(pool):
         return
     covered = cover_with_gangs(field, pool, singles, stakes)
-    if covered is not None:
+    if covered is not None and covered != chosen:
         yield covered
     if chosen is None and covered is None:
         yield from widening(field, pool, stakes)
@@ -123,7 +133,9 @@ def widening(field: Field, pool: Amounts, stakes: Stakes) -> Iterator[set[int]]:
     ranked, number = rows_by_price(field, pool, stakes), 1
     fits = fits_of(field, stakes.herd)
     while number < 2 * len(ranked):
-        touched = pool[np.isin(stakes.herd.rows[pool], ranked[:number])]
+        cleared = np.zeros(len(field.free), bool)
+        cleared[ranked[:number]] = True
+        touched = pool[cleared[stakes.herd.rows[pool]]]
         chosen = spread_to_gangs(touched.tolist(), stakes)
         if fits(frozenset(chosen)):
             yield chosen

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from operator import sub
 
 import msgspec
 import numpy as np
@@ -89,20 +90,29 @@ class Balance:
         self._most: dict[int, int] = {
             int(row): most for row, most in zip(rows.tolist(), ask.most[rows].tolist(), strict=True)
         }
-        self._over = int(room(ask, free, rows).sum()) - ask.want
+        rooms = room(ask, free, rows)
+        self._room: dict[int, int] = dict(zip(self._free, rooms.tolist(), strict=True))
+        self._over = int(rooms.sum()) - ask.want
 
-    def put_back(self, victims: Iterable[tuple[int, list[int]]]) -> bool:
+    def put_back(self, victims: Sequence[tuple[int, list[int]]]) -> bool:
         """Take the room of these (row, amounts) away if everything still fits without it."""
         lines: dict[int, list[int]] = {}
         for row, amounts in victims:
-            lines[row] = [a - b for a, b in zip(lines.get(row, self._free[row]), amounts, strict=True)]
-        lost = sum(self._room(row, self._free[row]) - self._room(row, line) for row, line in lines.items())
+            lines[row] = list(map(sub, lines.get(row) or self._free[row], amounts))
+        rooms, lost = {}, 0
+        for row, line in lines.items():
+            rooms[row] = left = self._room_in(row, line)
+            lost += self._room[row] - left
         if lost > self._over:
             return False
         self._over -= lost
         self._free.update(lines)
+        self._room.update(rooms)
         return True
 
-    def _room(self, row: int, line: list[int]) -> int:
-        fitting = [line[column] // request for column, request in self._columns]
-        return max(0, min([self._most[row], *fitting]))
+    def _room_in(self, row: int, line: list[int]) -> int:
+        fitting = self._most[row]
+        for column, request in self._columns:
+            most = line[column] // request
+            fitting = most if most < fitting else fitting
+        return fitting if fitting > 0 else 0

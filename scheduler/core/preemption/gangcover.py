@@ -25,11 +25,16 @@ class _Parts(msgspec.Struct, frozen=True, eq=False):
 
 
 def cover_with_gangs(field: Field, pool: Amounts, singles: Amounts, stakes: Stakes) -> set[int] | None:
-    """Gangs as long as one of them helps, then single pods for what is missing; None where that is not enough."""
+    """Gangs as long as one of them helps, then single pods for what is missing; None where that is not enough.
+
+    None also where no gang helps a lone ask: then this is what single pods alone are good for.
+    """
     parts = _parts(pool, stakes)
     free, chosen = field.free.copy(), set[int]()
     for ask in field.asks:
         parts = _cover(ask, free, parts, chosen, stakes)
+        if len(field.asks) == 1 and not chosen:
+            return None
         left = singles[~np.isin(singles, list(chosen))] if chosen else singles
         found = clear_rows(ask, free, left, stakes)
         if found is None:

@@ -47,26 +47,29 @@ class GangStore(MutableMapping[str, GangFacts]):
         names = residents.subject_names
         if names is not self._names:
             self._names, self._seen = names, 0
-        number = len(names)
+        number, numbers = len(names), residents.subject_numbers
         if len(self._known) <= number:
             self._known, self._surplus = (
                 np.resize(self._known, 2 * number + 1),
                 np.resize(self._surplus, 2 * number + 1),
             )
-        self._read([residents.subject_numbers[name] for name in self._changed if name in residents.subject_numbers])
-        self._read(range(self._seen, number))
+        self._known[self._seen : number + 1], self._surplus[self._seen : number + 1] = False, 0
+        fresh = number - self._seen
+        asked = (
+            self._gangs.keys() | self._changed if fresh > len(self._gangs) else {*self._changed, *names[self._seen :]}
+        )
+        self._read([numbers[name] for name in asked if name in numbers])
         self._changed.clear()
         self._seen = number
         size = max(number, 1)
-        self._known[number:size] = False
         return self._known[:size], self._surplus[:size]
 
     def _read(self, numbers: Sequence[int]) -> None:
         """What is said of these subjects' numbers anew."""
         if not numbers:
             return
-        found = [self._gangs.get(self._names[number]) for number in numbers]
-        at = list(numbers)
+        names, gangs, at = self._names, self._gangs, np.array(numbers, np.int64)
+        found = [gangs.get(names[number]) for number in numbers]
         self._known[at] = [facts is not None for facts in found]
         self._surplus[at] = [0 if facts is None else facts.surplus for facts in found]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from math import fsum
 from typing import TypeAlias
@@ -17,14 +18,15 @@ Group: TypeAlias = tuple[int, ...]
 
 def groups_of(chosen: Iterable[int], stakes: Stakes) -> list[Group]:
     """The chosen victims by what may be put back by itself; a gang of which more than its surplus goes is one."""
-    herd = stakes.herd
+    herd, every = stakes.herd, sorted(set(chosen))
+    gangs: list[int] = herd.gangs[every].tolist()
     singles: list[Group] = []
     members: dict[int, list[int]] = {}
-    for index in sorted(set(chosen)):
-        if herd.gangs[index] < 0:
+    for index, gang in zip(every, gangs, strict=True):
+        if gang < 0:
             singles.append((index,))
         else:
-            members.setdefault(int(herd.gangs[index]), []).append(index)
+            members.setdefault(gang, []).append(index)
     for gang, own in members.items():
         if len(own) <= int(herd.surplus[gang]):
             singles.extend((index,) for index in own)
@@ -37,12 +39,10 @@ def spread_to_gangs(chosen: Iterable[int], stakes: Stakes) -> set[int]:
     """With every member of the gangs that cannot lose what is chosen of them."""
     herd = stakes.herd
     found = set(chosen)
-    if not found or not bool((herd.gangs[list(found)] >= 0).any()):
-        return found
-    for group in groups_of(found, stakes):
-        gang = int(herd.gangs[group[0]])
-        if len(group) > 1 or (gang >= 0 and not herd.alone[group[0]]):
-            found.update(herd.members(gang))
+    gangs = herd.gangs[list(found)]
+    going = np.bincount(gangs[gangs >= 0], minlength=len(herd.surplus))
+    for gang in np.flatnonzero(going > herd.surplus).tolist():
+        found.update(herd.members(gang))
     return found
 
 
@@ -70,12 +70,31 @@ def put_back_first(chosen: Iterable[int], stakes: Stakes) -> list[Group]:
     chosen = list(chosen)
     violating = stakes.violating(chosen)
     groups = groups_of(chosen, stakes)
-    return sorted(groups, key=lambda group: (bool(violating & set(group)), _importance(group, stakes)), reverse=True)
+    order = _importances(groups, stakes)
+    alike = Counter(order)
+    ranked = [
+        (not violating.isdisjoint(group), *importance, _names(group, stakes) if alike[importance] > 1 else ())
+        for group, importance in zip(groups, order, strict=True)
+    ]
+    return [groups[at] for at in sorted(range(len(groups)), key=ranked.__getitem__, reverse=True)]
 
 
-def _importance(group: Group, stakes: Stakes) -> tuple[int, bool, int, float, tuple[str, ...]]:
-    """Higher priority, members before lone pods, larger gangs, more to lose; then by name."""
-    member = bool(stakes.herd.gangs[group[0]] >= 0)
-    lost = fsum(stakes.lost_seconds(index) - stakes.started(index) * 1e-12 for index in group)
-    names = tuple(sorted(stakes.key(index) for index in group))
-    return (max(stakes.priority(index) for index in group), member, len(group), lost, names)
+def _importances(groups: list[Group], stakes: Stakes) -> list[tuple[int, bool, int, float]]:
+    """Higher priority, members before lone pods, larger gangs, more to lose."""
+    every = [index for group in groups for index in group]
+    priorities, lost = stakes.weight(every)
+    member = (stakes.herd.gangs[[group[0] for group in groups]] >= 0).tolist()
+    found, start = [], 0
+    for group, inside in zip(groups, member, strict=True):
+        if len(group) == 1:
+            found.append((priorities[start], inside, 1, lost[start]))
+        else:
+            own = slice(start, start + len(group))
+            found.append((max(priorities[own]), inside, len(group), fsum(lost[own])))
+        start += len(group)
+    return found
+
+
+def _names(group: Group, stakes: Stakes) -> tuple[str, ...]:
+    """They decide only where all else is equal, since they are dear."""
+    return tuple(sorted(stakes.key(index) for index in group))

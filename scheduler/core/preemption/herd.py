@@ -62,7 +62,7 @@ class Herd(msgspec.Struct, frozen=True, eq=False):
     def members(self, gang: int) -> tuple[int, ...]:
         """The members that may go, ascending."""
         start = int(self.ends[gang - 1]) if gang else 0
-        return tuple(sorted(self.by_gang[start : int(self.ends[gang])].tolist()))
+        return tuple(sorted(self.by_gang[start : self.ends[gang]].tolist()))
 
     def freed(self, indexes: Amounts, rows: int) -> Amounts:
         """Row × demanded column, what these free together; exact while a row's sum is below 2^53."""
@@ -91,7 +91,7 @@ def herd_of(residents: Residents, legal: Mask, columns: list[int], gangs: Mappin
     rows = residents.rows[slots].astype(np.int64)
     by_gang = sorted_by(rows, np.flatnonzero(member))
     by_gang = sorted_by(own, by_gang)
-    amounts = np.ascontiguousarray(residents.class_requests[:, columns])[residents.classes[slots]]
+    amounts = residents.class_requests[:, columns].take(residents.classes[slots], axis=0)
     weights = _weights(residents.priorities[slots], subjects, alone, len(whole))
     return Herd(
         slots=slots,
@@ -109,7 +109,7 @@ def herd_of(residents: Residents, legal: Mask, columns: list[int], gangs: Mappin
 
 
 def _opened(weights: Amounts, rows: Amounts, amounts: Amounts, size: int) -> Opened:
-    found = np.unique(weights)
+    found = _distinct(weights)
     level_of = np.searchsorted(found, weights)
     numbers = np.cumsum(np.bincount(level_of, minlength=len(found)))
     sums: tuple[Amounts, ...] = ()
@@ -117,6 +117,15 @@ def _opened(weights: Amounts, rows: Amounts, amounts: Amounts, size: int) -> Ope
         each = _sums(level_of * size + rows, amounts, len(found) * size)
         sums = tuple(np.cumsum(each.reshape(len(found), size, amounts.shape[1]), axis=0))
     return Opened(tuple(found.tolist()), level_of, tuple(numbers.tolist()), sums)
+
+
+def _distinct(weights: Amounts) -> Amounts:
+    """Those that occur, ascending; they are few as a rule, and then it takes less to find one after the other."""
+    found, left = list[int](), weights
+    while len(left) and len(found) < _MOST_LEVELS:
+        found.append(int(left.min()))
+        left = left[left > found[-1]]
+    return np.unique(weights) if len(left) else np.array(found, np.int64)
 
 
 def _sums(rows: Amounts, amounts: Amounts, size: int) -> Amounts:
@@ -129,7 +138,7 @@ def _sums(rows: Amounts, amounts: Amounts, size: int) -> Amounts:
 def sorted_by(keys: Amounts, indexes: Amounts) -> Amounts:
     """The indexes by their keys, equal ones in the order they had; the narrower the type, the faster."""
     own = keys[indexes]
-    narrow = len(own) and int(own.min()) >= 0 and int(own.max()) < _SHORT
+    narrow = len(own) and own.dtype.kind != "f" and int(own.min()) >= 0 and int(own.max()) < _SHORT
     return np.asarray(indexes[np.argsort(own.astype(np.uint16) if narrow else own, kind="stable")])
 
 

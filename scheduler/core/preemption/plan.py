@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from model.placement import EvictionPlan, Placement, PlacementState, Victim
 from model.pod import Pod
 from scheduler.core.gang import Candidate
 from scheduler.core.place import Placed
 from scheduler.core.preemption.facts import Plan, PreemptionFacts, Tally
 from scheduler.core.preemption.inquiry import Inquiry
+from scheduler.core.preemption.stakes import Stakes
 from scheduler.core.scene import Nominated, Seat
 from scheduler.core.snapshot import ClusterSnapshot
 
@@ -25,9 +28,7 @@ def plan_of(
     eviction = EvictionPlan(
         preemptor=candidate.subject,
         trigger=_trigger(candidate, facts),
-        victims=tuple(
-            sorted((_victim(snapshot, inquiry, index) for index in chosen), key=lambda v: (v.pod_key, v.uid))
-        ),
+        victims=tuple(sorted(_victims(snapshot, stakes, sorted(chosen)), key=_name)),
         placements=tuple(_placement(snapshot, facts, seat) for seat in placed.seats),
     )
     tally = Tally(
@@ -58,11 +59,11 @@ def _rank(pod: Pod) -> tuple[int, str, str]:
     return (pod.rank, pod.name, pod.uid)
 
 
-def _victim(snapshot: ClusterSnapshot, inquiry: Inquiry, index: int) -> Victim:
-    stakes = inquiry.stakes
-    pod, node = stakes.pod(index), snapshot.names[int(stakes.herd.rows[index])]
-    notice = pod.eviction.notice_seconds if pod else 0.0
-    return Victim(stakes.key(index), stakes.uid(index), node, stakes.subject(index), notice)
+def _victims(snapshot: ClusterSnapshot, stakes: Stakes, chosen: list[int]) -> Iterator[Victim]:
+    rows = stakes.herd.rows[chosen].tolist()
+    for row, (pod, uid, subject) in zip(rows, stakes.named(chosen), strict=True):
+        key, notice = (pod.key, pod.eviction.notice_seconds) if pod else (uid, 0.0)
+        yield Victim(key, uid, snapshot.names[row], subject, notice)
 
 
 def _name(victim: Victim) -> tuple[str, str]:

@@ -6,8 +6,9 @@ Exact where all rows are looked at and the pods of a row are few; on large clust
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import lru_cache
-from itertools import combinations
+from itertools import accumulate, chain, combinations
 from math import comb
 
 import msgspec
@@ -92,9 +93,9 @@ def _largest(amounts: Amounts, own: Amounts, rows: Amounts, starts: Amounts) -> 
     inside = np.minimum(starts, len(own) - 1)
     kept = own[inside] == rows
     found = np.zeros(len(rows), np.int64)
-    edges, inverse = np.unique(own, return_index=True)
-    peaks = np.maximum.reduceat(amounts, inverse)
-    found[kept] = peaks[np.searchsorted(edges, rows[kept])]
+    edges = np.flatnonzero(np.diff(own, prepend=-1))
+    peaks = np.maximum.reduceat(amounts, edges)
+    found[kept] = peaks[np.searchsorted(own[edges], rows[kept])]
     return found
 
 
@@ -102,7 +103,7 @@ def _guarded_share(stakes: Stakes, order: Amounts, own: Amounts, rows: Amounts) 
     """Per row how many of its pods no budget lets go, in whole tenths of them."""
     if not stakes.watched:
         return np.zeros(len(rows), np.int64)
-    guarded = np.array([stakes.guarded(index) for index in order.tolist()], float)
+    guarded = stakes.guarded(order).astype(float)
     width = int(own.max()) + 1
     share = np.bincount(own, weights=guarded, minlength=width) / np.maximum(np.bincount(own, minlength=width), 1)
     return np.asarray((share * 10).astype(np.int64)[rows])
@@ -113,28 +114,32 @@ def _price_lists(ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes) -> list
     if not len(pool):
         return []
     ties = _ties(pool, stakes)
-    guarded = np.array([stakes.guarded(index) for index in pool.tolist()], bool)
+    guarded = stakes.guarded(pool)
     sizes = _sizes(ask, free, pool, herd)
     order = np.lexsort((ties, -sizes, guarded, herd.rows[pool]))
-    edges = np.flatnonzero(np.diff(herd.rows[pool][order])) + 1
-    heavy = guarded * _GUARDED + herd.weights[pool]
+    chosen, ties, guarded = pool[order], ties[order], guarded[order]
+    rows = herd.rows[chosen]
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    ends = [*starts[1:].tolist(), len(rows)]
+    bases = room(ask, free[rows[starts]], rows[starts]).tolist()
+    reached = room(ask, free[rows] + _running(herd.amounts[chosen], starts), rows).tolist()
+    weights = guarded * _GUARDED + herd.weights[chosen]
+    steps = _running(guarded * _GUARDED + _VICTIM + ties, starts).tolist()
     lists = []
-    for part in np.split(order, edges):
-        bare = Prices(int(herd.rows[pool[part[0]]]), 0, pool[part], heavy[part], ties[part])
-        steps = np.cumsum(guarded[part] * _GUARDED + _VICTIM + ties[part])
-        lists.append(_priced(ask, free, bare, steps, herd))
+    for start, end, base in zip(starts.tolist(), ends, bases, strict=True):
+        last = min(reached[end - 1], base + ask.want)
+        lengths = tuple(bisect_left(reached, number, start, end) - start + 1 for number in range(base + 1, last + 1))
+        prices = tuple(steps[start + length - 1] for length in lengths)
+        own = slice(start, end)
+        lists.append(Prices(int(rows[start]), base, chosen[own], weights[own], ties[own], lengths, prices))
     return lists
 
 
-def _priced(ask: Ask, free: Amounts, bare: Prices, steps: Amounts, herd: Herd) -> Prices:
-    """`steps`: what the first pods in order cost together, for one, two, three…"""
-    nothing = np.zeros((1, free.shape[1]), np.int64)
-    left = free[bare.row] + np.concatenate([nothing, np.cumsum(herd.amounts[bare.order], axis=0)])
-    reached = room(ask, left, np.full(len(left), bare.row))
-    base, last = int(reached[0]), min(int(reached[-1]), int(reached[0]) + ask.want)
-    lengths = np.searchsorted(reached, np.arange(base + 1, last + 1))
-    prices = tuple(steps[lengths - 1].tolist())
-    return msgspec.structs.replace(bare, base=base, lengths=tuple(lengths.tolist()), prices=prices)
+def _running(amounts: Amounts, starts: Amounts) -> Amounts:
+    """Sums of all up to each, anew from each start on; right where they are in range themselves (sums wrap around)."""
+    sums = np.cumsum(amounts, axis=0)
+    before = np.concatenate([np.zeros_like(sums[:1]), sums[starts[1:] - 1]])
+    return np.asarray(sums - np.repeat(before, np.diff(starts, append=len(sums)), axis=0))
 
 
 def _ties(pool: Amounts, stakes: Stakes) -> Amounts:
@@ -194,8 +199,11 @@ def _of_row(ask: Ask, free: Amounts, prices: Prices, extra: int, herd: Herd) -> 
 
 def _least_number(sizes: Amounts, deficit: Amounts) -> int:
     """No fewer pods than this cover the deficit."""
-    largest = np.cumsum(np.sort(sizes, axis=0)[::-1], axis=0)
-    return 1 + int(np.max(np.count_nonzero(largest < deficit, axis=0)))
+    least = 1
+    for column in np.flatnonzero(deficit).tolist():
+        covered = list(accumulate(sorted(sizes[:, column].tolist(), reverse=True)))
+        least = max(least, 1 + bisect_left(covered, int(deficit[column])))
+    return least
 
 
 def _cheapest_set(prices: Prices, sizes: Amounts, number: int, deficit: Amounts) -> list[int]:
@@ -215,13 +223,15 @@ def _cheapest_set(prices: Prices, sizes: Amounts, number: int, deficit: Amounts)
 
 def _summed(amounts: Amounts, sets: Amounts) -> Amounts:
     """Of each set; a column at a time, since sums along short lines are slow."""
-    sums = amounts[sets[:, 0]]
+    sums = amounts.take(sets[:, 0])
     for column in range(1, sets.shape[1]):
-        sums += amounts[sets[:, column]]
-    return np.asarray(sums)
+        sums += amounts.take(sets[:, column])
+    return sums
 
 
 @lru_cache(maxsize=64)
 def _sets(size: int, number: int) -> Amounts:
     """All sets of so many out of so many, one a line."""
-    return np.array(list(combinations(range(size), number)), np.int64)
+    flat = chain.from_iterable(combinations(range(size), number))
+    found = np.fromiter(flat, np.int64, comb(size, number) * number).reshape(-1, number)
+    return np.asfortranarray(found)  # they are read a column at a time

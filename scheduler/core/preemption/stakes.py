@@ -6,19 +6,20 @@ priorities, work lost since the newest checkpoint, age (the younger go), and nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from math import fsum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from model.budget import DisruptionBudget
 from model.pod import Pod
 from scheduler.core.preemption.facts import PreemptionFacts
-from scheduler.core.preemption.herd import Herd
+from scheduler.core.preemption.herd import Herd, sorted_by
 from scheduler.core.residents import Residents
-from scheduler.core.snapshot import Amounts
+from scheduler.core.snapshot import Amounts, Mask
 
 Cost: TypeAlias = tuple[int, int, int, int, float, float, tuple[str, ...]]
 
@@ -43,12 +44,19 @@ class Stakes:
 
     def key(self, index: int) -> str:
         """`namespace/name`; the uid of a pod that is not known itself."""
-        pod, charge = self.pod(index), self._residents.charges[int(self.herd.slots[index])]
-        return pod.key if pod else charge.uid if charge else ""
+        pod = self.pod(index)
+        return pod.key if pod else self.uid(index)
 
     def uid(self, index: int) -> str:
         charge = self._residents.charges[int(self.herd.slots[index])]
         return charge.uid if charge else ""
+
+    def named(self, indexes: list[int]) -> Iterator[tuple[Pod | None, str, str]]:
+        """Of each its pod, its uid and its subject."""
+        residents, slots = self._residents, self.herd.slots[indexes]
+        for slot, number in zip(slots.tolist(), residents.subjects[slots].tolist(), strict=True):
+            charge = residents.charges[slot]
+            yield residents.pods[slot], charge.uid if charge else "", residents.subject_names[number]
 
     def subject(self, index: int) -> str:
         return self._residents.subject_names[int(self._residents.subjects[self.herd.slots[index]])]
@@ -58,6 +66,11 @@ class Stakes:
 
     def priority(self, index: int) -> int:
         return int(self._priorities[index])
+
+    def weight(self, chosen: list[int]) -> tuple[list[int], list[float]]:
+        """Of each its priority, and the seconds lost, where those of younger pods count a trifle less."""
+        lost = self.lost[chosen] - self._started[chosen] * 1e-12
+        return self._priorities[chosen].tolist(), lost.tolist()
 
     def lost_seconds(self, index: int) -> float:
         """Work since the newest checkpoint; all of it where none is known, none before the pod started."""
@@ -84,9 +97,7 @@ class Stakes:
 
     def _ordered(self, indexes: Amounts, groups: Amounts) -> Amounts:
         """Positions in that order; names are looked at only where all else is equal, since they are dear."""
-        member, started = self.herd.gangs[indexes] >= 0, -self._started[indexes]
-        keys = (groups, self._priorities[indexes], member, self._lost[indexes], started)
-        order = np.lexsort(keys[::-1])
+        keys, order = self._sorted(indexes, groups)
         alike = np.ones(max(len(order) - 1, 0), bool)
         for key in keys:
             alike &= key[order[1:]] == key[order[:-1]]
@@ -98,8 +109,26 @@ class Stakes:
         order[tied] = order[sorted(names, key=names.__getitem__)]
         return np.asarray(order)
 
+    def _sorted(self, indexes: Amounts, groups: Amounts) -> tuple[list[npt.NDArray[Any]], Amounts]:
+        """What decides but for names, and positions in that order; one key after the other, the least important first.
+
+        Where all have started and no checkpoint is known, the younger have lost less: age is enough then.
+        """
+        started, priorities = -self._started[indexes], self._priorities[indexes]
+        order = np.argsort(started)
+        keys: list[npt.NDArray[Any]] = [started]
+        if self._facts.saved or (len(started) and started.max() >= 0):
+            keys.append(self.lost[indexes])
+            order = sorted_by(keys[-1], order)
+        for key in ((self.herd.gangs[indexes] >= 0).astype(np.int64), priorities, groups):
+            lowest = key.min(initial=np.iinfo(np.int64).max)
+            if bool((key != lowest).any()):
+                keys.append(key - lowest)
+                order = sorted_by(keys[-1], order)
+        return keys, order
+
     @cached_property
-    def _lost(self) -> Amounts:
+    def lost(self) -> Amounts:
         """`lost_seconds` of all."""
         lost = np.where(self._started > 0, np.maximum(0.0, self._now - self._started), 0.0)
         for index in self._saved():
@@ -126,22 +155,40 @@ class Stakes:
                 broken.append(index)
         return frozenset(broken)
 
-    def guarded(self, index: int) -> bool:
-        """A budget that allows nothing more covers it."""
-        return any(self._facts.budgets[number].allowed <= 0 for number in self._matched(index))
+    def guarded(self, indexes: Amounts) -> Mask:
+        """Which of them a budget covers that allows nothing more."""
+        if not self.watched:
+            return np.zeros(len(indexes), bool)
+        return np.array([self._guarded(index) for index in indexes.tolist()], bool)
 
     def cost(self, indexes: Iterable[int]) -> Cost:
         """See the module's words."""
-        chosen = sorted(indexes)
+        chosen = list(indexes)
+        return (*self._price(chosen), tuple(sorted(self.key(index) for index in chosen)))
+
+    def cheapest(self, plans: Sequence[frozenset[int]]) -> frozenset[int] | None:
+        """The plan of the lowest cost; names are looked at only where all else is equal, since they are dear."""
+        if len(plans) < 2:
+            return plans[0] if plans else None
+        prices = [self._price(list(plan)) for plan in plans]
+        lowest = min(prices)
+        found = [plan for plan, price in zip(plans, prices, strict=True) if price == lowest]
+        return min(found, key=self.cost) if len(found) > 1 else found[0]
+
+    def _price(self, chosen: list[int]) -> tuple[int, int, int, int, float, float]:
+        """The cost without names."""
+        priorities = self._priorities[chosen]
         return (
-            max((self.priority(index) for index in chosen), default=-(1 << 31)),
+            int(priorities.max()) if chosen else -(1 << 31),
             len(self.violating(chosen)),
             len(chosen),
-            sum(self.priority(index) for index in chosen),
-            fsum(self.lost_seconds(index) for index in chosen),
-            -fsum(self.started(index) for index in chosen),
-            tuple(sorted(self.key(index) for index in chosen)),
+            int(priorities.sum()),
+            fsum(self.lost[chosen].tolist()),
+            -fsum(self._started[chosen].tolist()),
         )
+
+    def _guarded(self, index: int) -> bool:
+        return any(self._facts.budgets[number].allowed <= 0 for number in self._matched(index))
 
     def _matched(self, index: int) -> tuple[int, ...]:
         pod = self.pod(index)

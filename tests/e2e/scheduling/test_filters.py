@@ -23,6 +23,8 @@ from tests.e2e.scheduling.manifests import (
     volume,
 )
 
+pytestmark = pytest.mark.slow
+
 HERE = {"pool": "filters"}
 SSD = {"disk": "ssd", **HERE}
 ANY_GPU = [{"key": "gpu", "operator": "Exists"}]

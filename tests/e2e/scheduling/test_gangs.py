@@ -11,6 +11,8 @@ from tests.e2e.conftest import until
 from tests.e2e.scheduling.conftest import Scene
 from tests.e2e.scheduling.manifests import GANG, GANG_LABEL, Manifest, gang, listed, members, pod, required
 
+pytestmark = pytest.mark.slow
+
 HERE = {"pool": "gangs"}
 IN_R1 = {"rack": "r1"}
 MUST = {f"{GANG}network-topology-spec": '{"gatherStrategy":[{"layer":"rack","strategy":"MustGather"}]}'}

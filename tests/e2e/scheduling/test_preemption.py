@@ -17,6 +17,8 @@ from tests.e2e.conftest import until
 from tests.e2e.scheduling.conftest import Scene
 from tests.e2e.scheduling.manifests import HOSTNAME, Manifest, company, gang, listed, members, pod, required
 
+pytestmark = pytest.mark.slow
+
 HERE = {"pool": "preemption"}
 NODES = ("sim-16", "sim-17", "sim-18", "sim-19")
 LARGE = "20"
@@ -148,7 +150,6 @@ def test_the_surplus_of_a_gang_goes_alone(scene: Scene) -> None:
     assert len(scene.places("low-elastic-")) == 2
 
 
-@pytest.mark.slow
 def test_a_killed_scheduler_finishes_what_it_began(scene: Scene) -> None:
     """kill -9 as soon as the first victim goes: the next one places the whole job, and evicts nobody else."""
     filled(scene, lows(NODES[:2], annotations=NOTICE), count=2)
@@ -167,7 +168,6 @@ def restart_of(scene: Scene) -> int:
     return int(scene.cluster.endpoints["programs"]["scheduler"])
 
 
-@pytest.mark.slow
 def test_koordinators_switch(scene: Scene) -> None:
     """enablePreemption: false, and a restart: nobody goes, and the diagnostics say who said so. True again: they go."""
     scene.apply(OFF)

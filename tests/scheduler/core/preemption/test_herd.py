@@ -44,10 +44,14 @@ def test_freed_is_the_sum_by_row_whatever_is_known_already(chosen: list[int]) ->
     assert herd.freed(np.array(chosen, np.int64), 3).tolist() == wanted.tolist()
 
 
-def test_a_gang_loses_its_least_important_first() -> None:
+@pytest.mark.parametrize("started", [None, [5.0], [7.0, 5.0, 5.0, 300.0, 200.0]], ids=["some", "together", "all"])
+@pytest.mark.parametrize("saved", [{}, {"uid-p5": 90.0}], ids=["", "saved"])
+def test_a_gang_loses_its_least_important_first(saved: dict[str, float], started: list[float] | None) -> None:
     """As `importance` orders them one by one: names decide only where priority, loss and age are the same."""
     residents, herd = _world()
-    stakes = Stakes(herd, residents, PreemptionFacts(saved={"uid-p5": 90.0}), _NOW)
+    if started is not None:
+        residents = msgspec.structs.replace(residents, started=np.resize(np.array(started), 9))
+    stakes = Stakes(herd, residents, PreemptionFacts(saved=saved), _NOW)
     members = [index for index in range(9) if herd.gangs[index] >= 0]
     spared = sorted(sorted(members, key=stakes.importance)[:2])
     alone = [index for index in range(9) if herd.gangs[index] < 0]
