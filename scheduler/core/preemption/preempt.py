@@ -103,7 +103,7 @@ def _choices(scene: Scene, inquiry: Inquiry) -> Iterator[frozenset[int]]:
             found.append(chosen)
     if len(found) > 1:
         found.sort(key=stakes.cost)
-    if inquiry.plain:
+    if inquiry.plain and len(inquiry.field.asks) == 1:
         yield from found
     else:
         yield from (chosen for chosen in map(inquiry.trial.spared, found) if chosen is not None)
