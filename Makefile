@@ -60,6 +60,7 @@ test: dev
 
 test-slow: dev
 	$(BIN)/python -m pytest -m slow
+	SUBLET_EXAMPLES=long $(BIN)/python -m pytest -m 'not slow' -n auto --dist loadfile $(UNIT)
 
 test-kernel: dev
 	$(BIN)/python -m pytest tests/agent/kernel tests/guest

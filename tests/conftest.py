@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import resource
 
 import pytest
+from hypothesis import settings
+
+# Properties with few examples where somebody waits for them, with many in the slow tier.
+settings.register_profile("brief", max_examples=30)
+settings.register_profile("long", max_examples=200)
+settings.load_profile(os.environ.get("SUBLET_EXAMPLES", "brief"))
 
 # An ordinary user starts with 1024 descriptors, which this many tests in one process may need at a time.
 _, _most = resource.getrlimit(resource.RLIMIT_NOFILE)
