@@ -50,7 +50,7 @@ up: venv
 	$(BIN)/sublet up
 
 unit: dev
-	$(BIN)/python -m pytest -m 'not slow' -n auto --dist loadfile $(UNIT)
+	$(BIN)/python -m pytest -m 'not slow' $(UNIT)
 
 # Real cgroups and whole clusters want the machine for themselves; the rest shares the CPUs.
 test: dev

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 # Properties with few examples where somebody waits for them, with many in the slow tier.
-settings.register_profile("brief", max_examples=30)
+settings.register_profile("brief", max_examples=15)
 settings.register_profile("long", max_examples=200)
 settings.load_profile(os.environ.get("SUBLET_EXAMPLES", "brief"))
 

@@ -135,7 +135,7 @@ def test_members_that_are_there_bind_the_rest() -> None:
 clusters = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["a", "b", ""]), st.sampled_from("xy")), max_size=7)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(clusters, st.integers(1, 8), st.integers(1, 8))
 def test_fits_exactly_where_one_domain_holds_the_minimum(
     shapes: list[tuple[int, str, str]], count: int, minimum: int

@@ -67,7 +67,7 @@ uids = st.sampled_from("abc")
 steps = st.lists(st.tuples(uids, st.sampled_from(["n1", "n2", ""]), st.integers(1, 9)), max_size=12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(steps, steps)
 def test_undo_restores(before: list[tuple[str, str, int]], after: list[tuple[str, str, int]]) -> None:
     """Any transaction followed by its undo leaves exactly what was."""

@@ -43,7 +43,7 @@ def plainly(room: list[int], want: int) -> list[int]:
     return sorted(rows)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(0, 40))
 def test_as_the_rule_says(room: list[int], want: int) -> None:
     """The vectorised answer is the plain one."""

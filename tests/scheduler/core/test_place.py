@@ -118,7 +118,7 @@ sizes = st.integers(1, 700)
 clusters = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 6), st.integers(0, 900)), min_size=1, max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(clusters, st.lists(sizes, min_size=1, max_size=8), st.integers(1, 8))
 def test_never_over_commits_and_never_places_part(
     shapes: list[tuple[int, int, int]], requests: list[int], minimum: int
@@ -213,7 +213,7 @@ def zoned(shapes: list[tuple[str, int]]) -> ClusterSnapshot:
     return snapshot(*(node(f"n{i}", batch_cpu=500 * shapes[i][1], labels=labels[i]) for i in range(len(shapes))))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 @given(zones, st.integers(1, 4), st.integers(1, 4))
 def test_members_that_keep_apart(shapes: list[tuple[str, int]], count: int, minimum: int) -> None:
     """One a zone and, as in kube-scheduler, any number where there is no zone; placed exactly where that is enough."""
@@ -232,7 +232,7 @@ def test_members_that_keep_apart(shapes: list[tuple[str, int]], count: int, mini
     assert not scene.crowd.counts(APP, None).any()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 @given(zones, st.integers(1, 6), st.integers(1, 2))
 def test_members_that_spread(shapes: list[tuple[str, int]], count: int, skew: int) -> None:
     """No zone gets more than the skew above any other, and no more are placed where a greedy choice finds no room."""

@@ -46,7 +46,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(deadline=None)
 @given(steps, st.integers(0, 30))
 def test_sums_and_arrays_agree(history: list[tuple[str, str, int]], looked: int) -> None:
     """After any history the arrays, the mapping by node and the snapshot say the same, however often one looked."""
