@@ -39,7 +39,7 @@ def simulate_cluster(
     """Where each waiting pod goes, who is evicted for it, and why the others wait.
 
     From Node, Pod, PodGroup, PriorityClass, PodDisruptionBudget, NodeMetric and other objects that a scheduler looks
-    at. docs/simulate.md describes the JSON.
+    at. docs/simulate-cluster.md describes the JSON.
     """
     from cli.clusterobjects import CLUSTER_KINDS
     from cli.clusteroutcome import table

@@ -1,4 +1,4 @@
-"""The settings of a simulated scheduler: those given, and what Koordinator's ConfigMap says of preemption."""
+"""The settings of a simulated scheduler: those given, and what Koordinator's ConfigMap says of gangs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ def configured(settings: Settings, found: Manifests) -> Settings:
         if given.object.metadata.name != CONFIG_MAP:
             continue
         try:
-            enable = schedulerconfig.enable_preemption(given.object.data or {})
+            settings = settings.overlaid(schedulerconfig.coscheduling(given.object.data or {}))
         except ConfigurationFault as fault:
             raise ConfigurationFault(f"{given.where}: {fault.where}", fault.what, fault.fix) from fault
-        if enable is not None:
-            policy = msgspec.structs.replace(settings.preemption, enable=enable)
-            settings = msgspec.structs.replace(settings, preemption=policy)
     return settings

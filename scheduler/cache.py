@@ -25,11 +25,12 @@ from scheduler import facts
 from scheduler.core.charge import Change as LedgerChange
 from scheduler.core.charge import Charge
 from scheduler.core.gang import Assembly, assemble, assemble_parts
+from scheduler.core.groups import group_of
 from scheduler.core.ledger import Ledger
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.minimum import Part
 from scheduler.core.neighbours import Neighbours
-from scheduler.core.news import Happening, News, freed, node_news, released
+from scheduler.core.news import Happening, News, freed, freed_by, node_news, released
 from scheduler.core.podclass import Kin, PodClass, class_of, kin_of
 from scheduler.core.roster import Roster, roster
 from scheduler.core.snapshot import Around, ClusterSnapshot, take
@@ -234,7 +235,7 @@ class ClusterCache:
     def _confirm(self, record: PodRecord, now: float) -> None:
         """The API server says where the pod is, and what it takes there."""
         pod = record.pod
-        job = _group_of(self.subject_of(pod))
+        job = group_of(self.subject_of(pod))
         charge = Charge(
             pod.uid, pod.node_name, record.pod_class, record.kin, pod, DEFAULT_QUEUE, PlacementState.BOUND, job
         )
@@ -249,7 +250,7 @@ class ClusterCache:
     def _free(self, uid: str) -> None:
         for change in self.ledger.forget(uid):
             if change.charge is not None:
-                self._tell(freed(name for name, _ in change.charge.pod_class.request) | News(Happening.PODS))
+                self._tell(freed_by(change.charge.pod_class) | News(Happening.PODS))
         self.loads.remove(uid)
 
     def _remove_pod(self, uid: str) -> None:
@@ -337,7 +338,7 @@ class ClusterCache:
 
     def _regroup(self, key: str) -> None:
         """The gang is in another group: its placed members belong to another job."""
-        job = _group_of(self.gangs.index.subject(key))
+        job = group_of(self.gangs.index.subject(key))
         for uid in sorted(self._members.get(f"gang/{key}", ())):
             charge = self.ledger.charge(uid)
             if charge is not None:
@@ -373,11 +374,6 @@ class ClusterCache:
 def _home(pod: Pod) -> str:
     """Where a pod is listed: its own gang, or itself."""
     return f"gang/{pod.gang.key}" if pod.gang else f"pod/{pod.key}"
-
-
-def _group_of(subject: str) -> str:
-    """The subject of a gang group, empty for what is named by the pod itself: its gang alone, or a lone pod."""
-    return subject if "," in subject else ""
 
 
 def _condition_message(source: objects.Pod) -> str:

@@ -14,12 +14,13 @@ from scheduler.core import explain
 from scheduler.core.backlog import Backlog
 from scheduler.core.charge import Charge
 from scheduler.core.gang import Candidate, Hold
-from scheduler.core.groups import keys_of
+from scheduler.core.groups import group_of, keys_of
 from scheduler.core.minimum import Part
-from scheduler.core.news import News, freed, need_of
+from scheduler.core.news import News, freed_by, need_of
 from scheduler.core.order import Ranking, dominant_share, in_order
 from scheduler.core.phase import carry_over, gang_status
 from scheduler.core.place import Misfit, Placed, place
+from scheduler.core.podclass import PodClass
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 from scheduler.core.preemption.nominations import Kept
 from scheduler.core.preemption.telling import decision as preemption_decision
@@ -238,14 +239,18 @@ class Cycle:
 
     def _given_up(self, turn: Turn, dropped: Iterable[Kept]) -> None:
         for kept in dropped:
-            self._wake(freed(name for keeping in kept.keepings for name, _ in keeping.pod_class.request))
+            self._free(keeping.pod_class for keeping in kept.keepings)
             self.backlog.wake([kept.subject])
             for uid in kept.uids:
                 self._nominate(turn, uid, kept.subject)
 
     def _room_given_up(self, seats: Iterable[Seat]) -> None:
-        for seat in seats:
-            self._wake(freed(name for name, _ in seat.pod_class.request))
+        self._free(seat.pod_class for seat in seats)
+
+    def _free(self, classes: Iterable[PodClass]) -> None:
+        """Room for pods of these classes is news, once a class."""
+        for pod_class in dict.fromkeys(classes):
+            self._wake(freed_by(pod_class))
 
     # 4 and 5
 
@@ -293,9 +298,9 @@ class Cycle:
         reserved, kept = self._reservations.drop(subject), self.preempting.drop(subject)
         nodes = set(homes.values())
         self._room_given_up(seat for seat in reserved if scene.snapshot.names[seat.row] not in nodes)
-        for keeping in kept.keepings if kept else ():
-            if keeping.node not in nodes:
-                self._wake(freed(name for name, _ in keeping.pod_class.request))
+        keepings = kept.keepings if kept else ()
+        self._free(keeping.pod_class for keeping in keepings if keeping.node not in nodes)
+        for keeping in keepings:
             if keeping.uid not in homes:
                 self._nominate(turn, keeping.uid, subject)
         if reserved or kept:
@@ -303,9 +308,10 @@ class Cycle:
 
     def _charge(self, seat: Seat, node: str, candidate: Candidate) -> Charge:
         record = self._cache.record(seat.uid)
-        job = candidate.subject if "," in candidate.subject else ""
         pod = record.pod if record else None
-        return Charge(seat.uid, node, seat.pod_class, seat.kin, pod, candidate.workload.queue, subject=job)
+        return Charge(
+            seat.uid, node, seat.pod_class, seat.kin, pod, candidate.workload.queue, subject=group_of(candidate.subject)
+        )
 
     def _bind(self, uid: str, node: str) -> Bind:
         record = self._cache.record(uid)

@@ -94,9 +94,8 @@ class Preempting:
 
     def begin(self, plan: Plan, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
         """Keep the plan's room and start to carry it out; returns what others lose by that."""
-        gang = candidate.workload.gang
         until = now + notice_seconds(plan.eviction.victims, self.policy)
-        expires = until + (gang.timeout_seconds if gang else _LONE_SECONDS)
+        expires = until + candidate.timeout_seconds
         dropped = self._nominations.add(plan, snapshot, expires)
         if plan.eviction.victims:
             self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile, until)
@@ -138,8 +137,7 @@ class Preempting:
         records = [record for uid in candidate.uids if (record := self._cache.record(uid)) is not None]
         if not any(record.pod.nominated_node for record in records):
             return False
-        gang = candidate.workload.gang
-        expires = now + (gang.timeout_seconds if gang else _LONE_SECONDS)
+        expires = now + candidate.timeout_seconds
         pods = {record.pod.uid: record.pod for record in records}
         return self._nominations.restore(candidate, pods, snapshot, expires)
 
@@ -214,10 +212,6 @@ def _covers(kept: Kept, candidate: Candidate) -> bool:
     for pods in candidate.workload.pod_sets:
         found[pods.gang] += len(uids.intersection(pods.uids))
     return all(found[gang] >= needed for gang, needed in candidate.workload.gangs)
-
-
-_LONE_SECONDS = 600.0
-"""How long room is kept for a lone pod; Koordinator's default for a gang."""
 
 
 def text_of(outcome: Plan | NoPreemption) -> str:

@@ -56,11 +56,6 @@ def coscheduling(data: Mapping[str, str]) -> CoschedulingArgs:
     return CoschedulingArgs()
 
 
-def enable_preemption(data: Mapping[str, str]) -> bool | None:
-    """CoschedulingArgs.enablePreemption, None where nothing says it. Raises ConfigurationFault as `coscheduling`."""
-    return coscheduling(data).enable_preemption
-
-
 def _documents(text: str, where: str) -> Iterator[dict[str, Any]]:
     try:
         found = list(yaml.safe_load_all(text))

@@ -15,7 +15,7 @@ from model.pod import Pod
 from model.priority import PreemptionPolicy
 from model.queue import DEFAULT_QUEUE
 from model.reason import Reason
-from model.workload import Gang, GangMode, GangSpec, PodSet, Workload
+from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMode, GangSpec, PodSet, Workload
 from scheduler.core.groups import subject_of
 from scheduler.core.holds import why_held
 from scheduler.core.minimum import Part, belongs, part_of, spec_of, topology_of
@@ -69,6 +69,12 @@ class Candidate(msgspec.Struct, frozen=True):
     @property
     def uids(self) -> tuple[str, ...]:
         return tuple(uid for pods in self.workload.pod_sets for uid in pods.uids)
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long room is kept for it; a lone pod gets what a gang gets that names no time."""
+        gang = self.workload.gang
+        return gang.timeout_seconds if gang else DEFAULT_GANG_TIMEOUT_SECONDS
 
     @property
     def standing(self) -> Standing:

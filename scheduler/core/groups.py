@@ -24,6 +24,11 @@ def keys_of(subject: str) -> tuple[str, ...]:
     return tuple(subject.removeprefix("gang/").split(",")) if subject.startswith("gang/") else ()
 
 
+def group_of(subject: str) -> str:
+    """The subject of a gang group, empty for what is named by the pod itself: its gang alone, or a lone pod."""
+    return subject if "," in subject else ""
+
+
 def subject_of(pod: Pod, groups: Mapping[str, str] = _NO_GROUPS) -> str:
     """`gang/` and the group id of its gang, or `pod/namespace/name`; `groups` maps gang keys to group ids."""
     if pod.gang is None:

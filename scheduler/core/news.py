@@ -14,6 +14,7 @@ from model.node import Node
 from model.resources import PODS
 from scheduler.core.charge import Charge
 from scheduler.core.fit import FitReport
+from scheduler.core.podclass import PodClass
 
 _INSUFFICIENT = "Insufficient "
 _TOO_MANY_PODS = "Too many pods"
@@ -78,6 +79,11 @@ ANYTHING = Need(EVERYTHING)
 def freed(resources: Iterable[str]) -> News:
     """Some amount of each became free."""
     return News(Happening.CAPACITY, frozenset(resources))
+
+
+def freed_by(pod_class: PodClass) -> News:
+    """What a pod of the class takes became free."""
+    return freed(name for name, _ in pod_class.request)
 
 
 def released(before: Charge, after: Charge) -> Iterable[str]:

@@ -19,7 +19,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, TopologyLevel
+from model.workload import TopologyLevel
 from scheduler.core.gang import Candidate
 from scheduler.core.order import Ranking
 from scheduler.core.podclass import PodClass
@@ -91,7 +91,7 @@ class Reservations:
         given_up: list[Seat] = []
         for subject in self.subjects:
             kept = self._kept[subject]
-            late = kept.since_seconds + _timeout(kept.candidate) <= now
+            late = kept.since_seconds + kept.candidate.timeout_seconds <= now
             if late or candidates.get(subject) != kept.candidate or any(n not in snapshot.rows for n in kept.nodes):
                 given_up.extend(self.drop(subject, now if late else None))
         return tuple(given_up)
@@ -128,7 +128,7 @@ class Reservations:
 
     def next_due(self) -> float | None:
         """Unix time at which the next reservation is out of time, None where none is kept."""
-        return min((kept.since_seconds + _timeout(kept.candidate) for kept in self._kept.values()), default=None)
+        return min((kept.since_seconds + kept.candidate.timeout_seconds for kept in self._kept.values()), default=None)
 
     def _search(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> tuple[Seat, ...] | None:
         """Seats where it will fit. A vain search, which looks at every pod, is made once for all that are alike."""
@@ -188,8 +188,3 @@ def _nominated(kept: _Reserved, snapshot: ClusterSnapshot) -> Nominated:
 def _moved(seat: Seat, row: int) -> Seat:
     moved: Seat = msgspec.structs.replace(seat, row=row)
     return moved
-
-
-def _timeout(candidate: Candidate) -> float:
-    gang = candidate.workload.gang
-    return gang.timeout_seconds if gang else DEFAULT_GANG_TIMEOUT_SECONDS

@@ -45,7 +45,7 @@ METRICS = (
     Row("gauge", "waiting_workloads", "Workloads without nodes, by state ready, parked or held.", ("state",)),
     Row("counter", "gang_timeouts_total", "Gangs that found no place within their timeout."),
     Row("counter", "preemption_attempts_total", "Plans made that evict pods for a workload."),
-    Row("counter", "preemption_outcomes_total", "Workloads it was considered for, by reason.", ("reason",)),
+    Row("counter", "preemption_outcomes_total", "Preemption considered for a workload, by outcome.", ("reason",)),
     Row("histogram", "preemption_victims", "Pods that one plan evicts.", buckets=_VICTIMS),
     Row("counter", "evictions_total", "Evictions of victims, by result done or failed.", ("result",)),
     Row("counter", "refused_objects_total", "Objects left out because they cannot be read, by kind.", ("kind",)),

@@ -67,8 +67,7 @@ class Nominations:
 
     def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """What is kept, as seats of this snapshot; nodes that it does not have are left out."""
-        row_of = {name: row for row, name in enumerate(snapshot.names)} if self._kept else {}
-        return tuple(_nominated(self._kept[subject], row_of) for subject in sorted(self._kept))
+        return tuple(_nominated(self._kept[subject], snapshot.rows) for subject in sorted(self._kept))
 
     def drop(self, subject: str) -> Kept | None:
         """The workload is gone, or gives up."""
@@ -79,11 +78,10 @@ class Nominations:
 
         `waiting` are the subjects that still wait.
         """
-        row_of = {name: row for row, name in enumerate(snapshot.names)} if self._kept else {}
         out = [
             subject
             for subject, kept in sorted(self._kept.items())
-            if subject not in waiting or now >= kept.expires_seconds or not _admitted(kept.keepings, snapshot, row_of)
+            if subject not in waiting or now >= kept.expires_seconds or not _admitted(kept.keepings, snapshot)
         ]
         return tuple(found for subject in out if (found := self.drop(subject)))
 
@@ -93,8 +91,7 @@ class Nominations:
         """After a restart: keep what the pods' status names, where that is room for all needed and still fit."""
         named = {uid: pod.nominated_node for uid, pod in pods.items() if pod.nominated_node}
         keepings = tuple(_named(candidate, named))
-        row_of = {name: row for row, name in enumerate(snapshot.names)} if keepings else {}
-        enough = 0 < candidate.needed <= len(keepings) and _admitted(keepings, snapshot, row_of)
+        enough = 0 < candidate.needed <= len(keepings) and _admitted(keepings, snapshot)
         if candidate.subject in self._kept or not enough:
             return False
         self._kept[candidate.subject] = Kept(candidate.subject, candidate.workload.priority, keepings, expires_seconds)
@@ -110,10 +107,10 @@ def _nominated(kept: Kept, row_of: Mapping[str, int]) -> Nominated:
     return Nominated(kept.subject, kept.priority, seats)
 
 
-def _admitted(keepings: Iterable[Keeping], snapshot: ClusterSnapshot, row_of: Mapping[str, int]) -> bool:
+def _admitted(keepings: Iterable[Keeping], snapshot: ClusterSnapshot) -> bool:
     return all(
-        keeping.node in row_of
-        and bool(verdicts(snapshot.traits, keeping.pod_class.tolerance).admissible[row_of[keeping.node]])
+        keeping.node in snapshot.rows
+        and bool(verdicts(snapshot.traits, keeping.pod_class.tolerance).admissible[snapshot.rows[keeping.node]])
         for keeping in keepings
     )
 

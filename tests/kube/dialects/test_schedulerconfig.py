@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube.dialects.schedulerconfig import CoschedulingArgs, coscheduling, enable_preemption
+from kube.dialects.schedulerconfig import CoschedulingArgs, coscheduling
 from model.fault import ConfigurationFault
 from model.workload import MatchPolicy
 
@@ -44,7 +44,7 @@ CASES: dict[str, tuple[dict[str, str], bool | None]] = {
 @pytest.mark.parametrize(("data", "expected"), CASES.values(), ids=CASES.keys())
 def test_enable_preemption(data: dict[str, str], expected: bool | None) -> None:
     """None where nothing says it."""
-    assert enable_preemption(data) is expected
+    assert coscheduling(data).enable_preemption is expected
 
 
 def test_the_other_arguments() -> None:
@@ -64,4 +64,4 @@ def test_the_other_arguments() -> None:
 def test_what_cannot_be_read_is_named(text: str, told: str) -> None:
     """ConfigMap, key and field."""
     with pytest.raises(ConfigurationFault, match=f"^ConfigMap koord-scheduler-config: .*{told}"):
-        enable_preemption({"k": text})
+        coscheduling({"k": text})
