@@ -21,6 +21,7 @@ from local.apiserver.auth import Tokens
 from local.apiserver.bootstrap import create_system_objects
 from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
+from local.apiserver.identity import Identity
 from local.apiserver.journal import Journal
 from local.apiserver.messages import Request, Response
 from local.apiserver.objects import Object, decode, decode_object
@@ -104,7 +105,7 @@ class Bench:
 
     async def _list(self, query: dict[str, str], accept: str) -> float:
         begun = time.perf_counter()
-        request = Request("GET", "/api/v1/pods", query, {"accept": accept}, b"", "admin")
+        request = Request("GET", "/api/v1/pods", query, {"accept": accept}, b"", Identity("admin"))
         answer = await self._core.handle(request)
         taken = time.perf_counter() - begun
         assert isinstance(answer, Response) and answer.status == 200

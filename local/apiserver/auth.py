@@ -6,6 +6,8 @@ from pathlib import Path
 
 from cryptography import x509
 
+from local.apiserver.identity import AUTHENTICATED, MASTERS, Identity
+
 _LOCAL_HOSTS = frozenset(
     {"127.0.0.1", "localhost", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
 )
@@ -40,7 +42,7 @@ class Tokens:
             raise TokenFileError(f"{path}: holds no token")
         return cls(users)
 
-    def user_of(self, authorization: str) -> str | None:
+    def user_of(self, authorization: str) -> Identity | None:
         """The user behind an Authorization header. Every token is compared, in constant time."""
         scheme, _, token = authorization.partition(" ")
         # A header's bytes that are not UTF-8 arrive as surrogates.
@@ -49,7 +51,9 @@ class Tokens:
         for known, user in self._users.items():
             if hmac.compare_digest(known, given):
                 found = user
-        return found if scheme.lower() == "bearer" and given else None
+        if found is None or scheme.lower() != "bearer" or not given:
+            return None
+        return Identity(found, groups=(MASTERS, AUTHENTICATED))
 
 
 def impersonates(headers: Iterable[str]) -> bool:

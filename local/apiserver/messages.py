@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
+from local.apiserver.identity import ANONYMOUS, Identity
 from local.apiserver.objects import Object, encode
 
 JSON = "application/json"
@@ -17,7 +18,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    user: str = ""
+    user: Identity = ANONYMOUS
 
     @property
     def accept(self) -> str:

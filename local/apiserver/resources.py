@@ -10,6 +10,7 @@ from typing import Any
 
 from local.apiserver import admission, crd, decoding, defaults, names, status, validation
 from local.apiserver.definition_rules import definition_warnings
+from local.apiserver.identity import INTERNAL, Identity
 from local.apiserver.objects import (
     Clock,
     Object,
@@ -48,7 +49,7 @@ class WriteOptions:
     repeated: tuple[str, ...] = ()
     manager: str = CONTROLLERS
     applies: bool = False
-    user: str = ""  # who asks; empty for this server's own controllers
+    user: Identity = INTERNAL  # who asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class DeleteOptions:
     uid: str | None = None
     resource_version: str | None = None
     dry_run: bool = False
-    user: str = ""
+    user: Identity = INTERNAL
     warnings: list[str] = field(default_factory=list)
 
 

@@ -18,6 +18,7 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from local.apiserver import status
 from local.apiserver.auth import Tokens, impersonates, is_known_host
 from local.apiserver.core import Core
+from local.apiserver.identity import ANONYMOUS, Identity
 from local.apiserver.messages import Request, Response, Stream, answer
 from local.apiserver.status import StatusError
 from local.apiserver.warning_headers import warning_headers
@@ -86,13 +87,13 @@ class Server:
             return _refused(error)
         headers = {name.lower(): value for name, value in raw.headers.items()}
         result = await self.core.handle(
-            Request(raw.method, raw.rel_url.raw_path, dict(raw.query), headers, body, user or "")
+            Request(raw.method, raw.rel_url.raw_path, dict(raw.query), headers, body, user or ANONYMOUS)
         )
         if isinstance(result, Stream):
             return await self._streamed(raw, result)
         return _whole(result) if len(result.body) <= _PIECE_BYTES else await _in_pieces(raw, result)
 
-    def _refusal(self, raw: web.BaseRequest, user: str | None) -> status.StatusError | None:
+    def _refusal(self, raw: web.BaseRequest, user: Identity | None) -> status.StatusError | None:
         if not is_known_host(raw.headers.get("Host", ""), self.hosts):
             return status.StatusError(403, "Forbidden", "forbidden: the Host header does not name this machine")
         if user is None and raw.path not in _OPEN_PATHS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from local.apiserver.admission import BORN_WITH_STATUS
+from local.apiserver.identity import Identity
 from local.apiserver.objects import Object, copy, name_of, namespace_of
 from local.apiserver.registry import NAMESPACES, ResourceType
 from local.apiserver.resources import DeleteOptions, Draft, WriteOptions
@@ -25,7 +26,7 @@ class Operation:
     new: Object | None
     old: Object | None
     options: Object
-    user: str
+    user: Identity
     dry_run: bool
 
 

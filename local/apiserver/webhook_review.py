@@ -14,10 +14,6 @@ from local.apiserver.status import StatusError
 from local.apiserver.webhook_operations import Operation
 
 _API_VERSION = "admission.k8s.io/v1"
-# Writes that no request caused are made by the controllers inside the server.
-_INTERNAL_USER = "system:kube-controller-manager"
-# Every known token may do everything, which is what membership of this group means to Kubernetes.
-_GROUPS = ["system:masters", "system:authenticated"]
 
 
 class BadAnswer(ValueError):
@@ -44,7 +40,7 @@ def question(operation: Operation, shown_as: ResourceType, uid: str) -> Object:
         "requestKind": _kind(operation, asked_as),
         "requestResource": _resource(asked_as),
         "operation": operation.verb,
-        "userInfo": {"username": operation.user or _INTERNAL_USER, "groups": _GROUPS},
+        "userInfo": operation.user.as_info(),
         "object": shown(operation, operation.new, shown_as),
         "oldObject": shown(operation, operation.old, shown_as),
         "dryRun": operation.dry_run,

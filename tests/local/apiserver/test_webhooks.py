@@ -12,6 +12,7 @@ from aiohttp import web
 
 from local.apiserver.bootstrap import create_system_objects
 from local.apiserver.core import Core
+from local.apiserver.identity import Identity
 from local.apiserver.messages import Request
 from local.certificates import Authority
 from tests.local.apiserver.webhook_server import BREAK, WebhookServer, adding, allowed, denied, patching
@@ -47,7 +48,16 @@ class World:
         parts = urlsplit(url)
         data = b"" if body is None else json.dumps(body).encode()
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        return await self.core.handle(Request(method, parts.path, query, {"content-type": kind}, data, "alice"))
+        return await self.core.handle(
+            Request(
+                method,
+                parts.path,
+                query,
+                {"content-type": kind},
+                data,
+                Identity("alice", groups=("system:authenticated",)),
+            )
+        )
 
     async def call(self, method, url, body=None, kind="application/json"):
         answer = await self.raw(method, url, body, kind)
