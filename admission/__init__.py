@@ -1,0 +1,1 @@
+"""Admission: what Sublet changes and checks when objects are written."""

@@ -1,0 +1,1 @@
+"""The admission program and the world: one technology a file."""

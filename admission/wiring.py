@@ -1,0 +1,1 @@
+"""The admission program put together: the only place that constructs its edges."""
