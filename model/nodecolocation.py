@@ -17,6 +17,7 @@ class NodeColocation(msgspec.Struct, frozen=True):
     where the Node does not speak of them. `normalization_ratio` is what the Node carries, None without one.
     `raw_allocatable` is what was allocatable before amplification, None on a node that is not amplified.
     `reserved_cpus` are kept free of pods by number; `system_cpus` belong to system-class pods alone (ascending).
+    `paused`: the switch of the whole fleet says that nothing is lent.
     """
 
     reserved: ResourceVector = ResourceVector()
@@ -25,3 +26,4 @@ class NodeColocation(msgspec.Struct, frozen=True):
     raw_allocatable: ResourceVector | None = None
     reserved_cpus: tuple[int, ...] = ()
     system_cpus: tuple[int, ...] = ()
+    paused: bool = False

@@ -18,6 +18,8 @@ class Reason(StrEnum):
     PODS_STALE = "PodsStale"
     SETTINGS_UNREAD = "SettingsUnread"
     LENDING_DISABLED = "LendingDisabled"
+    FLEET_PAUSED = "FleetPaused"
+    OBSERVING = "Observing"
     CEILING_NOT_POSSIBLE = "CeilingNotPossible"
     SUPPRESSION_DISABLED = "SuppressionDisabled"
     CONFIGURATION_INVALID = "ConfigurationInvalid"
@@ -103,6 +105,8 @@ _WORDS: dict[Reason, str] = {
     Reason.PODS_STALE: "the API server has been silent about the node's pods for too long",
     Reason.SETTINGS_UNREAD: "the cluster's settings were not read yet",
     Reason.LENDING_DISABLED: "lending is switched off",
+    Reason.FLEET_PAUSED: "lending is paused on all nodes",
+    Reason.OBSERVING: "the agent of this node observes and lends nothing",
     Reason.CEILING_NOT_POSSIBLE: "best effort's CPU ceiling cannot be held, so no CPU is lent",
     Reason.SUPPRESSION_DISABLED: "suppression is switched off: no ceiling of ours is in force",
     Reason.CONFIGURATION_INVALID: "a settings document is invalid or not read yet; the last good ones stay in force",

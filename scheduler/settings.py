@@ -39,6 +39,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reservation: ReservePolicy = ReservePolicy()
     release: ReleasePolicy = ReleasePolicy()
     withdraw: WithdrawPolicy = WithdrawPolicy()
+    node_objects: Annotated[
+        bool,
+        Meta(
+            description="Make a NodeMetric and a NodeSLO for every Node and keep their specs as slo-controller-config "
+            "says, as Koordinator's manager does. Off where that manager runs."
+        ),
+    ] = True
     gang_timeout_seconds: Annotated[
         float, Meta(gt=0, description="Timeout of a gang that names none (CoschedulingArgs.defaultTimeout).")
     ] = DEFAULT_GANG_TIMEOUT_SECONDS

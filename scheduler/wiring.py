@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from kube.client import KubeClient
 from kube.events import EventRecorder
 from kube.lease import Holder
+from kube.objects import NodeMetric
 from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
@@ -37,9 +38,10 @@ from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.leadership import Leadership
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import HttpServer, Metrics
+from scheduler.edge.nodeobjects import NodeObjects
 from scheduler.edge.serving import TlsFiles, TokenTable, check_tls, loopback_server
 from scheduler.edge.withdrawal import Withdrawer
-from scheduler.facts import Fact, NodeSeen
+from scheduler.facts import Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
 from scheduler.linkframes import Serving
 from scheduler.loop import Loop
@@ -108,6 +110,7 @@ class Scheduler:
         self.desk = NodeDesk(cache, self.history, self.clock)
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)
         self.withdrawer = Withdrawer(client, self.recorder, leadership.leading, self.clock, settings.withdraw)
+        self.node_objects = NodeObjects(client, leadership.leading, enabled=settings.node_objects)
         self.watch = KubernetesWatch(client, self._tell)
 
     def preemption_told_by(self, config_map: str) -> None:
@@ -117,6 +120,9 @@ class Scheduler:
     def _tell(self, fact: Fact) -> None:
         if isinstance(fact, NodeSeen):
             self.withdrawer.saw(fact.change)
+            self.node_objects.saw_node(fact.change)
+        elif isinstance(fact, Seen) and isinstance(fact.change.object, NodeMetric):
+            self.node_objects.saw_metric(fact.change)
         self.loop.tell(fact)
 
 
@@ -262,7 +268,8 @@ async def _background(scheduler: Scheduler) -> AsyncIterator[Callable[[Coroutine
     """All that runs while leading; yields what adds to it. Events queued by the end get a second to be posted."""
     async with asyncio.TaskGroup() as group:
         poster = group.create_task(scheduler.recorder.run())
-        tasks = [*scheduler.watch.start(group), group.create_task(scheduler.withdrawer.run())]
+        beside = (scheduler.withdrawer.run(), scheduler.node_objects.run())
+        tasks = [*scheduler.watch.start(group), *(group.create_task(work) for work in beside)]
         yield lambda work: tasks.append(group.create_task(work))
         for task in tasks:
             task.cancel()

@@ -123,6 +123,8 @@ def _known(facts: Facts, strategy: ColocationStrategy) -> _Known | Reason:
         return Reason.SETTINGS_UNREAD
     if not strategy.enable:
         return Reason.LENDING_DISABLED
+    if facts.colocation.paused:
+        return Reason.FLEET_PAUSED
     if node is None or pods is None:
         return Reason.PODS_UNKNOWN
     if metric is None or metric.updated_seconds is None or metric.node is None or metric.system is None:

@@ -83,7 +83,7 @@ class ClusterEdge:
     """Keeps translated copies up to date; `facts` never waits.
 
     `kubepods` is the pods' root in the cgroup tree, `topology` the machine's CPUs, `kubelet` another source of pods,
-    `costs` what losing a pod would cost its job, by uid.
+    `costs` what losing a pod would cost its job, by uid, `paused` whether the fleet's switch forbids to lend.
     """
 
     def __init__(
@@ -96,12 +96,14 @@ class ClusterEdge:
         topology: Callable[[], CpuInfo | None] = lambda: None,
         kubelet: PodList | None = None,
         costs: Callable[[], Mapping[str, EvictionCost]] = dict,
+        paused: Callable[[], bool] = lambda: False,
     ) -> None:
         self._name = node_name
         self._kubepods = kubepods
         self._topology = topology
         self._events = events
         self._costs = costs
+        self._paused = paused
         self._defaults = NodeSettings(settings.colocation, settings.suppress, settings.normalization, settings.eviction)
         self._node: Node | None = None
         self._last_node: Node | None = None
@@ -151,7 +153,7 @@ class ClusterEdge:
             pods=self._pods.pods,
             settings=self._settings,
             settings_known=self._documents is not None,
-            colocation=documents.node,
+            colocation=msgspec.structs.replace(documents.node, paused=self._paused()),
             zones=self._zones,
             cpu=cpu.basics if cpu else None,
             problem=unread or self._problem,

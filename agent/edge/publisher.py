@@ -48,6 +48,7 @@ _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_NODE_DELAY_SECONDS = 2.0
 _LONGEST_DELAY_SECONDS = 60.0
 _LONGEST_REST_SECONDS = 5.0
+_MADE_BY_THE_LEADER = "the leading scheduler makes it, where NodeMetric is defined"
 _NODE_METRICS = "slo.koordinator.sh/v1alpha1/nodemetrics"
 
 Ready = tuple[str, str, str]
@@ -101,6 +102,15 @@ class Publisher:
             tasks.create_task(self._publish_node_for_ever())
             tasks.create_task(self._publish_metric_for_ever())
 
+    async def withdraw(self, reason: Reason) -> None:
+        """Offer nothing more, for that reason: told once, before this agent ends its lending in order.
+
+        Raises KubernetesFault; then the leading scheduler withdraws what is left once our word is too old.
+        """
+        if self._newest is not None:
+            last = msgspec.structs.replace(self._newest, lending=withheld(self._newest.lending, reason))
+            await self._publish_node(msgspec.structs.replace(last, degraded_reason=reason.value))
+
     async def _publish_node_for_ever(self) -> None:
         delay = _FIRST_DELAY_SECONDS
         while True:
@@ -145,7 +155,8 @@ class Publisher:
                 delay = _FIRST_DELAY_SECONDS
                 await self._rest_until_report()
             except KubernetesFault as fault:
-                delay = await self._rest(fault, delay, _LONGEST_DELAY_SECONDS)
+                longest = _LONGEST_REST_SECONDS if fault.status == 404 else _LONGEST_DELAY_SECONDS
+                delay = await self._rest(fault, delay, longest)
 
     async def _rest_until_report(self) -> None:
         """The interval may be set anew meanwhile."""
@@ -244,20 +255,9 @@ class Publisher:
         try:
             await self._client.patch(path, body, PatchKind.MERGE)
         except KubernetesFault as fault:
-            if fault.status != 404:
-                raise
-            await self._client.create(path_of(_NODE_METRICS), self._empty_metric(result))
-            await self._client.patch(path, body, PatchKind.MERGE)
-
-    def _empty_metric(self, result: TickResult) -> dict[str, Any]:
-        node = result.facts.node
-        owner = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": node.uid if node else ""}
-        return {
-            "apiVersion": "slo.koordinator.sh/v1alpha1",
-            "kind": "NodeMetric",
-            "metadata": {"name": self._name, "ownerReferences": [owner]},
-            "spec": {},
-        }
+            if fault.status == 404:
+                raise KubernetesFault(fault.where, fault.what, _MADE_BY_THE_LEADER, status=404) from fault
+            raise
 
 
 def _withdrawn(last: TickResult, silent_seconds: float) -> TickResult:

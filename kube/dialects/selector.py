@@ -5,6 +5,7 @@ Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 import msgspec
@@ -47,6 +48,33 @@ class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
         """matchLabels first, by key."""
         equal = (one_of(key, value) for key, value in sorted((self.match_labels or {}).items()))
         return selector.Selector((*equal, *(each.in_model() for each in self.match_expressions or ())))
+
+
+_LISTED = re.compile(r"(\S+)\s+(in|notin)\s*\(([^()]*)\)")
+_COMPARED = re.compile(r"([^\s!=]+)\s*(==|=|!=)\s*([^\s!=]*)")
+_NAMED = re.compile(r"(!?)\s*([^\s!=()]+)")
+_BETWEEN = re.compile(r",(?![^()]*\))")
+
+
+def selector_of(text: str) -> selector.Selector:
+    """A selector as kubectl's --selector takes it: `a=b,c!=d,e in (x,y),f notin (z),g,!h`. Raises ValueError."""
+    return selector.Selector(tuple(_requirement(term.strip()) for term in _BETWEEN.split(text) if text.strip()))
+
+
+def _requirement(term: str) -> selector.Requirement:
+    if listed := _LISTED.fullmatch(term):
+        key, operator, values = listed.groups()
+        words = tuple(value.strip() for value in values.split(","))
+        return selector.Requirement(key, selector.Operator.IN if operator == "in" else selector.Operator.NOT_IN, words)
+    if compared := _COMPARED.fullmatch(term):
+        key, operator, value = compared.groups()
+        return selector.Requirement(
+            key, selector.Operator.NOT_IN if operator == "!=" else selector.Operator.IN, (value,)
+        )
+    if named := _NAMED.fullmatch(term):
+        without = selector.Operator.DOES_NOT_EXIST if named[1] else selector.Operator.EXISTS
+        return selector.Requirement(named[2], without)
+    raise ValueError(f"{term!r} is no requirement such as key=value")
 
 
 def one_of(key: str, *values: str) -> selector.Requirement:

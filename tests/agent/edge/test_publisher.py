@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from agent.core.prediction import Prediction
 from agent.core.series import Series
@@ -444,24 +445,20 @@ def test_what_a_node_metric_does_not_know_is_removed(server: ScriptedServer, bui
     assert status["prodReclaimableMetric"] is None and status["hostApplicationMetric"] == []
 
 
-def test_a_missing_node_metric_is_made(server: ScriptedServer, build: Any) -> None:
-    """404 on its status: create it, owned by the node, then patch."""
-    made = False
+def test_a_node_metric_that_is_not_there_is_waited_for(server: ScriptedServer, build: Any) -> None:
+    """The leading scheduler makes it: the agent creates nothing, says who does, and asks again."""
+    asked = 0
 
     async def answer(request: Any) -> Any:
-        nonlocal made
-        made = made or request.method == "POST"
-        missing = request.path == METRIC and not made
+        nonlocal asked
+        asked += request.path == METRIC
+        missing = request.path == METRIC and asked == 1
         return await (says({"message": "none"}, 404) if missing else says({}))(request)
 
-    sent = [r for r in publish(server, [(result(build, 0), 2)], answer, only=METRIC) if "nodemetrics" in r[1]]
-    assert [(method, path.endswith("/status")) for method, path, _ in sent] == [
-        ("PATCH", True),
-        ("POST", False),
-        ("PATCH", True),
-    ]
-    created = sent[1][2]
-    assert created["metadata"]["name"] == "n" and created["metadata"]["ownerReferences"][0]["kind"] == "Node"
+    with capture_logs() as logs:
+        sent = [r for r in publish(server, [(result(build, 0), 2)], answer, only=METRIC) if "nodemetrics" in r[1]]
+    assert [method for method, *_ in sent] == ["PATCH", "PATCH"]
+    assert any("the leading scheduler makes it" in line.get("error", "") for line in logs)
 
 
 def test_node_metric_is_written_as_often_as_settings_say(server: ScriptedServer, build: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.dialects.selector import LabelSelector
+from kube.dialects.selector import LabelSelector, selector_of
 
 LABELS = {"pool": "batch", "zone": "a"}
 
@@ -46,3 +46,28 @@ def test_an_operator_has_the_values_it_needs(selector: dict[str, Any]) -> None:
     """Kubernetes refuses such a selector too."""
     with pytest.raises(msgspec.ValidationError, match="In and NotIn need values"):
         msgspec.convert(selector, LabelSelector)
+
+
+TEXTS: dict[str, tuple[str, dict[str, str], bool]] = {
+    "equal": ("a=b", {"a": "b"}, True),
+    "equal, doubled": ("a==b", {"a": "c"}, False),
+    "not equal holds without the key": ("a!=b", {}, True),
+    "in": ("a in (b, c)", {"a": "c"}, True),
+    "notin": ("a notin (b,c)", {"a": "c"}, False),
+    "there": ("a", {"a": ""}, True),
+    "not there": ("!a", {"a": ""}, False),
+    "all of them": ("a in (b,c),d!=e,!f", {"a": "b", "d": "x"}, True),
+    "an empty value": ("a=", {"a": ""}, True),
+    "nothing matches everything": ("", {"x": "y"}, True),
+}
+
+
+@pytest.mark.parametrize(("text", "labels", "matches"), TEXTS.values(), ids=TEXTS)
+def test_a_selector_as_kubectl_takes_it(text, labels, matches):
+    assert selector_of(text).matches(labels) is matches
+
+
+@pytest.mark.parametrize("text", ["a=b=c", "a in b", "a b", "=b", "a in (b", "!"])
+def test_text_that_is_no_selector(text):
+    with pytest.raises(ValueError, match="is no requirement"):
+        selector_of(text)

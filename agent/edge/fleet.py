@@ -1,0 +1,96 @@
+"""The fleet's switch as one agent sees it: whether its node lends, observes, or is paused, at this moment.
+
+Not knowing never lends more: before the first word nothing is lent; a ConfigMap that is deleted pauses; one that cannot
+be read leaves what it said before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from kube import objects
+from kube.client import KubeClient
+from kube.dialects.fleet import Fleet, fleet
+from kube.informer import Change, ChangeKind, Informer
+from model.fault import ConfigurationFault
+
+log = structlog.get_logger()
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Whether this node is one that lends, and whether lending is paused."""
+
+    lends: bool = False
+    paused: bool = True
+
+
+class FleetWatch:
+    """`standing` never waits; `on_change` is called when it changes. `config_map` is `namespace/name`."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        node_name: str,
+        config_map: str,
+        before: Standing,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.standing = before
+        self._on_change = on_change
+        self._where = config_map
+        self._word: Fleet | None = None
+        self._gone = False
+        self._labels: dict[str, str] = {}
+        namespace, _, name = config_map.partition("/")
+        self._config = Informer(
+            client,
+            "v1/configmaps",
+            objects.ConfigMap,
+            namespace=namespace,
+            field_selector=f"metadata.name={name}",
+            on_change=self._switched,
+        )
+        self._node = Informer(
+            client, "v1/nodes", objects.Node, field_selector=f"metadata.name={node_name}", on_change=self._labelled
+        )
+
+    async def run(self) -> None:
+        """Never returns."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in (self._config, self._node):
+                tasks.create_task(informer.run())
+            await self._node.synced.wait()
+            await self._config.synced.wait()
+            self._settle()
+
+    def _switched(self, change: Change[objects.ConfigMap]) -> None:
+        self._gone = change.kind is ChangeKind.DELETED
+        if self._gone:
+            log.error("fleet switch deleted", config_map=self._where, effect="nothing is lent until it is back")
+        else:
+            try:
+                self._word = fleet(change.object)
+            except ConfigurationFault as fault:
+                log.error("fleet switch not read", error=str(fault), effect="what it said before stays")
+        self._settle()
+
+    def _labelled(self, change: Change[objects.Node]) -> None:
+        """A Node that was deleted keeps its labels: the machine works on."""
+        if change.kind is not ChangeKind.DELETED:
+            self._labels = dict(change.object.metadata.labels or {})
+            self._settle()
+
+    def _settle(self) -> None:
+        if not (self._node.synced.is_set() and self._config.synced.is_set()):
+            return
+        word = self._word
+        lends = self.standing.lends if word is None else word.lends(self._labels)
+        standing = Standing(lends, word is None or word.paused or self._gone)
+        if standing != self.standing:
+            log.info("fleet switch", lends=standing.lends, paused=standing.paused, config_map=self._where)
+            self.standing = standing
+            self._on_change()
