@@ -17,13 +17,16 @@ from agent.controlfiles import ControlFiles
 from agent.core.knobs import PERIOD_US, SMALLEST_QUOTA_US, Knobs, is_quota
 from agent.core.layout import CgroupDriver
 from agent.core.observation import Knob
+from agent.core.preflight import findings
 from agent.edge.discovery import find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.nodelock import NodeLock
+from agent.edge.preflight import Places, look
 from agent.restoring import Restored, restore
 from agent.silence import Guard, last_beat
 from agent.statefile import StateFile, guard_file
 from model.fault import ConfigurationFault
+from model.finding import Finding
 
 log = structlog.get_logger()
 
@@ -38,8 +41,15 @@ class OfflineOptions(msgspec.Struct, frozen=True):
     kubepods: str = ""
     cgroup_driver: CgroupDriver | None = None
     heartbeat: Path = Path("/run/sublet/agent.heartbeat")
+    proc: Path = Path("/proc")
     guard_share_pct: int = 20
     guard_silence_seconds: float = 60.0
+
+
+def preflight_node(options: OfflineOptions) -> tuple[Finding, ...]:
+    """What would work on this node; nothing is written."""
+    places = Places(options.cgroup_root, options.proc, options.state_file, options.kubepods, options.cgroup_driver)
+    return findings(look(places))
 
 
 def restore_all(options: OfflineOptions) -> Restored:

@@ -20,6 +20,9 @@ from model.reason import Reason, words
 
 log = structlog.get_logger()
 
+_RESTING = 0
+"""The time of a heartbeat that says: on purpose."""
+
 
 class Heartbeat:
     """Touched by the agent each tick, so that others see that it lives."""
@@ -34,10 +37,17 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Never raises: an agent that cannot beat still works, and is held to be silent."""
+        self._touch(None)
+
+    def rest(self) -> None:
+        """Say in order that nobody limits this node any more, so that the silence to come is none."""
+        self._touch((_RESTING, _RESTING))
+
+    def _touch(self, times: tuple[int, int] | None) -> None:
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
-                os.utime(descriptor)
+                os.utime(descriptor, ns=times) if times else os.utime(descriptor)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -47,7 +57,7 @@ class Heartbeat:
 
 
 def last_beat(path: Path) -> int | None:
-    """When it was, by a clock that may step: good to tell one beat from the next, not to count from."""
+    """When it was, by a clock that may step: good to tell one beat from the next, not to count from; 0 rests."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -84,8 +94,11 @@ class Guard:
         self._told = ""
 
     def turn(self, beat: int | None, now: float) -> None:
-        """`beat` tells one heartbeat from another, `now` is monotonic: a clock that steps is no silence."""
-        if beat is not None and beat != self._beat:
+        """`beat` tells one heartbeat from another, `now` is monotonic: a clock that steps is no silence.
+
+        Nor is the rest of an agent that only observes.
+        """
+        if beat == _RESTING or (beat is not None and beat != self._beat):
             self._beat, self._heard_at = beat, now
         if now - self._heard_at >= self._silence:
             self._silent_at = now

@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from cli import agent, cluster, demo, explain, record, replay, scheduler, simulate, top, up
+from cli import agent, cluster, demo, explain, preflight, record, replay, scheduler, simulate, top, uninstall, up
 from model.fault import Fault
 
 EXIT_FAULT = 2
@@ -39,6 +39,8 @@ app.command(name="top")(top.top)
 app.command(name="demo")(demo.demo)
 app.command(name="agent", **_PASS_THROUGH)(agent.agent)
 app.command(name="scheduler", **_PASS_THROUGH)(scheduler.scheduler)
+app.command(name="preflight")(preflight.preflight)
+app.command(name="uninstall")(uninstall.uninstall)
 app.command(name="record")(record.record_node)
 app.command(name="replay")(replay.replay)
 app.add_typer(explain.app, name="explain")

@@ -164,7 +164,7 @@ def _source(kubeconfig: Path | None, directory: Path, selector: str) -> Source:
     """Raises ConfigurationFault where no cluster is named and none is in the usual places."""
     from cli.toplive import Source
 
-    named = kubeconfig or (_of_environment() if directory == DEFAULT_DIR else None)
+    named = kubeconfig or (kubeconfig_of_environment() if directory == DEFAULT_DIR else None)
     endpoints = _embedded(directory, named)
     if endpoints is not None and (named is None or named.resolve() == Path(endpoints.kubeconfig).resolve()):
         agents = {node.name: node.agent_grpc for node in endpoints.nodes if node.agent_grpc}
@@ -189,7 +189,7 @@ def _embedded(directory: Path, named: Path | None) -> Endpoints | None:
         return None
 
 
-def _of_environment() -> Path | None:
+def kubeconfig_of_environment() -> Path | None:
     """The first file of $KUBECONFIG that exists, as kubectl does; the first where none does."""
     files = [Path(each) for each in os.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
     return next((file for file in files if file.is_file()), files[0] if files else None)

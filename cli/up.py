@@ -31,6 +31,7 @@ class KernelChoice(StrEnum):
 _NODES = "The machine as nodes"
 _SERVER = "API server"
 _AGENT = "Agent"
+_DEPLOYING = "Deploying Sublet yourself"
 
 
 def up(
@@ -139,6 +140,29 @@ def up(
             rich_help_panel=_AGENT,
         ),
     ] = None,
+    bare: Annotated[
+        bool,
+        typer.Option(
+            "--bare",
+            help="A cluster without Sublet: API server, nodes and a scheduler for everybody's pods; for `kubectl apply "
+            "-k deploy/`.",
+            rich_help_panel=_DEPLOYING,
+        ),
+    ] = False,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Root file systems for pods, as `make images` leaves them (needs root); all other images stay names.",
+            rich_help_panel=_DEPLOYING,
+        ),
+    ] = None,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Every request and who allowed it, a JSON line each.", rich_help_panel=_DEPLOYING
+        ),
+    ] = None,
 ) -> int:
     """Start a whole cluster here: API server, node, scheduler and agent, for kubectl to talk to.
 
@@ -167,6 +191,9 @@ def up(
         state_dir=state_dir,
         simulated_nodes=simulated_nodes,
         trace=trace,
+        bare=bare,
+        images=images,
+        audit_log=audit_log,
     )
     if open_to := open_text(listen):
         typer.echo(open_to)
@@ -186,7 +213,7 @@ async def _up(directory: Path, choices: Choices) -> int:
     try:
         async with cluster:
             took, command = time.monotonic() - began, called(sys.argv[0])
-            typer.echo(ready_text(cluster.endpoints, took, command, choices.simulated_nodes))
+            typer.echo(ready_text(cluster.endpoints, took, command, choices.simulated_nodes, bare=choices.bare))
             await cluster.wait()
     except asyncio.CancelledError:
         if ending.signal is None:
@@ -219,13 +246,16 @@ def called(program: str) -> str:
     return name if name == program or shutil.which(name) == program else program
 
 
-def ready_text(endpoints: Endpoints, took_seconds: float, command: str, simulated: int = 0) -> str:
+def ready_text(
+    endpoints: Endpoints, took_seconds: float, command: str, simulated: int = 0, *, bare: bool = False
+) -> str:
     """What a person needs to know once everything runs; `command` is how they call this program.
 
     `simulated` is how many nodes exist in the API only.
     """
     names = [each.name for each in endpoints.nodes]
     more = _of_process_nodes(endpoints, names, command) if names else _of_simulated(endpoints, command, simulated)
+    more = (f"{command} preflight", "kubectl create -k deploy/crds", "kubectl apply -k deploy") if bare else more
     typed = "\n  ".join((f"export KUBECONFIG={endpoints.kubeconfig}", "kubectl get nodes,pods -A -o wide", *more))
     return f"""\
 ready after {took_seconds:.1f} s: {_nodes_text(names, simulated)}, API server {endpoints.api}

@@ -39,7 +39,7 @@ class Choices(msgspec.Struct, frozen=True):
     """`id` names the cgroups, and no other cluster has it; `agent_settings` and `agent_journal` are files of the agent.
 
     `node_name` is the node's, or where there are several the first part of each. A `state_dir` lets the API server's
-    objects outlive it.
+    objects outlive it. A `bare` cluster has nothing of Sublet. `images` are root file systems that pods may run in.
     """
 
     node_name: str = msgspec.field(default_factory=default_node_name)
@@ -54,12 +54,17 @@ class Choices(msgspec.Struct, frozen=True):
     state_dir: Path | None = None
     simulated_nodes: int = 0
     trace: Path | None = None
+    bare: bool = False
+    images: Path | None = None
+    audit_log: Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.process_nodes <= MOST_NODES:
             raise ConfigurationFault(f"--process-nodes {self.process_nodes}", "is not possible", f"0 to {MOST_NODES}")
         if self.trace is not None and not self.simulated_nodes:
             raise ConfigurationFault("--trace", "is what simulated nodes play", "give --simulated-nodes too")
+        if self.bare and (self.agent_settings or self.agent_journal):
+            raise ConfigurationFault("--bare", "has no agent to give settings to", "leave out --agent-…")
         host, port = host_and_port(self.listen)
         if not host or not port.isdecimal() or int(port) > 65535:
             raise ConfigurationFault(f"--listen {self.listen}", "is not HOST:PORT", "such as 127.0.0.1:6443")

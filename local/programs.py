@@ -1,6 +1,7 @@
 """The programs of the embedded cluster: their command lines, in the order they start.
 
-Each process node has an agent of its own; where there are several, their names end in the node's number.
+Each process node has an agent of its own; where there are several, their names end in the node's number. A bare
+cluster has nothing of Sublet but a stand-in for kube-scheduler.
 
 A first start listens on any free port. `bound` holds what each program then reported in its ready file, so that
 a restart takes the same ports and nobody has to look for it again.
@@ -10,90 +11,78 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from local.certificates import LOOPBACK_NAMES, Authority, random_token, write_private
+from local.accounts import NAMESPACE, give_agent_tokens, kubeconfig_of, link_token_of
+from local.admissionservice import publish
+from local.certificates import write_private
 from local.choices import ANY_PORT, Choices, Slot, host_and_port
-from local.kubeconfig import kubeconfig
 from local.node.settings import Kernel
 from local.rundir import RunDirectory
 from scheduler.settings import Settings
 
 Ready = dict[str, Any]
 Bound = Mapping[str, Ready]
-_DEPLOY = Path(__file__).parent.parent / "deploy" / "crds"
-_SERVERS = ("apiserver", "node", "scheduler")
-_USERS = {
-    "admin": "sublet:admin",
-    "agent": "system:serviceaccount:sublet-system:sublet-agent",
-    "scheduler": "system:serviceaccount:sublet-system:sublet-scheduler",
-}
+_DEPLOY = Path(__file__).parent.parent / "deploy"
+_BOOTSTRAP = (
+    "namespace/namespace.yaml",
+    "daemonset/rbac.yaml",
+    "daemonset/policy.yaml",
+    "scheduler/rbac.yaml",
+    "admission/rbac.yaml",
+    "admission/webhooks.yaml",
+)
+"""Of `deploy/` what is no program: rights, the policy of the agents, and who is asked when pods are made."""
 
 
 class Program(msgspec.Struct, frozen=True):
     """How one program is started and stopped.
 
     `argv` makes its command line from what the programs so far reported. `restart` is False where a restart could
-    not bring back what the program knew: then its end is the end of the cluster.
+    not bring back what the program knew: then its end is the end of the cluster. `prepare` is done before
+    each start, `announce` once it is ready.
     """
 
     name: str
     argv: Callable[[Bound], list[str]]
+    prepare: Callable[[Bound], Awaitable[None]] | None = None
+    announce: Callable[[Bound], Awaitable[None]] | None = None
     ready_bound_seconds: float = 30.0
     stop_bound_seconds: float = 10.0
     restart: bool = True
 
 
-def write_secrets(run: RunDirectory, choices: Choices) -> dict[str, str]:
-    """Certificates, keys and token files into `run.keys`; returns user → token for the kubeconfigs."""
-    authority = Authority(f"sublet {choices.id}")
-    write_private(run.keys / "ca.crt", authority.certificate_pem)
-    nodes = tuple(slot.name for slot in choices.slots)
-    for server in _SERVERS:
-        names = choices.server_names if server == "apiserver" else (*LOOPBACK_NAMES, *nodes)
-        certificate, key = authority.issue(f"sublet {server}", names)
-        write_private(run.keys / f"{server}.crt", certificate)
-        write_private(run.keys / f"{server}.key", key)
-    users = _USERS | {f"node{slot.suffix}": _node_user(slot) for slot in choices.slots}
-    tokens = {user: random_token() for user in users}
-    _write_lines(run.keys / "users", [f"{tokens[user]},{name}" for user, name in users.items()])
-    write_private(run.keys / "kubelet-token", random_token().encode())
-    links = {slot: random_token() for slot in choices.slots}
-    for slot, link in links.items():
-        write_private(run.keys / f"link-token{slot.suffix}", link.encode())
-    _write_lines(run.keys / "link-tokens", [f"{link},{_node_user(slot)}" for slot, link in links.items()])
-    return tokens
-
-
+_DEFAULT_SCHEDULER = "default-scheduler"
 _SILENT_SECONDS = 120
 """An agent says each minute that it is there."""
 
 
-def write_scheduler_settings(run: RunDirectory) -> None:
-    """Here pods that name no scheduler are this one's too, and nobody wants to wait 15 minutes for a silent agent."""
-    names = (*Settings().scheduler_names, "default-scheduler")
-    told = {"scheduler_names": names, "withdraw": {"after_seconds": _SILENT_SECONDS}}
+def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
+    """Here pods that name no scheduler are this one's too, and nobody wants to wait 15 minutes for a silent agent.
+
+    In a bare cluster it does what kube-scheduler does there, and nothing else.
+    """
+    told: dict[str, Any] = {
+        "scheduler_names": (*Settings().scheduler_names, _DEFAULT_SCHEDULER),
+        "withdraw": {"after_seconds": _SILENT_SECONDS},
+    }
+    if choices.bare:
+        told = {
+            "scheduler_names": (_DEFAULT_SCHEDULER,),
+            "profiles": (),
+            "withdraw": {"enabled": False},
+            "node_objects": False,
+            "lease": {"name": "kube-scheduler"},
+        }
     write_private(run.scheduler_settings, msgspec.json.encode(told))
 
 
-def write_kubeconfigs(run: RunDirectory, address: str, tokens: Mapping[str, str]) -> None:
-    """One kubeconfig a user; the administrator's lies at the top of the run directory."""
-    authority = (run.keys / "ca.crt").read_bytes()
-    for user, token in tokens.items():
-        path = run.kubeconfig if user == "admin" else kubeconfig_of(run, user)
-        write_private(path, kubeconfig(address, authority, token))
-
-
-def kubeconfig_of(run: RunDirectory, user: str) -> Path:
-    return run.keys / f"{user}.kubeconfig"
-
-
 def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...]:
-    """API server, nodes, scheduler, agents, simulated nodes: each needs those before it."""
+    """API server, nodes, service addresses, scheduler, admission, agents, simulated nodes: each needs those before."""
     return (
         # With everything in memory a fresh API server would know nothing of what still runs.
         Program(
@@ -106,26 +95,47 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
             Program(f"node{slot.suffix}", _node_of(run, choices, slot), stop_bound_seconds=15.0)
             for slot in choices.slots
         ),
-        Program("scheduler", lambda bound: _scheduler(run, bound)),
-        *(Program(f"agent{slot.suffix}", _agent_of(run, choices, slot)) for slot in choices.slots),
+        *([Program("proxy", lambda bound: _proxy(run))] if choices.bare else []),
+        Program("scheduler", lambda bound: _scheduler(run, choices, bound)),
+        *([] if choices.bare else _lending_programs(run, choices)),
         *([_simnodes_program(run, choices)] if choices.simulated_nodes else []),
+    )
+
+
+def _lending_programs(run: RunDirectory, choices: Choices) -> list[Program]:
+    admission = Program(
+        "admission",
+        lambda bound: _admission(run, bound),
+        announce=lambda bound: publish(run.kubeconfig, NAMESPACE, str(bound["admission"]["https"])),
+    )
+    return [admission, *(_agent_program(run, choices, slot) for slot in choices.slots)]
+
+
+def _agent_program(run: RunDirectory, choices: Choices, slot: Slot) -> Program:
+    return Program(
+        f"agent{slot.suffix}",
+        _agent_of(run, choices, slot),
+        prepare=lambda bound: give_agent_tokens(run, slot, api_address(bound)),
     )
 
 
 def stop_order(programs: Sequence[Program]) -> tuple[str, ...]:
     """Those that decide stop first, while the API server can still hear them; then the nodes end their pods."""
-    kinds = ("scheduler", "agent", "simnodes", "node", "apiserver")
+    kinds = ("scheduler", "agent", "simnodes", "admission", "node", "proxy", "apiserver")
     return tuple(sorted((program.name for program in programs), key=lambda name: kinds.index(name.split("-")[0])))
 
 
 def bootstrap_files(directory: Path = _DEPLOY) -> list[Path]:
-    """The definitions and priority classes every cluster starts with."""
-    return sorted(path for path in directory.glob("*.yaml") if path.name != "kustomization.yaml")
+    """The definitions, priority classes and rights a cluster starts with, unless it is a bare one."""
+    definitions = sorted(path for path in (directory / "crds").rglob("*.yaml") if path.name != "kustomization.yaml")
+    return [*definitions, *(directory / name for name in _BOOTSTRAP)]
 
 
 def _apiserver(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
     state = ["--state-dir", str(choices.state_dir.expanduser().absolute())] if choices.state_dir else []
-    bootstrap = [argument for path in bootstrap_files() for argument in ("--bootstrap", str(path))]
+    files = [] if choices.bare else bootstrap_files()
+    bootstrap = [argument for path in files for argument in ("--bootstrap", str(path))]
+    audit = ["--audit-log", str(choices.audit_log.expanduser().absolute())] if choices.audit_log else []
     return [
         *_module("local.apiserver", run, "apiserver"),
         *("--listen", _api_listen(choices, bound)),
@@ -135,6 +145,7 @@ def _apiserver(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
         *("--root-ca", str(run.keys / "ca.crt")),
         *("--kubelet-ca", str(run.keys / "ca.crt")),
         *state,
+        *audit,
         *bootstrap,
     ]
 
@@ -155,6 +166,7 @@ def _node_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound
         *_certificate(run, "node"),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
         *simulated,
+        *(["--images", str(choices.images.expanduser().absolute())] if choices.images else []),
         *(word for flag, amount in claimed.items() if amount for word in (flag, amount)),
     ]
 
@@ -164,20 +176,37 @@ def eviction_thresholds(disk_bytes: int) -> str:
     return f"memory.available<100Mi,nodefs.available<{'1Gi' if disk_bytes > 100 << 30 else '1%'},nodefs.inodesFree<1%"
 
 
-def _scheduler(run: RunDirectory, bound: Bound) -> list[str]:
+def _scheduler(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
+    account = run.kubeconfig if choices.bare else kubeconfig_of(run, "scheduler")
     return [
         *_module("scheduler", run, "scheduler"),
         # Only one runs here, so one that comes back after kill -9 need not wait for its own lease to expire.
         *("--identity", "sublet-up"),
-        *("--kubeconfig", str(kubeconfig_of(run, "scheduler"))),
+        *("--kubeconfig", str(account)),
         *("--link-listen", _port(bound, "scheduler", "link")),
         *_certificate(run, "scheduler"),
-        *("--token-file", str(run.keys / "link-tokens")),
+        "--token-review",
         *("--grpc-listen", _port(bound, "scheduler", "grpc")),
         *("--http-listen", _port(bound, "scheduler", "http")),
         *("--settings", str(run.scheduler_settings)),
         *("--log-format", "console"),
     ]
+
+
+def _admission(run: RunDirectory, bound: Bound) -> list[str]:
+    return [
+        *_module("admission", run, "admission"),
+        *("--identity", "sublet-up"),
+        *("--kubeconfig", str(kubeconfig_of(run, "admission"))),
+        *("--namespace", NAMESPACE),
+        *("--listen", _port(bound, "admission", "https")),
+        *("--http-listen", _port(bound, "admission", "http")),
+        *("--log-format", "console"),
+    ]
+
+
+def _proxy(run: RunDirectory) -> list[str]:
+    return [*_module("local.proxy", run, "proxy"), "--kubeconfig", str(run.kubeconfig)]
 
 
 def _agent_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound], list[str]]:
@@ -187,7 +216,7 @@ def _agent_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Boun
     chosen = [word for flag, path in files.items() if path for word in (flag, str(path.absolute()))]
     return lambda bound: [
         *_module("agent", run, name),
-        *("--kubeconfig", str(kubeconfig_of(run, "agent"))),
+        *("--kubeconfig", str(kubeconfig_of(run, name))),
         *("--node-name", slot.name),
         *_tree(bound[f"node{slot.suffix}"]),
         *("--state-file", str(run.agent_file(slot.suffix, "state"))),
@@ -198,7 +227,7 @@ def _agent_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Boun
         *("--http-listen", _port(bound, name, "http")),
         *("--scheduler", bound["scheduler"]["link"]),
         *("--scheduler-ca", str(run.keys / "ca.crt")),
-        *("--token-file", str(run.keys / f"link-token{slot.suffix}")),
+        *("--token-file", str(link_token_of(run, slot))),
         *("--log-format", "console"),
         *chosen,
     ]
@@ -252,14 +281,6 @@ def _port(bound: Bound, program: str, key: str) -> str:
 
 def _module(module: str, run: RunDirectory, program: str) -> list[str]:
     return [sys.executable, "-m", module, "--ready-file", str(run.ready_file_of(program))]
-
-
-def _node_user(slot: Slot) -> str:
-    return f"system:node:{slot.name}"
-
-
-def _write_lines(file: Path, lines: list[str]) -> None:
-    write_private(file, "\n".join([*lines, ""]).encode())
 
 
 def _certificate(run: RunDirectory, server: str) -> list[str]:

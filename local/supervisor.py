@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from local.child import Child, ProgramFault, how_it_ended
 from local.programs import Bound, Program, Ready
 from local.rundir import RunDirectory
+from model.fault import KubernetesFault
 
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 30.0
@@ -61,6 +62,8 @@ class Supervisor:
                 await child.stop(bounds[name])
 
     async def _start_one(self, program: Program) -> None:
+        if program.prepare is not None:
+            await _done(program.name, program.prepare(self.bound))
         child = await Child.start(
             program.name,
             program.argv(self._known),
@@ -70,6 +73,8 @@ class Supervisor:
         self._children[program.name] = child
         self.bound[program.name] = await child.wait_ready(program.ready_bound_seconds)
         self._changed(program.name)
+        if program.announce is not None:
+            await _done(program.name, program.announce(self.bound))
 
     @property
     def _known(self) -> Bound:
@@ -103,3 +108,11 @@ class Supervisor:
         text = f"{name} {how_it_ended(child.exit_code)}"
         words = child.last_words()
         return text if words in text else f"{text}: {words}"
+
+
+async def _done(name: str, step: Awaitable[None]) -> None:
+    """What belongs to a start; its failure is the program's. Raises ProgramFault."""
+    try:
+        await step
+    except KubernetesFault as fault:
+        raise ProgramFault(name, str(fault)) from fault

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
+from local.accounts import write_kubeconfigs, write_secrets
 from local.choices import Choices, Slot, ids_of
 from local.leftovers import Trees, end_processes
 from local.node.ownership import boot_id, started_ticks
@@ -21,9 +22,7 @@ from local.programs import (
     api_address,
     embedded_programs,
     stop_order,
-    write_kubeconfigs,
     write_scheduler_settings,
-    write_secrets,
 )
 from local.rundir import Endpoints, NodeEndpoints, RunDirectory
 from local.supervisor import Supervisor
@@ -112,7 +111,7 @@ class Cluster:
         try:
             await self._clean_up_after_previous_run()
             self._tokens = write_secrets(self._run, self._choices)
-            write_scheduler_settings(self._run)
+            write_scheduler_settings(self._run, self._choices)
             await self._supervisor.start()
         except BaseException:
             await self._stop()

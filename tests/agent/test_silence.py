@@ -76,6 +76,21 @@ def test_silence(node: Node) -> None:
     assert node.said() == SHARE and originals_in(node.root / "guard.json") == {QUOTA: "190000"}
 
 
+def test_an_agent_that_observes_is_not_silent(node: Node) -> None:
+    """It says so, and is let be for as long as it likes; one that limits and falls silent is not."""
+    beat = Heartbeat(node.root / "heartbeat")
+    beat.rest()
+    for _ in range(300):
+        node.now += 1
+        node.guard.turn(last_beat(node.root / "heartbeat"), node.now)
+    assert node.said() == 190_000
+    beat.beat()
+    for _ in range(61):
+        node.now += 1
+        node.guard.turn(last_beat(node.root / "heartbeat"), node.now)
+    assert node.said() == SHARE
+
+
 def test_an_agent_that_never_came(node: Node) -> None:
     """No heartbeat at all counts from the guard's own start."""
     node.say(-1)

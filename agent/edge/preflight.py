@@ -1,0 +1,100 @@
+"""What there is on this node for an agent: read, never written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from agent.core.knobs import Knobs
+from agent.core.layout import CgroupDriver, Layout
+from agent.core.preflight import RIVALS, NodeFacts
+from agent.edge.discovery import find_layout
+from model.fault import KernelFault
+
+_V1_CONTROLLERS = ("blkio", "cpu", "cpuset", "memory")
+_COMM_CHARACTERS = 15
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Where to look; as the agent's own options."""
+
+    cgroup_root: Path
+    proc: Path
+    state_file: Path
+    kubepods: str = ""
+    cgroup_driver: CgroupDriver | None = None
+
+
+def look(places: Places) -> NodeFacts:
+    """Never raises for what is missing: that is what the facts say."""
+    trouble = _state_trouble(places.state_file.parent)
+    facts = NodeFacts(
+        kernel=os.uname().release,
+        pressure=(places.proc / "pressure" / "cpu").exists(),
+        capabilities=_capabilities(),
+        rivals=tuple(sorted(set(_rivals(places.proc)))),
+        state=str(places.state_file.parent),
+        state_trouble=trouble,
+    )
+    try:
+        layout = find_layout(places.cgroup_root, places.kubepods, places.cgroup_driver)
+    except KernelFault as fault:
+        return msgspec.structs.replace(facts, trouble=f"{fault.where} {fault.what}")
+    return msgspec.structs.replace(facts, **_of_cgroups(places.cgroup_root, layout))
+
+
+def _of_cgroups(root: Path, layout: Layout) -> dict[str, object]:
+    knobs = Knobs.of(layout)
+    best_effort = {knob.file: root / knob.controller / knob.cgroup.lstrip("/") / knob.file for knob in knobs.all}
+    there = {name: path for name, path in best_effort.items() if path.exists()}
+    kill = root / layout.best_effort.lstrip("/") / "cgroup.kill"
+    return {
+        "cgroup_version": layout.version,
+        "kubepods": layout.root,
+        "driver": layout.driver.value,
+        "controllers": _controllers(root, layout),
+        "knobs": frozenset(there),
+        "unwritable": tuple(name for name, path in there.items() if not os.access(path, os.W_OK)),
+        "kill_file": kill.exists(),
+    }
+
+
+def _controllers(root: Path, layout: Layout) -> frozenset[str]:
+    """Of v2 those that kubepods has; of v1 those with a kubepods of their own."""
+    below = layout.root.lstrip("/")
+    if layout.version == 1:
+        return frozenset(name for name in _V1_CONTROLLERS if (root / name / below).is_dir())
+    try:
+        return frozenset((root / below / "cgroup.controllers").read_text().split())
+    except OSError:
+        return frozenset()
+
+
+def _capabilities() -> int | None:
+    """This process's own, as the agent's container has them."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
+
+
+def _rivals(proc: Path) -> Iterator[str]:
+    short = {name[:_COMM_CHARACTERS]: name for name in RIVALS}
+    for process in proc.iterdir() if proc.is_dir() else ():
+        if process.name.isdecimal():
+            try:
+                name = (process / "comm").read_text().strip()
+            except OSError:
+                continue  # it ended meanwhile
+            if name in short:
+                yield short[name]
+
+
+def _state_trouble(folder: Path) -> str:
+    """Empty where the folder, or the nearest one above that exists, can be written."""
+    nearest = next((each for each in (folder, *folder.parents) if each.is_dir()), Path("/"))
+    return "" if os.access(nearest, os.W_OK | os.X_OK) else f"{nearest} cannot be written"

@@ -1,0 +1,282 @@
+"""Taking Sublet off a cluster, step by step: each can be repeated, and none leaves more lent than before.
+
+1 nothing is lent       the fleet's switch says observe and paused; agents withdraw what they offer
+2 nothing is asked      the webhooks go, so that nobody waits for an answer that will not come
+3 limits as they were   on each node an init container of the agent's own DaemonSet puts the originals back
+4 nodes as they were    lent resources, condition and annotations go; what running pods hold stays
+5 objects               NodeMetrics, NodeSLOs and NodeResourceTopologies of ours, then all parts of Sublet
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from kube.client import KubeClient, PatchKind, path_of
+from model.fault import KubernetesFault
+
+PART = "app.kubernetes.io/part-of=sublet"
+CONDITION = "ColocationReady"
+_LENT = ("batch-cpu", "batch-memory", "mid-cpu", "mid-memory")
+_RESOURCES = tuple(f"kubernetes.io/{name}" for name in _LENT)
+_ANNOTATIONS = ("node.koordinator.sh/originExtendedAllocatable", "node.koordinator.sh/cpu-normalization-ratio")
+_WEBHOOKS = "admissionregistration.k8s.io/v1"
+_OWN_OBJECTS = (
+    ("slo.koordinator.sh/v1alpha1/nodemetrics", "app.kubernetes.io/managed-by=sublet"),
+    ("slo.koordinator.sh/v1alpha1/nodeslos", "app.kubernetes.io/managed-by=sublet"),
+    ("topology.node.k8s.io/v1alpha1/noderesourcetopologies", "app.kubernetes.io/managed-by=Koordinator"),
+)
+"""What agents and the leader made; the last is labelled as Koordinator labels it, whose readers look for that."""
+_CLUSTER_WIDE = (
+    "rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "rbac.authorization.k8s.io/v1/clusterroles",
+    f"{_WEBHOOKS}/validatingadmissionpolicybindings",
+    f"{_WEBHOOKS}/validatingadmissionpolicies",
+)
+_RESTORING = "restore"
+_EVERY_SECONDS = 1.0
+_NOT_FOUND = 404
+
+
+class Unfinished(Exception):
+    """A step did not come to its end in time; the text says which nodes, and what to do."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """Of a Node what is ours: the amounts under our names, and what its running pods request of them."""
+
+    name: str
+    offered: dict[str, Any]
+    requested: dict[str, int]
+
+
+class Removal:
+    """`tell` gets one line an event. Every method raises KubernetesFault where the API server refuses."""
+
+    def __init__(
+        self, client: KubeClient, namespace: str, tell: Callable[[str], None], timeout_seconds: float = 600.0
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._tell = tell
+        self._timeout = timeout_seconds
+
+    async def run(self, *, restore: bool) -> None:
+        """All of it. Raises Unfinished too; then everything that was not reached is as it was."""
+        await self.stop_lending()
+        await self.drop_webhooks()
+        if restore:
+            await self.restore_limits()
+        await self.clean_nodes()
+        await self.drop_objects()
+
+    async def stop_lending(self) -> None:
+        body = {"data": {"mode": "observe", "paused": "true", "canary": ""}}
+        path = path_of("v1/configmaps", namespace=self._namespace, name="sublet-fleet")
+        if await self._if_there(self._client.patch(path, body, PatchKind.MERGE)):
+            self._tell("lending is switched off on all nodes")
+
+    async def drop_webhooks(self) -> None:
+        for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+            if await self._if_there(self._client.delete(path_of(f"{_WEBHOOKS}/{kind}", name="sublet-admission"))):
+                self._tell(f"{kind} sublet-admission deleted")
+
+    async def restore_limits(self) -> None:
+        """Replace every agent by one that first puts the originals back. Raises Unfinished naming the nodes that did
+        not come to it."""
+        path = path_of("apps/v1/daemonsets", namespace=self._namespace, name="sublet-agent")
+        try:
+            found = await self._client.get(path, dict)
+        except KubernetesFault as fault:
+            if fault.status != _NOT_FOUND:
+                raise
+            self._tell("no agents run: nothing to restore")
+            return
+        if not _restores(found):
+            await self._client.patch(path, _restoring(found), PatchKind.JSON)
+        await self._restored(path)
+
+    async def _restored(self, path: str) -> None:
+        told = ""
+        deadline = asyncio.get_running_loop().time() + self._timeout
+        while True:
+            status = await self._rolled_out(path)
+            line = f"original limits are back on {status[0]} of {status[1]} nodes"
+            if line != told:
+                self._tell(line)
+                told = line
+            if status[2]:
+                return
+            if asyncio.get_running_loop().time() > deadline:
+                names = ", ".join([name async for name in self._not_restored()]) or "unknown"
+                raise Unfinished(
+                    f"not restored within {self._timeout:g} s: {names}; run this again once they are reachable, or "
+                    "`sublet agent --restore` on them; without --restore their limits stay as they are"
+                )
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async def _rolled_out(self, path: str) -> tuple[int, int, bool]:
+        """(nodes done, nodes in all, whether that is all)."""
+        found = await self._client.get(path, dict)
+        status = found.get("status") or {}
+        wanted, done = (int(status.get(key) or 0) for key in ("desiredNumberScheduled", "updatedNumberScheduled"))
+        current = int(status.get("observedGeneration") or 0) >= int(found["metadata"].get("generation") or 0)
+        nodes = [node async for node in self._not_restored()] if current and done == wanted else ["?"]
+        done = wanted - len(nodes) if current and done == wanted else min(done, wanted)
+        return done, wanted, current and not nodes
+
+    async def _not_restored(self) -> AsyncIterator[str]:
+        """Nodes whose agent has not ended its restoring with success."""
+        selector = "app.kubernetes.io/name=sublet-agent"
+        pods = await self._client.get(path_of("v1/pods", namespace=self._namespace), dict, labelSelector=selector)
+        for pod in pods.get("items") or ():
+            if not _has_restored(pod):
+                yield pod["spec"].get("nodeName") or pod["metadata"]["name"]
+
+    async def clean_nodes(self) -> None:
+        kept = []
+        for node in await self._nodes():
+            await self._client.patch(
+                path_of("v1/nodes", name=node.name, subresource="status"), _cleaned(node), PatchKind.STRATEGIC
+            )
+            await self._client.patch(
+                path_of("v1/nodes", name=node.name),
+                {"metadata": {"annotations": dict.fromkeys(_ANNOTATIONS)}},
+                PatchKind.MERGE,
+            )
+            if node.requested:
+                kept.append(node.name)
+        self._tell("lent resources, condition and annotations removed from all nodes")
+        if kept:
+            self._tell(
+                f"pods on {', '.join(kept)} still hold lent resources: those amounts stay until you run this again"
+            )
+
+    async def _nodes(self) -> list[Node]:
+        """Those that carry anything of ours."""
+        pods = (await self._client.get(path_of("v1/pods"), dict)).get("items") or []
+        nodes = (await self._client.get(path_of("v1/nodes"), dict)).get("items") or []
+        held = _held(pods)
+        found = []
+        for node in nodes:
+            name, status = node["metadata"]["name"], node.get("status") or {}
+            offered = {key: amount for key, amount in (status.get("allocatable") or {}).items() if key in _RESOURCES}
+            offered |= {key: amount for key, amount in (status.get("capacity") or {}).items() if key in _RESOURCES}
+            told = any(condition.get("type") == CONDITION for condition in status.get("conditions") or ())
+            if offered or told:
+                found.append(Node(name, offered, held.get(name, {})))
+        return found
+
+    async def drop_objects(self) -> None:
+        """The programs first: a scheduler that still leads makes anew what is deleted. Raises Unfinished."""
+        await self._if_there(self._client.delete(path_of("v1/namespaces", name=self._namespace)))
+        await self._gone(path_of("v1/namespaces", name=self._namespace))
+        for resource, selector in _OWN_OBJECTS:
+            await self._drop_all(resource, selector)
+        for resource in _CLUSTER_WIDE:
+            await self._drop_all(resource, PART)
+        self._tell(f"namespace {self._namespace} and all roles and policies of Sublet deleted")
+        self._tell("kept: custom resource definitions and PriorityClasses, since objects of yours may use them")
+
+    async def _gone(self, path: str) -> None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                while await self._if_there(self._client.get(path, dict)):
+                    await asyncio.sleep(_EVERY_SECONDS)
+        except TimeoutError:
+            raise Unfinished(
+                f"namespace {self._namespace} is still there: kubectl describe namespace says why"
+            ) from None
+
+    async def _drop_all(self, resource: str, selector: str) -> None:
+        try:
+            found = await self._client.get(path_of(resource), dict, labelSelector=selector)
+        except KubernetesFault as fault:
+            if fault.status != _NOT_FOUND:
+                raise
+            return
+        for each in found.get("items") or ():
+            await self._if_there(self._client.delete(path_of(resource, name=each["metadata"]["name"])))
+
+    async def _if_there(self, request: Any) -> bool:
+        """Whether there was anything to do it to."""
+        try:
+            await request
+        except KubernetesFault as fault:
+            if fault.status != _NOT_FOUND:
+                raise
+            return False
+        return True
+
+
+def _restores(daemon_set: dict[str, Any]) -> bool:
+    containers = daemon_set["spec"]["template"]["spec"].get("initContainers") or ()
+    return [container["name"] for container in containers] == [_RESTORING]
+
+
+def _restoring(daemon_set: dict[str, Any]) -> list[dict[str, Any]]:
+    """A JSON patch: the agent's container once more as an init container that puts the originals back, and no guard,
+    which would take the agent's rest for silence. Raises Unfinished where there is no container named agent."""
+    spec = daemon_set["spec"]["template"]["spec"]
+    agent = next((each for each in spec["containers"] if each["name"] == "agent"), None)
+    if agent is None:
+        raise Unfinished(
+            "DaemonSet sublet-agent has no container named agent; run `sublet agent --restore` on each node"
+        )
+    first = copy.deepcopy(agent)
+    first |= {"name": _RESTORING, "args": [*(agent.get("args") or []), "--restore", "--if-any"]}
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe", "ports", "lifecycle"):
+        first.pop(probe, None)
+    all_at_once = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}}
+    path = "/spec/template/spec"
+    return [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": daemon_set["metadata"]["resourceVersion"]},
+        {"op": "add", "path": "/spec/updateStrategy", "value": all_at_once},
+        {"op": "add", "path": f"{path}/initContainers", "value": [first]},
+        {"op": "add", "path": f"{path}/containers", "value": [agent]},
+    ]
+
+
+def _has_restored(pod: dict[str, Any]) -> bool:
+    for status in (pod.get("status") or {}).get("initContainerStatuses") or ():
+        if status.get("name") == _RESTORING:
+            ended = (status.get("state") or {}).get("terminated") or {}
+            return bool(ended) and ended.get("exitCode") == 0
+    return False
+
+
+def _held(pods: Iterable[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Node → resource → what its pods that have not ended request."""
+    from kube import objects
+    from kube.dialects import upstream
+    from model.fault import ConfigurationFault
+
+    held: dict[str, dict[str, int]] = {}
+    for raw in pods:
+        try:
+            pod = upstream.pod(msgspec.convert(raw, objects.Pod, strict=False))
+        except (msgspec.ValidationError, ConfigurationFault):
+            continue  # no kubelet admitted it
+        if pod.node_name and not pod.terminal:
+            of_node = held.setdefault(pod.node_name, {})
+            for name, amount in _requested(pod.requests):
+                of_node[name] = of_node.get(name, 0) + amount
+    return {node: amounts for node, amounts in held.items() if amounts}
+
+
+def _requested(requests: Any) -> Iterator[tuple[str, int]]:
+    for name in _RESOURCES:
+        if amount := requests[name]:
+            yield name, amount
+
+
+def _cleaned(node: Node) -> dict[str, Any]:
+    """Null removes; a kubelet that restarts must be able to admit what runs."""
+    amounts: dict[str, Any] = {key: None for key in node.offered if key not in node.requested}
+    amounts |= {key: str(amount) for key, amount in node.requested.items()}
+    condition = {"type": CONDITION, "$patch": "delete"}
+    return {"status": {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}}

@@ -1,0 +1,63 @@
+"""What is read of a node: both cgroup versions, other agents' processes, a state directory that is not there yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.edge.preflight import Places, look
+
+
+def tree(folder: Path, version: int) -> Path:
+    files = {
+        1: ("cpu/{}/cpu.cfs_quota_us", "cpu/{}/cpu.cfs_period_us", "cpu/{}/cpu.shares", "cpuset/{}/cpuset.cpus"),
+        2: ("{}/cpu.max", "{}/cpu.weight", "{}/cpu.idle", "{}/cpuset.cpus", "{}/memory.high", "{}/cgroup.kill"),
+    }[version]
+    for name in files:
+        file = folder / name.format("kubepods/besteffort")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    if version == 1:
+        for controller in ("cpuacct", "memory"):
+            (folder / controller / "kubepods" / "besteffort").mkdir(parents=True)
+    else:
+        (folder / "cgroup.controllers").write_text("cpu cpuset memory io\n")
+        (folder / "kubepods" / "cgroup.controllers").write_text("cpu memory\n")
+    return folder
+
+
+def places(folder: Path, root: Path) -> Places:
+    (folder / "proc").mkdir(exist_ok=True)
+    return Places(root, folder / "proc", folder / "state" / "agent.json")
+
+
+def test_version_2(tmp_path: Path) -> None:
+    facts = look(places(tmp_path, tree(tmp_path / "cgroup", 2)))
+    assert (facts.cgroup_version, facts.kubepods, facts.driver) == (2, "/kubepods", "cgroupfs")
+    assert facts.controllers == {"cpu", "memory"} and facts.kill_file and not facts.unwritable
+    assert {"cpu.idle", "memory.high"} <= facts.knobs
+
+
+def test_version_1(tmp_path: Path) -> None:
+    root = tree(tmp_path / "cgroup", 1)
+    (root / "cpuacct").joinpath("kubepods").mkdir(exist_ok=True)
+    facts = look(places(tmp_path, root))
+    assert (facts.cgroup_version, facts.kubepods) == (1, "/kubepods")
+    assert facts.controllers == {"cpu", "cpuset", "memory"} and not facts.kill_file
+    assert "cpu.idle" not in facts.knobs and "cpu.cfs_quota_us" in facts.knobs
+
+
+def test_without_pods_the_trouble_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cgroup").mkdir()
+    facts = look(places(tmp_path, tmp_path / "cgroup"))
+    assert facts.kubepods == "" and str(tmp_path) in facts.trouble
+
+
+def test_other_agents_are_known_by_their_processes(tmp_path: Path) -> None:
+    """The kernel keeps 15 characters of a name; what is no process, or has ended, is passed over."""
+    for number, name in (("10", "koordlet"), ("11", "nginx"), ("12", "katalyst-agent")):
+        (tmp_path / "proc" / number).mkdir(parents=True)
+        (tmp_path / "proc" / number / "comm").write_text(f"{name}\n")
+    (tmp_path / "proc" / "13").mkdir()
+    (tmp_path / "proc" / "sys").mkdir()
+    (tmp_path / "cgroup").mkdir()
+    assert look(places(tmp_path, tmp_path / "cgroup")).rivals == ("katalyst-agent", "koordlet")
