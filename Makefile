@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # The pure rooms: no file, no socket, no clock.
 UNIT    := tests/model tests/wire tests/agent/core tests/scheduler/core tests/kube/dialects
 MINUTES ?= 10
-.PHONY: help venv dev run unit test test-slow test-kernel test-all check bench docs fuzz proto up clean
+.PHONY: help venv dev run unit test test-slow test-kernel test-all check bench docs fuzz proto up images clean
 
 help:
 	@echo "make run       set up, then the demonstration: batch work beside a service (about two minutes; as root on the real kernel)"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench     benchmarks (needs root and writable cgroups)"
 	@echo "make docs      write docs/settings.md and docs/metrics.md"
 	@echo "make fuzz      fuzz every parser for MINUTES=10"
+	@echo "make images    the three container images into build/images, without a container engine (on Debian 12)"
 	@echo "make venv      only .venv, with $(BIN)/sublet in it"
 	@echo "make clean     remove .venv and caches"
 
@@ -84,6 +85,10 @@ fuzz: dev
 
 proto: dev
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. --grpc_python_out=. proto/wire/v1/*.proto
+
+# Downloads are kept in build/cache. SOURCE_DATE_EPOCH is the time of every file.
+images: $(BIN)/python
+	$(BIN)/python deploy/images/assemble.py --out build/images --cache build/cache
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

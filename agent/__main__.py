@@ -18,7 +18,7 @@ from model.fault import ConfigurationFault, Fault
 
 if TYPE_CHECKING:
     from agent.offline import OfflineOptions
-    from agent.wiring import AgentOptions
+    from agent.options import AgentOptions
 
 _SHORTEST_SILENCE_SECONDS = 5.0
 
@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from agent import offline
 
     if arguments.restore:
-        print(offline.restore_all(_offline(arguments)))
+        print(offline.restore_all(_offline(arguments), if_any=arguments.if_any))
     elif arguments.guard:
         offline.guard(_offline(arguments))
     else:
@@ -96,8 +96,14 @@ def _parser() -> argparse.ArgumentParser:
         default=Path("/run/sublet/agent.sock"),
         help="unix socket for diagnostics and checkpoints (default: %(default)s)",
     )
-    add("--grpc-listen", default="127.0.0.1:10317", help="diagnostics; loopback only (default: %(default)s)")
-    add("--http-listen", default="127.0.0.1:10316", help="/metrics, /healthz, /readyz (default: %(default)s)")
+    add("--grpc-listen", default="127.0.0.1:10317", help="diagnostics; loopback only, or none (default: %(default)s)")
+    add(
+        "--http-listen",
+        default="127.0.0.1:10316",
+        help="/metrics and probes; HTTPS off loopback (default: %(default)s)",
+    )
+    add("--tls-cert", type=Path, help="PEM certificate to serve off loopback with; read anew when it changes")
+    add("--tls-key", type=Path, help="its PEM key")
     add("--scheduler", help="HOST:PORT of the scheduler's link (default: none, eviction costs are neutral)")
     add("--scheduler-ca", type=Path, help="certificate authority of the scheduler")
     add("--token-file", type=Path, help="token that identifies this agent to the scheduler")
@@ -116,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     also.add_argument(
         "--guard", action="store_true", help="be the agent's guard: hold best effort at a share while it is silent"
     )
+    add("--if-any", action="store_true", help="with --restore: that nothing was ever changed is no error")
     add("--guard-share", type=int, default=20, metavar="PCT", help="of all CPUs (default: %(default)s)")
     add("--guard-silence", type=float, default=60.0, metavar="SECONDS", help="before it acts (default: %(default)s)")
     return parser
@@ -135,12 +142,14 @@ def _offline(arguments: argparse.Namespace) -> OfflineOptions:
 
 
 def _options(arguments: argparse.Namespace) -> AgentOptions:
-    from agent.wiring import AgentOptions
+    from agent.options import AgentOptions
 
     if not arguments.node_name:
         _parser().error("--node-name is missing and NODE_NAME is not set")
     if arguments.scheduler and not (arguments.scheduler_ca and arguments.token_file):
         _parser().error("--scheduler needs --scheduler-ca and --token-file")
+    if bool(arguments.tls_cert) != bool(arguments.tls_key):
+        _parser().error("--tls-cert and --tls-key go together")
     if arguments.journal_max_mib < 1:
         raise ConfigurationFault(f"--journal-max-mib {arguments.journal_max_mib}", "is below 1", "give a size in MiB")
     return AgentOptions(**{name: getattr(arguments, name) for name in AgentOptions.__struct_fields__})

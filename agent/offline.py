@@ -15,7 +15,7 @@ import structlog
 
 from agent.controlfiles import ControlFiles
 from agent.core.knobs import PERIOD_US, SMALLEST_QUOTA_US, Knobs, is_quota
-from agent.core.layout import CgroupDriver
+from agent.core.layout import CgroupDriver, Layout
 from agent.core.observation import Knob
 from agent.core.preflight import findings
 from agent.edge.discovery import find_layout
@@ -25,7 +25,7 @@ from agent.edge.preflight import Places, look
 from agent.restoring import Restored, restore
 from agent.silence import Guard, last_beat
 from agent.statefile import StateFile, guard_file
-from model.fault import ConfigurationFault
+from model.fault import ConfigurationFault, KernelFault
 from model.finding import Finding
 
 log = structlog.get_logger()
@@ -48,14 +48,22 @@ class OfflineOptions(msgspec.Struct, frozen=True):
 
 def preflight_node(options: OfflineOptions) -> tuple[Finding, ...]:
     """What would work on this node; nothing is written."""
-    places = Places(options.cgroup_root, options.proc, options.state_file, options.kubepods, options.cgroup_driver)
-    return findings(look(places))
+    try:
+        layout: Layout | KernelFault = find_layout(options.cgroup_root, options.kubepods, options.cgroup_driver)
+    except KernelFault as fault:
+        layout = fault
+    return findings(look(Places(options.cgroup_root, options.proc, options.state_file, layout)))
 
 
-def restore_all(options: OfflineOptions) -> Restored:
-    """Put back what agent and guard changed, and forget it. Raises ConfigurationFault while one of them runs."""
+def restore_all(options: OfflineOptions, *, if_any: bool = False) -> Restored:
+    """Put back what agent and guard changed, and forget it.
+
+    Raises ConfigurationFault while one of them runs, and where neither left a file, unless that is none (`if_any`).
+    """
     files = (options.state_file, guard_file(options.state_file))
     if not any(file.exists() for file in files):
+        if if_any:
+            return Restored()
         raise ConfigurationFault(str(options.state_file), "no such file", "nothing was changed, or give --state-file")
     with contextlib.ExitStack() as stack:
         agent, guard = (stack.enter_context(contextlib.closing(StateFile(file))) for file in files)

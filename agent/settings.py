@@ -72,6 +72,13 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(pattern="^[a-z0-9.-]+/[a-z0-9.-]+$", description="Namespace/name of Koordinator's slo-controller-config."),
     ] = "koordinator-system/slo-controller-config"
+    fleet: Annotated[
+        str,
+        Meta(
+            pattern="^([a-z0-9.-]+/[a-z0-9.-]+)?$",
+            description="Namespace/name of the ConfigMap that switches lending on all nodes; empty: only mode counts.",
+        ),
+    ] = ""
     pods: PodSource = PodSource()
     colocation: ColocationStrategy = ColocationStrategy()
     suppress: SuppressStrategy = SuppressStrategy()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import signal
 import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -14,17 +13,19 @@ import msgspec
 import structlog
 
 from agent.core.eviction import EvictionMemory
-from agent.core.layout import CgroupDriver, Layout
+from agent.core.layout import Layout
 from agent.core.prediction import Checkpoint, PredictionState, checkpoint, restored
+from agent.course import Course
 from agent.edge.checkpoints import CheckpointFile
 from agent.edge.cluster import ClusterEdge
 from agent.edge.diagnostics import DiagnosticsServers, Sources
 from agent.edge.discovery import find_layout
 from agent.edge.evictor import Evictor, Surroundings
+from agent.edge.fleet import FleetWatch, Standing
 from agent.edge.journal import Journal
 from agent.edge.kubelet import KubeletPods
 from agent.edge.link import Access, LinkClient
-from agent.edge.metrics import HttpEdge
+from agent.edge.metrics import registry
 from agent.edge.network import NetworkEdge, PodNetworks
 from agent.edge.processes import processes
 from agent.edge.publisher import Publisher
@@ -36,6 +37,7 @@ from agent.journal import Head
 from agent.loop import TickLoop
 from agent.machine import Machine, MachinePaths
 from agent.metrics import Counters, Sample, collect
+from agent.options import AgentOptions
 from agent.ports import Sink, TickPorts, TickResult
 from agent.settings import AgentSettings, Mode, PodOrigin, load_settings
 from agent.silence import Heartbeat
@@ -46,38 +48,17 @@ from agent.tick import Tick, TickState
 from agent.version import VERSION
 from kube.client import KubeClient
 from kube.events import EventRecorder
-from model.fault import ConfigurationFault
+from kube.monitoring import Guard, MonitoringServer, Probes
+from kube.reviews import Reviews
+from kube.tls import ServerCertificate, TlsFiles
+from model.fault import ConfigurationFault, KubernetesFault
+from model.reason import Reason, words
 from model.report import AgentHello, CheckpointSaved, EvictionCost, PreemptionNotice
 
 log = structlog.get_logger()
 
+_WITHDRAW_SECONDS = 5.0
 _USER_AGENT = f"sublet-agent/{VERSION}"
-
-
-class AgentOptions(msgspec.Struct, frozen=True):
-    """Where this agent runs; what it does is in its settings. An empty `kubepods` is looked for."""
-
-    node_name: str
-    state_file: Path
-    prediction_file: Path | None = None
-    kubeconfig: Path | None = None
-    kubepods: str = ""
-    cgroup_driver: CgroupDriver | None = None
-    cgroup_root: Path = Path("/sys/fs/cgroup")
-    proc: Path = Path("/proc")
-    sys: Path = Path("/sys")
-    cpu_manager_state: Path = Path("/var/lib/kubelet/cpu_manager_state")
-    socket: Path = Path("/run/sublet/agent.sock")
-    heartbeat: Path = Path("/run/sublet/agent.heartbeat")
-    grpc_listen: str = "127.0.0.1:10317"
-    http_listen: str = "127.0.0.1:10316"
-    scheduler: str | None = None
-    scheduler_ca: Path | None = None
-    token_file: Path | None = None
-    ready_file: Path | None = None
-    settings: Path | None = None
-    journal: Path | None = None
-    journal_max_mib: int = 256
 
 
 async def run(options: AgentOptions) -> None:
@@ -92,7 +73,38 @@ async def run(options: AgentOptions) -> None:
         stack.callback(state.close)
         client = await stack.enter_async_context(await KubeClient.connect(options.kubeconfig, _USER_AGENT))
         kubelet = await stack.enter_async_context(_kubelet(settings))
-        await _Agent(options, settings, layout, state, client, kubelet, stack).serve(stack)
+        course = await stack.enter_async_context(_course(options, settings, client, state))
+        while not course.stopped:
+            mode, ending = course.begin()
+            own = msgspec.structs.replace(settings, mode=mode)
+            async with contextlib.AsyncExitStack() as turn:
+                await _Agent(options, own, layout, state, client, kubelet, course, turn).serve(turn, ending)
+    log.info("stopped; best-effort ceilings and weights stay in force")
+
+
+@contextlib.asynccontextmanager
+async def _course(
+    options: AgentOptions, settings: AgentSettings, client: KubeClient, state: StateFile
+) -> AsyncIterator[Course]:
+    """Until the fleet's switch is read, an agent that enforced before does so again, and lends nothing."""
+    course = Course(settings.mode)
+    course.stop_on_signals()
+    if not settings.fleet:
+        yield course
+        return
+    before = Standing(lends=bool(state.originals), paused=True)
+    watch = FleetWatch(client, options.node_name, settings.fleet, before, course.turned)
+    course.follow(watch)
+    watching = asyncio.create_task(watch.run())
+    # It never ends by itself: an agent that no longer hears the switch is of no use.
+    watching.add_done_callback(lambda _: course.stop())
+    try:
+        yield course
+        if watching.done():
+            watching.result()
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
 
 
 @contextlib.asynccontextmanager
@@ -118,9 +130,11 @@ class _Agent:
         state: StateFile,
         client: KubeClient,
         kubelet: KubeletPods | None,
+        course: Course,
         stack: contextlib.AsyncExitStack,
     ) -> None:
         self._options = options
+        self._course = course
         self._settings = settings
         self._layout = layout
         self._state = state
@@ -139,6 +153,7 @@ class _Agent:
         )
         self._brake, self._executor = self._machine.brake, self._machine.executor
         self._events = EventRecorder(client, "sublet-agent", options.node_name)
+        self._guard = _guard(options, client)
         self._link = self._make_link()
         self._cluster = ClusterEdge(
             client,
@@ -149,6 +164,7 @@ class _Agent:
             lambda: self._machine.cpu_info,
             kubelet,
             self._costs,
+            lambda: course.paused,
         )
         self._publisher = Publisher(client, options.node_name, settings, self._cluster.condition)
         self._zones = ZonePublisher(
@@ -183,16 +199,20 @@ class _Agent:
         )
         self._guarded_tasks: tuple[GuardedTask, ...] = ()
 
-    async def serve(self, stack: contextlib.AsyncExitStack) -> None:
-        """Start everything, tick until told to stop, stop everything."""
-        http = HttpEdge(self._options.http_listen, self._collect, self._is_alive, lambda: self._status.ready)
+    async def serve(self, stack: contextlib.AsyncExitStack, ending: asyncio.Event) -> None:
+        """Start everything, tick until the end, stop everything."""
+        probes = Probes(self._not_alive, self._not_ready)
+        http = MonitoringServer(self._options.http_listen, registry(self._collect), probes, self._guard)
         http.start()
-        stack.callback(http.stop)
+        stack.callback(http.close)
         if self._journal is not None:
             self._journal.begin()
             stack.callback(self._journal.close)
         for file in (self._options.socket, self._options.heartbeat):
             _make_folder_of(file)
+        # One that observes beside an agent that enforces, for a person, must not speak for that one.
+        if self._observing and self._settings.fleet:
+            Heartbeat(self._options.heartbeat).rest()
         grpc_address = await self._servers.start()
         stack.push_async_callback(self._servers.stop)
         self._brake.start()
@@ -202,15 +222,28 @@ class _Agent:
         tasks = [self._cluster.run, self._tick_loop.run]
         if not self._observing:
             tasks.append(self._publisher.run)
-        await run_until(_stop_on_signals(), [*tasks, *(task.run for task in self._guarded_tasks)], self._before_the_end)
-        log.info("stopped; best-effort ceilings and weights stay in force")
+        await run_until(ending, [*tasks, *(task.run for task in self._guarded_tasks)], self._before_the_end)
 
-    def _is_alive(self) -> bool:
-        return self._status.alive and self._brake.alive
+    def _not_alive(self) -> str:
+        return "" if self._status.alive and self._brake.alive else "ticks have stopped"
+
+    def _not_ready(self) -> str:
+        return "" if self._status.ready else "usage is not measured yet or the API server was not read"
 
     async def _before_the_end(self) -> None:
+        if self._course.gives_up_lending:
+            await self._withdraw()
         await self._events.flush(1.0)
         await self._saver.save()
+
+    async def _withdraw(self) -> None:
+        """A server that does not answer is not waited for: the leading scheduler withdraws what is left."""
+        log.info(words(Reason.OBSERVING), effect="the offer is withdrawn; ceilings stay as they are")
+        try:
+            async with asyncio.timeout(_WITHDRAW_SECONDS):
+                await self._publisher.withdraw(Reason.OBSERVING)
+        except (KubernetesFault, TimeoutError) as error:
+            log.warning("the offer was not withdrawn", error=str(error))
 
     async def _tell_ready(self, addresses: Mapping[str, str]) -> None:
         """Write the ready file once the agent measures and has read the API server."""
@@ -339,6 +372,12 @@ class _Agent:
         self._servers.checkpoints.spare(pod_uid)
 
 
+def _guard(options: AgentOptions, client: KubeClient) -> Guard | None:
+    if options.tls_cert is None or options.tls_key is None:
+        return None
+    return Guard(ServerCertificate(TlsFiles(options.tls_cert, options.tls_key)), Reviews(client))
+
+
 class _KillTeller:
     """A sink of the tick that tells pods and node what the last resort did."""
 
@@ -365,11 +404,3 @@ def _make_folder_of(file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise ConfigurationFault(str(file), f"its folder cannot be made: {error.strerror}", "give another") from error
-
-
-def _stop_on_signals() -> asyncio.Event:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    return stopping

@@ -19,9 +19,10 @@ from bench.hierarchies import Hierarchies
 from bench.tree import CONTAINERS_PER_POD, BenchTree, PodPlace, place, tier_of
 from bench.workers import Workers
 from kube.client import KubeClient
+from local.accounts import write_kubeconfigs, write_secrets
 from local.child import Child
 from local.choices import Choices
-from local.programs import api_address, embedded_programs, kubeconfig_of, write_kubeconfigs, write_secrets
+from local.programs import api_address, embedded_programs
 from local.rundir import RunDirectory
 
 _NODE = "bench"
@@ -89,7 +90,7 @@ async def _started(stack: AsyncExitStack, run: RunDirectory, name: str, command:
 def _agent_command(run: RunDirectory, tree: BenchTree) -> list[str]:
     return [
         *(sys.executable, "-m", "agent"),
-        *("--kubeconfig", str(kubeconfig_of(run, "agent"))),
+        *("--kubeconfig", str(run.kubeconfig)),
         *("--node-name", _NODE),
         *("--kubepods", tree.kubepods),
         *("--state-file", str(run.path / "agent.state")),

@@ -18,13 +18,15 @@ from bench.api_pods import LARGE_BYTES, NODES, body, named, node_of, template
 from bench.api_receiver import digest
 from local.apiserver.__main__ import settle_collector
 from local.apiserver.auth import Tokens
+from local.apiserver.authentication import Credentials
 from local.apiserver.bootstrap import create_system_objects
 from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
-from local.apiserver.identity import Identity
+from local.apiserver.identity import MASTERS, Identity, known_user
 from local.apiserver.journal import Journal
 from local.apiserver.messages import Request, Response
 from local.apiserver.objects import Object, decode, decode_object
+from local.apiserver.rbac_defaults import create_default_roles
 from local.apiserver.records import Seen
 from local.apiserver.registry import LEASES, PODS
 from local.apiserver.registry import NODES as NODE_TYPE
@@ -105,7 +107,7 @@ class Bench:
 
     async def _list(self, query: dict[str, str], accept: str) -> float:
         begun = time.perf_counter()
-        request = Request("GET", "/api/v1/pods", query, {"accept": accept}, b"", Identity("admin"))
+        request = Request("GET", "/api/v1/pods", query, {"accept": accept}, b"", Identity("admin", groups=(MASTERS,)))
         answer = await self._core.handle(request)
         taken = time.perf_counter() - begun
         assert isinstance(answer, Response) and answer.status == 200
@@ -162,9 +164,11 @@ async def _journal(path: Path | None) -> AsyncIterator[Journal | None]:
 
 async def _serve(keys: Path, state: Path | None) -> None:
     async with _journal(state) as journal:
-        core = Core(time.time, log=journal)
+        users = Tokens({TOKEN: known_user("admin", groups=(MASTERS,))})
+        core = Core(time.time, log=journal, credentials=Credentials(users))
         create_system_objects(core.resources)
-        server = Server(core, Tokens({TOKEN: "admin"}), tls_context(keys / "tls.crt", keys / "tls.key"))
+        create_default_roles(core.resources)
+        server = Server(core, core.authenticator, tls_context(keys / "tls.crt", keys / "tls.key"))
         controllers = Controllers(core.resources, core.writes)
         port = await server.start("127.0.0.1", 0)
         controllers.start()

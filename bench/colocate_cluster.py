@@ -14,9 +14,10 @@ import psutil
 
 from bench.colocate_node import Home, NodeTree
 from kube.client import KubeClient
+from local.accounts import write_kubeconfigs, write_secrets
 from local.child import Child
 from local.choices import Choices
-from local.programs import api_address, embedded_programs, kubeconfig_of, write_kubeconfigs, write_secrets
+from local.programs import api_address, embedded_programs
 from local.rundir import RunDirectory
 from model.fault import KubernetesFault
 
@@ -137,7 +138,7 @@ async def _child(stack: AsyncExitStack, run: RunDirectory, name: str, command: l
 def _agent_command(run: RunDirectory, tree: NodeTree, settings: Path) -> list[str]:
     return [
         *(sys.executable, "-m", "agent"),
-        *("--kubeconfig", str(kubeconfig_of(run, "agent"))),
+        *("--kubeconfig", str(run.kubeconfig)),
         *("--node-name", NODE),
         *("--kubepods", tree.kubepods),
         *("--settings", str(settings)),

@@ -19,9 +19,10 @@ import msgspec
 from bench.schedule_cluster import SCHEDULER
 from bench.schedule_effort import Effort, tell
 from kube.client import KubeClient
+from local.accounts import NAMESPACE, write_kubeconfigs, write_secrets
 from local.child import Child
 from local.choices import Choices
-from local.programs import api_address, embedded_programs, write_kubeconfigs, write_scheduler_settings, write_secrets
+from local.programs import api_address, embedded_programs
 from local.rundir import RunDirectory
 from model.fault import Fault
 
@@ -93,8 +94,8 @@ async def _cluster(folder: Path) -> AsyncIterator[KubeClient]:
     async with AsyncExitStack() as stack:
         run, choices = stack.enter_context(RunDirectory(folder)), Choices("bench", "bench")
         tokens = write_secrets(run, choices)
-        write_scheduler_settings(run)
-        run.scheduler_settings.write_bytes(msgspec.json.encode({"scheduler_names": [SCHEDULER]}))
+        settings = {"scheduler_names": [SCHEDULER], "lease": {"namespace": NAMESPACE}}
+        run.scheduler_settings.write_bytes(msgspec.json.encode(settings))
         bound: dict[str, dict[str, Any]] = {}
         for program in embedded_programs(run, choices):
             if program.name not in ("apiserver", "scheduler"):

@@ -1,4 +1,4 @@
-"""Questions to a running agent or scheduler, by gRPC on loopback; answers are values of the model.
+"""Questions to a running agent or scheduler, by gRPC: on loopback, or to a scheduler over TLS; values of the model.
 
 Every refusal or silence is a PeerFault that says which program, at which address, and what to do.
 """
@@ -6,13 +6,14 @@ Every refusal or silence is a PeerFault that says which program, at which addres
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
 import msgspec
 
 from model.decision import Decision
-from model.fault import PeerFault
+from model.fault import ConfigurationFault, PeerFault
 from model.report import Usage
 from wire.codec import decision_from_wire, usage_from_wire
 from wire.v1 import agent_pb2, agent_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
@@ -180,13 +181,27 @@ class AgentDiagnostics:
         return _ask(method, request, self._timeout, self._where)
 
 
-class SchedulerDiagnostics:
-    """A scheduler at `address` (HOST:PORT)."""
+class Secure(msgspec.Struct, frozen=True):
+    """For a scheduler off loopback: files of the authority to trust and of a token of ours, the name to expect there.
 
-    def __init__(self, address: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    An empty `server_name` is the host of the address.
+    """
+
+    ca: Path
+    token_file: Path
+    server_name: str = ""
+
+
+class SchedulerDiagnostics:
+    """A scheduler at `address` (HOST:PORT): its loopback port, or with `secure` the one that agents call.
+
+    Raises ConfigurationFault for a file that cannot be used.
+    """
+
+    def __init__(self, address: str, secure: Secure | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._where = f"scheduler at {address}"
         self._timeout = timeout_seconds
-        self._channel = grpc.insecure_channel(address)
+        self._channel = grpc.insecure_channel(address) if secure is None else _secured(address, secure)
         self._stub = scheduler_pb2_grpc.SchedulerDiagnosticsStub(self._channel)
 
     def pod(self, namespace: str, name: str) -> PodAnswer:
@@ -246,12 +261,38 @@ def _pending(victim: agent_pb2.PendingEviction) -> PendingAnswer:
     )
 
 
+def _secured(address: str, secure: Secure) -> grpc.Channel:
+    token = _contents(secure.token_file).decode(errors="replace").strip()
+    if not token.isascii() or not token or " " in token:
+        raise ConfigurationFault(str(secure.token_file), "is not a token", "write what `kubectl create token` prints")
+    credentials = grpc.composite_channel_credentials(
+        grpc.ssl_channel_credentials(_contents(secure.ca)), grpc.access_token_call_credentials(token)
+    )
+    override = (("grpc.ssl_target_name_override", secure.server_name),) if secure.server_name else ()
+    return grpc.secure_channel(address, credentials, options=override)
+
+
+def _contents(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}") from error
+
+
 def _ask(method: Callable[..., Any], request: Any, timeout_seconds: float, where: str) -> Any:
     try:
         return method(request, timeout=timeout_seconds)
     except grpc.RpcError as error:
         code, details = error.code(), error.details() or "no details"
-        if code is grpc.StatusCode.UNAVAILABLE:
+        if "handshake failed" in details or "Hostname Verification" in details:
+            fix = "give --ca the authority of ConfigMap sublet-ca, and --tls-server-name what the certificate names"
+            raise PeerFault(
+                where, f"its certificate is not trusted: {details.rpartition('error:')[2].strip()}", fix
+            ) from error
+        if code is grpc.StatusCode.UNAUTHENTICATED:
+            fix = "--token-file: what `kubectl create token NAME --audience sublet-scheduler` prints"
+            raise PeerFault(where, "does not know this token", fix) from error
+        if code is grpc.StatusCode.UNAVAILABLE and "does not lead" not in details and "API server" not in details:
             raise PeerFault(where, "does not answer", "is it running? see `sublet up`") from error
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             raise PeerFault(where, f"no answer within {timeout_seconds:.0f} s") from error

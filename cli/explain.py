@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from cli.access import CaOption, ServerNameOption, TokenOption, scheduler_at
 from model import explain
 from model.decision import Decision
 from model.fault import ConfigurationFault, Fault, PeerFault
@@ -83,15 +84,16 @@ def pod(
     name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="The pod.")],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
     scheduler: SchedulerOption = "",
+    ca: CaOption = None,
+    token_file: TokenOption = None,
+    server_name: ServerNameOption = "",
     directory: DirOption = DEFAULT_DIR,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Where a pod was placed and why, or what it waits for."""
-    from cli.diagnostics import SchedulerDiagnostics
-
     namespace, name = _name("pod", namespace, name)
     address = scheduler_address(directory, scheduler)
-    answer = SchedulerDiagnostics(address).pod(namespace, name)
+    answer = scheduler_at(address, ca, token_file, server_name).pod(namespace, name)
     _print(answer, output, pod_text(answer))
 
 
@@ -100,14 +102,16 @@ def gang(
     name: Annotated[str, typer.Argument(metavar="[NAMESPACE/]NAME", help="The gang, as its PodGroup is named.")],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
     scheduler: SchedulerOption = "",
+    ca: CaOption = None,
+    token_file: TokenOption = None,
+    server_name: ServerNameOption = "",
     directory: DirOption = DEFAULT_DIR,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """How many members of a gang have a node, and why the others have not."""
-    from cli.diagnostics import SchedulerDiagnostics
-
     namespace, name = _name("gang", namespace, name)
-    answer = SchedulerDiagnostics(scheduler_address(directory, scheduler)).gang(namespace, name)
+    address = scheduler_address(directory, scheduler)
+    answer = scheduler_at(address, ca, token_file, server_name).gang(namespace, name)
     _print(answer, output, gang_text(answer))
 
 

@@ -12,7 +12,21 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from cli import agent, cluster, demo, explain, preflight, record, replay, scheduler, simulate, top, uninstall, up
+from cli import (
+    admission,
+    agent,
+    cluster,
+    demo,
+    explain,
+    preflight,
+    record,
+    replay,
+    scheduler,
+    simulate,
+    top,
+    uninstall,
+    up,
+)
 from model.fault import Fault
 
 EXIT_FAULT = 2
@@ -39,6 +53,7 @@ app.command(name="top")(top.top)
 app.command(name="demo")(demo.demo)
 app.command(name="agent", **_PASS_THROUGH)(agent.agent)
 app.command(name="scheduler", **_PASS_THROUGH)(scheduler.scheduler)
+app.command(name="admission", **_PASS_THROUGH)(admission.admission)
 app.command(name="preflight")(preflight.preflight)
 app.command(name="uninstall")(uninstall.uninstall)
 app.command(name="record")(record.record_node)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
+from admission.edge import metrics as admission_metrics
+from admission.settings import Settings as AdmissionSettings
 from agent.metrics import ROWS
 from agent.settings import AgentSettings
 from scheduler.edge.metrics import METRICS, PREFIX
@@ -41,7 +43,8 @@ class MetricRow(NamedTuple):
 
 def settings() -> Mapping[str, list[SettingRow]]:
     """Every setting, by program."""
-    return {"agent": list(_fields(AgentSettings, "")), "scheduler": list(_fields(Settings, ""))}
+    found = {"agent": AgentSettings, "scheduler": Settings, "admission": AdmissionSettings}
+    return {program: list(_fields(kind, "")) for program, kind in found.items()}
 
 
 def metrics() -> Mapping[str, list[MetricRow]]:
@@ -49,6 +52,9 @@ def metrics() -> Mapping[str, list[MetricRow]]:
     return {
         "agent": [MetricRow(r.name, _agent_kind(r.name), r.labels, r.help) for r in ROWS],
         "scheduler": [MetricRow(PREFIX + r.name, r.type, r.labels, r.help) for r in METRICS],
+        "admission": [
+            MetricRow(admission_metrics.PREFIX + r.name, r.type, r.labels, r.help) for r in admission_metrics.METRICS
+        ],
     }
 
 

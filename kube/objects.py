@@ -293,6 +293,13 @@ class NodeSLO(msgspec.Struct, frozen=True):
     spec: Any = None
 
 
+class ClusterColocationProfile(msgspec.Struct, frozen=True):
+    """`spec` stays untyped here: the profiles dialect reads it part by part and says what is wrong."""
+
+    metadata: Metadata = Metadata()
+    spec: Any = None
+
+
 class ConfigMap(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     data: dict[str, str] | None = None

@@ -69,6 +69,7 @@ def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
     told: dict[str, Any] = {
         "scheduler_names": (*Settings().scheduler_names, _DEFAULT_SCHEDULER),
         "withdraw": {"after_seconds": _SILENT_SECONDS},
+        "lease": {"namespace": NAMESPACE},
     }
     if choices.bare:
         told = {
@@ -106,7 +107,7 @@ def _lending_programs(run: RunDirectory, choices: Choices) -> list[Program]:
     admission = Program(
         "admission",
         lambda bound: _admission(run, bound),
-        announce=lambda bound: publish(run.kubeconfig, NAMESPACE, str(bound["admission"]["https"])),
+        announce=lambda bound: publish(run.kubeconfig, NAMESPACE, str(bound["admission"]["reviews"])),
     )
     return [admission, *(_agent_program(run, choices, slot) for slot in choices.slots)]
 
@@ -127,7 +128,7 @@ def stop_order(programs: Sequence[Program]) -> tuple[str, ...]:
 
 def bootstrap_files(directory: Path = _DEPLOY) -> list[Path]:
     """The definitions, priority classes and rights a cluster starts with, unless it is a bare one."""
-    definitions = sorted(path for path in (directory / "crds").rglob("*.yaml") if path.name != "kustomization.yaml")
+    definitions = sorted(path for path in (directory / "crds").glob("*.yaml") if path.name != "kustomization.yaml")
     return [*definitions, *(directory / name for name in _BOOTSTRAP)]
 
 
@@ -199,7 +200,7 @@ def _admission(run: RunDirectory, bound: Bound) -> list[str]:
         *("--identity", "sublet-up"),
         *("--kubeconfig", str(kubeconfig_of(run, "admission"))),
         *("--namespace", NAMESPACE),
-        *("--listen", _port(bound, "admission", "https")),
+        *("--listen", _port(bound, "admission", "reviews")),
         *("--http-listen", _port(bound, "admission", "http")),
         *("--log-format", "console"),
     ]

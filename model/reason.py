@@ -96,6 +96,12 @@ class Reason(StrEnum):
     PREEMPTION_NOT_HELPFUL = "PreemptionNotHelpful"
     PREEMPTION_TOO_MANY = "PreemptionTooMany"
 
+    PROFILE_APPLIED = "ProfileApplied"
+    PROFILE_NOT_DRAWN = "ProfileNotDrawn"
+    PROFILE_UNREADABLE = "ProfileUnreadable"
+    NAMESPACE_UNKNOWN = "NamespaceUnknown"
+    RESOURCES_LENT = "ResourcesLent"
+
 
 _WORDS: dict[Reason, str] = {
     Reason.COMPUTED: "computed from current facts",
@@ -178,6 +184,11 @@ _WORDS: dict[Reason, str] = {
     Reason.PREEMPTION_NO_VICTIMS: "no pod may be evicted for it",
     Reason.PREEMPTION_NOT_HELPFUL: "it would not fit even without every pod that may go, so nobody goes",
     Reason.PREEMPTION_TOO_MANY: "more pods would have to go than one plan may evict",
+    Reason.PROFILE_APPLIED: "the profile selects the pod and was applied",
+    Reason.PROFILE_NOT_DRAWN: "the profile selects the pod, which was not drawn for its share",
+    Reason.PROFILE_UNREADABLE: "the profile cannot be read, so it is applied to no pod",
+    Reason.NAMESPACE_UNKNOWN: "the pod's namespace is not known yet, so no selector matches it",
+    Reason.RESOURCES_LENT: "cpu and memory became lent resources",
 }
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import structlog
 
+from kube.tls import TlsFiles
 from model.fault import Fault
 from scheduler import settings
 from scheduler.edge.logs import LogFormat, configure
-from scheduler.edge.serving import TlsFiles
 from scheduler.wiring import Options, run
 
 log = structlog.get_logger()
@@ -28,12 +28,24 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
     parser = argparse.ArgumentParser(prog="sublet scheduler", description="Places whole gangs and explains each wait.")
     add = parser.add_argument
     add("--kubeconfig", type=Path, help="cluster access; without it the pod's service account")
-    add("--tls-cert", type=Path, required=True, help="PEM certificate of the link server")
-    add("--tls-key", type=Path, required=True, help="PEM key of the link server")
-    add("--token-file", type=Path, required=True, help="lines `token,name` of who may call")
+    add("--tls-cert", type=Path, required=True, help="PEM certificate of the servers; read anew when it changes")
+    add("--tls-key", type=Path, required=True, help="PEM key of the servers; read anew when it changes")
+    callers = parser.add_mutually_exclusive_group(required=True)
+    callers.add_argument("--token-review", action="store_true", help="the API server says who calls, and who may")
+    callers.add_argument("--token-file", type=Path, help="lines `token,name` of who may call; for development")
+    add("--link-audience", default="sublet-scheduler", help="of the tokens that count (default: %(default)s)")
+    add(
+        "--agent-account",
+        default="sublet-system:sublet-agent",
+        help="the agents', NAMESPACE:NAME (default: %(default)s)",
+    )
     add("--link-listen", default="0.0.0.0:10318", help="agents and diagnostics, over TLS (default: %(default)s)")
     add("--grpc-listen", default="127.0.0.1:10319", help="plain-text diagnostics; loopback only (default: %(default)s)")
-    add("--http-listen", default="127.0.0.1:10320", help="/metrics, /healthz, /readyz (default: %(default)s)")
+    add(
+        "--http-listen",
+        default="127.0.0.1:10320",
+        help="/metrics and probes; HTTPS off loopback (default: %(default)s)",
+    )
     add("--ready-file", type=Path, help="written with the real addresses once scheduling")
     add("--settings", type=Path, help="YAML or JSON; docs/settings.md lists fields and defaults")
     add("--identity", default=f"{socket.gethostname()}_{os.getpid()}", help="name in the lease (default: %(default)s)")
@@ -45,6 +57,8 @@ def parse(argv: Sequence[str]) -> tuple[Options, LogFormat]:
         kubeconfig=flags.kubeconfig,
         tls=TlsFiles(flags.tls_cert, flags.tls_key),
         token_file=flags.token_file,
+        link_audience=flags.link_audience,
+        agent_account=flags.agent_account,
         identity=flags.identity,
         settings=settings.load(flags.settings),
         link_listen=flags.link_listen,

@@ -20,7 +20,11 @@ _READ_LIMIT_BYTES = 1 << 20
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """What the link process is started with; addresses are HOST:PORT, the rest paths of files."""
+    """What the link process is started with; addresses are HOST:PORT, the rest paths of files.
+
+    Who may call is said by the file `tokens`, or where that is empty by the API server of `kubeconfig` (empty for
+    that of the pod's own service account): tokens for `audience`, and those of agents belong to account `agent`.
+    """
 
     listen: str
     certificate: str
@@ -29,6 +33,9 @@ class Serving(msgspec.Struct, frozen=True):
     calls: int
     costs_interval_seconds: float
     console: bool = False
+    kubeconfig: str = ""
+    audience: str = ""
+    agent: str = ""
 
 
 class Role(msgspec.Struct, frozen=True, array_like=True):

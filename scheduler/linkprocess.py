@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import msgspec
 import structlog
 
+from kube.client import KubeClient
+from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault
+from scheduler.callers import Callers, ReviewedCallers, TokenTable
 from scheduler.edge.forwarding import DiagnosticsForwarder
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.logs import LogFormat, configure
-from scheduler.edge.serving import Listener, TlsFiles, TokenTable, tls_server
+from scheduler.edge.serving import Listener, tls_server
 from scheduler.linkdesk import RemoteDesk
 from scheduler.linkframes import Downward, Frames, Role, Serving, Trouble, Upward
+from scheduler.linkstream import Limits
 
 log = structlog.get_logger()
 
@@ -35,24 +40,20 @@ _STOP_SECONDS = 0.2
 class LinkServer:
     """The servicers behind the outward port, told by frames what to say."""
 
-    def __init__(self, serving: Serving, tokens: TokenTable) -> None:
+    def __init__(self, serving: Serving, callers: Callers) -> None:
         self.desk = RemoteDesk(time.time)
         self._serving = serving
-        self._tokens = tokens
+        self._callers = callers
         self._forwarder = DiagnosticsForwarder()
-        self._link = NodeLinkServicer(
-            self.desk,
-            lambda context: tokens.caller(context.invocation_metadata()) or "",
-            time.time,
-            costs_interval_seconds=serving.costs_interval_seconds,
-        )
+        limits = Limits(costs_interval_seconds=serving.costs_interval_seconds)
+        self._link = NodeLinkServicer(self.desk, callers, time.time, limits)
 
     async def listen(self) -> Listener:
         """Not leading at first. Raises ConfigurationFault."""
         serving = self._serving
-        files = TlsFiles(Path(serving.certificate), Path(serving.key))
+        certificate = ServerCertificate(TlsFiles(Path(serving.certificate), Path(serving.key)))
         servicers = (self._link, self._forwarder)
-        listener = await tls_server(serving.listen, files, self._tokens, servicers, serving.calls)
+        listener = await tls_server(serving.listen, certificate, self._callers, servicers, serving.calls)
         await listener.serving(False)
         await listener.start()
         return listener
@@ -78,15 +79,29 @@ class LinkServer:
         await listener.serving(role.leading)
 
 
+@contextlib.asynccontextmanager
+async def _callers(serving: Serving) -> AsyncIterator[Callers]:
+    """Raises ConfigurationFault."""
+    if serving.tokens:
+        yield TokenTable.read(Path(serving.tokens))
+        return
+    kubeconfig = Path(serving.kubeconfig) if serving.kubeconfig else None
+    async with await KubeClient.connect(kubeconfig, "sublet-scheduler-link") as client:
+        yield ReviewedCallers(client, serving.audience, serving.agent)
+
+
 async def _serve(serving: Serving, connection: socket.socket) -> None:
     """Until the scheduling process hangs up."""
     frames = await Frames.over(connection, Downward)
     try:
-        server = LinkServer(serving, TokenTable.read(Path(serving.tokens)))
-        listener = await server.listen()
+        async with _callers(serving) as callers:
+            server = LinkServer(serving, callers)
+            await _obey(server, await server.listen(), frames)
     except ConfigurationFault as fault:
         await frames.write(Upward(trouble=Trouble(fault.where, fault.what, fault.fix)))
-        return
+
+
+async def _obey(server: LinkServer, listener: Listener, frames: Frames[Downward]) -> None:
     await frames.write(Upward(listening=listener.address))
     telling = asyncio.create_task(_tell(server.desk, frames))
     try:
@@ -109,6 +124,9 @@ def main(argv: Sequence[str]) -> int:
     # parent, after the streams were closed in order.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    # Each agent is a descriptor, and services start with 1024.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     serving = msgspec.json.decode(argv[1], type=Serving)
     configure(LogFormat.CONSOLE if serving.console else LogFormat.JSON)
     with contextlib.closing(socket.socket(fileno=int(argv[0]))) as connection:

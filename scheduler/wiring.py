@@ -18,10 +18,14 @@ from prometheus_client import CollectorRegistry
 from kube.client import KubeClient
 from kube.events import EventRecorder
 from kube.lease import Holder
+from kube.monitoring import Guard, MonitoringServer, Probes
 from kube.objects import NodeMetric
+from kube.reviews import Reviews
+from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
+from scheduler.callers import TokenTable
 from scheduler.cycle import Cycle
 from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
@@ -37,9 +41,9 @@ from scheduler.edge.kubernetes import (
 from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.leadership import Leadership
 from scheduler.edge.linkchild import LinkChild
-from scheduler.edge.metrics import HttpServer, Metrics
+from scheduler.edge.metrics import Metrics
 from scheduler.edge.nodeobjects import NodeObjects
-from scheduler.edge.serving import TlsFiles, TokenTable, check_tls, loopback_server
+from scheduler.edge.serving import loopback_server
 from scheduler.edge.withdrawal import Withdrawer
 from scheduler.facts import Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
@@ -57,13 +61,17 @@ _STUCK_SECONDS = 60.0
 class Options(msgspec.Struct, frozen=True):
     """What a command line says; addresses are HOST:PORT, port 0 takes a free one.
 
-    `advertise_host` is how agents on other machines reach this one, `pod` is `namespace/name` where this is a pod.
+    Without `token_file` the API server says who calls: tokens made for `link_audience`, and as agents those of
+    `agent_account` (NAMESPACE:NAME). `advertise_host` is how agents on other machines reach this one, `pod` is
+    `namespace/name` where this is a pod.
     """
 
     kubeconfig: Path | None
     tls: TlsFiles
-    token_file: Path
+    token_file: Path | None
     identity: str
+    link_audience: str = "sublet-scheduler"
+    agent_account: str = "sublet-system:sublet-agent"
     settings: Settings = Settings()
     link_listen: str = "0.0.0.0:10318"
     grpc_listen: str = "127.0.0.1:10319"
@@ -76,9 +84,18 @@ class Options(msgspec.Struct, frozen=True):
     @property
     def serving(self) -> Serving:
         """What the link process is started with."""
-        files = (str(self.tls.certificate), str(self.tls.key), str(self.token_file))
-        calls = self.settings.concurrent_calls
-        return Serving(self.link_listen, *files, calls=calls, costs_interval_seconds=1.0, console=self.console_log)
+        return Serving(
+            listen=self.link_listen,
+            certificate=str(self.tls.certificate),
+            key=str(self.tls.key),
+            tokens=str(self.token_file or ""),
+            calls=self.settings.concurrent_calls,
+            costs_interval_seconds=1.0,
+            console=self.console_log,
+            kubeconfig=str(self.kubeconfig or ""),
+            audience=self.link_audience,
+            agent=self.agent_account,
+        )
 
 
 class Listening(msgspec.Struct, frozen=True):
@@ -156,19 +173,22 @@ async def run(options: Options, stop: asyncio.Event) -> int:
     Raises ConfigurationFault for what only the operator can mend.
     """
     # What a standby would only find out as leader is found out now.
-    TokenTable.read(options.token_file)
-    check_tls(options.tls)
+    if options.token_file is not None:
+        TokenTable.read(options.token_file)
+    certificate = ServerCertificate(options.tls)
     if options.ready_file is not None:
         if not options.ready_file.parent.is_dir():
             raise ConfigurationFault(f"--ready-file {options.ready_file}", "its folder does not exist", "make it first")
         options.ready_file.unlink(missing_ok=True)
     metrics, state = Metrics(CollectorRegistry()), _State()
-    http = HttpServer(options.http_listen, metrics.registry, state.alive, state.not_ready)
-    try:
-        async with await KubeClient.connect(options.kubeconfig, "sublet-scheduler") as client:
+    async with await KubeClient.connect(options.kubeconfig, "sublet-scheduler") as client:
+        probes, guard = Probes(state.alive, state.not_ready), Guard(certificate, Reviews(client))
+        http = MonitoringServer(options.http_listen, metrics.registry, probes, guard)
+        http.start()
+        try:
             return await _Process(client, options, metrics, state, http.address).run(stop)
-    finally:
-        http.close()
+        finally:
+            http.close()
 
 
 class _Process:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 from hypothesis import settings
@@ -21,3 +24,19 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (_most, _most))
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--kubeconfig FILE`: check the conformance list against that cluster instead of an embedded one."""
     parser.addoption("--kubeconfig", metavar="FILE", help="run tests/local/conformance against this cluster")
+
+
+@contextlib.contextmanager
+def _starved() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def starved() -> Callable[[], AbstractContextManager[None]]:
+    """A stretch in which this process can open nothing more; what is open stays usable."""
+    return _starved

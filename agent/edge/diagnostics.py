@@ -30,6 +30,7 @@ from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_M
 from wire import codec
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, decision_pb2, link_pb2
 
+NOWHERE = "none"
 _OBSERVING = ("Observing", "nothing is lent and nothing written; these are the numbers that mode enforce would act on")
 _SETTLE_TRIES = 20
 _SETTLE_SECONDS = 0.05
@@ -253,10 +254,14 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
 
 
 class DiagnosticsServers:
-    """Two listeners: loopback for people, the unix socket (0600) for people and training code."""
+    """Two listeners: loopback for people, the unix socket (0600) for people and training code.
+
+    Loopback is every user's of the machine, and of every pod's with hostNetwork; `listen` may be NOWHERE.
+    """
 
     def __init__(self, sources: Sources, listen: str, socket: Path) -> None:
-        require_loopback("--grpc-listen", listen)
+        if listen != NOWHERE:
+            require_loopback("--grpc-listen", listen)
         self._listen = listen
         self._socket = socket
         self._diagnostics = AgentDiagnostics(sources)
@@ -264,16 +269,21 @@ class DiagnosticsServers:
         self._servers: list[Any] = []
 
     async def start(self) -> str:
-        """The loopback address in use. Raises ConfigurationFault where a listener cannot be opened."""
-        loopback, local = await _server(self._diagnostics, None), await _server(self._diagnostics, self.checkpoints)
-        self._servers = [loopback, local]
-        port = _bind(loopback, self._listen)
+        """The loopback address in use, or NOWHERE. Raises ConfigurationFault where a listener cannot be opened."""
+        address = NOWHERE if self._listen == NOWHERE else await self._open_loopback()
+        local = await _server(self._diagnostics, self.checkpoints)
+        self._servers.append(local)
         self._socket.unlink(missing_ok=True)
         _bind(local, f"unix:{self._socket}")
         self._socket.chmod(0o600)
         for server in self._servers:
             await server.start()
-        return f"{self._listen.rpartition(':')[0]}:{port}"
+        return address
+
+    async def _open_loopback(self) -> str:
+        server = await _server(self._diagnostics, None)
+        self._servers.append(server)
+        return f"{self._listen.rpartition(':')[0]}:{_bind(server, self._listen)}"
 
     async def stop(self) -> None:
         for server in self._servers:

@@ -29,6 +29,8 @@ log = structlog.get_logger()
 
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 15.0
+_STEADY_SECONDS = 30.0
+"""A link that lasted so long and was ended in order is taken up again at once; it was ended because of its age."""
 _QUEUE = 256
 _LEADER_KEY = "sublet-leader"
 _ADDRESS = re.compile(r"[0-9A-Za-z.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9]{1,5}")
@@ -59,7 +61,9 @@ class LinkClient:
         hello: AgentHello,
         on_notice: Callable[[PreemptionNotice], None],
         on_spared: Callable[[str], None],
+        steady_seconds: float = _STEADY_SECONDS,
     ) -> None:
+        self._steady = steady_seconds
         self._address = access.address
         self._ca = access.ca
         self._token = access.token
@@ -93,14 +97,18 @@ class LinkClient:
     async def run(self) -> None:
         """Never returns. Certificate and token are read anew at every attempt, so rotation needs no restart."""
         delay = _FIRST_DELAY_SECONDS
+        now = asyncio.get_running_loop().time
         while True:
+            began = now()
             try:
                 await self._connect()
                 delay = _FIRST_DELAY_SECONDS
+                if now() - began > self._steady:
+                    continue
             except grpc.aio.AioRpcError as error:
                 if self.connected:
                     delay = _FIRST_DELAY_SECONDS
-                log.warning("link lost", scheduler=self._target, code=error.code().name, detail=error.details())
+                self._tell(error)
                 self._leader = _leader_named(error)
             except ConfigurationFault as fault:
                 log.error("link not possible", error=str(fault))
@@ -108,6 +116,11 @@ class LinkClient:
                 self.connected = False
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(delay * 2, _LONGEST_DELAY_SECONDS)
+
+    def _tell(self, error: grpc.aio.AioRpcError) -> None:
+        code, detail = error.code(), error.details() or ""
+        fix = advice(code, detail, Access(self._address, self._ca, self._token))
+        log.warning("link lost", scheduler=self._target, code=code.name, detail=detail, fix=fix)
 
     @property
     def _target(self) -> str:
@@ -125,23 +138,29 @@ class LinkClient:
         metadata = (("authorization", f"Bearer {_text(self._token)}"),)
         async with grpc.aio.secure_channel(self._target, credentials, options=self._options()) as channel:
             stream = link_pb2_grpc.NodeLinkStub(channel).Connect(metadata=metadata)
-            sending = asyncio.create_task(self._send(stream))
+            welcome = asyncio.Event()
+            sending = asyncio.create_task(self._send(stream, welcome))
             try:
                 async for message in stream:
                     if not self.connected:
                         log.info("link up", scheduler=self._target)
                     self.connected = True
+                    welcome.set()
                     self._receive(message)
             finally:
                 sending.cancel()
                 await asyncio.gather(sending, return_exceptions=True)
-        log.warning("link closed by the scheduler", scheduler=self._target)
+        log.info("link ended by the scheduler", scheduler=self._target)
         self._leader = ""
 
-    async def _send(self, stream: Any) -> None:
-        """Hello, the newest report, then what comes. A message leaves the queue once it was written."""
+    async def _send(self, stream: Any, welcome: asyncio.Event) -> None:
+        """Hello, the newest report, then what comes. A message leaves the queue once it was written.
+
+        Nothing follows hello before it is answered: a write into a refusal would hide why we were refused.
+        """
         self._newest = self._sent
         await stream.write(self._numbered(link_pb2.NodeMessage(hello=codec.hello_to_wire(self._hello))))
+        await welcome.wait()
         while True:
             if self._newest is not None:
                 report, self._newest = self._newest, None
@@ -168,6 +187,28 @@ class LinkClient:
             self._on_notice(codec.notice_from_wire(message.preemption))
         if message.HasField("withdrawal"):
             self._on_spared(message.withdrawal.pod_uid)
+
+
+def advice(code: grpc.StatusCode, detail: str, access: Access) -> str:
+    """Whose fault a lost link is and what mends it; empty where waiting does."""
+    match code:
+        case grpc.StatusCode.UNAUTHENTICATED:
+            return f"the token in {access.token} is unknown, expired or made for another audience: check its volume"
+        case grpc.StatusCode.PERMISSION_DENIED:
+            return f"the token in {access.token} is not that of this node's agent: check service account and node name"
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return "the scheduler's limits: a message above 4 MiB, too many streams, or an agent that does not read"
+        case grpc.StatusCode.UNAVAILABLE if "certificate has expired" in detail:
+            return (
+                "renew the scheduler's certificate: `sublet admission` does, unless it is down or --certificates=files"
+            )
+        case grpc.StatusCode.UNAVAILABLE if "CERTIFICATE_VERIFY_FAILED" in detail or "Hostname Verification" in detail:
+            host = access.address.rpartition(":")[0]
+            return (
+                f"{access.ca} must hold the authority that signed the scheduler's certificate, which must name {host}"
+            )
+        case _:
+            return ""
 
 
 def _leader_named(error: grpc.aio.AioRpcError) -> str:

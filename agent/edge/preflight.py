@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from agent.core.knobs import Knobs
-from agent.core.layout import CgroupDriver, Layout
+from agent.core.layout import Layout
 from agent.core.preflight import RIVALS, NodeFacts
-from agent.edge.discovery import find_layout
 from model.fault import KernelFault
 
 _V1_CONTROLLERS = ("blkio", "cpu", "cpuset", "memory")
@@ -19,13 +18,12 @@ _COMM_CHARACTERS = 15
 
 
 class Places(msgspec.Struct, frozen=True):
-    """Where to look; as the agent's own options."""
+    """Where to look; as the agent's own options. Without a layout the fault says why there is none."""
 
     cgroup_root: Path
     proc: Path
     state_file: Path
-    kubepods: str = ""
-    cgroup_driver: CgroupDriver | None = None
+    layout: Layout | KernelFault
 
 
 def look(places: Places) -> NodeFacts:
@@ -39,11 +37,9 @@ def look(places: Places) -> NodeFacts:
         state=str(places.state_file.parent),
         state_trouble=trouble,
     )
-    try:
-        layout = find_layout(places.cgroup_root, places.kubepods, places.cgroup_driver)
-    except KernelFault as fault:
-        return msgspec.structs.replace(facts, trouble=f"{fault.where} {fault.what}")
-    return msgspec.structs.replace(facts, **_of_cgroups(places.cgroup_root, layout))
+    if isinstance(places.layout, KernelFault):
+        return msgspec.structs.replace(facts, trouble=f"{places.layout.where} {places.layout.what}")
+    return msgspec.structs.replace(facts, **_of_cgroups(places.cgroup_root, places.layout))
 
 
 def _of_cgroups(root: Path, layout: Layout) -> dict[str, object]:

@@ -137,12 +137,12 @@ class _Selected(msgspec.Struct, frozen=True, rename="camel"):
 
 def colocation_layers(source: ConfigMap | None) -> Layers[ColocationFields] | None:
     """`colocation-config`; None where there is none. Raises ConfigurationFault, as all below do."""
-    return _layers(source, "colocation-config", ColocationFields, nodes="nodeConfigs")
+    return layers(source, "colocation-config", ColocationFields, nodes="nodeConfigs")
 
 
 def normalization_layers(source: ConfigMap | None) -> Layers[NormalizationFields] | None:
     """`cpu-normalization-config`."""
-    return _layers(source, "cpu-normalization-config", NormalizationFields, nodes="nodeConfigs")
+    return layers(source, "cpu-normalization-config", NormalizationFields, nodes="nodeConfigs")
 
 
 def cluster_switch(source: ConfigMap | None) -> SwitchFields | None:
@@ -159,21 +159,23 @@ def entry_switches(source: ConfigMap | None) -> Layers[SwitchFields] | None:
 
 def suppress_layers(source: ConfigMap | None) -> Layers[SuppressFields] | None:
     """Of `resource-threshold-config` what is about suppression."""
-    return _layers(source, _THRESHOLD, SuppressFields, nodes="nodeStrategies", cluster="clusterStrategy")
+    return layers(source, _THRESHOLD, SuppressFields, nodes="nodeStrategies", cluster="clusterStrategy")
 
 
 def eviction_layers(source: ConfigMap | None) -> Layers[EvictionFields] | None:
     """Of `resource-threshold-config` what is about evictions."""
-    return _layers(source, _THRESHOLD, EvictionFields, nodes="nodeStrategies", cluster="clusterStrategy")
+    return layers(source, _THRESHOLD, EvictionFields, nodes="nodeStrategies", cluster="clusterStrategy")
 
 
 def host_application_layers(source: ConfigMap | None) -> Layers[HostApplicationFields] | None:
     """`host-application-config`; an entry's list replaces the cluster's."""
-    return _layers(source, "host-application-config", HostApplicationFields, nodes="nodeConfigs")
+    return layers(source, "host-application-config", HostApplicationFields, nodes="nodeConfigs")
 
 
-def _layers(source: ConfigMap | None, key: str, kind: type[T], *, nodes: str, cluster: str = "") -> Layers[T] | None:
-    """`cluster` names the field with the cluster's values, empty where they stand at the top."""
+def layers(source: ConfigMap | None, key: str, kind: type[T], *, nodes: str, cluster: str = "") -> Layers[T] | None:
+    """One key, its fields as `kind`; `cluster` names the field with the cluster's values, empty where they stand at the
+    top, `nodes` the one with the entries. Raises ConfigurationFault.
+    """
     found = _found(source, key)
     return Layers(_cluster(found, kind, cluster), _entries(found, kind, nodes)) if found else None
 

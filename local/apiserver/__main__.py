@@ -15,13 +15,17 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from local.apiserver.audit import AuditLog
 from local.apiserver.auth import TokenFileError, Tokens, certificate_names
+from local.apiserver.authentication import Credentials
 from local.apiserver.bootstrap import ManifestError, apply_manifests, create_system_objects
 from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
 from local.apiserver.journal import Journal, restore
 from local.apiserver.kubelet_logs import KubeletLogs
+from local.apiserver.rbac_defaults import create_default_roles
 from local.apiserver.server import Server, tls_context
+from local.apiserver.signing import SigningKey, SigningKeyError
 from local.apiserver.statedir import StateDirectory, StateError
 from local.readyfile import write_ready_file
 
@@ -37,10 +41,12 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--listen", required=True, metavar="HOST:PORT", help="address; port 0 picks a free one")
     parser.add_argument("--tls-cert", required=True, type=Path, help="PEM certificate of this server")
     parser.add_argument("--tls-key", required=True, type=Path, help="PEM key of that certificate")
-    parser.add_argument("--token-file", required=True, type=Path, help="lines of token,username")
+    users = 'lines of token,user,uid,"group1,group2"; the last two may be absent'
+    parser.add_argument("--token-file", required=True, type=Path, help=users)
     parser.add_argument("--ready-file", required=True, type=Path, help="written when serving: address and port as JSON")
     parser.add_argument("--state-dir", type=Path, help="keeps the state across restarts; without it, memory only")
     parser.add_argument("--kubelet-token-file", type=Path, help="bearer token to read container logs and usage with")
+    parser.add_argument("--audit-log", type=Path, help="file that gets a line of JSON for every request")
     parser.add_argument("--root-ca", type=Path, help="PEM authority of --tls-cert, told to every namespace")
     parser.add_argument("--kubelet-ca", type=Path, help="PEM authority of the nodes' log servers")
     parser.add_argument(
@@ -114,12 +120,14 @@ async def serve(options: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with _state(options.state_dir) as (directory, journal):
-        core = Core(time.time, nodes, log=journal)
+        credentials, audit = Credentials(tokens, _signing_key(options.state_dir)), _audit_log(options.audit_log)
+        core = Core(time.time, nodes, log=journal, credentials=credentials, audit=audit)
         if directory is not None:
             restore(core.resources, directory)
         create_system_objects(core.resources)
+        create_default_roles(core.resources)
         apply_manifests(core.resources, options.bootstrap)
-        server = Server(core, tokens, tls, names)
+        server = Server(core, core.authenticator, tls, names)
         controllers = Controllers(core.resources, core.writes, authority)
         try:
             bound = await server.start(host, port)
@@ -134,8 +142,22 @@ async def serve(options: argparse.Namespace) -> None:
             await controllers.stop()
             await server.stop()
             await core.close()
+            if audit is not None:
+                audit.close()
             if nodes is not None:
                 await nodes.close()
+
+
+def _audit_log(path: Path | None) -> AuditLog | None:
+    try:
+        return None if path is None else AuditLog(path, time.time)
+    except OSError as error:
+        raise StartError(f"--audit-log {path}: {error.strerror or error}") from None
+
+
+def _signing_key(state: Path | None) -> SigningKey:
+    """With a state directory tokens outlive this process, as do the objects they are bound to."""
+    return SigningKey.new() if state is None else SigningKey.kept(state / "service-account.key")
 
 
 @contextlib.asynccontextmanager
@@ -163,7 +185,7 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         asyncio.run(serve(parse_arguments()))
-    except (StartError, StateError, TokenFileError, ManifestError, OSError) as error:
+    except (StartError, StateError, SigningKeyError, TokenFileError, ManifestError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from local.apiserver import status
 from local.apiserver.label_keys import merge_label_keys
 from local.apiserver.objects import Object, dig, ensure, name_of, namespace_of, uid_of
+from local.apiserver.pod_service_accounts import admit_pod_account
 from local.apiserver.registry import (
     CUSTOM_RESOURCE_DEFINITIONS,
     JOBS,
@@ -18,10 +19,12 @@ from local.apiserver.registry import (
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
+    SERVICES,
     STORAGE_CLASSES,
     ResourceType,
 )
 from local.apiserver.selectors import EVERYTHING
+from local.apiserver.service_addresses import keep_address, settle_address
 from local.apiserver.taints import NO_SCHEDULE, NOT_READY
 
 if TYPE_CHECKING:
@@ -95,6 +98,7 @@ def admit_new(resources: Resources, rtype: ResourceType, obj: Object) -> None:
 
 
 def _admit_pod(resources: Resources, pod: Object) -> None:
+    admit_pod_account(resources, pod)
     _settle_priority(resources, PODS, pod)
     _tolerate_lost_nodes(pod["spec"])
     merge_label_keys(pod["spec"], dig(pod, "metadata.labels") or {})
@@ -225,6 +229,7 @@ _ADMIT_NEW: dict[str, Callable[[Resources, Object], None]] = {
     PRIORITY_CLASSES.id: _admit_priority_class,
     CUSTOM_RESOURCE_DEFINITIONS.id: _admit_definition,
     JOBS.id: _admit_job,
+    SERVICES.id: settle_address,
 }
 
 
@@ -261,6 +266,8 @@ def admit_change(resources: Resources, rtype: ResourceType, old: Object, new: Ob
         _only_default(resources, new)
     if rtype is PODS and isinstance(new.get("spec"), dict):
         _keep_decisions(old["spec"], new["spec"])
+    if rtype is SERVICES and isinstance(new.get("spec"), dict):
+        keep_address(resources, old, new)
 
 
 def _keep_decisions(old: Object, new: Object) -> None:

@@ -1,12 +1,15 @@
 """Who may talk to the server: bearer tokens and the Host header."""
 
-import hmac
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from cryptography import x509
 
-from local.apiserver.identity import AUTHENTICATED, MASTERS, Identity
+from local.apiserver.identity import Identity, known_user
 
 _LOCAL_HOSTS = frozenset(
     {"127.0.0.1", "localhost", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
@@ -18,14 +21,19 @@ class TokenFileError(ValueError):
 
 
 class Tokens:
-    """Known bearer tokens. In this server every known token may do everything."""
+    """Bearer tokens that do not change while the server runs, and whose they are."""
 
-    def __init__(self, users: Mapping[str, str]) -> None:
-        self._users = {token.encode(): user for token, user in users.items()}
+    def __init__(self, users: Mapping[str, Identity]) -> None:
+        # By digest: how far a wrong guess gets tells nothing about the tokens.
+        self._users = {_digest(token.encode()): user for token, user in users.items()}
 
     @classmethod
-    def read(cls, path: Path) -> "Tokens":
-        """Read lines of `token,username`; raises TokenFileError on an unreadable, malformed or empty file."""
+    def read(cls, path: Path) -> Tokens:
+        """Read lines of `token,user,uid,"group1,group2"`, the last two optional.
+
+        Every user is in `system:authenticated`, those named `system:node:…` in `system:nodes` too. Raises
+        TokenFileError on an unreadable, malformed or empty file.
+        """
         try:
             lines = path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -34,31 +42,33 @@ class Tokens:
         for number, line in enumerate(lines, start=1):
             if not line.strip() or line.startswith("#"):
                 continue
-            token, comma, user = (part.strip() for part in line.partition(","))
-            if not (token and comma and user):
-                raise TokenFileError(f"{path}: line {number} is not of the form token,username")
-            users[token] = user
+            token, user, uid, groups = _columns(line)
+            if not (token and user):
+                raise TokenFileError(f"{path}: line {number} is not of the form token,user,uid,groups")
+            users[token] = known_user(user, uid, tuple(filter(None, groups.split(","))))
         if not users:
             raise TokenFileError(f"{path}: holds no token")
         return cls(users)
 
-    def user_of(self, authorization: str) -> Identity | None:
-        """The user behind an Authorization header. Every token is compared, in constant time."""
-        scheme, _, token = authorization.partition(" ")
-        # A header's bytes that are not UTF-8 arrive as surrogates.
-        given = token.strip().encode(errors="surrogateescape")
-        found = None
-        for known, user in self._users.items():
-            if hmac.compare_digest(known, given):
-                found = user
-        if found is None or scheme.lower() != "bearer" or not given:
-            return None
-        return Identity(found, groups=(MASTERS, AUTHENTICATED))
+    def user_of(self, token: bytes) -> Identity | None:
+        return self._users.get(_digest(token))
 
 
-def impersonates(headers: Iterable[str]) -> bool:
-    """Whether these header names ask to act as somebody else (kubectl --as, --as-group, --as-uid)."""
-    return any(name.lower().startswith("impersonate-") for name in headers)
+def _columns(line: str) -> tuple[str, str, str, str]:
+    cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]
+    token, user, uid, groups = (*cells, "", "", "", "")[:4]
+    return token, user, uid, ",".join(name.strip() for name in groups.split(","))
+
+
+def _digest(token: bytes) -> bytes:
+    return hashlib.sha256(token).digest()
+
+
+def bearer_token(authorization: str) -> bytes:
+    """The token of an Authorization header; empty where it carries none."""
+    scheme, _, token = authorization.strip().partition(" ")
+    # A header's bytes that are not UTF-8 arrive as surrogates.
+    return token.strip().encode(errors="surrogateescape") if scheme.lower() == "bearer" else b""
 
 
 def is_known_host(header: str, names: frozenset[str] = frozenset()) -> bool:

@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
-from local.apiserver.disruption import counts, is_healthy, write_status
+from local.apiserver.disruption import (
+    controller_uid,
+    counts,
+    counts_by_scale,
+    expected_pods,
+    is_healthy,
+    write_status,
+)
 from local.apiserver.objects import dig
 from local.apiserver.records import Change, Event, Record
-from local.apiserver.registry import DISRUPTION_BUDGETS, PODS
+from local.apiserver.registry import DEPLOYMENTS, DISRUPTION_BUDGETS, PODS, REPLICA_SETS
 from local.apiserver.resources import Resources
 from local.apiserver.selectors import Filter, Selector, admits, parse_label_selector
 from local.apiserver.waiting import Key
 
+_SCALED = (DEPLOYMENTS.id, REPLICA_SETS.id)
+
 
 @dataclass(slots=True)
 class _Cover:
-    """The pods one budget covers, each with whether it is healthy; a budget without a selector covers none."""
+    """The pods one budget covers, each with whether it is healthy and whose it is; without a selector none."""
 
     selector: Selector | None
-    pods: dict[str, bool] = field(default_factory=dict)
+    pods: dict[str, tuple[bool, str]] = field(default_factory=dict)
     healthy: int = 0
+    controllers: Counter[str] = field(default_factory=Counter)
 
     def drop(self, name: str) -> bool:
         """Whether it was there."""
         held = self.pods.pop(name, None)
-        self.healthy -= bool(held)
-        return held is not None
+        if held is None:
+            return False
+        self.healthy -= held[0]
+        self.controllers[held[1]] -= 1
+        if not self.controllers[held[1]]:
+            del self.controllers[held[1]]
+        return True
 
     def take(self, pod: Record) -> bool:
         """Whether it belongs here."""
         belongs = self.selector is not None and counts(pod) and admits(self.selector, pod.labels)
         if belongs:
-            self.pods[pod.name] = is_healthy(pod)
-            self.healthy += self.pods[pod.name]
+            healthy, owner = self.pods[pod.name] = (is_healthy(pod), controller_uid(pod))
+            self.healthy += healthy
+            self.controllers[owner] += 1
         return belongs
 
 
@@ -57,6 +74,8 @@ class Budgets:
                 left = cover.drop(record.name)
                 if (not gone and cover.take(record)) or left:
                     self._dirty.add((record.namespace, name))
+        elif type_id in _SCALED:
+            self._dirty |= {(record.namespace, name) for name in self._covers.get(record.namespace, {})}
 
     def _budget_changed(self, record: Record, gone: bool) -> None:
         covers = self._covers.setdefault(record.namespace, {})
@@ -79,4 +98,6 @@ class Budgets:
         """Write one budget's status where it is another than before."""
         budget, cover = self._resources.find(DISRUPTION_BUDGETS, *key), self._covers.get(key[0], {}).get(key[1])
         if budget is not None and cover is not None:
-            write_status(self._resources, budget, len(cover.pods), cover.healthy)
+            by_scale = counts_by_scale(budget)
+            expected = expected_pods(self._resources, cover.controllers) if by_scale else len(cover.pods)
+            write_status(self._resources, budget, expected, cover.healthy)

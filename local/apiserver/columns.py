@@ -54,13 +54,14 @@ def label_text(found: Object | None) -> str:
 
 def selector(where: str) -> Cell:
     """A LabelSelector in the form the command line takes."""
+    return lambda obj, _: selector_text(dig(obj, where)) or NONE
 
-    def cell(obj: Object, _: float) -> str:
-        found = dig(obj, where) or {}
-        terms = [f"{key}={value}" for key, value in sorted((found.get("matchLabels") or {}).items())]
-        return ",".join([*terms, *map(_expression, found.get("matchExpressions") or ())]) or NONE
 
-    return cell
+def selector_text(found: Object | None) -> str:
+    """A LabelSelector in the form the command line takes; empty for one that asks nothing."""
+    found = found or {}
+    terms = [f"{key}={value}" for key, value in sorted((found.get("matchLabels") or {}).items())]
+    return ",".join([*terms, *map(_expression, found.get("matchExpressions") or ())])
 
 
 def _expression(term: Object) -> str:

@@ -11,14 +11,19 @@ from typing import Protocol
 
 from local.apiserver.budgets import Budgets
 from local.apiserver.cronjobs import CronJobController
+from local.apiserver.daemon_sets import DaemonSetController
+from local.apiserver.deployments import DeploymentController
+from local.apiserver.endpoints import EndpointController
 from local.apiserver.gc import Collector
 from local.apiserver.jobs import JobController
 from local.apiserver.nodelife import NodeLife
 from local.apiserver.podgc import PodCollector
 from local.apiserver.pods_by_node import PodsByNode
+from local.apiserver.rbac_aggregation import RoleAggregation
 from local.apiserver.recorder import EventExpiry, trim_events
 from local.apiserver.records import Change, Event
 from local.apiserver.registry import EVENTS
+from local.apiserver.replica_sets import ReplicaSetController
 from local.apiserver.resources import Resources
 from local.apiserver.selectors import EVERYTHING
 from local.apiserver.serviceaccounts import NamespaceFurnisher
@@ -67,7 +72,14 @@ class Controllers:
         self._volumes = VolumeBinder(resources)
         self._expiry = EventExpiry(resources)
         self._jobs = JobController(resources, writes)
-        self._creators: tuple[Creator, ...] = (self._jobs, CronJobController(resources, writes))
+        self._creators: tuple[Creator, ...] = (
+            self._jobs,
+            CronJobController(resources, writes),
+            DeploymentController(resources, writes),
+            ReplicaSetController(resources, writes),
+            DaemonSetController(resources, writes),
+            EndpointController(resources),
+        )
         self._reactors = self._all_reactors(authority)
         self._tasks: list[asyncio.Task[None]] = []
         self._creators_wake = asyncio.Event()
@@ -89,6 +101,7 @@ class Controllers:
             self._evictions.react,
             self._expiry.react,
             NamespaceFurnisher(self._resources, authority).react,
+            RoleAggregation(self._resources).react,
         )
 
     # -- one turn ------------------------------------------------------------------------------------------

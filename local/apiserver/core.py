@@ -5,17 +5,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from local.apiserver import discovery, encodings, openapi, pods, reading, scale, status, writing
+from local.apiserver import discovery, encodings, openapi, openid, pods, reading, scale, status, writing
+from local.apiserver.access import Access, Visit
+from local.apiserver.access_reviews import ACCESS_REVIEWS, AccessReviews
+from local.apiserver.admission_chain import Chain
+from local.apiserver.audit import AuditLog
+from local.apiserver.authentication import Authenticator, Credentials
+from local.apiserver.authorization import Authorizer
+from local.apiserver.escalation import Escalation
 from local.apiserver.eventtypes import EVENTS_V1
 from local.apiserver.messages import Request, Response, Stream, answer
 from local.apiserver.metrics import METRICS, Metrics, NodeServers
+from local.apiserver.node_authorization import Nodes
 from local.apiserver.objects import Clock, Object, dig, encode
 from local.apiserver.options import check_options
+from local.apiserver.policies import Policies
+from local.apiserver.rbac import Rbac
 from local.apiserver.registry import BINDINGS, EVICTIONS, PODS, Registry, ResourceType
+from local.apiserver.requestbody import APPLY_PATCH
 from local.apiserver.resources import Resources, WriteOptions
 from local.apiserver.routes import Target, resolve, split_path
+from local.apiserver.service_account_tokens import AccountTokens
 from local.apiserver.status import StatusError
 from local.apiserver.store import Log, Store
+from local.apiserver.token_requests import TokenRequests
+from local.apiserver.token_reviews import AUTHENTICATION_REVIEWS, AuthenticationReviews
 from local.apiserver.watches import WatchLimits, watch
 from local.apiserver.webhook_call import HttpsCaller
 from local.apiserver.webhooks import Webhooks
@@ -23,15 +37,6 @@ from local.apiserver.writes import Writes
 
 _log = logging.getLogger(__name__)
 _HEALTH = ("healthz", "livez", "readyz")
-# `kubectl auth can-i`: whoever comes this far has a known token, and each of those may do everything.
-_REVIEWS: dict[str, Object] = {
-    "selfsubjectaccessreviews": {"allowed": True, "reason": "every known token may do everything"},
-    "selfsubjectrulesreviews": {
-        "incomplete": False,
-        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-    },
-}
 # What leads into a running pod: path → what people call it.
 _INTO_PODS = {"exec": "exec", "attach": "attach", "portforward": "port-forward", "ephemeralcontainers": "debug"}
 
@@ -46,29 +51,53 @@ class Core:
         limits: WatchLimits | None = None,
         ring_events: int = 8192,
         log: Log | None = None,
+        credentials: Credentials | None = None,
+        authorizer: Authorizer | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
+        credentials = credentials or Credentials()
         self.registry = Registry()
-        self.registry.register(EVENTS_V1, *METRICS)
+        self.registry.register(EVENTS_V1, *METRICS, *ACCESS_REVIEWS, *AUTHENTICATION_REVIEWS)
         self._documents = openapi.Documents(self.registry, clock)
         self.store = Store(clock, ring_events, log=log)
         self.resources = Resources(self.store, self.registry, clock)
         self._webhook_calls = HttpsCaller()
-        self.writes = Writes(self.resources, Webhooks(self.resources, self._webhook_calls))
+        rbac = Rbac(self.resources)
+        self.authorizer = authorizer or Nodes(self.resources, rbac)
+        webhooks = Webhooks(self.resources, self._webhook_calls, self.authorizer)
+        hooks = Chain(Policies(self.resources, self.authorizer), webhooks)
+        self.writes = Writes(self.resources, Escalation(hooks, self.authorizer, rbac))
+        self._access = Access(self.resources, self.authorizer)
+        self._access_reviews = AccessReviews(self.resources, self.authorizer, rbac)
+        self._audit = audit
+        self._key = credentials.key
+        accounts = AccountTokens(self.store, clock, self._key)
+        self.authenticator = Authenticator(credentials.known, accounts)
+        self._token_requests = TokenRequests(self.resources, self.writes, accounts)
+        self._token_reviews = AuthenticationReviews(self.resources, self.authenticator)
         self._nodes = nodes
         self._metrics = Metrics(self.resources, nodes)
         self._limits = limits or WatchLimits()
 
     async def handle(self, request: Request) -> Response | Stream:
         """Answer a request. Never raises: what is refused or fails becomes a Status."""
+        visit = Visit.of(request, self.resources.clock())
         try:
             media = encodings.negotiated(request)
         except StatusError as error:
-            return _refused(error)
-        result = await self._result(request)
+            return self._audited(visit, _refused(error))
+        result = self._audited(visit, await self._result(visit))
         return result if isinstance(result, Stream) else await encodings.written(result, media, request)
 
-    async def _result(self, request: Request) -> Response | Stream:
+    def _audited(self, visit: Visit, result: Response | Stream) -> Response | Stream:
+        if self._audit is not None:
+            self._audit.record(visit, result)
+        return result
+
+    async def _result(self, visit: Visit) -> Response | Stream:
+        request = visit.request
         try:
+            request = self._access.admit(visit)
             if request.method == "GET":
                 return await self._route(request)
             self.store.log.admit()
@@ -105,6 +134,10 @@ class Core:
                 return Response(200, openapi.V2_DOCUMENT, openapi.V2_CONTENT_TYPE)
             case ["openapi", "v3", *rest]:
                 return self._documents.answer(request, rest)
+            case [".well-known", "openid-configuration"]:
+                return openid.configuration(request)
+            case ["openid", "v1", "jwks"]:
+                return openid.keys(self._key)
             case ["api"] | ["apis"]:
                 return self._discovery(request, core=segments == ["api"])
             case ["apis", group]:
@@ -115,8 +148,6 @@ class Core:
             case ["api", "v1", "namespaces", namespace, "pods", name, way] if way in _INTO_PODS:
                 self.resources.get(PODS, namespace, name)
                 raise status.not_implemented(f"{_INTO_PODS[way]} is not supported by the embedded cluster")
-            case ["apis", "authorization.k8s.io", "v1", review] if request.method == "POST" and review in _REVIEWS:
-                return answer({**writing.body_object(request), "status": _REVIEWS[review]}, 201)
             case ["api", "v1", *rest]:
                 return await self._group(request, "", "v1", rest)
             case ["apis", group, version, *rest]:
@@ -140,6 +171,12 @@ class Core:
         target = resolve(self.registry, group, version, rest)
         if target.rtype in METRICS:
             return await self._metrics.read(target, request)
+        if target.rtype in ACCESS_REVIEWS:
+            return self._access_reviews.create(target, request)
+        if target.rtype in AUTHENTICATION_REVIEWS:
+            return self._token_reviews.create(target, request)
+        if target.subresource == "token":
+            return await self._token_requests.create(target, request)
         if target.subresource == "scale":
             return await scale.respond(self.writes, target, request)
         if target.subresource not in ("", "status", "finalize"):
@@ -156,6 +193,8 @@ class Core:
         act = table.get(request.method)
         if act is None or (request.method == "POST" and target.rtype.namespaced and not target.namespace):
             raise status.method_not_allowed()
+        if request.content_type == APPLY_PATCH:
+            self._access.admit_birth(target, request)
         return await act(self.writes, target, request)
 
     async def _pod_subresource(self, request: Request, target: Target) -> Response | Stream:
@@ -196,7 +235,7 @@ class Core:
 
 def _is_document(segments: list[str]) -> bool:
     """Whether the path is one of the server's own descriptions, which can only be read."""
-    depth = {"version": 1, "openapi": 4, "api": 2, "apis": 3}.get(segments[0], 0)
+    depth = {"version": 1, "openapi": 4, "api": 2, "apis": 3, ".well-known": 2, "openid": 3}.get(segments[0], 0)
     return len(segments) <= depth
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from local.apiserver import schema
+from local.apiserver import crd_rules, schema
+from local.apiserver.crd_rule_compiling import rules_of
 from local.apiserver.definition_rules import APPROVAL
 from local.apiserver.objects import Object, being_deleted, condition, decode_object, dig, encode, name_of, set_condition
 from local.apiserver.registry import Registry, ResourceType, version_order
@@ -45,6 +46,7 @@ class CustomVersion:
     only_version: bool
     scale: ScalePaths | None = None
     storage_schema: Object | None = None
+    rules: crd_rules.Node | None = field(default=None, compare=False)  # of the schema
 
     def default(self, obj: Object) -> None:
         if self.schema is not None:
@@ -61,10 +63,11 @@ class CustomVersion:
         """What the schema does not allow; what `old` has as well is not held against a change."""
         if self.schema is None:
             return ()
-        found = list(schema.errors(self.schema, _checked(obj)))
+        shown, shown_old = _checked(obj), None if old is None else _checked(old)
+        found = list(schema.errors(self.schema, shown))
         if found and old is not None:
-            found = list(schema.errors(self.schema, _checked(obj), old=_checked(old)))
-        return found
+            found = list(schema.errors(self.schema, shown, old=shown_old))
+        return found if self.rules is None else crd_rules.checked(self.rules, shown, shown_old, found)
 
 
 def _checked(obj: Object) -> Object:
@@ -119,6 +122,7 @@ def _custom_version(definition: Object, version: Object) -> CustomVersion:
         only_version=len(spec["versions"]) == 1,
         scale=None if scale is None else _scale_paths(scale),
         storage_schema=dig(storage, "schema.openAPIV3Schema"),
+        rules=rules_of(dig(version, "schema.openAPIV3Schema")),
     )
 
 

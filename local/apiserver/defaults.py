@@ -4,8 +4,12 @@ from base64 import b64encode
 from collections.abc import Callable
 
 from local.apiserver.objects import Object, copy, dig, ensure
+from local.apiserver.pod_service_accounts import DEFAULT_ACCOUNT, MIRROR
+from local.apiserver.policy_configurations import default_policy, default_policy_binding
+from local.apiserver.rbac_validation import default_binding
 from local.apiserver.registry import ResourceType
 from local.apiserver.webhook_configurations import default_mutating, default_validating
+from local.apiserver.workload_defaults import default_daemon_set, default_deployment, default_replica_set
 
 
 def apply_defaults(rtype: ResourceType, obj: Object) -> None:
@@ -94,13 +98,20 @@ def _default_pod(pod: Object) -> None:
     spec = ensure(pod, "spec")
     default_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
-    spec.setdefault("serviceAccountName", "default")
-    spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    _default_account(pod)
     if spec.get("hostNetwork"):
         _default_host_ports(spec)
     for group in ("initContainers", "containers"):
         for container in spec.get(group) or ():
             _request_limits(container["resources"])
+
+
+def _default_account(pod: Object) -> None:
+    """Under its name of today and its earlier one; mirror pods have none."""
+    spec = pod["spec"]
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if name or MIRROR not in (dig(pod, "metadata.annotations") or {}):
+        spec["serviceAccountName"] = spec["serviceAccount"] = name or DEFAULT_ACCOUNT
 
 
 def _default_host_ports(spec: Object) -> None:
@@ -211,13 +222,47 @@ def _default_pod_template(template: Object) -> None:
     default_pod_spec(ensure(ensure(template, "template"), "spec"))
 
 
+def _default_network_policy(policy: Object) -> None:
+    spec = ensure(policy, "spec")
+    spec.setdefault("podSelector", {})
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    for rule in (*(spec.get("ingress") or ()), *(spec.get("egress") or ())):
+        for port in rule.get("ports") or ():
+            _fill(port, protocol="TCP")
+
+
+def _default_endpoint_ports(ports: list[Object]) -> None:
+    for port in ports:
+        _fill(port, protocol="TCP")
+
+
+def _default_endpoint_slice(slice_: Object) -> None:
+    for port in slice_.get("ports") or ():
+        port.setdefault("name", "")
+    _default_endpoint_ports(slice_.get("ports") or [])
+
+
+def _default_endpoints(endpoints: Object) -> None:
+    for subset in endpoints.get("subsets") or ():
+        _default_endpoint_ports(subset.get("ports") or [])
+
+
 _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "pods": _default_pod,
+    "daemonsets.apps": lambda obj: default_daemon_set(obj, default_pod_spec),
+    "deployments.apps": lambda obj: default_deployment(obj, default_pod_spec),
+    "replicasets.apps": lambda obj: default_replica_set(obj, default_pod_spec),
+    "endpoints": _default_endpoints,
+    "endpointslices.discovery.k8s.io": _default_endpoint_slice,
+    "networkpolicies.networking.k8s.io": _default_network_policy,
     "nodes": _default_node,
     "namespaces": _default_namespace,
     "cronjobs.batch": _default_cron_job,
     "jobs.batch": _default_job,
     "priorityclasses.scheduling.k8s.io": _default_priority_class,
+    "clusterrolebindings.rbac.authorization.k8s.io": default_binding,
+    "rolebindings.rbac.authorization.k8s.io": default_binding,
     "persistentvolumes": _default_volume_object,
     "persistentvolumeclaims": _default_claim,
     "storageclasses.storage.k8s.io": _default_storage_class,
@@ -228,4 +273,6 @@ _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "customresourcedefinitions.apiextensions.k8s.io": _default_definition,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": default_mutating,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": default_validating,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": default_policy,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": default_policy_binding,
 }

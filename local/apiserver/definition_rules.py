@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from local.apiserver import jsonpath, names
 from local.apiserver.objects import Object, dig, name_of
 from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
-from local.apiserver.structural import rule_paths, schema_errors
+from local.apiserver.structural import schema_errors
 
 APPROVAL = "api-approved.kubernetes.io"
 _PROTECTED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
@@ -39,16 +39,6 @@ def definition_errors(definition: Object) -> Iterator[FieldError]:
     yield from _name_errors(spec["names"])
     yield from _conversion_errors(dig(spec, "conversion.strategy"))
     yield from _version_errors(spec.get("versions") or [])
-
-
-def definition_warnings(definition: Object) -> list[str]:
-    """What a definition asks for that is kept but has no effect here."""
-    text = "CEL rules are kept but not evaluated by the embedded cluster"
-    return [
-        f"{path}: {text}"
-        for index, version in enumerate(definition["spec"]["versions"])
-        for path in rule_paths(f"spec.versions[{index}].schema.openAPIV3Schema", _schema(version))
-    ]
 
 
 def change_errors(definition: Object, old: Object) -> Iterator[FieldError]:

@@ -24,8 +24,12 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "finalize": ("", "v1", "Namespace", ("update",)),
     "log": ("", "v1", "Pod", ("get",)),
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
 }
-_OWN_PATHS = ("/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version")
+_OWN_PATHS = (
+    *("/.well-known/openid-configuration", "/apis", "/healthz", "/livez", "/openapi/v3", "/openid/v1/jwks"),
+    *("/readyz", "/version"),
+)
 _STATUS_VERBS = ("get", "patch", "update")
 
 

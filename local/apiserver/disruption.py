@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from math import ceil
 
 import msgspec
@@ -11,6 +13,7 @@ from local.apiserver.objects import (
     Object,
     being_deleted,
     condition,
+    controller_of,
     copy,
     dig,
     name_of,
@@ -18,7 +21,7 @@ from local.apiserver.objects import (
     set_condition,
 )
 from local.apiserver.records import Record
-from local.apiserver.registry import DISRUPTION_BUDGETS, PODS
+from local.apiserver.registry import DISRUPTION_BUDGETS, PODS, REPLICA_SETS
 from local.apiserver.resources import Resources, WriteOptions
 from local.apiserver.selectors import Filter, admits, parse_label_selector
 
@@ -56,8 +59,14 @@ def is_healthy(pod: Record) -> bool:
     return any(found.type == "Ready" and found.status == "True" for found in conditions)
 
 
+def counts_by_scale(budget: Object) -> bool:
+    """Whether a budget is a share of what its pods' controllers are to run, not a number of pods."""
+    spec = budget.get("spec") or {}
+    return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
+
+
 def budget_status(budget: Object, expected: int, healthy: int, now: float) -> Object:
-    """The budget's status when it covers `expected` pods of which `healthy` are."""
+    """The budget's status when `expected` pods should run and `healthy` of those it covers do."""
     desired = _desired(budget.get("spec") or {}, expected)
     allowed = max(0, healthy - desired) if expected else 0
     generation = budget["metadata"].get("generation", 1)
@@ -74,6 +83,34 @@ def budget_status(budget: Object, expected: int, healthy: int, now: float) -> Ob
     set_condition(fresh, {**wanted, "observedGeneration": generation}, now)
     status: Object = fresh["status"]
     return status
+
+
+def expected_pods(resources: Resources, controllers: Mapping[str, int]) -> int:
+    """How many pods are to run by the word of their controllers (uid → pods of it).
+
+    A pod whose controller has no scale, or that has none, counts for itself.
+    """
+    scales: dict[str, int] = {}
+    alone = 0
+    for uid, pods in controllers.items():
+        if (found := _scale_of(resources, uid)) is None:
+            alone += pods
+        else:
+            scales[found[0]] = found[1]
+    return alone + sum(scales.values())
+
+
+def _scale_of(resources: Resources, uid: str) -> tuple[str, int] | None:
+    """(uid, wanted pods) of who decides how many there are: the Deployment above a ReplicaSet, where there is one."""
+    place = resources.store.place_of(uid)
+    rtype = None if place is None else resources.registry.by_id(place[0])
+    obj = None if rtype is None or place is None else resources.find(rtype, *place[1:])
+    if obj is None or rtype is None or "scale" not in rtype.subresources:
+        return None
+    if rtype is REPLICA_SETS and (above := controller_of(obj)) is not None:
+        return _scale_of(resources, above["uid"])
+    scale = None if rtype.custom is None else rtype.custom.scale
+    return uid, int(dig(obj, scale.spec_replicas if scale else "spec.replicas", 0))
 
 
 def _desired(spec: Object, expected: int) -> int:
@@ -103,9 +140,15 @@ def _counted(resources: Resources, budget: Object, options: WriteOptions) -> Obj
     selector = parse_label_selector(dig(budget, "spec.selector"))
     if selector is None:
         return budget
-    covered = resources.store.select(PODS.id, Filter(namespace_of(budget), selector))
-    healths = [is_healthy(pod) for pod in covered if counts(pod)]
-    return write_status(resources, budget, len(healths), sum(healths), options)
+    covered = [pod for pod in resources.store.select(PODS.id, Filter(namespace_of(budget), selector)) if counts(pod)]
+    controllers = Counter(controller_uid(pod) for pod in covered)
+    expected = expected_pods(resources, controllers) if counts_by_scale(budget) else len(covered)
+    return write_status(resources, budget, expected, sum(map(is_healthy, covered)), options)
+
+
+def controller_uid(pod: Record) -> str:
+    """Whose pod it is; empty where it is nobody's."""
+    return pod.owners[0] if pod.owners else ""
 
 
 def spend(resources: Resources, pod: Object, dry_run: bool = False) -> None:

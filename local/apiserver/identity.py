@@ -8,6 +8,15 @@ from dataclasses import dataclass, field
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
+NODES = "system:nodes"
+NODE_USER = "system:node:"
+ACCOUNT_USER = "system:serviceaccount:"
+ACCOUNTS = "system:serviceaccounts"
+# What a service account token proves beside its account, as keys of `extra`.
+_PROVEN = "authentication.kubernetes.io/"
+CREDENTIAL = _PROVEN + "credential-id"
+POD_NAME, POD_UID = _PROVEN + "pod-name", _PROVEN + "pod-uid"
+NODE_NAME, NODE_UID = _PROVEN + "node-name", _PROVEN + "node-uid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +28,11 @@ class Identity:
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    @property
+    def node(self) -> str:
+        """The node whose kubelet this is; empty for everybody else."""
+        return self.name.removeprefix(NODE_USER) if NODES in self.groups and self.name.startswith(NODE_USER) else ""
+
     def as_info(self) -> dict[str, object]:
         """As `UserInfo` of authentication.k8s.io/v1; empty fields are left out."""
         extra = {key: list(values) for key, values in sorted(self.extra.items())}
@@ -29,3 +43,9 @@ class Identity:
 ANONYMOUS = Identity("system:anonymous", groups=(UNAUTHENTICATED,))
 # Writes that no request caused are made by the controllers inside the server.
 INTERNAL = Identity("system:kube-controller-manager", groups=(MASTERS, AUTHENTICATED))
+
+
+def known_user(name: str, uid: str = "", groups: tuple[str, ...] = ()) -> Identity:
+    """A user of the token file, with the groups that its name brings along."""
+    inherent = (NODES,) if name.startswith(NODE_USER) else ()
+    return Identity(name, uid, tuple(dict.fromkeys((*groups, *inherent, AUTHENTICATED))))

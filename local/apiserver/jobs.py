@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+from local.apiserver.adoption import owner_reference
+from local.apiserver.generated_names import random_suffix
 from local.apiserver.job_count import Tally, remembered
 from local.apiserver.job_plan import JobPlan, NewPod, Notice, is_ours, plan_job
 from local.apiserver.job_pods import FAILURES_KEY, INDEX_KEY, JobPod, decode_job_pod
 from local.apiserver.objects import Object, being_deleted, copy, ensure, uid_of
 from local.apiserver.recorder import record_event
 from local.apiserver.records import Change, Event, Record
-from local.apiserver.registry import JOBS, PODS, ResourceType
-from local.apiserver.resources import DeleteOptions, Resources, random_suffix
+from local.apiserver.registry import JOBS, PODS
+from local.apiserver.resources import DeleteOptions, Resources
 from local.apiserver.status import StatusError
 from local.apiserver.waiting import Key, Waiting
 from local.apiserver.writes import Writes
@@ -146,18 +148,6 @@ def _with_fewer_active(status: Object, missing: int) -> Object:
     active = status.get("active", 0) - missing
     rest = {key: value for key, value in status.items() if key != "active"}
     return {**rest, "active": active} if active > 0 else rest
-
-
-def owner_reference(rtype: ResourceType, owner: Object) -> Object:
-    """The reference of an object its controller makes."""
-    return {
-        "apiVersion": rtype.api_version,
-        "kind": rtype.kind,
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def pod_of(job: Object, new: NewPod) -> Object:

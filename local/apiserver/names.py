@@ -123,11 +123,27 @@ def port_name(path: str, text: str) -> Iterator[FieldError]:
         yield bad_value(path, text, "must not begin or end with a hyphen")
 
 
-# Types whose names become DNS labels; everything else has names of subdomains.
-_NAME_RULES = {"namespaces": dns_label, "services": dns_1035_label}
+def path_segment(path: str, text: str) -> Iterator[FieldError]:
+    """Anything that is one segment of a path, as roles and bindings are named: `system:node`."""
+    if text in (".", ".."):
+        yield bad_value(path, text, f"may not be '{text}'")
+    for letter in "/%":
+        if letter in text:
+            yield bad_value(path, text, f"may not contain '{letter}'")
+
+
+# Types whose names become DNS labels, and those whose names are free; everything else has names of subdomains.
+_NAME_RULES = {
+    "namespaces": dns_label,
+    "services": dns_1035_label,
+    **{
+        f"{plural}.rbac.authorization.k8s.io": path_segment
+        for plural in ("clusterrolebindings", "clusterroles", "rolebindings", "roles")
+    },
+}
 
 # The groups whose objects are checked by `pkg/apis/core/validation`; others take any finalizer of one word.
-_STRICT_GROUPS = ("", "batch", "scheduling.k8s.io")
+_STRICT_GROUPS = ("", "apps", "batch", "scheduling.k8s.io")
 _SHORT_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _FINALIZER_RULE = "name is neither a standard finalizer name nor is it fully qualified"
 _FINALIZER_ADVICE = (

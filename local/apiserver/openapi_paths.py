@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from local.apiserver.definitions import REFERENCE
+from local.apiserver.definitions import REFERENCE, definitions
 from local.apiserver.objects import Object
 from local.apiserver.openapi_schemas import SUBRESOURCE_KINDS, kind_of, schema_name
 from local.apiserver.registry import ResourceType
@@ -12,7 +12,7 @@ from local.apiserver.registry import ResourceType
 _JSON = ("application/json", "application/yaml")
 _PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 _STRATEGIC = "application/strategic-merge-patch+json"
-_POSTED = ("binding", "eviction")
+_POSTED = ("binding", "eviction", "token")
 _LIST_OPTIONS = ("labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "watch")
 _WRITE_OPTIONS = ("dryRun", "fieldManager", "fieldValidation")
 _METHODS = {"get": "get", "list": "get", "create": "post", "update": "put", "patch": "patch", "delete": "delete"}
@@ -81,6 +81,6 @@ def _schema(rtype: ResourceType, verb: str, subresource: str) -> str:
 
 def _kind(rtype: ResourceType, subresource: str) -> Object:
     if subresource in SUBRESOURCE_KINDS:
-        _, _, _, group, version, kind = SUBRESOURCE_KINDS[subresource].split(".")
-        return {"group": "" if group == "core" else group, "version": version, "kind": kind}
+        kinds = definitions()[SUBRESOURCE_KINDS[subresource]]["x-kubernetes-group-version-kind"]
+        return dict(kinds[0])
     return kind_of(rtype)

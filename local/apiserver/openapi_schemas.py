@@ -16,6 +16,7 @@ SUBRESOURCE_KINDS = {
     "binding": "io.k8s.api.core.v1.Binding",
     "eviction": "io.k8s.api.policy.v1.Eviction",
     "scale": "io.k8s.api.autoscaling.v1.Scale",
+    "token": "io.k8s.api.authentication.v1.TokenRequest",
 }
 _TYPE_META = {
     "apiVersion": {

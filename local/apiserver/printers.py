@@ -20,9 +20,20 @@ from local.apiserver.columns import (
     text,
 )
 from local.apiserver.objects import Object, condition, dig, name_of
+from local.apiserver.rbac_columns import BINDING, ROLE
 from local.apiserver.registry import ResourceType
+from local.apiserver.service_columns import ENDPOINT_SLICE, ENDPOINTS, NETWORK_POLICY, SCALE
 from local.apiserver.volume_columns import CLAIM, STORAGE_CLASS, VOLUME
-from local.apiserver.workload_columns import CRON_JOB, JOB, POD, POD_TEMPLATE
+from local.apiserver.workload_columns import (
+    CONTROLLER_REVISION,
+    CRON_JOB,
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
+    POD,
+    POD_TEMPLATE,
+    REPLICA_SET,
+)
 from model.quantity import parse
 
 
@@ -157,6 +168,25 @@ _QUOTA = (NAME, Column("Request", _quota(False)), Column("Limit", _quota(True)),
 _WEBHOOKS = (NAME, Column("Webhooks", entries("webhooks"), "integer"), AGE)
 
 
+def _param_kind(policy: Object, _: float) -> str:
+    kind = dig(policy, "spec.paramKind")
+    return f"{kind['apiVersion']}/{kind['kind']}" if kind else "<unset>"
+
+
+def _param_ref(binding: Object, _: float) -> str:
+    ref = dig(binding, "spec.paramRef") or {}
+    return f"{ref.get('namespace') or '*'}/{ref['name']}" if ref.get("name") else "<unset>"
+
+
+_POLICY = (
+    NAME,
+    Column("Validations", lambda policy, _: len(dig(policy, "spec.validations") or ()), "integer"),
+    Column("ParamKind", _param_kind),
+    AGE,
+)
+_POLICY_BINDING = (NAME, Column("PolicyName", path("spec.policyName")), Column("ParamRef", _param_ref), AGE)
+
+
 def _used(resource: str, unit: str) -> Cell:
     """The sum over the containers of a pod, or the amount of a node."""
 
@@ -179,6 +209,11 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "nodes": _NODE,
     "events": _EVENT,
     "events.events.k8s.io": _EVENT,
+    "controllerrevisions.apps": CONTROLLER_REVISION,
+    "daemonsets.apps": DAEMON_SET,
+    "deployments.apps": DEPLOYMENT,
+    "replicasets.apps": REPLICA_SET,
+    "scales.autoscaling": SCALE,
     "cronjobs.batch": CRON_JOB,
     "jobs.batch": JOB,
     "podtemplates": POD_TEMPLATE,
@@ -187,11 +222,16 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "persistentvolumes": VOLUME,
     "persistentvolumeclaims": CLAIM,
     "storageclasses.storage.k8s.io": STORAGE_CLASS,
+    **{f"{plural}.rbac.authorization.k8s.io": ROLE for plural in ("clusterroles", "roles")},
+    **{f"{plural}.rbac.authorization.k8s.io": BINDING for plural in ("clusterrolebindings", "rolebindings")},
     "namespaces": (NAME, Column("Status", path("status.phase")), AGE),
     "configmaps": (NAME, Column("Data", entries("data", "binaryData"), "integer"), AGE),
     "secrets": (NAME, Column("Type", path("type")), Column("Data", entries("data"), "integer"), AGE),
     "serviceaccounts": (NAME, Column("Secrets", entries("secrets"), "integer"), AGE),
     "services": _SERVICE,
+    "endpoints": ENDPOINTS,
+    "endpointslices.discovery.k8s.io": ENDPOINT_SLICE,
+    "networkpolicies.networking.k8s.io": NETWORK_POLICY,
     "resourcequotas": _QUOTA,
     "leases.coordination.k8s.io": (NAME, Column("Holder", path("spec.holderIdentity")), AGE),
     "customresourcedefinitions.apiextensions.k8s.io": (
@@ -200,6 +240,8 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _POLICY,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _POLICY_BINDING,
     "nodes.metrics.k8s.io": _METRICS,
     "pods.metrics.k8s.io": _METRICS,
 }

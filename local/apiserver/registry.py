@@ -93,7 +93,10 @@ _EVENT_FIELDS = (
 )
 # Field labels that are not the path of the value they select by.
 _FIELD_PATHS = {"source": "source.component", "status.successful": "status.succeeded"}
-_FIELD_DEFAULTS = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.successful": "0"}
+_FIELD_DEFAULTS = {
+    **dict.fromkeys(("spec.unschedulable", "spec.hostNetwork"), "false"),
+    **dict.fromkeys(("status.replicas", "status.successful"), "0"),
+}
 
 NAMESPACES = ResourceType(
     "", "v1", "namespaces", "Namespace", False, ("ns",), subresources=("finalize", "status"), fields=("status.phase",)
@@ -119,7 +122,7 @@ SCALES = ResourceType("autoscaling", "v1", "scales", "Scale", True)
 EVENTS = ResourceType("", "v1", "events", "Event", True, ("ev",), fields=_EVENT_FIELDS)
 CONFIG_MAPS = ResourceType("", "v1", "configmaps", "ConfigMap", True, ("cm",))
 SECRETS = ResourceType("", "v1", "secrets", "Secret", True, fields=("type",))
-SERVICE_ACCOUNTS = ResourceType("", "v1", "serviceaccounts", "ServiceAccount", True, ("sa",))
+SERVICE_ACCOUNTS = ResourceType("", "v1", "serviceaccounts", "ServiceAccount", True, ("sa",), subresources=("token",))
 SERVICES = ResourceType("", "v1", "services", "Service", True, ("svc",), ("all",), subresources=("status",))
 POD_TEMPLATES = ResourceType("", "v1", "podtemplates", "PodTemplate", True)
 RESOURCE_QUOTAS = ResourceType("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), subresources=("status",))
@@ -160,6 +163,28 @@ JOBS = ResourceType(
 CRON_JOBS = ResourceType(
     "batch", "v1", "cronjobs", "CronJob", True, ("cj",), ("all",), subresources=("status",), generation=True
 )
+DEPLOYMENTS = ResourceType(
+    *("apps", "v1", "deployments", "Deployment", True, ("deploy",), ("all",), ("scale", "status")), generation=True
+)
+REPLICA_SETS = ResourceType(
+    *("apps", "v1", "replicasets", "ReplicaSet", True, ("rs",), ("all",), ("scale", "status")),
+    fields=("status.replicas",),
+    generation=True,
+)
+DAEMON_SETS = ResourceType(
+    "apps", "v1", "daemonsets", "DaemonSet", True, ("ds",), ("all",), subresources=("status",), generation=True
+)
+CONTROLLER_REVISIONS = ResourceType("apps", "v1", "controllerrevisions", "ControllerRevision", True)
+ENDPOINTS = ResourceType("", "v1", "endpoints", "Endpoints", True, ("ep",), singular="endpoints")
+ENDPOINT_SLICES = ResourceType("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True, generation=True)
+NETWORK_POLICIES = ResourceType(
+    "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", True, ("netpol",), generation=True
+)
+_RBAC = ("rbac.authorization.k8s.io", "v1")
+CLUSTER_ROLES = ResourceType(*_RBAC, "clusterroles", "ClusterRole", False)
+CLUSTER_ROLE_BINDINGS = ResourceType(*_RBAC, "clusterrolebindings", "ClusterRoleBinding", False)
+ROLES = ResourceType(*_RBAC, "roles", "Role", True)
+ROLE_BINDINGS = ResourceType(*_RBAC, "rolebindings", "RoleBinding", True)
 CUSTOM_RESOURCE_DEFINITIONS = ResourceType(
     "apiextensions.k8s.io",
     "v1",
@@ -192,9 +217,31 @@ VALIDATING_WEBHOOKS = ResourceType(
     generation=True,
     unconditional_update=False,
 )
+VALIDATING_POLICIES = ResourceType(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+    False,
+    categories=("api-extensions",),
+    subresources=("status",),
+    generation=True,
+    unconditional_update=False,
+)
+VALIDATING_POLICY_BINDINGS = ResourceType(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    False,
+    categories=("api-extensions",),
+    generation=True,
+    unconditional_update=False,
+)
 
 BUILT_IN = (
     CONFIG_MAPS,
+    ENDPOINTS,
     EVENTS,
     NAMESPACES,
     NODES,
@@ -206,17 +253,29 @@ BUILT_IN = (
     SECRETS,
     SERVICE_ACCOUNTS,
     SERVICES,
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    REPLICA_SETS,
     JOBS,
     CRON_JOBS,
     LEASES,
+    ENDPOINT_SLICES,
+    NETWORK_POLICIES,
     DISRUPTION_BUDGETS,
     PRIORITY_CLASSES,
     POD_GROUPS,
     WORKLOADS,
     STORAGE_CLASSES,
+    CLUSTER_ROLES,
+    CLUSTER_ROLE_BINDINGS,
+    ROLES,
+    ROLE_BINDINGS,
     CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
+    VALIDATING_POLICIES,
+    VALIDATING_POLICY_BINDINGS,
 )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from local.apiserver import admission, crd, decoding, defaults, names, status, validation
-from local.apiserver.definition_rules import definition_warnings
+from local.apiserver.generated_names import random_suffix
 from local.apiserver.identity import INTERNAL, Identity
 from local.apiserver.objects import (
     Clock,
@@ -26,8 +25,6 @@ from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, Registry, Reso
 from local.apiserver.selectors import EVERYTHING, Filter
 from local.apiserver.store import Record, Store
 
-# Letters without vowels and look-alikes, as generated names use them: no words, no 0/O, 1/l confusion.
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _PREFIX_CHARACTERS = 58
 _LAST_MOMENT = 253_402_300_799  # 9999-12-31T23:59:59Z, the last that RFC 3339 can write
 FOREGROUND = "foregroundDeletion"
@@ -94,10 +91,6 @@ class Draft:
     @property
     def name(self) -> str:
         return str(self.new["metadata"]["name"])
-
-
-def random_suffix() -> str:
-    return "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
 
 
 class Resources:
@@ -203,8 +196,6 @@ class Resources:
         """Default again what admission left open, then validate."""
         draft.new = self._defaulted(draft.rtype, draft.new)
         self._validate(draft.rtype, draft.new, draft.old, draft.subresource)
-        if draft.rtype is CUSTOM_RESOURCE_DEFINITIONS:
-            draft.options.warnings.extend(definition_warnings(draft.new))
         if draft.rtype.custom is not None:
             draft.options.warnings.extend(names.finalizer_warnings(draft.new, draft.old))
         admission.complete(draft.rtype, draft.new)

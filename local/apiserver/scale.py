@@ -1,5 +1,5 @@
-"""The scale sub-resource of custom resources: autoscaling/v1 Scale read from, and written to, the paths that their
-definition names.
+"""The scale sub-resource: autoscaling/v1 Scale read from, and written to, the paths that a custom resource's
+definition names, and those of Deployments and ReplicaSets.
 
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from local.apiserver import status, writing
+from local.apiserver.columns import selector_text
+from local.apiserver.crd import ScalePaths
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, copy, dig, name_of
 from local.apiserver.patch import json_patch, merge_patch
@@ -19,18 +21,18 @@ from local.apiserver.status import FieldError, StatusError
 from local.apiserver.table import table, wants_table
 
 if TYPE_CHECKING:
-    from local.apiserver.crd import ScalePaths
     from local.apiserver.registry import ResourceType
     from local.apiserver.routes import Target
     from local.apiserver.writes import Writes
 
 _API_VERSION = "autoscaling/v1"
 _KEPT_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_BUILT_IN = ScalePaths("spec.replicas", "status.replicas", "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Scaled:
-    """A custom resource seen through its scale sub-resource."""
+    """A resource seen through its scale sub-resource."""
 
     rtype: ResourceType
     paths: ScalePaths
@@ -40,7 +42,7 @@ class _Scaled:
         """Its Scale; the wanted count is absent where nobody has set it."""
         wanted = dig(self.obj, self.paths.spec_replicas)
         state: Object = {"replicas": dig(self.obj, self.paths.status_replicas, 0)}
-        if self.paths.selector and (selector := dig(self.obj, self.paths.selector)):
+        if selector := self._selector():
             state["selector"] = selector
         meta = self.obj["metadata"]
         return {
@@ -50,6 +52,11 @@ class _Scaled:
             "spec": {} if wanted is None else {"replicas": wanted},
             "status": state,
         }
+
+    def _selector(self) -> str | None:
+        if self.rtype.custom is None:
+            return selector_text(dig(self.obj, "spec.selector"))
+        return dig(self.obj, self.paths.selector) if self.paths.selector else None
 
 
 async def respond(writes: Writes, target: Target, request: Request) -> Response:
@@ -69,16 +76,18 @@ async def respond(writes: Writes, target: Target, request: Request) -> Response:
 
 def _scaled(target: Target, obj: Object) -> _Scaled:
     custom = target.rtype.custom
-    assert custom is not None and custom.scale is not None, "only such types are routed here"
-    return _Scaled(target.rtype, custom.scale, obj)
+    paths = _BUILT_IN if custom is None else custom.scale
+    assert paths is not None, "only types with a scale are routed here"
+    return _Scaled(target.rtype, paths, obj)
 
 
 def _read(found: _Scaled, writes: Writes, request: Request) -> Response:
     shown = _readable(found)
     if not wants_table(request.accept):
         return answer(shown)
-    # As upstream: the columns of the custom resource, filled from the Scale.
-    return answer(table(found.rtype, [shown], "Metadata", writes.resources.clock()))
+    # As upstream: the columns of a custom resource, filled from the Scale.
+    rtype = SCALES if found.rtype.custom is None else found.rtype
+    return answer(table(rtype, [shown], "Metadata", writes.resources.clock()))
 
 
 def _readable(found: _Scaled) -> Object:

@@ -16,15 +16,17 @@ from aiohttp.http import HttpVersion11
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from local.apiserver import status
-from local.apiserver.auth import Tokens, impersonates, is_known_host
+from local.apiserver.auth import is_known_host
+from local.apiserver.authentication import Authenticator
 from local.apiserver.core import Core
 from local.apiserver.identity import ANONYMOUS, Identity
+from local.apiserver.impersonation import IMPERSONATE, SEPARATOR
 from local.apiserver.messages import Request, Response, Stream, answer
 from local.apiserver.status import StatusError
 from local.apiserver.warning_headers import warning_headers
 
 _log = logging.getLogger(__name__)
-_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
+_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})  # as system:public-info-viewer
 _BODY_BYTES = 3 << 20  # etcd's own request limit is 1.5 MiB; JSON takes more room than protobuf
 # Of each connection; it may be idle for longer than clients themselves keep idle ones.
 _BOUNDS: dict[str, Any] = {
@@ -52,7 +54,7 @@ class Server:
     """Serves a core on one address until stopped; `hosts` are the names it answers to besides the local ones."""
 
     core: Core
-    tokens: Tokens
+    authenticator: Authenticator
     tls: ssl.SSLContext
     hosts: frozenset[str] = frozenset()
     _streams: set[asyncio.Task[None]] = field(default_factory=set)
@@ -75,7 +77,7 @@ class Server:
             await self._runner.cleanup()
 
     async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
-        user = self.tokens.user_of(raw.headers.get("Authorization", ""))
+        user = self.authenticator.user_of(raw.headers.get("Authorization", ""))
         refusal = self._refusal(raw, user)
         if refusal is not None:
             return _refused(refusal)
@@ -85,7 +87,7 @@ class Server:
             body = await _read(raw) if raw.can_read_body else b""
         except StatusError as error:
             return _refused(error)
-        headers = {name.lower(): value for name, value in raw.headers.items()}
+        headers = _received(raw)
         result = await self.core.handle(
             Request(raw.method, raw.rel_url.raw_path, dict(raw.query), headers, body, user or ANONYMOUS)
         )
@@ -96,11 +98,8 @@ class Server:
     def _refusal(self, raw: web.BaseRequest, user: Identity | None) -> status.StatusError | None:
         if not is_known_host(raw.headers.get("Host", ""), self.hosts):
             return status.StatusError(403, "Forbidden", "forbidden: the Host header does not name this machine")
-        if user is None and raw.path not in _OPEN_PATHS:
+        if user is None or (user is ANONYMOUS and raw.path not in _OPEN_PATHS):
             return status.unauthorized()
-        if impersonates(raw.headers):
-            why = "forbidden: impersonation is not supported: a token acts for its own user alone"
-            return status.StatusError(403, "Forbidden", why)
         return None
 
     async def _streamed(self, raw: web.BaseRequest, stream: Stream) -> web.StreamResponse:
@@ -125,6 +124,15 @@ class Server:
             await _close(stream)
             stream.release()
         return response
+
+
+def _received(raw: web.BaseRequest) -> dict[str, str]:
+    """The headers by their names in lower case. Of those that ask to act as somebody else, every value counts."""
+    headers: dict[str, str] = {}
+    for name, value in ((name.lower(), value) for name, value in raw.headers.items()):
+        several = name in headers and name.startswith(IMPERSONATE)
+        headers[name] = f"{headers[name]}{SEPARATOR}{value}" if several else value
+    return headers
 
 
 async def _in_pieces(raw: web.BaseRequest, result: Response) -> web.StreamResponse:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from local.apiserver.objects import Object, being_deleted
+from local.apiserver.pod_service_accounts import AUTHORITY_MAP, DEFAULT_ACCOUNT
 from local.apiserver.records import Change, Event
 from local.apiserver.registry import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, ResourceType
 from local.apiserver.resources import Resources
 
-ACCOUNT = "default"
-AUTHORITY_MAP = "kube-root-ca.crt"
 _DESCRIPTION = (
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
     "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
@@ -34,13 +33,13 @@ class NamespaceFurnisher:
         """Whether a namespace may lack something, or hold something else in its place, after such a change."""
         if type_id == CONFIG_MAPS.id:
             return name == AUTHORITY_MAP
-        return gone and type_id == SERVICE_ACCOUNTS.id and name == ACCOUNT
+        return gone and type_id == SERVICE_ACCOUNTS.id and name == DEFAULT_ACCOUNT
 
     def _furnish(self, namespace: str) -> None:
         found = self._resources.find(NAMESPACES, "", namespace)
         if found is None or being_deleted(found):
             return
-        self._make(SERVICE_ACCOUNTS, namespace, {"metadata": {"name": ACCOUNT}})
+        self._make(SERVICE_ACCOUNTS, namespace, {"metadata": {"name": DEFAULT_ACCOUNT}})
         if self._authority:
             self._make_authority(namespace)
 

@@ -20,6 +20,7 @@ class Shelf:
     def __init__(self, floor: int, ring_events: int, ring_bytes: int) -> None:
         self.records: dict[Key, Record] = {}
         self.floor = floor  # events up to this revision are gone
+        self.changes = 0  # moves with everything that is kept or goes
         self._order: list[Key] = []
         self._pinned: dict[str, set[Key]] = {}
         self._events: deque[Event] = deque()
@@ -32,6 +33,7 @@ class Shelf:
 
     def put(self, record: Record) -> Record | None:
         """Keep a record; the one it replaces, if any."""
+        self.changes += 1
         old = self.records.get(record.key)
         if old is None:
             insort(self._order, record.key)
@@ -40,6 +42,7 @@ class Shelf:
         return old
 
     def pop(self, key: Key) -> Record:
+        self.changes += 1
         del self._order[bisect_left(self._order, key)]
         old = self.records.pop(key)
         self._repin(key, old, None)

@@ -97,6 +97,10 @@ class Store:
     def count(self, type_id: str) -> int:
         return len(self._shelf(type_id).records)
 
+    def changes(self, type_id: str) -> int:
+        """How often objects of a type have come, changed or gone: what is derived from them is kept until then."""
+        return self._shelf(type_id).changes
+
     def put(self, rtype: ResourceType, obj: Object) -> Record:
         """Store a new or changed object under the next revision, and tell the watchers.
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from local.apiserver import schema as values
+from local.apiserver.crd_rule_compiling import RULES, compile_errors
+from local.apiserver.crd_rule_paths import rule_errors
 from local.apiserver.objects import Object, copy
 from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
 from local.apiserver.structural_lists import LIST_TYPE, MAP_KEYS, MAP_TYPE, list_type_errors
@@ -17,7 +19,6 @@ TYPES = ("array", "boolean", "integer", "number", "object", "string")
 INT_OR_STRING = "x-kubernetes-int-or-string"
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
-RULES = "x-kubernetes-validations"
 _UNSUPPORTED = ("id", "patternProperties", "definitions", "dependencies", "additionalItems", "$ref")
 _INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
 _NAMING = frozenset({"name", "generateName"})
@@ -45,17 +46,9 @@ _MISSING_TYPE = {
 
 
 def schema_errors(path: str, schema: Object) -> list[FieldError]:
-    """Everything wrong with the schema of one version, in a stable order."""
+    """Everything wrong with the schema of one version, in a stable order; rules are compiled where nothing else is."""
     found = [*_errors(path, schema, "root"), *_incomplete(path, schema, schema, path)]
-    return sorted(set(found), key=str)
-
-
-def rule_paths(path: str, schema: Object) -> Iterator[str]:
-    """Where the schema has CEL rules."""
-    if schema.get(RULES):
-        yield f"{path}.{RULES}"
-    for key, child in _children(schema):
-        yield from rule_paths(f"{path}.{key}", child)
+    return sorted(set(found), key=str) or compile_errors(path, schema)
 
 
 def _children(schema: Object) -> Iterator[tuple[str, Object]]:
@@ -72,6 +65,8 @@ def _errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
     yield from _extension_errors(path, schema, level)
     yield from list_type_errors(path, schema)
     yield from _default_errors(path, schema)
+    for index, rule in enumerate(schema.get(RULES) or ()):
+        yield from rule_errors(f"{path}.{RULES}[{index}]", rule, schema)
     for key, part, skips_types in _junctors(schema):
         yield from _nested_errors(f"{path}.{key}", part, skips_types)
     for key, child in _children(schema):

@@ -13,10 +13,23 @@ from local.apiserver.numerals import natural
 from local.apiserver.objects import Object, dig, name_of
 from local.apiserver.pod_group_validation import pod_group_changes, pod_group_errors
 from local.apiserver.pod_validation import pod_spec_errors, pod_update_errors
+from local.apiserver.policy_configurations import policy_binding_errors, policy_errors
 from local.apiserver.quota_validation import quota_changes, quota_errors
+from local.apiserver.rbac_validation import (
+    binding_changes,
+    cluster_role_binding_errors,
+    cluster_role_errors,
+    role_binding_errors,
+    role_errors,
+)
 from local.apiserver.registry import ResourceType
 from local.apiserver.selector_validation import label_selector_errors
-from local.apiserver.service_validation import service_errors
+from local.apiserver.service_validation import (
+    endpoint_slice_changes,
+    endpoint_slice_errors,
+    service_changes,
+    service_errors,
+)
 from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.volume_validation import (
     claim_changes,
@@ -27,6 +40,14 @@ from local.apiserver.volume_validation import (
     volume_errors,
 )
 from local.apiserver.webhook_configurations import configuration_errors
+from local.apiserver.workload_validation import (
+    controller_revision_changes,
+    controller_revision_errors,
+    daemon_set_errors,
+    deployment_errors,
+    replica_set_errors,
+    selector_changes,
+)
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -149,6 +170,11 @@ _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     "configmaps": config_map_errors,
     "secrets": secret_errors,
     "services": service_errors,
+    "endpointslices.discovery.k8s.io": endpoint_slice_errors,
+    "controllerrevisions.apps": controller_revision_errors,
+    "daemonsets.apps": daemon_set_errors,
+    "deployments.apps": deployment_errors,
+    "replicasets.apps": replica_set_errors,
     "podtemplates": _pod_template,
     "resourcequotas": quota_errors,
     "events": _event,
@@ -161,9 +187,15 @@ _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     "persistentvolumes": volume_errors,
     "persistentvolumeclaims": claim_errors,
     "storageclasses.storage.k8s.io": class_errors,
+    "clusterrolebindings.rbac.authorization.k8s.io": cluster_role_binding_errors,
+    "clusterroles.rbac.authorization.k8s.io": cluster_role_errors,
+    "rolebindings.rbac.authorization.k8s.io": role_binding_errors,
+    "roles.rbac.authorization.k8s.io": role_errors,
     "customresourcedefinitions.apiextensions.k8s.io": definition_errors,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": configuration_errors,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": configuration_errors,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": policy_errors,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": policy_binding_errors,
 }
 
 
@@ -175,6 +207,12 @@ def _priority_class_change(obj: Object, old: Object) -> Iterator[FieldError]:
 
 _COMPARISONS: dict[str, Callable[[Object, Object], Iterable[FieldError]]] = {
     "pods": pod_update_errors,
+    "services": service_changes,
+    "endpointslices.discovery.k8s.io": endpoint_slice_changes,
+    "controllerrevisions.apps": controller_revision_changes,
+    "daemonsets.apps": selector_changes,
+    "deployments.apps": selector_changes,
+    "replicasets.apps": selector_changes,
     "jobs.batch": job_update_errors,
     "priorityclasses.scheduling.k8s.io": _priority_class_change,
     "configmaps": config_map_changes,
@@ -184,5 +222,7 @@ _COMPARISONS: dict[str, Callable[[Object, Object], Iterable[FieldError]]] = {
     "persistentvolumes": volume_changes,
     "persistentvolumeclaims": claim_changes,
     "storageclasses.storage.k8s.io": class_changes,
+    "clusterrolebindings.rbac.authorization.k8s.io": binding_changes,
+    "rolebindings.rbac.authorization.k8s.io": binding_changes,
     "customresourcedefinitions.apiextensions.k8s.io": definition_change_errors,
 }

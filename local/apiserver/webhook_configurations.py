@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from local.apiserver import names
+from local.apiserver.match_conditions import condition_errors
 from local.apiserver.objects import Object
 from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 
@@ -61,7 +62,7 @@ def configuration_errors(configuration: Object) -> Iterator[FieldError]:
 def _hook_errors(path: str, hook: Object) -> Iterator[FieldError]:
     yield from _name_errors(f"{path}.name", hook.get("name") or "")
     for index, rule in enumerate(hook.get("rules") or ()):
-        yield from _rule_errors(f"{path}.rules[{index}]", rule)
+        yield from rule_errors(f"{path}.rules[{index}]", rule)
     for key, allowed in _CHOICES.items():
         if hook.get(key) and hook[key] not in allowed:
             yield not_supported(f"{path}.{key}", hook[key], allowed)
@@ -71,10 +72,9 @@ def _hook_errors(path: str, hook: Object) -> Iterator[FieldError]:
         detail = f"the timeout value must be between 1 and {_MOST_SECONDS} seconds"
         yield bad_value(f"{path}.timeoutSeconds", hook["timeoutSeconds"], detail)
     for key in ("namespaceSelector", "objectSelector"):
-        yield from _selector_errors(f"{path}.{key}", hook[key])
+        yield from selector_errors(f"{path}.{key}", hook[key])
     yield from _client_errors(f"{path}.clientConfig", hook.get("clientConfig") or {})
-    if hook.get("matchConditions"):
-        yield not_allowed(f"{path}.matchConditions", "CEL expressions are not supported by the embedded cluster")
+    yield from condition_errors(f"{path}.matchConditions", hook.get("matchConditions") or ())
     yield from _review_version_errors(f"{path}.admissionReviewVersions", hook.get("admissionReviewVersions") or [])
 
 
@@ -99,7 +99,7 @@ def _review_version_errors(path: str, versions: list[str]) -> Iterator[FieldErro
         yield bad_value(path, versions, f"must include at least one of {REVIEW_VERSION}")
 
 
-def _rule_errors(path: str, rule: Object) -> Iterator[FieldError]:
+def rule_errors(path: str, rule: Object) -> Iterator[FieldError]:
     for key, what in (("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")):
         found = rule.get(key) or []
         if not found:
@@ -134,7 +134,7 @@ def _resource_errors(path: str, resources: list[str]) -> Iterator[FieldError]:
         yield bad_value(path, resources, detail)
 
 
-def _selector_errors(path: str, selector: Object) -> Iterator[FieldError]:
+def selector_errors(path: str, selector: Object) -> Iterator[FieldError]:
     yield from names.labels(f"{path}.matchLabels", selector.get("matchLabels"))
     for index, term in enumerate(selector.get("matchExpressions") or ()):
         here, values = f"{path}.matchExpressions[{index}]", term.get("values") or []

@@ -32,25 +32,30 @@ class Verdict:
 
 def question(operation: Operation, shown_as: ResourceType, uid: str) -> Object:
     """The AdmissionReview that asks about an operation, its objects in the version the webhook wants."""
-    asked_as = operation.rtype
-    request = {
-        "uid": uid,
-        "kind": _kind(operation, shown_as),
-        "resource": _resource(shown_as),
-        "requestKind": _kind(operation, asked_as),
-        "requestResource": _resource(asked_as),
-        "operation": operation.verb,
-        "userInfo": operation.user.as_info(),
+    objects = {
         "object": shown(operation, operation.new, shown_as),
         "oldObject": shown(operation, operation.old, shown_as),
+    }
+    request = {"uid": uid, **request_of(operation, shown_as), **objects}
+    return {"kind": "AdmissionReview", "apiVersion": _API_VERSION, "request": request}
+
+
+def request_of(operation: Operation, shown_as: ResourceType) -> Object:
+    """Who wants to do what to which object, without the object; without the fields that say nothing."""
+    request = {
+        "kind": _kind(operation, shown_as),
+        "resource": _resource(shown_as),
+        "requestKind": _kind(operation, operation.rtype),
+        "requestResource": _resource(operation.rtype),
+        "operation": operation.verb,
+        "userInfo": operation.user.as_info(),
         "dryRun": operation.dry_run,
         "options": operation.options,
     }
     places = {"name": operation.name, "namespace": operation.namespace}
     if operation.subresource:
         places |= {"subResource": operation.subresource, "requestSubResource": operation.subresource}
-    request |= {key: value for key, value in places.items() if value}
-    return {"kind": "AdmissionReview", "apiVersion": _API_VERSION, "request": request}
+    return request | {key: value for key, value in places.items() if value}
 
 
 def shown(operation: Operation, obj: Object | None, shown_as: ResourceType) -> Object | None:

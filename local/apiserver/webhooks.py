@@ -13,6 +13,7 @@ from typing import Protocol
 
 from local.apiserver import webhook_operations as operations
 from local.apiserver import webhook_review
+from local.apiserver.authorization import Authorizer
 from local.apiserver.objects import Object, copy, encode
 from local.apiserver.patch import json_patch
 from local.apiserver.registry import ResourceType
@@ -56,17 +57,17 @@ class _Rounds:
 class Webhooks:
     """The stored configurations at work; implements `writes.Hooks`."""
 
-    def __init__(self, resources: Resources, caller: Caller) -> None:
+    def __init__(self, resources: Resources, caller: Caller, authorizer: Authorizer) -> None:
         self._resources = resources
         self._caller = caller
-        self._configured = Configured(resources)
+        self._configured = Configured(resources, authorizer)
 
     def concern(self, rtype: ResourceType, namespace: str, subresource: str) -> bool:
         if exempt(rtype):
             return False
         versions = self._configured.versions(rtype)
         configured = (*self._configured.mutating(), *self._configured.validating())
-        return any(hook.covers(versions, subresource) for hook in configured)
+        return any(hook.matching.covers(versions, subresource) for hook in configured)
 
     async def mutate(self, draft: Draft) -> None:
         """Every webhook in turn; those with IfNeeded once more when the object changed after their turn."""

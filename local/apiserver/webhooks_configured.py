@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from random import choice
 
-from local.apiserver.objects import Object, dig
-from local.apiserver.registry import MUTATING_WEBHOOKS, NAMESPACES, SERVICES, VALIDATING_WEBHOOKS, ResourceType
+from local.apiserver.admission_context import labels_of_namespace, namespace_of_operation, served_versions
+from local.apiserver.authorization import Authorizer
+from local.apiserver.cel import EvaluationError
+from local.apiserver.cel_admission import Facts
+from local.apiserver.cel_authorizer import Asking
+from local.apiserver.match_conditions import hold
+from local.apiserver.objects import Object, dig, name_of, namespace_of
+from local.apiserver.registry import (
+    ENDPOINTS,
+    MUTATING_WEBHOOKS,
+    SERVICES,
+    VALIDATING_WEBHOOKS,
+    ResourceType,
+)
 from local.apiserver.resources import Resources
 from local.apiserver.selectors import EVERYTHING
-from local.apiserver.status import not_found
+from local.apiserver.status import forbidden
 from local.apiserver.webhook_call import Address, CallFailed
 from local.apiserver.webhook_operations import Operation
 from local.apiserver.webhook_rules import Webhook, webhooks_of
 
-# On a Service: where the embedded cluster, which has no service network, finds the webhook behind it.
+# On a Service: where the webhook behind it is, for one that runs beside the cluster and not in a pod of it.
 ADDRESS_ANNOTATION = "sublet.dev/address"
+_HTTPS = 443
 
 
 class Configured:
     """Looks at the store each time; parses a kind's configurations only when one of them changed."""
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Resources, authorizer: Authorizer) -> None:
         self._resources = resources
+        self._authorizer = authorizer
+        self._facts: Facts | None = None  # of the write that was asked about last
         self._parsed: dict[str, tuple[list[int], list[Webhook]]] = {}
 
     def mutating(self) -> list[Webhook]:
@@ -43,24 +59,29 @@ class Configured:
         return known[1]
 
     def versions(self, rtype: ResourceType) -> Sequence[ResourceType]:
-        return (rtype,) if rtype.custom is None else self._resources.registry.versions_of(rtype)
+        return served_versions(self._resources, rtype)
 
     def wanted_as(self, hook: Webhook, operation: Operation) -> ResourceType | None:
-        return hook.wanted_as(operation, self.versions(operation.rtype), self._namespace_labels(operation))
+        """The version a webhook wants to see the object in; raises 403 where its conditions cannot tell."""
+        labels = labels_of_namespace(self._resources, operation)
+        shown_as = hook.matching.wanted_as(operation, self.versions(operation.rtype), labels)
+        if shown_as is None or not hook.conditions:
+            return shown_as
+        try:
+            return shown_as if hold(hook.conditions, self._facts_of(operation), shown_as) else None
+        except EvaluationError as error:
+            if hook.ignores_failure:
+                return None
+            raise forbidden(operation.rtype, operation.name, str(error)) from None
 
-    def _namespace_labels(self, operation: Operation) -> Mapping[str, str]:
-        """Of a Namespace being written those it will have; raises 404 for a namespace that is gone meanwhile."""
-        if not operation.namespace:
-            return {}
-        if operation.rtype is NAMESPACES and operation.new is not None:
-            return dig(operation.new, "metadata.labels") or {}
-        namespace = self._resources.store.get(NAMESPACES.id, "", operation.namespace)
-        if namespace is None:
-            raise not_found(NAMESPACES, operation.namespace)
-        return namespace.labels
+    def _facts_of(self, operation: Operation) -> Facts:
+        if self._facts is None or self._facts.operation is not operation:
+            asking = Asking(operation.user, self._authorizer)
+            self._facts = Facts(operation, namespace_of_operation(self._resources, operation), asking)
+        return self._facts
 
     def address(self, client: Object) -> Address:
-        """Raises CallFailed for a service whose place nobody has told."""
+        """Raises CallFailed where nobody listens behind a service."""
         authorities = client.get("caBundle") or ""
         service = client.get("service")
         if service is None:
@@ -71,9 +92,29 @@ class Configured:
             raise CallFailed(f'service "{name}" not found')
         base = (dig(found, "metadata.annotations") or {}).get(ADDRESS_ANNOTATION)
         if not base:
-            raise CallFailed(
-                f'service "{namespace}/{name}" cannot be reached: the embedded cluster has no service network; use '
-                f"clientConfig.url, or annotate the Service with {ADDRESS_ANNOTATION}: https://HOST:PORT"
-            )
+            base = f"https://{service_endpoint(self._resources, found, service.get('port', _HTTPS))}"
         path = str(service.get("path") or "/")
         return Address(f"{base.rstrip('/')}{path}", authorities, f"{name}.{namespace}.svc")
+
+
+def service_endpoint(resources: Resources, service: Object, number: int) -> str:
+    """HOST:PORT of one ready endpoint behind a port of a Service; raises CallFailed where there is none.
+
+    As kube-apiserver's `pkg/util/proxy`, which needs no service network for it either.
+    """
+    name = name_of(service)
+    ports = (port for port in service["spec"].get("ports") or () if port["port"] == number)
+    wanted = next(ports, None)
+    if wanted is None:
+        raise CallFailed(f'no service port {number} found for service "{name}"')
+    held = resources.find(ENDPOINTS, namespace_of(service), name) or {}
+    places = [
+        f"{address['ip']}:{port['port']}"
+        for subset in held.get("subsets") or ()
+        for port in subset.get("ports") or ()
+        for address in subset.get("addresses") or ()
+        if (port.get("name") or "") == (wanted.get("name") or "")
+    ]
+    if not places:
+        raise CallFailed(f'no endpoints available for service "{name}"')
+    return choice(places)

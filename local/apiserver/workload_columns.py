@@ -1,4 +1,4 @@
-"""The columns of what runs: pods, jobs, cron jobs, pod templates.
+"""The columns of what runs: pods, jobs, cron jobs, pod templates, deployments, replica sets, daemon sets.
 
 Source: kubernetes `pkg/printers/internalversion/printers.go`.
 """
@@ -7,7 +7,7 @@ from typing import Any
 
 from local.apiserver.columns import AGE, NAME, NONE, Cell, Column, labels, path, selector, since
 from local.apiserver.durations import human_duration
-from local.apiserver.objects import Object, being_deleted, condition, dig, parse_time
+from local.apiserver.objects import Object, being_deleted, condition, controller_of, dig, parse_time
 from local.apiserver.pod_status import pod_ready, pod_reason, pod_restarts
 
 
@@ -108,4 +108,58 @@ POD_TEMPLATE = (
     Column("Containers", _containers("name", "template.spec.containers")),
     Column("Images", _containers("image", "template.spec.containers")),
     Column("Pod Labels", labels("template.metadata.labels")),
+)
+_WIDE = (
+    Column("Containers", _containers("name"), priority=1),
+    Column("Images", _containers("image"), priority=1),
+    Column("Selector", selector("spec.selector"), priority=1),
+)
+
+
+def _deployment_ready(deployment: Object, _: float) -> str:
+    return f"{dig(deployment, 'status.readyReplicas', 0)}/{dig(deployment, 'spec.replicas', 0)}"
+
+
+DEPLOYMENT = (
+    NAME,
+    Column("Ready", _deployment_ready, description="Number of the pod with ready state"),
+    Column("Up-to-date", path("status.updatedReplicas", 0)),
+    Column("Available", path("status.availableReplicas", 0)),
+    AGE,
+    *_WIDE,
+)
+REPLICA_SET = (
+    NAME,
+    Column("Desired", path("spec.replicas", 0), "integer"),
+    Column("Current", path("status.replicas", 0), "integer"),
+    Column("Ready", path("status.readyReplicas", 0), "integer"),
+    AGE,
+    *_WIDE,
+)
+DAEMON_SET = (
+    NAME,
+    Column("Desired", path("status.desiredNumberScheduled", 0), "integer"),
+    Column("Current", path("status.currentNumberScheduled", 0), "integer"),
+    Column("Ready", path("status.numberReady", 0), "integer"),
+    Column("Up-to-date", path("status.updatedNumberScheduled", 0), "integer"),
+    Column("Available", path("status.numberAvailable", 0), "integer"),
+    Column("Node Selector", labels("spec.template.spec.nodeSelector")),
+    AGE,
+    *_WIDE,
+)
+
+
+def _controller(revision: Object, _: float) -> str:
+    owner = controller_of(revision)
+    if owner is None:
+        return NONE
+    group = owner["apiVersion"].rpartition("/")[0]
+    return f"{owner['kind'].lower()}{group and '.'}{group}/{owner['name']}"
+
+
+CONTROLLER_REVISION = (
+    NAME,
+    Column("Controller", _controller),
+    Column("Revision", path("revision", 0)),
+    AGE,
 )

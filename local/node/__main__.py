@@ -78,6 +78,7 @@ def _settings(options: argparse.Namespace) -> NodeSettings:
         kernel=options.kernel,
         share=parse_share(options.share),
         claim=Claim(options.node_cpu, options.node_memory),
+        images=options.images,
     )
 
 
@@ -123,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--share", default="1/1", metavar="NUMBER/NODES", help="which part of this machine the node is")
     parser.add_argument("--node-cpu", default="", metavar="QUANTITY", help="CPU the Node says it has")
     parser.add_argument("--node-memory", default="", metavar="QUANTITY", help="memory the Node says it has")
+    parser.add_argument("--images", type=Path, metavar="DIR", help="the image store: <repository>/<tag>/rootfs below")
     return parser
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from kube.client import KubeClient, PatchKind, path_of
+from kube.client import KubeClient, PatchKind, decode, path_of
 from kube.events import EventRecorder, ObjectRef
+from local.node.metatime import moment
 from local.node.podobject import NodeObject, PodObject
-from local.node.sources import SourceKind, SourceRef
+from local.node.sources import SourceKind, SourceRef, TokenRef
+from local.node.tokens import Token
 from model.fault import KubernetesFault
 
 
@@ -21,6 +24,15 @@ class _Keyed(msgspec.Struct, frozen=True, rename="camel"):
 
     data: dict[str, str] | None = None
     binary_data: dict[str, str] | None = None
+
+
+class _IssuedToken(msgspec.Struct, frozen=True, rename="camel"):
+    token: str = ""
+    expiration_timestamp: str = ""
+
+
+class _TokenRequest(msgspec.Struct, frozen=True):
+    status: _IssuedToken = _IssuedToken()
 
 
 class KubeApi:
@@ -56,6 +68,21 @@ class KubeApi:
             return {key: _decoded(value) for key, value in (found.data or {}).items()}
         text = {key: value.encode() for key, value in (found.data or {}).items()}
         return text | {key: _decoded(value) for key, value in (found.binary_data or {}).items()}
+
+    async def request_token(self, pod: PodObject, ref: TokenRef) -> Token:
+        spec: dict[str, Any] = {
+            "expirationSeconds": ref.expiration_seconds,
+            "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod.metadata.name, "uid": pod.uid},
+        }
+        if ref.audience:
+            spec["audiences"] = [ref.audience]
+        account, namespace = pod.spec.service_account_name or "default", pod.metadata.namespace
+        path = path_of("v1/serviceaccounts", namespace=namespace, name=account, subresource="token")
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        asked_at = datetime.now(UTC)
+        answer = decode(await self._client.create(path, body), _TokenRequest, path)
+        expires_at = moment(answer.status.expiration_timestamp)
+        return Token(answer.status.token, asked_at, expires_at or asked_at + timedelta(seconds=ref.expiration_seconds))
 
     def record(self, pod: PodObject, reason: str, message: str, *, warning: bool = False) -> None:
         about = ObjectRef("Pod", pod.metadata.name, pod.metadata.namespace, pod.uid)

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
@@ -23,7 +24,10 @@ _OUTPUT_BYTES = 10 * 1024
 
 
 class Program(msgspec.Struct, frozen=True):
-    """What a container runs; the command begins with an absolute path. `find` looks for further programs in it."""
+    """What a container runs; the command begins with an absolute path. `find` looks for further programs in it.
+
+    `mounts` are of a container on the machine's own files, `room` is of one on its image's.
+    """
 
     directory: str
     command: list[str]
@@ -31,15 +35,21 @@ class Program(msgspec.Struct, frozen=True):
     mounts: list[tuple[str, str, bool]]
     stage: str
     find: Callable[[str], str | None]
+    room: Mapping[str, Any] | None = None
 
     def launch(self, score: int, entrances: list[str], mark: dict[str, str]) -> entry.Launch:
         """`mark` is of the container's cgroup, see cgroups."""
         space = (self.mounts, self.stage) if self.mounts else None
-        return (str(score), entrances, self.command, self.variables | mark, self.directory, space)
+        room = cast("entry.Room | None", dict(self.room) if self.room else None)
+        return (str(score), entrances, self.command, self.variables | mark, self.directory, space, room)
 
 
 class Spawned(msgspec.Struct, frozen=True):
-    """A process on its way to its command: `door` is a pipe that ends when the command begins, or the process ends."""
+    """A process on its way to its command.
+
+    `door` is a pipe that ends when the command begins, or the process ends. What it says before is the id of the
+    process that goes on in this one's place.
+    """
 
     process: subprocess.Popen[bytes]
     door: int
@@ -48,6 +58,7 @@ class Spawned(msgspec.Struct, frozen=True):
 def spawn(launch: entry.Launch, output: int) -> Spawned:
     """Raises OSError."""
     door, other_end = os.pipe()
+    os.set_blocking(door, False)
     file = entry.launch_file(launch)
     try:
         process = subprocess.Popen(
@@ -69,6 +80,28 @@ def spawn(launch: entry.Launch, output: int) -> Spawned:
     return Spawned(process, door)
 
 
+class _Watched:
+    """A child of ours; `ended` is called when it has."""
+
+    def __init__(self, pid: int, ended: Callable[[], None]) -> None:
+        self.pid = pid
+        self._pidfd = os.pidfd_open(pid)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._pidfd, self._on_end)
+        self._ended = ended
+        self.running = True
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.running:
+            signal.pidfd_send_signal(self._pidfd, number)
+
+    def _on_end(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self.running = False
+        self._ended()
+
+
 class ContainerProcess:
     """One container: its main process and whatever that started."""
 
@@ -88,17 +121,16 @@ class ContainerProcess:
         self._cgroups = cgroups
         self._launch = launch
         self._find = find
-        self._pidfd = os.pidfd_open(self._process.pid)
         self._inside = asyncio.Event()
-        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._pidfd, self._on_end)
-        loop.add_reader(self._door, self._on_inside)
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[int] = self._loop.create_future()
+        self._told_to_end = False
+        self._main = _Watched(self._process.pid, self._on_first_end)
+        self._loop.add_reader(self._door, self._listen)
 
     async def wait(self) -> Exit:
         """The end of the main process ends the container, as the end of process 1 ends a PID namespace."""
-        await self._ended
-        code = self._process.wait()
+        code = await self._ended
         out_of_memory = self._cgroups.oom_kills(self._path) > 0
         await self._cgroups.remove(self._path)
         return Exit(128 - code if code < 0 else code, out_of_memory)
@@ -109,13 +141,10 @@ class ContainerProcess:
         if program is None:
             words = " ".join(command[:1])
             raise KernelFault("exec", f'"{words}": executable file not found in $PATH')
-        score, entrances, _, variables, directory, space = self._launch
-        inside = None if space is None else self._process.pid
         await self._inside.wait()
         output = os.memfd_create("output")
         try:
-            launch = (score, entrances, [program, *command[1:]], variables, directory, inside)
-            spawned = spawn(launch, output)
+            spawned = spawn(self._beside([program, *command[1:]]), output)
             os.close(spawned.door)
             code = await _ended_within(spawned.process, timeout_seconds)
             return Execution(code, os.pread(output, _OUTPUT_BYTES, 0))
@@ -124,28 +153,55 @@ class ContainerProcess:
         finally:
             os.close(output)
 
+    def _beside(self, command: list[str]) -> entry.Launch:
+        """How a command joins the running container."""
+        score, entrances, _, variables, directory, space, room = self._launch
+        pid = self._main.pid
+        joined: entry.Room | None = {**room, "pid": pid} if room else None
+        return (score, entrances, command, variables, directory, None if space is None else pid, joined)
+
     def terminate(self) -> None:
-        self._signal(signal.SIGTERM)
+        """SIGTERM; a command in its own PID namespace would miss one that comes before it has begun."""
+        self._told_to_end = True
+        early = self._launch[-1] is not None and not self._inside.is_set()
+        self._main.signal(signal.SIGKILL if early else signal.SIGTERM)
 
     def kill(self) -> None:
         # The main process may have been started a moment ago and not be inside yet.
-        self._signal(signal.SIGKILL)
+        self._main.signal(signal.SIGKILL)
         self._cgroups.kill(self._path)
 
-    def _signal(self, number: signal.Signals) -> None:
-        if not self._ended.done():
-            signal.pidfd_send_signal(self._pidfd, number)
-
-    def _on_inside(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._door)
+    def _listen(self) -> None:
+        """At the door."""
+        if self._inside.is_set():
+            return
+        try:
+            told = os.read(self._door, 32)
+        except BlockingIOError:
+            return
+        if told:
+            self._follow(int(told))
+            return
+        self._loop.remove_reader(self._door)
         os.close(self._door)
         self._inside.set()
 
+    def _follow(self, pid: int) -> None:
+        """The process we started has brought another one on its way, and ends."""
+        self._main = _Watched(pid, self._on_end)
+        if self._told_to_end:
+            self._main.signal(signal.SIGKILL)
+
+    def _on_first_end(self) -> None:
+        self._listen()
+        code = self._process.wait()
+        if self._main.pid == self._process.pid and not self._ended.done():
+            self._ended.set_result(code)
+
     def _on_end(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        os.close(self._pidfd)
+        _, status = os.waitpid(self._main.pid, 0)
         if not self._ended.done():
-            self._ended.set_result(None)
+            self._ended.set_result(os.waitstatus_to_exitcode(status))
 
 
 async def _ended_within(process: subprocess.Popen[bytes], timeout_seconds: float) -> int | None:

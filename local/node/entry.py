@@ -18,14 +18,39 @@ _FIRST_REALTIME_SIGNAL = 32
 
 # Mounts (target, source, read-only) and an empty directory, or the pid whose namespace to join, or the machine's.
 Space = tuple[list[tuple[str, str, bool]], str] | int | None
-# OOM score, cgroup.procs files to enter, argument vector with an absolute path first, environment, directory, mounts.
-Launch = tuple[str, list[str], list[str], dict[str, str], str, Space]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Room(TypedDict):
+        """What a container on its own image's files is given; `pid` is of a running one to join, else 0.
+
+        `mounts` are target, source on the machine (empty: a fresh tmpfs) and read-only; `capabilities` a bit each.
+        """
+
+        pid: int
+        root: str
+        stage: str
+        mounts: list[tuple[str, str, bool]]
+        read_only: bool
+        privileged: bool
+        machine_pids: bool
+        hostname: str
+        user: int
+        group: int
+        groups: list[int]
+        capabilities: int
+        no_new_privileges: bool
+
+    # OOM score, cgroup.procs files to enter, argument vector with an absolute path first, environment, directory,
+    # mounts, and the room of a container that has an image's files.
+    Launch = tuple[str, list[str], list[str], dict[str, str], str, Space, Room | None]
 
 
 def launch_file(launch: Launch) -> int:
     """A descriptor to read it from; nothing of it is on a disk."""
     descriptor = os.memfd_create("launch")
-    os.write(descriptor, marshal.dumps(launch))
+    os.write(descriptor, marshal.dumps(launch))  # type: ignore[arg-type] # of plain values, the room too
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
@@ -36,18 +61,21 @@ def read_launch(descriptor: int) -> Launch:
     return launch
 
 
-def become(launch: Launch) -> None:
+def become(launch: Launch, door: int) -> None:
     """Return never. Raises OSError or ValueError where a cgroup or the command refuses."""
-    score, entrances, command, variables, directory, space = launch
+    score, entrances, command, variables, directory, space, room = launch
     try:  # noqa: SIM105 — importing contextlib costs more than all of this
         _write("/proc/self/oom_score_adj", score)
     except OSError:
         pass  # without CAP_SYS_RESOURCE it cannot be lowered; the pod runs all the same
     for entrance in entrances:
         _enter_cgroup(entrance)
-    if space is not None:
-        _enter(space)
-    os.chdir(directory)
+    if room is not None:
+        _enter_room(room, directory, door)
+    else:
+        if space is not None:
+            _enter(space)
+        os.chdir(directory)
     # What is ignored here, by Python or by whoever started us (nohup), would stay so in the command.
     for number in range(1, _FIRST_REALTIME_SIGNAL):
         if number not in (_signal.SIGKILL, _signal.SIGSTOP):
@@ -81,17 +109,25 @@ def _enter(space: tuple[list[tuple[str, str, bool]], str] | int) -> None:
         mountspace.enter_new(*space)
 
 
+def _enter_room(room: Room, directory: str, door: int) -> None:
+    sys.path.append(os.path.dirname(__file__))  # noqa: PTH120
+    import rootspace  # type: ignore[import-not-found]
+
+    rootspace.enter(room, directory, door)
+    rootspace.settle(room)
+
+
 def _write(path: str, text: str) -> None:
     with open(path, "w") as file:  # noqa: PTH123 — nor pathlib
         file.write(text)
 
 
 def main() -> None:
-    launch = read_launch(int(sys.argv[1]))
+    launch, door = read_launch(int(sys.argv[1])), int(sys.argv[2])
     # Closed by the execution of the command: whoever reads the other end then knows that it has begun.
-    os.set_inheritable(int(sys.argv[2]), False)
+    os.set_inheritable(door, False)
     try:
-        become(launch)
+        become(launch, door)
     except (OSError, ValueError) as error:
         print(f"{launch[2][0]}: {error}", file=sys.stderr, flush=True)
         os._exit(NOT_STARTED)

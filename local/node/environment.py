@@ -1,7 +1,8 @@
 """A container's environment, and `$(VAR)` in its command: the kubelet's rules.
 
 Source: kubernetes third_party/forked/golang/expansion/expand.go and pkg/kubelet/kubelet_pods.go
-(makeEnvironmentVariables). Nothing of the node's own environment passes on; there are no service variables.
+(makeEnvironmentVariables). Nothing of the node's own environment passes on; of service variables there are those of
+the API server.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
-from local.node.podobject import EnvVar, PodContainer, PodObject
+from local.node.podobject import HOST_ADDRESS, EnvVar, PodContainer, PodObject
 from local.node.resources import limits, requests
 from local.node.sources import SourceKind, SourceRef, Sources, ref_of
 from model.quantity import parse_millis
 from model.resources import CPU, ResourceVector
 
-HOST_ADDRESS = "127.0.0.1"
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 _MAP_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]\Z")
@@ -29,12 +30,23 @@ class Unsupported(Exception):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What an environment is made of besides the pod: PATH, HOME, fetched objects, and what the node has."""
+    """What an environment is made of besides the pod: PATH, HOME, fetched objects, and what the node has.
+
+    `api_server` has the variables by which clients in a pod find it.
+    """
 
     search_path: str
     home: str
     sources: Sources = Sources()
     allocatable: ResourceVector = ResourceVector()
+    api_server: Mapping[str, str] = {}
+
+
+def api_server_variables(url: str) -> dict[str, str]:
+    """By which clients inside a pod find the API server: where it really is, since no Service address leads there."""
+    where = urlsplit(url)
+    port = where.port or (443 if where.scheme == "https" else 80)
+    return {"KUBERNETES_SERVICE_HOST": where.hostname or HOST_ADDRESS, "KUBERNETES_SERVICE_PORT": str(port)}
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
@@ -54,13 +66,17 @@ def expand_all(texts: Iterable[str], variables: Mapping[str, str]) -> list[str]:
 
 def given(pod: PodObject, around: Surroundings) -> dict[str, str]:
     """What every container has, unless it declares another: only its processes see these, no `$(NAME)` does."""
-    hostname = pod.spec.node_name if pod.spec.host_network else pod.spec.hostname or pod.metadata.name
-    return {"PATH": around.search_path, "HOME": around.home, "LANG": "C.UTF-8", "HOSTNAME": hostname}
+    return {"PATH": around.search_path, "HOME": around.home, "LANG": "C.UTF-8", "HOSTNAME": hostname(pod)}
+
+
+def hostname(pod: PodObject) -> str:
+    """Of the pod, at most 63 characters."""
+    return (pod.spec.node_name if pod.spec.host_network else pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")
 
 
 def declared(pod: PodObject, container: PodContainer, around: Surroundings) -> dict[str, str]:
-    """Variables of env and envFrom. Raises Unsupported with the kubelet's words for what is missing."""
-    variables: dict[str, str] = {}
+    """The API server's variables, then those of env and envFrom. Raises Unsupported in the kubelet's words."""
+    variables: dict[str, str] = dict(around.api_server)
     for source in container.env_from or []:
         variables |= _whole(source, around.sources)
     for variable in container.env or []:
@@ -128,10 +144,10 @@ def field(pod: PodObject, path: str) -> str:
         "metadata.annotations": _lines(pod.metadata.annotations),
         "spec.nodeName": pod.spec.node_name,
         "spec.serviceAccountName": pod.spec.service_account_name or "default",
-        "status.podIP": HOST_ADDRESS,
-        "status.podIPs": HOST_ADDRESS,
-        "status.hostIP": HOST_ADDRESS,
-        "status.hostIPs": HOST_ADDRESS,
+        "status.podIP": pod.address,
+        "status.podIPs": pod.address,
+        "status.hostIP": pod.host_address,
+        "status.hostIPs": pod.host_address,
     }
     if path not in known:
         raise Unsupported(f"fieldRef {path} is not supported; known are {', '.join(known)} and metadata.labels['…']")

@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable
 import aiohttp
 import msgspec
 
-from local.node.environment import HOST_ADDRESS
-from local.node.podobject import Handler, HttpGetAction, PodContainer, TcpSocketAction
+from local.node.podobject import HOST_ADDRESS, Handler, HttpGetAction, PodContainer, TcpSocketAction
 from local.node.ports import ContainerPort
 from local.node.probes import Outcome
 from model.fault import KernelFault
@@ -26,11 +25,12 @@ _NOT_VERIFIED.verify_mode = ssl.CERT_NONE
 
 
 class Attempts(msgspec.Struct, frozen=True):
-    """Tries handlers of one container; `sleep` is asyncio.sleep but in tests."""
+    """Tries handlers of one container; `sleep` is asyncio.sleep but in tests, `address` is the pod's."""
 
     container: PodContainer
     process: ContainerPort
     sleep: Callable[[float], Awaitable[None]]
+    address: str = HOST_ADDRESS
 
     async def attempt(self, handler: Handler, timeout_seconds: float) -> Outcome:
         """Never raises: what cannot be tried is an outcome too."""
@@ -43,7 +43,7 @@ class Attempts(msgspec.Struct, frozen=True):
         if handler.grpc:
             from local.node import grpchealth
 
-            address = f"{HOST_ADDRESS}:{handler.grpc.port}"
+            address = f"{self.address}:{handler.grpc.port}"
             return await grpchealth.check(address, handler.grpc.service or "", timeout_seconds)
         if handler.sleep:
             await self.sleep(handler.sleep.seconds)
@@ -60,7 +60,7 @@ class Attempts(msgspec.Struct, frozen=True):
         return Outcome(done.code == 0, done.output.decode(errors="replace"))
 
     async def _http(self, action: HttpGetAction, timeout_seconds: float) -> Outcome:
-        url = _url(action, port_number(self.container, action.port))
+        url = _url(action, self.address, port_number(self.container, action.port))
         headers = {"User-Agent": _USER_AGENT, "Accept": "*/*"}
         headers |= {each.name: each.value for each in action.http_headers or []}
         timeout = aiohttp.ClientTimeout(total=timeout_seconds)
@@ -79,7 +79,7 @@ class Attempts(msgspec.Struct, frozen=True):
             return Outcome(False, f'Get "{url}": {_dial_words(error, url)}')
 
     async def _tcp(self, action: TcpSocketAction, timeout_seconds: float) -> Outcome:
-        host, port = action.host or HOST_ADDRESS, port_number(self.container, action.port)
+        host, port = action.host or self.address, port_number(self.container, action.port)
         try:
             _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout_seconds)
         except TimeoutError:
@@ -98,9 +98,9 @@ def port_number(container: PodContainer, port: int | str) -> int:
     return named if named is not None else int(port) if port.isdigit() else 0
 
 
-def _url(action: HttpGetAction, port: int) -> str:
+def _url(action: HttpGetAction, address: str, port: int) -> str:
     path = action.path or "/"
-    host = action.host or HOST_ADDRESS
+    host = action.host or address
     return f"{(action.scheme or 'HTTP').lower()}://{host}:{port}{path if path.startswith('/') else '/' + path}"
 
 

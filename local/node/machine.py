@@ -11,6 +11,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from local.node.addresses import node_address
+from local.node.podobject import HOST_ADDRESS
 from local.node.share import Claim, Share, share_of
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -19,7 +21,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 class Machine(msgspec.Struct, frozen=True):
     """Identity and capacity, which is what the Node says it has; `architecture` in Go's words.
 
-    `true_…` is what is really there where the Node says more, else 0.
+    `true_…` is what is really there where the Node says more, else 0. `address` is the node's own.
     """
 
     cpu_millis: int
@@ -33,6 +35,7 @@ class Machine(msgspec.Struct, frozen=True):
     sublet_version: str
     true_cpu_millis: int = 0
     true_memory_bytes: int = 0
+    address: str = HOST_ADDRESS
 
 
 def cpus_of_machine() -> tuple[int, ...]:
@@ -59,6 +62,7 @@ def read_machine(storage: Path, share: Share) -> Machine:
         sublet_version=_version(),
         true_cpu_millis=share.bound_cpu_millis if share.overstated else 0,
         true_memory_bytes=share.bound_memory_bytes if share.overstated else 0,
+        address=node_address(share.number),
     )
 
 

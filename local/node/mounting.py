@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,7 @@ import structlog
 
 from local.node import mountspace
 from local.node.podobject import PodObject
-from local.node.volumes import Places, memory_limits, written
+from local.node.volumes import Places, memory_limits, secret
 from model.quantity import QuantityError, parse_units
 
 log = structlog.get_logger()
@@ -35,20 +36,37 @@ def namespaces_possible() -> bool:
     return done.returncode == 0
 
 
-def set_up(pod: PodObject, places: Places) -> None:
-    """Place for the pod's volumes. A retry, or the node's next run, finds those of written files empty again.
+@functools.cache
+def images_possible() -> bool:
+    """Whether a container can have an image's files as its root: tried once, in a process of its own. Needs root."""
+    if os.geteuid() != 0:
+        return False
+    with tempfile.TemporaryDirectory() as stage:
+        script = "import sys; sys.path.append(sys.argv[1]); import rootspace; rootspace.try_out(sys.argv[2])"
+        program = [sys.executable, "-I", "-S", "-c", script, str(Path(mountspace.__file__).parent), stage]
+        done = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        log.info("containers cannot run on images on this machine", why=why)
+    return done.returncode == 0
 
-    A tmpfs for each volume of the medium Memory; without root it is a directory like any other. Raises OSError.
+
+def set_up(pod: PodObject, places: Places) -> None:
+    """Place for the pod's volumes, as far as they are in memory.
+
+    A tmpfs for each volume of the medium Memory and each with secrets; without root it is a directory like any other.
+    Raises OSError.
     """
-    for name in written(pod):
-        if places.of(name).exists():
-            remove(places.of(name))
     for name, limit in memory_limits(pod).items():
-        directory = places.of(name)
-        directory.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0 and not directory.is_mount():
-            options = "mode=777" + (f",size={_bytes(limit)}" if limit else "")
-            mountspace.mount("tmpfs", str(directory), "tmpfs", 0, options)
+        _in_memory(places.of(name), "mode=777" + (f",size={_bytes(limit)}" if limit else ""))
+    for name in secret(pod):
+        _in_memory(places.of(name), "mode=755")
+
+
+def _in_memory(directory: Path, options: str) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0 and not directory.is_mount():
+        mountspace.mount("tmpfs", str(directory), "tmpfs", 0, options)
 
 
 def _bytes(limit: str) -> int:

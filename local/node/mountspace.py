@@ -64,9 +64,7 @@ class _Space:
         self._make_point(target, os.path.isdir(source))
         mount(source, target, None, _MS_BIND | _MS_REC)
         if read_only:
-            flags = os.statvfs(target).f_flag
-            kept = flags & _KEPT_FLAGS | (_MS_RELATIME if flags & _ST_RELATIME else 0)
-            mount(None, target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept)
+            mount(None, target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept_flags(target))
         self._volumes.append(os.path.realpath(target))
 
     def _make_point(self, target: str, directory: bool) -> None:
@@ -135,6 +133,12 @@ def _unshare() -> None:
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
+
+
+def kept_flags(target: str) -> int:
+    """What a remount must repeat of a mount's flags, else it takes them away or is refused. Raises OSError."""
+    flags = os.statvfs(target).f_flag
+    return flags & _KEPT_FLAGS | (_MS_RELATIME if flags & _ST_RELATIME else 0)
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from kube.dialects.koordinator import ANNOTATION_RAW_ALLOCATABLE
-from local.node.environment import HOST_ADDRESS
 from local.node.machine import Machine
 from local.node.metatime import stamp
 from model.quantity import format_millis
@@ -79,15 +78,20 @@ def node_annotations(machine: Machine) -> dict[str, str | None]:
     return {ANNOTATION_RAW_ALLOCATABLE: msgspec.json.encode(true).decode()}
 
 
-def new_node(name: str, machine: Machine) -> dict[str, Any]:
+def new_node(name: str, machine: Machine, pod_cidr: str = "") -> dict[str, Any]:
     """A Node for the first registration; nothing is scheduled here until it is Ready."""
     told = {key: text for key, text in node_annotations(machine).items() if text is not None}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels(name, machine), "annotations": told},
-        "spec": {"taints": [{"key": NOT_READY_TAINTS[0], "effect": "NoSchedule"}]},
+        "spec": {"taints": [{"key": NOT_READY_TAINTS[0], "effect": "NoSchedule"}], **pod_range(pod_cidr)},
     }
+
+
+def pod_range(pod_cidr: str) -> dict[str, Any]:
+    """Of `spec`: where the addresses of the node's pods are from."""
+    return {"podCIDR": pod_cidr, "podCIDRs": [pod_cidr]} if pod_cidr else {}
 
 
 def amounts(machine: Machine) -> dict[str, str]:
@@ -108,7 +112,7 @@ def status(name: str, machine: Machine, log_port: int, health: Health, now: date
     return {
         "capacity": amounts(machine),
         "allocatable": amounts(machine),
-        "addresses": [{"type": "InternalIP", "address": HOST_ADDRESS}, {"type": "Hostname", "address": name}],
+        "addresses": [{"type": "InternalIP", "address": machine.address}, {"type": "Hostname", "address": name}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": log_port}},
         "nodeInfo": {
             "architecture": machine.architecture,

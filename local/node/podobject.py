@@ -8,6 +8,9 @@ import msgspec
 
 from kube.objects import Quantities, Resources
 
+HOST_ADDRESS = "127.0.0.1"
+"""The node's, and that of pods with `hostNetwork`."""
+
 
 class PodMetadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
@@ -98,6 +101,39 @@ class ReadinessGate(msgspec.Struct, frozen=True, rename="camel"):
     condition_type: str = ""
 
 
+class CapabilityChange(msgspec.Struct, frozen=True):
+    add: list[str] | None = None
+    drop: list[str] | None = None
+
+
+class Security(msgspec.Struct, frozen=True, rename="camel"):
+    """A container's securityContext."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    run_as_non_root: bool | None = None
+    capabilities: CapabilityChange | None = None
+    allow_privilege_escalation: bool | None = None
+    read_only_root_filesystem: bool | None = None
+    privileged: bool | None = None
+
+
+class PodSecurity(msgspec.Struct, frozen=True, rename="camel"):
+    """A pod's securityContext."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    run_as_non_root: bool | None = None
+    supplemental_groups: list[int] | None = None
+    supplemental_groups_policy: str | None = None
+    fs_group: int | None = None
+
+
+class HostAlias(msgspec.Struct, frozen=True):
+    ip: str = ""
+    hostnames: list[str] | None = None
+
+
 class PodContainer(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     image: str = ""
@@ -116,6 +152,7 @@ class PodContainer(msgspec.Struct, frozen=True, rename="camel"):
     readiness_probe: ProbeSpec | None = None
     liveness_probe: ProbeSpec | None = None
     lifecycle: Lifecycle | None = None
+    security_context: Security | None = None
 
     @property
     def sidecar(self) -> bool:
@@ -140,7 +177,11 @@ class KubeletPodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_selector: dict[str, str] | None = None
     service_account_name: str | None = None
     hostname: str | None = None
+    subdomain: str | None = None
     host_network: bool | None = None
+    host_pid: bool | None = msgspec.field(name="hostPID", default=None)
+    host_aliases: list[HostAlias] | None = None
+    security_context: PodSecurity | None = None
     overhead: Quantities | None = None
     priority: int | None = None
     tolerations: list[Toleration] | None = None
@@ -192,6 +233,8 @@ class ReportedStatus(msgspec.Struct, frozen=True, rename="camel"):
     reason: str | None = None
     message: str | None = None
     start_time: str | None = None
+    pod_ip: str = msgspec.field(name="podIP", default="")
+    host_ip: str = msgspec.field(name="hostIP", default="")
     conditions: list[ReportedCondition] | None = None
     container_statuses: list[ReportedContainer] | None = None
     init_container_statuses: list[ReportedContainer] | None = None
@@ -210,6 +253,16 @@ class PodObject(msgspec.Struct, frozen=True):
     def full_name(self) -> str:
         """`name_namespace(uid)`, as the kubelet writes a pod in messages."""
         return f"{self.metadata.name}_{self.metadata.namespace}({self.metadata.uid})"
+
+    @property
+    def address(self) -> str:
+        """Its own, or the node's."""
+        return self.status.pod_ip or self.host_address
+
+    @property
+    def host_address(self) -> str:
+        """The node's."""
+        return self.status.host_ip or HOST_ADDRESS
 
     @property
     def deleting(self) -> bool:
@@ -237,6 +290,7 @@ class NodeMetadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodeTaints(msgspec.Struct, frozen=True):
+    pod_cidr: str = msgspec.field(name="podCIDR", default="")
     taints: list[dict[str, Any]] | None = None
 
 

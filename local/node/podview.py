@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from local.node.admission import Rejection
+from local.node.podobject import HOST_ADDRESS
 from model.qos import KubernetesQoS
 
 # Of a run whose end nobody saw: as if it had been killed.
@@ -85,6 +86,8 @@ class PodView(msgspec.Struct, frozen=True):
     failure: Rejection | None = None
     disruption: str = ""
     gates: tuple[Gate, ...] = ()
+    address: str = HOST_ADDRESS
+    host_address: str = HOST_ADDRESS
 
     @property
     def initialized(self) -> bool:

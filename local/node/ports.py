@@ -12,7 +12,8 @@ import msgspec
 
 from local.node.images import Missing, Refused
 from local.node.podobject import NodeObject, PodContainer, PodObject
-from local.node.sources import SourceRef, Sources
+from local.node.sources import SourceRef, Sources, TokenRef
+from local.node.tokens import Token
 
 
 class ApiPort(Protocol):
@@ -29,6 +30,9 @@ class ApiPort(Protocol):
 
     async def read_source(self, namespace: str, ref: SourceRef) -> Mapping[str, bytes] | None:
         """Key → value of a ConfigMap or Secret; None when there is none."""
+
+    async def request_token(self, pod: PodObject, ref: TokenRef) -> Token:
+        """A token of the pod's account, bound to the pod."""
 
     def record(self, pod: PodObject, reason: str, message: str, *, warning: bool = False) -> None:
         """Queue an Event about the pod; never fails."""
@@ -70,6 +74,12 @@ class ContainerPort(Protocol):
 class RuntimePort(Protocol):
     """Runs containers. Methods raise KernelFault when the machine refuses."""
 
+    def adapted(self, pod: PodObject) -> PodObject:
+        """The pod as it runs here; to be asked at its beginning and at each change, and never after `remove_pod`."""
+
+    def write_files(self, pod: PodObject, sources: Sources) -> None:
+        """The files of its volumes anew, while it runs. Raises VolumeNotReady."""
+
     def make_pod(self, pod: PodObject, sources: Sources) -> None:
         """Cgroup, private directory and volumes of a pod. Raises VolumeNotReady too."""
 
@@ -101,10 +111,11 @@ class RuntimePort(Protocol):
 
 
 class Services(msgspec.Struct, frozen=True):
-    """What every pod's worker shares."""
+    """What every pod's worker shares. `volume_seconds` lie between two looks at what its volumes are made of."""
 
     api: ApiPort
     runtime: RuntimePort
     now: Callable[[], datetime]
     backoff_base_seconds: float = 10.0
+    volume_seconds: float = 10.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

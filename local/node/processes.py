@@ -6,32 +6,54 @@ import os
 import secrets
 from pathlib import Path
 
+import msgspec
 import structlog
 
-from local.node import environment, images, logs, mounting, volumes
+from local.node import containermounts, logs, mounting, volumes
+from local.node.addresses import Addresses, pod_range
 from local.node.cgroups import Cgroups
 from local.node.containerprocess import ContainerProcess, Program, spawn
-from local.node.environment import Surroundings
+from local.node.hostview import HostView
 from local.node.images import Missing, Refused
 from local.node.knobs import Use
 from local.node.podobject import PodContainer, PodObject
+from local.node.preparation import Preparation, Provision
 from local.node.resources import Ceiling, container_ceiling, oom_score, pod_ceiling, qos_class, shares
 from local.node.sources import Sources
-from local.node.volumes import Mount, Places
+from local.node.volumes import Places
 from model.fault import KernelFault
 from model.qos import KubernetesQoS
 from model.resources import CPU, MEMORY, ResourceVector
 
 log = structlog.get_logger()
 
+
+class Place(msgspec.Struct, frozen=True):
+    """The node's number on its machine, and what is shown of the machine where the node is not all of it."""
+
+    number: int = 1
+    shown: Path | None = None
+
+
 # The kubelet's limit for one container's termination message.
 _MESSAGE_BYTES = 4096
 
 
 class ProcessRuntime:
-    """Runs pods under the layout's kubepods. `cpu_millis` and `memory_bytes` are this machine's."""
+    """Runs pods under the layout's kubepods. `cpu_millis` and `memory_bytes` are this machine's.
 
-    def __init__(self, cgroups: Cgroups, run_dir: Path, cpu_millis: int, memory_bytes: int) -> None:
+    `place` is where the node stands among others: its part of the addresses, and of the machine as pods see it.
+    """
+
+    def __init__(
+        self,
+        cgroups: Cgroups,
+        run_dir: Path,
+        cpu_millis: int,
+        memory_bytes: int,
+        provision: Provision | None = None,
+        place: Place | None = None,
+    ) -> None:
         self._cgroups = cgroups
         self._layout = cgroups.layout
         self._run_dir = run_dir
@@ -39,11 +61,17 @@ class ProcessRuntime:
         self._memory_bytes = memory_bytes
         self._allocatable = ResourceVector({CPU: cpu_millis, MEMORY: memory_bytes})
         self._logs = logs.LogKeeper()
+        here = place or Place()
+        self._addresses = Addresses(pod_range(here.number))
+        self._host = HostView(run_dir, cgroups.layout, here.shown)
+        self._preparation = Preparation(run_dir, self._host, provision or Provision(), self._allocatable)
+        self._on_images: dict[str, PodObject] = {}
 
     def make_node(self) -> None:
         """The cgroups above all pods, with the kubelet's values. Raises KernelFault."""
         for qos in KubernetesQoS:
             self._cgroups.create(self._layout.qos(qos))
+        self._host.make()
         self._cgroups.set_ceiling(
             self._layout.kubepods, Ceiling(shares(self._cpu_millis), memory_limit_bytes=self._memory_bytes)
         )
@@ -57,6 +85,13 @@ class ProcessRuntime:
     def set_burstable(self, cpu_millis: int) -> None:
         self._cgroups.hold_shares(self._layout.qos(KubernetesQoS.BURSTABLE), shares(cpu_millis))
 
+    def adapted(self, pod: PodObject) -> PodObject:
+        """The pod as it runs here: with its addresses, and without a token nobody reads."""
+        trimmed = containermounts.without_unread_tokens(pod, self._preparation.has_image)
+        addresses = {"pod_ip": self._addresses.take(pod), "host_ip": self._addresses.host}
+        status = msgspec.structs.replace(trimmed.status, **addresses)
+        return msgspec.structs.replace(trimmed, status=status)
+
     def make_pod(self, pod: PodObject, sources: Sources) -> None:
         path = self._pod_path(pod)
         self._cgroups.create(path)
@@ -65,14 +100,29 @@ class ProcessRuntime:
             self._home(pod).mkdir(parents=True, exist_ok=True, mode=0o700)
             mounting.set_up(pod, self._places(pod))
             volumes.set_up(pod, self._places(pod), sources, self._allocatable)
+            if self._preparation.on_images(pod):
+                self._preparation.write_etc(pod)
+                self._on_images[pod.uid] = pod
         except OSError as error:
             raise KernelFault(error.filename or str(self._home(pod)), f"cannot be made: {error.strerror}") from error
+
+    def write_files(self, pod: PodObject, sources: Sources) -> None:
+        """What the pod's volumes are to hold now; a volume that holds it already is left alone."""
+        volumes.write_files(pod, self._places(pod), sources, self._allocatable)
+
+    def write_names(self) -> None:
+        """Services have changed: so have the names that containers with an image know."""
+        for pod in self._on_images.values():
+            try:
+                self._preparation.write_etc(pod)
+            except OSError as error:
+                log.warning("hosts file not written", pod=pod.full_name, error=str(error))
 
     def start(
         self, pod: PodObject, container: PodContainer, restart_count: int, sources: Sources
     ) -> ContainerProcess | Refused | Missing:
         try:
-            program = self._prepared(pod, container, restart_count, sources)
+            program = self._preparation.prepare(pod, container, restart_count, sources)
             if not isinstance(program, Program):
                 return program
             # First what a full disk refuses: then no cgroup is left over.
@@ -86,49 +136,6 @@ class ProcessRuntime:
             return process
         except OSError as error:
             raise KernelFault(f"container {container.name}", f"cannot be started: {error}") from error
-
-    def _prepared(
-        self, pod: PodObject, container: PodContainer, restart_count: int, sources: Sources
-    ) -> Program | Refused | Missing:
-        home, places = str(self._home(pod)), self._places(pod)
-        around = Surroundings(images.search_path(container.image), home, sources, self._allocatable)
-        try:
-            declared = environment.declared(pod, container, around)
-            mounts = self._mounts(pod, container, restart_count, declared)
-        except environment.Unsupported as error:
-            return Refused("CreateContainerConfigError", str(error))
-        directory = Path(environment.expand(container.working_dir or home, declared))
-        if not volumes.host_path(directory, mounts).is_dir():
-            return Missing(f"chdir to cwd ({directory}) set in config.json failed: no such file or directory")
-        search = images.find_from(directory, lambda path: volumes.host_path(path, mounts))
-        variables = environment.given(pod, around) | declared
-        command = images.resolve(container, declared, lambda name: search(name, variables["PATH"]))
-        if isinstance(command, Refused | Missing):
-            return command
-        return Program(
-            str(directory),
-            command,
-            variables,
-            [(each.target, each.source, each.read_only) for each in mounts],
-            str(places.stage),
-            lambda name: search(name, variables["PATH"]),
-        )
-
-    def _mounts(
-        self, pod: PodObject, container: PodContainer, restart_count: int, declared: dict[str, str]
-    ) -> tuple[Mount, ...]:
-        """Empty for a container that finds everything in its place on the machine. Raises Unsupported."""
-        places = self._places(pod)
-        wanted = volumes.mounts(pod, container, places, declared)
-        volumes.make_sources(pod, container, wanted, places)
-        if all(volumes.in_place(each) for each in wanted) and not volumes.uses_message(container):
-            return ()
-        if mounting.namespaces_possible():
-            return (*wanted, volumes.message_mount(container, places, restart_count))
-        refused = volumes.unplaceable(wanted, places)
-        if refused:
-            raise environment.Unsupported(refused)
-        return ()
 
     def _launch(self, pod: PodObject, container: PodContainer, program: Program, output: int) -> ContainerProcess:
         container_id = secrets.token_hex(32)
@@ -183,6 +190,8 @@ class ProcessRuntime:
 
     async def remove_pod(self, pod: PodObject) -> None:
         await self._cgroups.remove(self._pod_path(pod))
+        self._on_images.pop(pod.uid, None)
+        self._addresses.release(pod)
         mounting.remove(self._home(pod))
         mounting.remove(self._places(pod).root)
 
@@ -203,8 +212,7 @@ class ProcessRuntime:
         return self._layout.pod(qos_class(pod), pod.uid)
 
     def _home(self, pod: PodObject) -> Path:
-        """The pod's private directory: HOME and, without workingDir, where its containers start."""
-        return self._run_dir / "pods" / pod.uid
+        return self._preparation.home(pod)
 
     def _places(self, pod: PodObject) -> Places:
-        return Places(self._run_dir / "volumes" / pod.uid)
+        return self._preparation.places(pod)

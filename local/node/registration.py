@@ -29,15 +29,16 @@ _LEASES = "coordination.k8s.io/v1/leases"
 
 
 class Registration:
-    """`log_port` is where the log server listens."""
+    """`log_port` is where the log server listens, `pod_cidr` where the addresses of pods are from."""
 
     def __init__(
-        self, client: KubeClient, name: str, machine: Machine, log_port: int, now: Callable[[], datetime]
+        self, client: KubeClient, name: str, machine: Machine, log_port: int, pod_cidr: str, now: Callable[[], datetime]
     ) -> None:
         self._client = client
         self._name = name
         self._machine = machine
         self._log_port = log_port
+        self._pod_cidr = pod_cidr
         self._now = now
         self._health = nodeobject.healthy(now())
         self._path = path_of("v1/nodes", name=name)
@@ -110,13 +111,17 @@ class Registration:
 
     async def _make_or_adopt(self) -> None:
         try:
-            await self._client.create(path_of("v1/nodes"), nodeobject.new_node(self._name, self._machine))
+            await self._client.create(
+                path_of("v1/nodes"), nodeobject.new_node(self._name, self._machine, self._pod_cidr)
+            )
         except KubernetesFault as fault:
             if fault.status != 409:
                 raise
             labels = nodeobject.labels(self._name, self._machine)
             annotations = nodeobject.node_annotations(self._machine)
-            ours = {"metadata": {"labels": labels, "annotations": annotations}}
+            ours: dict[str, Any] = {"metadata": {"labels": labels, "annotations": annotations}}
+            if not (await self.read()).spec.pod_cidr:  # it may be set once
+                ours["spec"] = nodeobject.pod_range(self._pod_cidr)
             await self._client.patch(self._path, ours, PatchKind.MERGE)
 
     async def _publish(self) -> None:

@@ -127,7 +127,7 @@ class ContainerRunner:
 
     async def _running(self, process: ContainerPort, count: int) -> None:
         name, started = self._container.name, self._services.now()
-        attempts = Attempts(self._container, process, self._services.sleep)
+        attempts = Attempts(self._container, process, self._services.sleep, self._pod.address)
         self._termination = Termination(process, self._pre_stop(attempts))
         self._record("Pulled", f'Container image "{self._container.image}" already present on machine', False)
         self._record("Created", f"Created container: {name}", False)

@@ -27,7 +27,7 @@ class Kernel(StrEnum):
 class NodeSettings(msgspec.Struct, frozen=True):
     """`id` keeps nodes of one machine apart: all cgroups live under `/sublet-<id>` and nothing outside is touched.
 
-    `share` is (number, of): which part of this machine the node is.
+    `share` is (number, of): which part of this machine the node is. `images` is the image store, see imagestore.
     """
 
     kubeconfig: Path
@@ -45,11 +45,14 @@ class NodeSettings(msgspec.Struct, frozen=True):
     kernel: Kernel = Kernel.REAL
     share: tuple[int, int] = (1, 1)
     claim: Claim = Claim()
+    images: Path | None = None
 
     def __post_init__(self) -> None:
         if not _ID.match(self.id):
             raise ConfigurationFault("--id", f"{self.id!r} cannot name a cgroup", "use a-z, 0-9 and -, at most 40")
         if not _NODE_NAME.match(self.node_name):
             raise ConfigurationFault("--node-name", f"{self.node_name!r} is not a node name", "use a-z, 0-9, - and .")
+        if self.images is not None and not self.images.is_dir():
+            raise ConfigurationFault(f"--images {self.images}", "no such directory", "make the images first")
         if self.backoff_base_seconds <= 0:
             raise ConfigurationFault("--backoff-base", "must be above 0 seconds", "leave it out for the kubelet's 10")

@@ -1,7 +1,6 @@
-"""ConfigMaps and Secrets that a pod names, fetched before a container or its volumes need them.
+"""ConfigMaps, Secrets and tokens that a pod names, fetched before a container or its volumes need them.
 
-Nothing is kept between two starts: a container that starts again sees what the objects hold then, as with a kubelet,
-while files of a volume stay as they were when the pod began.
+Of objects nothing is kept: a container that starts again sees what they hold then, as with a kubelet.
 """
 
 from __future__ import annotations
@@ -34,10 +33,25 @@ class SourceRef(msgspec.Struct, frozen=True):
         return f'{self.kind.lower()} "{self.name}"'
 
 
+class TokenRef(msgspec.Struct, frozen=True):
+    """What a projected volume asks for; no audience is the API server's."""
+
+    audience: str
+    expiration_seconds: int
+
+
+class VolumeNotReady(Exception):
+    """A volume cannot be set up now; the text is the kubelet's FailedMount."""
+
+    def __init__(self, volume: str, what: str) -> None:
+        super().__init__(f'MountVolume.SetUp failed for volume "{volume}" : {what}')
+
+
 class Sources(msgspec.Struct, frozen=True):
-    """Key → bytes of every object that exists."""
+    """Key → bytes of every object that exists, and the tokens of the pod's account."""
 
     found: Mapping[SourceRef, Mapping[str, bytes]] = {}
+    tokens: Mapping[TokenRef, bytes] = {}
 
     def get(self, ref: SourceRef) -> Mapping[str, bytes] | None:
         return self.found.get(ref)

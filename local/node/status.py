@@ -13,9 +13,14 @@ import msgspec
 
 from local.node.admission import Rejection
 from local.node.conditions import conditions
-from local.node.environment import HOST_ADDRESS
 from local.node.metatime import moment, stamp
-from local.node.podobject import PodContainer, PodObject, ReportedCondition, ReportedContainer, TerminatedState
+from local.node.podobject import (
+    PodContainer,
+    PodObject,
+    ReportedCondition,
+    ReportedContainer,
+    TerminatedState,
+)
 from local.node.podview import LOST_EXIT_CODE, ContainerView, PodView, Running, State, Terminated, Waiting, succeeded
 from model.qos import KubernetesQoS
 
@@ -53,14 +58,14 @@ def pod_status(
     status: dict[str, Any] = {
         "phase": current,
         "conditions": conditions(view, current, known, now),
-        "hostIP": HOST_ADDRESS,
-        "hostIPs": [{"ip": HOST_ADDRESS}],
-        "podIP": HOST_ADDRESS,
-        "podIPs": [{"ip": HOST_ADDRESS}],
+        "hostIP": view.host_address,
+        "hostIPs": [{"ip": view.host_address}],
         "startTime": stamp(view.started_at),
         "qosClass": view.qos.value,
         "containerStatuses": [_container_status(each) for each in view.containers],
     }
+    if view.made:
+        status |= {"podIP": view.address, "podIPs": [{"ip": view.address}]}
     if view.init_containers:
         status["initContainerStatuses"] = [
             _container_status(each if each.sidecar else _step(each)) for each in view.init_containers

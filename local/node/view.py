@@ -148,6 +148,7 @@ class View:
         if name not in self._descriptors:
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             self._descriptors[name] = os.open(self.proc / name, flags, 0o600)
+            os.fchmod(self._descriptors[name], 0o444)  # as /proc has them: containers of any user read these
         content = text.encode()
         os.pwrite(self._descriptors[name], content, 0)
         os.ftruncate(self._descriptors[name], len(content))

@@ -16,8 +16,11 @@ from kube.client import KubeClient
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Informer
 from local.node import mounting, ownership
+from local.node.addresses import pod_range
 from local.node.api import KubeApi
 from local.node.cgroups import Cgroups
+from local.node.environment import api_server_variables
+from local.node.hostsfile import ServiceObject
 from local.node.housekeeping import Housekeeping, Levels, NodeVoice
 from local.node.kernels import Simulator, confine, open_cgroups
 from local.node.kubelet import Kubelet
@@ -25,7 +28,8 @@ from local.node.logserver import LogServer, read_token, tls_context
 from local.node.machine import read_machine, share_of_machine
 from local.node.podobject import NodeObject, PodObject
 from local.node.ports import Services
-from local.node.processes import ProcessRuntime
+from local.node.preparation import Provision
+from local.node.processes import Place, ProcessRuntime
 from local.node.registration import Registration
 from local.node.settings import Kernel, NodeSettings
 from local.node.share import Share
@@ -39,6 +43,7 @@ log = structlog.get_logger()
 STOP_GRACE_SECONDS = 2.0
 _GOODBYE_SECONDS = 1.0
 _BEST_EFFORT_SECONDS = 60.0
+_NAMES_SECONDS = 5.0
 
 
 async def serve(settings: NodeSettings) -> None:
@@ -61,7 +66,8 @@ async def serve(settings: NodeSettings) -> None:
                 await node.run(context, stop)
         finally:
             await ownership.release(cgroups)
-            mounting.remove(settings.run_dir / "volumes")
+            for name in ("volumes", "host", "kubelet"):
+                mounting.remove(settings.run_dir / name)
             log.info("node stopped", node=settings.node_name)
 
 
@@ -75,7 +81,17 @@ class _Node:
         self._client = client
         self._machine = read_machine(settings.run_dir, share)
         self._memory_bytes = share.bound_memory_bytes
-        self._runtime = ProcessRuntime(cgroups, settings.run_dir, self._machine.cpu_millis, self._machine.memory_bytes)
+        self._names = Informer(
+            client, "v1/services", ServiceObject, on_change=lambda change: self._runtime.write_names()
+        )
+        self._runtime = ProcessRuntime(
+            cgroups,
+            settings.run_dir,
+            self._machine.cpu_millis,
+            self._machine.memory_bytes,
+            Provision(settings.images, api_server_variables(client.host), self._names.items.values),
+            Place(share.number, None if share.whole else settings.run_dir / "view"),
+        )
         self._events = EventRecorder(client, "kubelet", settings.node_name)
         self._own = Informer(client, "v1/nodes", NodeObject, field_selector=f"metadata.name={settings.node_name}")
         api = KubeApi(client, self._events, self._read_node)
@@ -98,7 +114,9 @@ class _Node:
     async def run(self, context: Any, stop: asyncio.Event) -> None:
         self._runtime.make_node()
         port = await self._logs.start(context)
-        self._registration = Registration(self._client, self._settings.node_name, self._machine, port, _now)
+        self._registration = Registration(
+            self._client, self._settings.node_name, self._machine, port, str(pod_range(self._settings.share[0])), _now
+        )
         loops: list[asyncio.Task[Any]] = [asyncio.create_task(self._work(self._registration, port))]
         loops += [asyncio.create_task(each) for each in self._loops()]
         stopping = asyncio.create_task(stop.wait())
@@ -116,10 +134,11 @@ class _Node:
     async def _work(self, registration: Registration, port: int) -> None:
         """Register, look around, become ready, then serve pods for ever."""
         await registration.register()
-        watching = [asyncio.create_task(informer.run()) for informer in (self._own, self._pods)]
+        watching = [asyncio.create_task(informer.run()) for informer in self._informers()]
         try:
             await self._own.synced.wait()
             await self._pods.synced.wait()
+            await self._know_names()
             pods = asyncio.create_task(self._kubelet.run())
             watching.append(pods)
             await registration.become_ready()
@@ -128,6 +147,16 @@ class _Node:
         finally:
             for task in watching:
                 task.cancel()
+
+    def _informers(self) -> list[Informer[Any]]:
+        """Names of Services are only for containers with an image."""
+        return [self._own, self._pods, *([self._names] if self._settings.images else [])]
+
+    async def _know_names(self) -> None:
+        """Pods may start without, since the names reach them later too."""
+        if self._settings.images:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._names.synced.wait(), _NAMES_SECONDS)
 
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
         shown = [self._part.run()] if self._part else []

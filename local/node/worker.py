@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,14 +14,14 @@ from local.node.eventbudget import EventBudget
 from local.node.metatime import moment
 from local.node.podobject import PodContainer, PodObject, ReportedCondition
 from local.node.podview import ContainerView, Gate, PodView
+from local.node.podvolumes import PodVolumes
 from local.node.ports import Services
 from local.node.reporting import PodReporter, until_gone
 from local.node.resources import effective_requests, qos_class
 from local.node.runner import ContainerRunner
 from local.node.sequence import ContainerSequence
-from local.node.sources import SourceRef, gather, of_volumes
+from local.node.sources import VolumeNotReady
 from local.node.status import initial_views, pod_status, rejected_status
-from local.node.volumes import VolumeNotReady
 from model.fault import KernelFault, KubernetesFault
 from model.qos import KubernetesQoS
 from model.resources import ResourceVector
@@ -42,11 +42,12 @@ class PodWorker:
         rejection: Rejection | None = None,
         finished: Callable[[PodWorker], None] = lambda worker: None,
     ) -> None:
+        self._over = rejection is not None or pod.terminal
         self.pod = pod
         self._services = services
         self._rejection = rejection
         self._finished = finished
-        self._over = rejection is not None or pod.terminal
+        self._volumes = PodVolumes(services, self._record)
         self._deadline: asyncio.TimerHandle | None = None
         self._failure: Rejection | None = None
         self._disruption = ""
@@ -62,6 +63,8 @@ class PodWorker:
         self._budget = EventBudget(services.now())
         self.qos = KubernetesQoS.BEST_EFFORT if rejection else qos_class(pod)
         self.requests = ResourceVector() if rejection else effective_requests(pod)
+        if not self._over:
+            self.pod = pod = services.runtime.adapted(pod)
         main, init = initial_views(pod, services.now())
         init_policy = "Never" if pod.spec.restart_policy == "Never" else "OnFailure"
         self._sequence = ContainerSequence(
@@ -86,7 +89,8 @@ class PodWorker:
 
     def update(self, pod: PodObject) -> None:
         """The object changed; its deletion, deadline and the gates of its readiness matter to a running pod."""
-        deadline, self.pod = self.pod.spec.active_deadline_seconds, pod
+        deadline = self.pod.spec.active_deadline_seconds
+        self.pod = pod if self._over else self._services.runtime.adapted(pod)
         if self._running and pod.spec.active_deadline_seconds != deadline:
             self._arm_deadline()
         self._reporter.seen(next((c.status for c in pod.status.conditions or () if c.type == "Ready"), None))
@@ -161,7 +165,11 @@ class PodWorker:
             self.update(self.pod)
         if not self._stopping.is_set() and await self._made():
             self._publish()
-        await self._sequence.run()
+        fresh = asyncio.create_task(self._volumes.keep_fresh(lambda: self.pod))
+        try:
+            await self._sequence.run()
+        finally:
+            fresh.cancel()
         await self._services.runtime.remove_pod(self.pod)
         self._over = True
         self._publish()
@@ -170,12 +178,8 @@ class PodWorker:
     async def _made(self) -> bool:
         while not self._stopping.is_set():
             try:
-                sources = await gather(of_volumes(self.pod), self._read_source)
-                if self._stopping.is_set():
-                    return False
-                self._services.runtime.make_pod(self.pod, sources)
-                self._made_once = True
-                return True
+                self._made_once = await self._volumes.make(self.pod, self._stopping.is_set)
+                return self._made_once
             except VolumeNotReady as reason:
                 self._record("FailedMount", str(reason), True)
             except KubernetesFault as fault:
@@ -186,9 +190,6 @@ class PodWorker:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), self._services.backoff_base_seconds)
         return False
-
-    async def _read_source(self, ref: SourceRef) -> Mapping[str, bytes] | None:
-        return await self._services.api.read_source(self.pod.metadata.namespace, ref)
 
     async def _leave(self) -> None:
         """Wait for the deletion of the object, then let it go."""
@@ -244,6 +245,8 @@ class PodWorker:
             failure=self._failure if self._over else None,
             disruption=self._disruption,
             gates=_gates(self.pod),
+            address=self.pod.address,
+            host_address=self.pod.host_address,
         )
         status = pod_status(view, self.pod.spec.restart_policy, self._conditions, self._services.now())
         self._conditions = [

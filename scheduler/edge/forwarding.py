@@ -11,14 +11,18 @@ from typing import Any
 import grpc
 import grpc.aio
 
-_PREFIX = "/sublet.v1.SchedulerDiagnostics/"
+from wire.v1 import scheduler_pb2
+
+# Also what reflection tells of the service: who asks with grpcurl needs no .proto file.
+_SERVICE = scheduler_pb2.DESCRIPTOR.services_by_name["SchedulerDiagnostics"]
+_METHODS = frozenset(f"/{_SERVICE.full_name}/{method.name}" for method in _SERVICE.methods)
 _OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
 
 class DiagnosticsForwarder(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Answers UNAVAILABLE while there is nowhere to pass calls on to."""
 
-    name = "sublet.v1.SchedulerDiagnostics"
+    name: str = _SERVICE.full_name
 
     def __init__(self) -> None:
         self._channel: Any = None
@@ -35,8 +39,8 @@ class DiagnosticsForwarder(grpc.GenericRpcHandler):  # type: ignore[misc]
             await former.close()
 
     def service(self, details: Any) -> Any:
-        """A handler for each method of the service; reflection tells a caller which there are."""
-        if not details.method.startswith(_PREFIX):
+        """A handler for each method of the service."""
+        if details.method not in _METHODS:
             return None
 
         async def forward(request: bytes, context: Any) -> AsyncIterator[bytes]:

@@ -1,79 +1,56 @@
 """The scheduler's side of NodeLink: one live stream a node, reports up, eviction costs and preemption notices down.
 
 Out goes only what is newest: the last acknowledged sequence number, the costs, and the notices that stand and were
-not told on this stream, so a slow reader holds back nothing and nothing queues up for it.
+not told on this stream, so a slow reader holds back nothing and nothing queues up for it; one that does not read at
+all is given up. No stream outlives its caller's token for long: it is ended, and the agent comes back with a new one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import grpc.aio
 import structlog
 
-from model.fault import PeerFault
-from model.report import EvictionCost, PreemptionNotice
+from model.fault import KubernetesFault, PeerFault
+from model.report import PreemptionNotice
+from scheduler.callers import Callers, bearer
+from scheduler.linkstream import Limits, LinkStream
 from scheduler.notices import NoticeBoard
 from scheduler.ports import Clock, Desk
+from scheduler.sparing import Sparing
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
 
 log = structlog.get_logger()
 
-_NODE_USER = "system:node:"
 _LAST_WRITE_SECONDS = 1.0
 LEADER_KEY = "sublet-leader"
 """Trailing metadata beside UNAVAILABLE: HOST:PORT where the leader serves agents."""
-_CostKey: TypeAlias = tuple[tuple[str, str, int, int | None], ...]
-
-
-class _Stream:
-    """One agent's stream; `ending` is the status we end it with, once we do."""
-
-    def __init__(self, node: str) -> None:
-        self.node = node
-        self.received = 0
-        self.acknowledged = 0
-        self.over = asyncio.Event()
-        self.ending: tuple[grpc.StatusCode, str] | None = None
-        self.told: dict[str, PreemptionNotice] = {}
-        self.wake = asyncio.Event()
-        self.closing = False
-        self.sent_costs: _CostKey | None = None
-        self.costs_due_seconds = 0.0
-
-    def end(self, code: grpc.StatusCode, why: str) -> None:
-        self.ending = (code, why)
-        self.over.set()
 
 
 class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
-    """`caller_of` names the owner of a call's token; only `system:node:X` may speak for node X.
+    """Only who `callers` say is the agent of node X may speak for node X.
 
     Streams are taken from `lead` until `stand_by`; at all other times agents are told where the leader is.
     """
 
     name = "sublet.v1.NodeLink"
 
-    def __init__(
-        self,
-        desk: Desk,
-        caller_of: Callable[[Any], str],
-        clock: Clock,
-        *,
-        costs_interval_seconds: float = 1.0,
-        hello_within_seconds: float = 10.0,
-    ) -> None:
+    def __init__(self, desk: Desk, callers: Callers, clock: Clock, limits: Limits) -> None:
         self._desk = desk
-        self._caller_of = caller_of
+        self._callers = callers
         self._clock = clock
-        self._interval = costs_interval_seconds
-        self._patience = hello_within_seconds
+        self._limits = limits
         self._notices = NoticeBoard(clock)
-        self._streams: dict[str, _Stream] = {}
+        self._streams: dict[str, LinkStream] = {}
+        self._calls: Counter[str] = Counter()
+        self._sparing = Sparing()
         self._leading = False
         self._leader = ""
 
@@ -113,15 +90,15 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         """See proto/wire/v1/link.proto. A broken message ends the stream with INVALID_ARGUMENT and says why."""
         if not self._leading:
             await self._send_away(context)
+        node = await self._node_of(context)
         try:
-            stream = await self._hello(context)
+            stream = await self._hello(node, context)
         except PeerFault as fault:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
             return
         except TimeoutError:
-            await context.abort(
-                grpc.StatusCode.DEADLINE_EXCEEDED, f"no hello within {self._patience:g} s; send it first"
-            )
+            told = f"no hello within {self._limits.patience_seconds:g} s; send it first"
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, told)
             return
         if not self._leading:
             await self._send_away(context)
@@ -129,23 +106,29 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         reading = asyncio.create_task(self._read(stream, context))
         writing = asyncio.create_task(self._write(stream, context))
         over = asyncio.create_task(stream.over.wait())
+        loop = asyncio.get_running_loop()
+        age = loop.call_later(self._limits.life_seconds * random.uniform(0.9, 1.1), stream.renew)
         try:
             await asyncio.wait([reading, writing, over], return_when=asyncio.FIRST_COMPLETED)
             await self._finish_writing(stream, writing)
         finally:
+            age.cancel()
             for task in (reading, writing, over):
                 task.cancel()
             outcomes = await asyncio.gather(reading, writing, over, return_exceptions=True)
-            self._release(stream)
+            if stream.renewing:
+                loop.call_later(self._limits.renewal_seconds, self._release, stream)
+            else:
+                self._release(stream)
         await self._close(stream, context, [error for error in outcomes if isinstance(error, Exception)])
 
-    async def _finish_writing(self, stream: _Stream, writing: asyncio.Task[None]) -> None:
+    async def _finish_writing(self, stream: LinkStream, writing: asyncio.Task[None]) -> None:
         """gRPC sends no status while a write is under way, so that write gets a second to end by itself."""
         stream.closing = True
         stream.wake.set()
         await asyncio.wait([writing], timeout=_LAST_WRITE_SECONDS)
 
-    async def _close(self, stream: _Stream, context: Any, errors: list[Exception]) -> None:
+    async def _close(self, stream: LinkStream, context: Any, errors: list[Exception]) -> None:
         """End the stream with a status that says whose fault it is; OK where the agent ended it."""
         for error in errors:
             if isinstance(error, PeerFault):
@@ -168,22 +151,50 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
     def _hint(self) -> tuple[tuple[str, str], ...]:
         return ((LEADER_KEY, self._leader),) if self._leader else ()
 
-    async def _hello(self, context: Any) -> _Stream:
-        async with asyncio.timeout(self._patience):
+    async def _node_of(self, context: Any) -> str:
+        """The node the caller may speak for, known before anything is waited for."""
+        try:
+            caller = await self._callers.caller(bearer(context.invocation_metadata()))
+            node = await self._callers.node_of(caller) if caller else ""
+        except KubernetesFault as fault:
+            told = "the API server cannot be asked who you are; try again"
+            await self._refuse(context, grpc.StatusCode.UNAVAILABLE, told, error=str(fault))
+        if not node:
+            told = f"the token belongs to {caller.name if caller else 'nobody'}, which is no node's agent"
+            await self._refuse(context, grpc.StatusCode.PERMISSION_DENIED, told)
+        if self._calls[node] >= self._limits.streams_a_node:
+            told = f"node {node} has {self._calls[node]} streams open; close them first"
+            await self._refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, told)
+        self._calls[node] += 1
+        context.add_done_callback(lambda _: self._call_over(node))
+        return node
+
+    def _call_over(self, node: str) -> None:
+        self._calls[node] -= 1
+        if not self._calls[node]:
+            del self._calls[node]
+
+    async def _refuse(self, context: Any, code: grpc.StatusCode, told: str, **more: str) -> None:
+        untold = self._sparing.due(asyncio.get_running_loop().time())
+        if untold is not None:
+            log.warning("link refused", peer=context.peer(), code=code.name, told=told, untold_before=untold, **more)
+        await context.abort(code, told)
+
+    async def _hello(self, node: str, context: Any) -> LinkStream:
+        async with asyncio.timeout(self._limits.patience_seconds):
             message = await context.read()
         if message is grpc.aio.EOF or message.WhichOneof("body") != "hello":
             raise PeerFault("NodeMessage", "the first message is not hello", "send hello first")
         hello = codec.hello_from_wire(message.hello)
-        caller = self._caller_of(context)
-        if caller != _NODE_USER + hello.node:
-            told = f"the token belongs to {caller}; node {hello.node} needs one of {_NODE_USER}{hello.node}"
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, told)
+        if hello.node != node:
+            told = f"the token is bound to node {node} and cannot speak for node {hello.node}"
+            await self._refuse(context, grpc.StatusCode.PERMISSION_DENIED, told)
         log.info("link opened", node=hello.node, agent_version=hello.agent_version, boot_id=hello.boot_id)
-        stream = _Stream(hello.node)
+        stream = LinkStream(hello.node)
         stream.received = message.sequence
         return stream
 
-    def _claim(self, stream: _Stream) -> None:
+    def _claim(self, stream: LinkStream) -> None:
         older = self._streams.get(stream.node)
         self._streams[stream.node] = stream
         if older is not None:
@@ -191,13 +202,13 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         stream.wake.set()
         self._desk.connected(stream.node)
 
-    def _release(self, stream: _Stream) -> None:
+    def _release(self, stream: LinkStream) -> None:
         if self._streams.get(stream.node) is stream:
             del self._streams[stream.node]
             self._desk.disconnected(stream.node)
             log.info("link closed", node=stream.node)
 
-    async def _read(self, stream: _Stream, context: Any) -> None:
+    async def _read(self, stream: LinkStream, context: Any) -> None:
         while (message := await context.read()) is not grpc.aio.EOF:
             if message.sequence <= stream.received:
                 what = f"{message.sequence} came after {stream.received}"
@@ -205,6 +216,8 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             self._take(stream.node, message)
             stream.received = message.sequence
             stream.wake.set()
+            if rest := stream.rest(asyncio.get_running_loop().time(), self._limits.messages_a_second):
+                await asyncio.sleep(rest)
 
     def _take(self, node: str, message: link_pb2.NodeMessage) -> None:
         """Hand one message to the desk. Raises PeerFault where it cannot be read."""
@@ -220,62 +233,50 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             case _:
                 raise PeerFault("NodeMessage", "has no body this version knows", "run the same version on both sides")
 
-    async def _write(self, stream: _Stream, context: Any) -> None:
+    async def _write(self, stream: LinkStream, context: Any) -> None:
         while not stream.closing:
             await self._woken(stream)
             for news in self._news(stream):
-                await context.write(news)
-            costs = self._costs_due(stream)
+                await self._send(stream, context, news)
+            costs = stream.costs_due(self._desk.costs, self._clock(), self._limits.costs_interval_seconds)
             if costs is None and stream.acknowledged == stream.received:
                 continue
             stream.acknowledged = stream.received
             message = link_pb2.SchedulerMessage(acknowledged_sequence=stream.acknowledged)
             if costs is not None:
                 message.costs.CopyFrom(link_pb2.EvictionCosts(pods=[codec.cost_to_wire(cost) for cost in costs]))
-            await context.write(message)
+            await self._send(stream, context, message)
 
-    def _news(self, stream: _Stream) -> Iterator[link_pb2.SchedulerMessage]:
-        """Notices this stream was not told, and withdrawals of those it was and that stand no longer."""
-        standing = {notice.pod_uid: notice for notice in self._notices.of(stream.node)}
-        before, stream.told = stream.told, standing
-        for uid, notice in standing.items():
-            if before.get(uid) != notice:
-                yield self._message(stream, preemption=codec.notice_to_wire(notice))
-        now = self._clock()
-        for uid, notice in before.items():
-            if uid not in standing and notice.deadline_seconds > now:
-                yield self._message(stream, withdrawal=link_pb2.PreemptionWithdrawal(pod_uid=uid))
+    async def _send(self, stream: LinkStream, context: Any, message: link_pb2.SchedulerMessage) -> None:
+        """Until gRPC has taken it; what it takes without its being read is bounded by flow control."""
+        try:
+            async with asyncio.timeout(self._limits.patience_seconds):
+                await context.write(message)
+        except TimeoutError:
+            told = f"nothing was read for {self._limits.patience_seconds:g} s"
+            log.warning("link given up", node=stream.node, why=told)
+            stream.end(grpc.StatusCode.RESOURCE_EXHAUSTED, told)
+            stream.closing = True
 
-    def _message(self, stream: _Stream, **body: Any) -> link_pb2.SchedulerMessage:
+    def _news(self, stream: LinkStream) -> Iterator[link_pb2.SchedulerMessage]:
+        standing, spared = stream.notices(self._notices.of(stream.node), self._clock())
+        for notice in standing:
+            yield self._message(stream, preemption=codec.notice_to_wire(notice))
+        for uid in spared:
+            yield self._message(stream, withdrawal=link_pb2.PreemptionWithdrawal(pod_uid=uid))
+
+    def _message(self, stream: LinkStream, **body: Any) -> link_pb2.SchedulerMessage:
         return link_pb2.SchedulerMessage(acknowledged_sequence=stream.acknowledged, **body)
 
-    async def _woken(self, stream: _Stream) -> None:
+    async def _woken(self, stream: LinkStream) -> None:
         """Until something came in, or costs may go out again."""
         try:
-            async with asyncio.timeout(self._interval):
+            async with asyncio.timeout(self._limits.costs_interval_seconds):
                 await stream.wake.wait()
         except TimeoutError:
             return
         stream.wake.clear()
 
-    def _costs_due(self, stream: _Stream) -> tuple[EvictionCost, ...] | None:
-        """The node's costs where they changed, asked at most once an interval; growing older is no change."""
-        now = self._clock()
-        if now < stream.costs_due_seconds:
-            return None
-        stream.costs_due_seconds = now + self._interval
-        costs = self._desk.costs(stream.node)
-        key = tuple(_key(cost, now) for cost in costs)
-        if key == stream.sent_costs:
-            return None
-        stream.sent_costs = key
-        return costs
-
 
 def _directions(leader: str) -> str:
     return f"this scheduler does not lead; the leader is at {leader or 'an address not known yet'}"
-
-
-def _key(cost: EvictionCost, now: float) -> tuple[str, str, int, int | None]:
-    saved = None if cost.checkpoint_age_seconds is None else round(now - cost.checkpoint_age_seconds)
-    return (cost.pod_uid, cost.gang, cost.members_above_minimum, saved)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import sys
 import time
@@ -130,6 +131,8 @@ class LinkChild:
             *(sys.executable, "-m", "scheduler.linkprocess", str(descriptor), settings),
             stdin=asyncio.subprocess.DEVNULL,
             pass_fds=(descriptor,),
+            # gRPC writes a line for each handshake that fails, so whoever knocks could fill the log.
+            env={"GRPC_VERBOSITY": "ERROR"} | os.environ,
         )
 
     def _take(self, frame: Upward) -> None:

@@ -1,26 +1,17 @@
-"""Prometheus metrics from one table, and the HTTP server for /metrics, /healthz and /readyz."""
+"""Prometheus metrics from one table."""
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import threading
-import time
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
-from model.fault import ConfigurationFault
 from model.reason import Reason
 
 PREFIX = "sublet_scheduler_"
-_MOST_CONNECTIONS = 16
-_REST_SECONDS = 0.1
 _CYCLE = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _BIND = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _VICTIMS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -111,91 +102,3 @@ class Metrics:
 def _build(row: Row, registry: CollectorRegistry) -> Any:
     options: dict[str, Any] = {"buckets": row.buckets} if row.buckets else {}
     return _KINDS[row.type](PREFIX + row.name, row.help, row.labels, registry=registry, **options)
-
-
-class _Server(ThreadingHTTPServer):
-    """A thread for each of few connections: one more cuts off the oldest, so that idle ones never keep a probe out."""
-
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        super().__init__(address, handler)
-        self._open: dict[socket.socket, None] = {}
-        self._guard = threading.Lock()
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        try:
-            return super().get_request()
-        except OSError:
-            # Short of descriptors the listening socket stays readable: without a rest this is a busy loop.
-            time.sleep(_REST_SECONDS)
-            raise
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._guard:
-            if len(self._open) >= _MOST_CONNECTIONS:
-                oldest = next(iter(self._open))
-                del self._open[oldest]
-                with contextlib.suppress(OSError):
-                    oldest.shutdown(socket.SHUT_RDWR)
-            self._open[request] = None
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._guard:
-            self._open.pop(request, None)
-        super().shutdown_request(request)
-
-
-class HttpServer:
-    """`alive` and `ready` return what is wrong, empty when nothing is; requests are served by few daemon threads.
-
-    A client that sends nothing for `patience_seconds` is cut off, since it holds a thread.
-    """
-
-    def __init__(
-        self,
-        address: str,
-        registry: CollectorRegistry,
-        alive: Callable[[], str],
-        ready: Callable[[], str],
-        *,
-        patience_seconds: float = 10.0,
-    ) -> None:
-        pages: dict[str, Callable[[], tuple[int, str, bytes]]] = {
-            "/metrics": lambda: (200, CONTENT_TYPE_LATEST, bytes(generate_latest(registry))),
-            "/healthz": lambda: _probe(alive()),
-            "/readyz": lambda: _probe(ready()),
-        }
-
-        class Handler(BaseHTTPRequestHandler):
-            timeout = patience_seconds
-
-            def do_GET(self) -> None:
-                page = pages.get(self.path.partition("?")[0])
-                status, content_type, body = page() if page else (404, "text/plain", b"not found\n")
-                self.send_response(status)
-                self.send_header("Content-Type", content_type)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Probes and scrapes are not worth a line."""
-
-        host, _, port = address.rpartition(":")
-        try:
-            self._server = _Server((host.strip("[]"), int(port)), Handler)
-        except (OSError, ValueError) as error:
-            raise ConfigurationFault(address, f"cannot listen: {error}", "choose a free HOST:PORT") from error
-        self.address = f"{host}:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, args=(0.1,), name="http", daemon=True).start()
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
-
-
-def _probe(problem: str) -> tuple[int, str, bytes]:
-    return (503, "text/plain", f"{problem}\n".encode()) if problem else (200, "text/plain", b"ok\n")

@@ -1,21 +1,24 @@
-"""gRPC servers: listeners, bearer tokens, limits, health and reflection."""
+"""gRPC servers: listeners, who may call what, limits, health and reflection."""
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 import ipaddress
-import ssl
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import grpc
 import grpc.aio
-import msgspec
+import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from model.fault import ConfigurationFault
+from kube.tls import Pair, ServerCertificate
+from model.fault import ConfigurationFault, KubernetesFault
+from scheduler.callers import Callers, bearer
+from scheduler.sparing import Sparing
+
+log = structlog.get_logger()
 
 MESSAGE_LIMIT_BYTES = 4 << 20
 _OPTIONS = (
@@ -24,8 +27,20 @@ _OPTIONS = (
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 2),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.so_reuseport", 0),
+)
+# Off loopback nobody is trusted with time or with many streams. A link renews itself long before its connection is cut;
+# the cut is what ends a stream whose peer reads nothing, since a status waits behind what was not read.
+_NETWORK_OPTIONS = (
+    *_OPTIONS,
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_concurrent_streams", 16),
+    ("grpc.max_connection_idle_ms", 300_000),
+    ("grpc.max_connection_age_ms", 2_700_000),
+    ("grpc.max_connection_age_grace_ms", 60_000),
+    ("grpc.absolute_max_metadata_size", 16_384),
 )
 _LOOPBACK_CALLS = 64
 _OPEN_PREFIX = "/grpc.health.v1.Health/"
@@ -62,57 +77,19 @@ class Listener:
             await self._health.set(name, kinds.SERVING if yes else kinds.NOT_SERVING)
 
 
-class TlsFiles(msgspec.Struct, frozen=True):
-    """PEM files of the server's certificate and key."""
-
-    certificate: Path
-    key: Path
-
-
-class TokenTable:
-    """Who may call: lines `token,name` (more columns are ignored, so a Kubernetes static token file works too)."""
-
-    def __init__(self, entries: Iterable[tuple[str, str]]) -> None:
-        self._names = {_digest(token): name for token, name in entries}
-
-    @classmethod
-    def read(cls, path: Path) -> TokenTable:
-        """Raises ConfigurationFault naming the file and line; never the token."""
-        entries = []
-        for number, line in enumerate(_text(path).splitlines(), 1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            token, name, *_ = (*(part.strip().strip('"') for part in line.split(",")), "")
-            if not token or not name:
-                raise ConfigurationFault(f"{path}:{number}", "is not `token,name`", "write one token and name a line")
-            entries.append((token, name))
-        return cls(entries)
-
-    def caller(self, metadata: Iterable[tuple[str, str | bytes]] | None) -> str | None:
-        """The name that belongs to the call's bearer token, None without a known one.
-
-        Tokens are looked up by their digest, so how long that takes says nothing about any of them.
-        """
-        given = next((str(value) for key, value in metadata or () if key == "authorization"), "")
-        scheme, _, token = given.partition(" ")
-        return self._names.get(_digest(token.strip())) if scheme.lower() == "bearer" else None
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
-
-
 async def tls_server(
-    address: str, files: TlsFiles, tokens: TokenTable, servicers: Sequence[Servicer], calls: int
+    address: str, certificate: ServerCertificate, callers: Callers, servicers: Sequence[Servicer], calls: int
 ) -> Listener:
-    """A TLS server where every call but health needs a token; not started yet.
+    """A TLS server where every call but health needs a token; not started yet. The newest certificate is served.
 
     More than `calls` at once, open streams included, are answered RESOURCE_EXHAUSTED.
     """
-    check_tls(files)
-    credentials = grpc.ssl_server_credentials(((_bytes(files.key), _bytes(files.certificate)),))
-    server = grpc.aio.server(interceptors=(_RequireToken(tokens),), options=_OPTIONS, maximum_concurrent_rpcs=calls)
-    return await _finish(server, servicers, address, lambda: server.add_secure_port(address, credentials))
+    server = grpc.aio.server(
+        interceptors=(_Doorkeeper(callers),),
+        options=(*_NETWORK_OPTIONS, *_connections(calls)),
+        maximum_concurrent_rpcs=calls,
+    )
+    return await _finish(server, servicers, address, lambda: server.add_secure_port(address, _credentials(certificate)))
 
 
 async def loopback_server(address: str, servicers: Sequence[Servicer], calls: int = _LOOPBACK_CALLS) -> Listener:
@@ -136,6 +113,30 @@ def is_loopback(address: str) -> bool:
         return False
 
 
+def _connections(calls: int) -> tuple[tuple[str, int], ...]:
+    """A connection that makes no call costs a descriptor too; a few more than calls, so that probes get in."""
+    return (("grpc.max_allowed_incoming_connections", calls + _LOOPBACK_CALLS),)
+
+
+def _credentials(certificate: ServerCertificate) -> Any:
+    """gRPC asks at each handshake, on a thread of its own; None says that nothing changed."""
+    served = certificate.newest()
+
+    def newest() -> Any:
+        nonlocal served
+        pair = certificate.newest()
+        if pair is served:
+            return None
+        served = pair
+        return _configuration(pair)
+
+    return grpc.dynamic_ssl_server_credentials(_configuration(served), newest)
+
+
+def _configuration(pair: Pair) -> Any:
+    return grpc.ssl_server_certificate_configuration(((pair.key, pair.certificate),))
+
+
 async def _finish(server: Any, servicers: Sequence[Servicer], address: str, listen: Callable[[], int]) -> Listener:
     health_servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
@@ -152,56 +153,57 @@ async def _finish(server: Any, servicers: Sequence[Servicer], address: str, list
     return listener
 
 
-class _RequireToken(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """UNAUTHENTICATED for every call without a known token, health checks apart."""
+class _Refusal(NamedTuple):
+    code: grpc.StatusCode
+    told: str
 
-    def __init__(self, tokens: TokenTable) -> None:
-        self._tokens = tokens
+
+class _Doorkeeper(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """Lets nobody but known callers in, and those to what they may call; health checks are open.
+
+    A refusal ends the call at once and costs us at most one log line a second.
+    """
+
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
+        self._refusals, self._faults = Sparing(), Sparing()
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)
-        known = self._tokens.caller(details.invocation_metadata) is not None
-        if handler is None or known or details.method.startswith(_OPEN_PREFIX):
+        if handler is None or details.method.startswith(_OPEN_PREFIX):
             return handler
-        return _refusing(handler)
+        refusal = await self._refusal(details.method, bearer(details.invocation_metadata))
+        return handler if refusal is None else _refusing(handler, refusal, lambda peer: self._tell(peer, refusal))
+
+    async def _refusal(self, method: str, token: str) -> _Refusal | None:
+        try:
+            caller = await self._callers.caller(token)
+            if caller is None:
+                told = "send metadata `authorization: Bearer TOKEN` with a known token"
+                return _Refusal(grpc.StatusCode.UNAUTHENTICATED, told)
+            if await self._callers.allowed(caller, method):
+                return None
+        except KubernetesFault as fault:
+            if self._faults.due(asyncio.get_running_loop().time()) is not None:
+                log.warning("who calls cannot be found out", error=str(fault))
+            told = "the API server cannot be asked who you are; try again"
+            return _Refusal(grpc.StatusCode.UNAVAILABLE, told)
+        told = f"{caller.name} may not call {method}; bind it to ClusterRole sublet-viewer"
+        return _Refusal(grpc.StatusCode.PERMISSION_DENIED, told)
+
+    def _tell(self, peer: str, refusal: _Refusal) -> None:
+        untold = self._refusals.due(asyncio.get_running_loop().time())
+        if untold is not None:
+            log.warning("call refused", peer=peer, code=refusal.code.name, told=refusal.told, untold_before=untold)
 
 
-def _refusing(handler: Any) -> Any:
+def _refusing(handler: Any, refusal: _Refusal, tell: Callable[[str], None]) -> Any:
     """A handler of the same kind that refuses."""
 
     async def refuse(request: Any, context: Any) -> None:
-        await context.abort(
-            grpc.StatusCode.UNAUTHENTICATED, "send metadata `authorization: Bearer TOKEN` with a known token"
-        )
+        tell(context.peer())
+        await context.abort(refusal.code, refusal.told)
 
-    if handler.request_streaming:
-        kind = (
-            grpc.stream_stream_rpc_method_handler
-            if handler.response_streaming
-            else grpc.stream_unary_rpc_method_handler
-        )
-    else:
-        kind = (
-            grpc.unary_stream_rpc_method_handler if handler.response_streaming else grpc.unary_unary_rpc_method_handler
-        )
+    streams = "stream" if handler.request_streaming else "unary", "stream" if handler.response_streaming else "unary"
+    kind = getattr(grpc, f"{streams[0]}_{streams[1]}_rpc_method_handler")
     return kind(refuse, handler.request_deserializer, handler.response_serializer)
-
-
-def check_tls(files: TlsFiles) -> None:
-    """gRPC would only say that it cannot listen."""
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key)
-    except (ssl.SSLError, OSError) as error:
-        what = f"no usable certificate and key: {error}"
-        raise ConfigurationFault(f"{files.certificate}, {files.key}", what, "give two PEM files") from error
-
-
-def _text(path: Path) -> str:
-    return _bytes(path).decode()
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}", "give a readable file") from error

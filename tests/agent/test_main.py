@@ -72,6 +72,20 @@ def test_a_guard_that_makes_no_sense_is_refused(
     assert capsys.readouterr().err.startswith(f"error: {told}")
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--tls-cert", "c"], "--tls-cert and --tls-key go together"),
+        (["--scheduler", "h:1"], "--scheduler needs --scheduler-ca and --token-file"),
+    ],
+)
+def test_half_of_what_tls_needs_is_refused(flags: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the usage, before anything is begun."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--node-name", "n", *flags])
+    assert ended.value.code == 2 and told in capsys.readouterr().err
+
+
 def test_guard_or_restore(capsys: pytest.CaptureFixture[str]) -> None:
     """One or the other, or the agent itself."""
     with pytest.raises(SystemExit) as ended:

@@ -17,8 +17,10 @@ from structlog.testing import capture_logs
 
 from agent.core.observation import Knob
 from agent.edge.nodelock import NodeLock
+from agent.options import AgentOptions
+from agent.silence import last_beat
 from agent.statefile import StateFile, originals_in
-from agent.wiring import AgentOptions, run
+from agent.wiring import run
 from model.fault import ConfigurationFault
 from tests.agent.playing import Scenario
 from tests.kube.conftest import ScriptedServer, says, streams
@@ -43,6 +45,7 @@ def options(folder: Path, build: Any, **more: Any) -> AgentOptions:
         "sys": folder / "sys",
         "cpu_manager_state": folder / "none",
         "socket": folder / "run" / "agent.sock",
+        "heartbeat": folder / "run" / "agent.heartbeat",
         "grpc_listen": "127.0.0.1:0",
         "http_listen": "127.0.0.1:0",
         "ready_file": folder / "ready.json",
@@ -144,5 +147,85 @@ def test_a_socket_without_a_folder_is_one_line(tmp_path: Path, build: Any) -> No
             await eventually(agent.done)
             with pytest.raises(ConfigurationFault, match=r".*agent\.sock: its folder cannot be made: "):
                 await agent
+
+    asyncio.run(main())
+
+
+class FleetApi:
+    """An API server with a Node whose fleet's switch is turned; what is written to the Node's status is kept."""
+
+    def __init__(self) -> None:
+        self.mode = "observe"
+        self.version = 1
+        self.moved = asyncio.Event()
+        self.statuses: list[Any] = []
+
+    def turn(self, mode: str) -> None:
+        self.mode, self.version = mode, self.version + 1
+        self.moved.set()
+
+    @property
+    def switch(self) -> dict[str, Any]:
+        metadata = {"name": "fleet", "namespace": "s", "uid": "f", "resourceVersion": str(self.version)}
+        return {"metadata": metadata, "data": {"mode": self.mode}}
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        if request.method == "PATCH" and request.path == "/api/v1/nodes/n/status":
+            self.statuses.append(await request.json())
+        if "fieldSelector" not in request.query or request.method != "GET":
+            return await answers(request)
+        if request.query["fieldSelector"] == "metadata.name=fleet":
+            if not request.query.get("watch"):
+                return await says({"metadata": {"resourceVersion": str(self.version)}, "items": [self.switch]})(request)
+            response = web.StreamResponse()
+            await response.prepare(request)
+            seen = int(request.query["resourceVersion"])
+            while request.transport is not None and not request.transport.is_closing():
+                if self.version > seen:
+                    seen = self.version
+                    event = {"type": "MODIFIED", "object": self.switch}
+                    await response.write(json.dumps(event).encode() + b"\n")
+                self.moved.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.moved.wait(), 0.05)
+            return response
+        if request.path == "/api/v1/nodes" and not request.query.get("watch"):
+            node = {"metadata": {"name": "n", "uid": "u"}, "status": {}}
+            return await says({"metadata": {"resourceVersion": "1"}, "items": [node]})(request)
+        return await answers(request)
+
+
+def test_the_fleets_switch_turns_lending_on_and_off_in_one_process(tmp_path: Path, build: Any) -> None:
+    """Observing, it touches no control file and says that its silence is meant; it enforces when told to, and before
+    it observes again it tells the Node why nothing is offered. What it wrote stays."""
+    (tmp_path / "settings.yaml").write_text("fleet: s/fleet\n")
+    chosen = options(tmp_path, build, settings=tmp_path / "settings.yaml")
+    quota = chosen.cgroup_root / "cpu/kubepods/besteffort/cpu.cfs_quota_us"
+    before = quota.read_text()
+
+    async def main() -> None:
+        api, server = FleetApi(), ScriptedServer(tmp_path)
+        server.answers = [api]
+        client = await server.start()
+        agent = asyncio.create_task(run(chosen))
+        try:
+            await eventually(lambda: agent.done() or last_beat(chosen.heartbeat) == 0)
+            assert chosen.ready_file is not None
+            await eventually(lambda: agent.done() or chosen.ready_file.exists())
+            assert quota.read_text() == before and not api.statuses
+            api.turn("lend")
+            await eventually(lambda: agent.done() or (quota.read_text() != before and last_beat(chosen.heartbeat)))
+            held = quota.read_text()
+            assert originals_in(chosen.state_file)
+            api.turn("observe")
+            await eventually(lambda: agent.done() or last_beat(chosen.heartbeat) == 0)
+            reasons = [c["reason"] for status in api.statuses for c in status["status"].get("conditions", ())]
+            assert reasons[-1] == "Observing" and not agent.done()
+            assert quota.read_text() == held
+        finally:
+            agent.cancel()
+            await asyncio.gather(agent, return_exceptions=True)
+            await client.close()
+            await server.stop()
 
     asyncio.run(main())

@@ -133,9 +133,9 @@ def test_the_agent_may_evict_and_not_delete() -> None:
 
 def test_the_agents_container_has_what_its_last_resort_needs() -> None:
     """Root without privilege: two capabilities, the host's process numbers, and its cgroups to write."""
-    (daemon_set,) = documents(DAEMONSET / "agent.yaml")
+    (daemon_set,) = [d for d in documents(DAEMONSET / "agent.yaml") if d["kind"] == "DaemonSet"]
     spec = daemon_set["spec"]["template"]["spec"]
-    (agent,) = spec["containers"]
+    (agent,) = [container for container in spec["containers"] if container["name"] == "agent"]
     security = agent["securityContext"]
     assert security["capabilities"] == {"drop": ["ALL"], "add": ["KILL", "SYS_RESOURCE"]}
     assert security["runAsUser"] == 0 and not security.get("privileged") and spec["hostPID"]

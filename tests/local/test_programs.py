@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from local.accounts import write_kubeconfigs, write_secrets
+from local.apiserver.auth import Tokens
 from local.choices import Choices
 from local.node.pressure import Signal, parse_thresholds
 from local.node.settings import Kernel
@@ -18,9 +20,7 @@ from local.programs import (
     embedded_programs,
     eviction_thresholds,
     stop_order,
-    write_kubeconfigs,
     write_scheduler_settings,
-    write_secrets,
 )
 from local.rundir import RunDirectory
 from scheduler import settings
@@ -29,15 +29,18 @@ BOUND = {
     "apiserver": {"address": "127.0.0.1", "port": 6443},
     "node": {"node": "n", "cgroup_root": "/sys/fs/cgroup", "kubepods": "/sublet-abc/kubepods", "log_port": 10250},
     "scheduler": {"link": "127.0.0.1:1", "grpc": "127.0.0.1:2", "http": "127.0.0.1:3"},
+    "admission": {"reviews": "127.0.0.1:6", "http": "127.0.0.1:7"},
     "agent": {"grpc": "127.0.0.1:4", "http": "127.0.0.1:5", "socket": "/s"},
 }
 BEFORE = {
     "apiserver": {},
     "node": {"apiserver": BOUND["apiserver"]},
     "scheduler": {name: BOUND[name] for name in ("apiserver", "node")},
-    "agent": {name: BOUND[name] for name in ("apiserver", "node", "scheduler")},
+    "admission": {name: BOUND[name] for name in ("apiserver", "node", "scheduler")},
+    "agent": {name: BOUND[name] for name in ("apiserver", "node", "scheduler", "admission")},
 }
 CHOICES = Choices("n", "abc")
+DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 def option(argv: list[str], name: str) -> str:
@@ -82,7 +85,7 @@ def test_several_nodes_have_nothing_in_common(tmp_path: Path) -> None:
     """Each program its own files, names and identity; the agent sees what its node shows of the machine."""
     choices = Choices("n", "abc", process_nodes=2, claim=Claim("4", "16Gi"), kernel=Kernel.SIMULATED)
     found = programs(RunDirectory(tmp_path), choices)
-    assert list(found) == ["apiserver", "node-1", "node-2", "scheduler", "agent-1", "agent-2"]
+    assert list(found) == ["apiserver", "node-1", "node-2", "scheduler", "admission", "agent-1", "agent-2"]
     nodes = [found[f"node-{n}"].argv(BOUND) for n in (1, 2)]
     agents = [found[f"agent-{n}"].argv(bound_nodes(2)) for n in (1, 2)]
     assert [option(argv, "--share") for argv in nodes] == ["1/2", "2/2"]
@@ -110,7 +113,7 @@ def test_who_decides_stops_first(tmp_path: Path) -> None:
     """And the API server last, since all others speak with it."""
     choices = Choices("n", "abc", process_nodes=2, simulated_nodes=3)
     order = stop_order(embedded_programs(RunDirectory(tmp_path), choices))
-    assert order == ("scheduler", "agent-1", "agent-2", "simnodes", "node-1", "node-2", "apiserver")
+    assert order == ("scheduler", "agent-1", "agent-2", "simnodes", "admission", "node-1", "node-2", "apiserver")
 
 
 @pytest.mark.parametrize("state", [None, Path("state")])
@@ -126,7 +129,7 @@ def test_the_api_server_may_begin_anew_with_a_state_directory_only(tmp_path: Pat
 def test_pods_that_name_no_scheduler_are_scheduled(tmp_path: Path) -> None:
     """The scheduler reads its settings and serves them."""
     with RunDirectory(tmp_path / "run") as run:
-        write_scheduler_settings(run)
+        write_scheduler_settings(run, CHOICES)
         served = settings.load(Path(option(programs(run)["scheduler"].argv(BOUND), "--settings"))).scheduler_names
     assert "default-scheduler" in served and "koord-scheduler" in served
 
@@ -137,35 +140,45 @@ def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
         tokens = write_secrets(run, CHOICES)
         write_kubeconfigs(run, "127.0.0.1:6443", tokens)
         lines = " ".join(word for program in programs(run).values() for word in program.argv(BOUND))
-        secrets = [*tokens.values(), (run.keys / "link-token").read_text(), (run.keys / "kubelet-token").read_text()]
+        secrets = [*tokens.values(), (run.keys / "kubelet-token").read_text()]
         assert not any(secret in lines for secret in secrets)
         for path in (*run.keys.iterdir(), run.kubeconfig):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
 def test_every_program_has_its_own_identity(tmp_path: Path) -> None:
-    """Four tokens for four users; the link knows the agent by its node; the administrator's kubeconfig is called `sublet` throughout."""
+    """A token each, and the groups that rights go by; the administrator's kubeconfig is called `sublet` throughout."""
     with RunDirectory(tmp_path / "run") as run:
         tokens = write_secrets(run, CHOICES)
         write_kubeconfigs(run, "127.0.0.1:6443", tokens)
-        users = dict(reversed(line.split(",", 1)) for line in (run.keys / "users").read_text().splitlines())
-        link = (run.keys / "link-tokens").read_text().strip().partition(",")[2]
+        users = Tokens.read(run.keys / "users")
+        known = {name: users.user_of(token.encode()) for name, token in tokens.items()}
         config = yaml.safe_load(run.kubeconfig.read_text())
-    assert len(set(tokens.values())) == len(users) == 4
-    assert "system:node:n" in users
-    assert link == "system:node:n"
+    assert len(set(tokens.values())) == 4
+    groups = {name: user.groups for name, user in known.items() if user}
+    assert "system:masters" in groups["admin"] and "system:nodes" in groups["node"]
+    for program in ("scheduler", "admission"):
+        assert known[program].name == f"system:serviceaccount:sublet-system:sublet-{program}"
+        assert "system:serviceaccounts:sublet-system" in groups[program] and "system:masters" not in groups[program]
     assert config["current-context"] == config["clusters"][0]["name"] == config["users"][0]["name"] == "sublet"
     assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:6443"
 
 
 def test_bootstrap_names_manifests_and_not_the_kustomization() -> None:
-    """The API server applies Kubernetes objects only."""
-    names = [path.name for path in bootstrap_files()]
-    assert names == [
-        "clusternetworktopologies.yaml",
-        "nodemetrics.yaml",
-        "noderesourcetopologies.yaml",
-        "nodeslos.yaml",
-        "podgroups.yaml",
-        "priorityclasses.yaml",
-    ]
+    """The API server applies Kubernetes objects only; rights come with the definitions, programs do not."""
+    names = {path.relative_to(DEPLOY).as_posix() for path in bootstrap_files()}
+    assert {"daemonset/rbac.yaml", "daemonset/policy.yaml", "admission/webhooks.yaml"} <= names
+    assert any(name.startswith("crds/") for name in names)
+    assert not any("kustomization" in name or name.endswith("agent.yaml") for name in names)
+
+
+def test_a_bare_cluster_has_nothing_of_sublet(tmp_path: Path) -> None:
+    """Its scheduler stands in for kube-scheduler and for nobody else."""
+    bare = Choices("n", "1", bare=True)
+    with RunDirectory(tmp_path / "run") as run:
+        write_scheduler_settings(run, bare)
+        found = programs(run, bare)
+        read = settings.load(Path(option(found["scheduler"].argv(BOUND), "--settings")))
+        assert "--bootstrap" not in found["apiserver"].argv(BOUND)
+    assert set(found) == {"apiserver", "node", "proxy", "scheduler"}
+    assert read.served == ("default-scheduler",) and not read.node_objects and not read.withdraw.enabled

@@ -91,3 +91,27 @@ def test_a_standby_says_at_once_what_it_could_not_lead_with(
     ):
         assert main([*common, *arguments]) == 2
         assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ([], "one of the arguments --token-review --token-file is required"),
+        (["--token-review", "--token-file", "t"], "not allowed with argument"),
+    ],
+)
+def test_who_may_call_is_said_in_one_way(flags: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the API server, or by a file."""
+    with pytest.raises(SystemExit) as ended:
+        parse(["--tls-cert", "c", "--tls-key", "k", *flags])
+    assert ended.value.code == 2 and told in capsys.readouterr().err
+
+
+def test_the_link_process_is_told_who_is_an_agent() -> None:
+    """With review: the cluster, the audience and the account; a file is enough without."""
+    tls = ["--tls-cert", "c", "--tls-key", "k"]
+    reviewed, _ = parse([*tls, "--token-review", "--kubeconfig", "kc", "--agent-account", "ns:name"])
+    serving = reviewed.serving
+    assert (serving.tokens, serving.kubeconfig) == ("", "kc")
+    assert (serving.audience, serving.agent) == ("sublet-scheduler", "ns:name")
+    assert parse([*tls, "--token-file", "t"])[0].serving.tokens == "t"

@@ -25,6 +25,7 @@ ROOTS: dict[str, tuple[str, ...]] = {
         for kind in (
             "Binding",
             "ConfigMap",
+            "Endpoints",
             "Event",
             "Namespace",
             "Node",
@@ -38,6 +39,12 @@ ROOTS: dict[str, tuple[str, ...]] = {
             "ServiceAccount",
         )
     ),
+    "apps/v1": tuple(
+        f"io.k8s.api.apps.v1.{kind}" for kind in ("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet")
+    ),
+    "authentication.k8s.io/v1": tuple(
+        f"io.k8s.api.authentication.v1.{kind}" for kind in ("SelfSubjectReview", "TokenRequest", "TokenReview")
+    ),
     "batch/v1": ("io.k8s.api.batch.v1.Job", "io.k8s.api.batch.v1.CronJob"),
     "policy/v1": ("io.k8s.api.policy.v1.PodDisruptionBudget", "io.k8s.api.policy.v1.Eviction"),
     "scheduling.k8s.io/v1": ("io.k8s.api.scheduling.v1.PriorityClass",),
@@ -48,10 +55,25 @@ ROOTS: dict[str, tuple[str, ...]] = {
     "storage.k8s.io/v1": ("io.k8s.api.storage.v1.StorageClass",),
     "coordination.k8s.io/v1": ("io.k8s.api.coordination.v1.Lease",),
     "events.k8s.io/v1": ("io.k8s.api.events.v1.Event",),
-    "authorization.k8s.io/v1": ("io.k8s.api.authorization.v1.SelfSubjectAccessReview",),
+    "authorization.k8s.io/v1": tuple(
+        f"io.k8s.api.authorization.v1.{kind}"
+        for kind in (
+            "LocalSubjectAccessReview",
+            "SelfSubjectAccessReview",
+            "SelfSubjectRulesReview",
+            "SubjectAccessReview",
+        )
+    ),
+    "discovery.k8s.io/v1": ("io.k8s.api.discovery.v1.EndpointSlice",),
+    "networking.k8s.io/v1": ("io.k8s.api.networking.v1.NetworkPolicy",),
+    "rbac.authorization.k8s.io/v1": tuple(
+        f"io.k8s.api.rbac.v1.{kind}" for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+    ),
     "autoscaling/v1": ("io.k8s.api.autoscaling.v1.Scale",),
     "admissionregistration.k8s.io/v1": (
         "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration",
+        "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy",
+        "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding",
         "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration",
     ),
     "apiextensions.k8s.io/v1": (_EXTENSIONS + "CustomResourceDefinition",),

@@ -40,6 +40,7 @@ _OWN_DECODING: dict[str, tuple[Kind, str]] = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": ("time", "v1.Time"),
     "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": ("micro-time", "v1.MicroTime"),
     "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": ("any", "v1.FieldsV1"),
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": ("any", "runtime.RawExtension"),
     _EXTENSIONS + "JSON": ("any", "v1.JSON"),
     _EXTENSIONS + "JSONSchemaPropsOrArray": ("schema-or-list", "v1.JSONSchemaPropsOrArray"),
     _EXTENSIONS + "JSONSchemaPropsOrBool": ("schema-or-bool", "v1.JSONSchemaPropsOrBool"),

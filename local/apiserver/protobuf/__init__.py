@@ -17,11 +17,16 @@ _META = "meta/v1"
 DIRECTORIES = {
     "": "core",
     "admissionregistration.k8s.io": "admissionregistration",
+    "apps": "apps",
+    "authentication.k8s.io": "authentication",
     "authorization.k8s.io": "authorization",
     "batch": "batch",
     "coordination.k8s.io": "coordination",
+    "discovery.k8s.io": "discovery",
     "events.k8s.io": "events",
+    "networking.k8s.io": "networking",
     "policy": "policy",
+    "rbac.authorization.k8s.io": "rbac",
     "scheduling.k8s.io": "scheduling",
 }
 

@@ -19,16 +19,26 @@ from local.apiserver.protobuf import DATA, DIRECTORIES, Field, Message
 
 _ROOTS = {
     "core/v1": (
-        *("Binding", "ConfigMap", "Event", "Namespace", "Node", "Pod", "PodTemplate"),
+        *("Binding", "ConfigMap", "Endpoints", "Event", "Namespace", "Node", "Pod", "PodTemplate"),
         *("ResourceQuota", "Secret", "Service", "ServiceAccount"),
     ),
-    "admissionregistration/v1": ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
-    "authorization/v1": ("SelfSubjectAccessReview", "SelfSubjectRulesReview"),
+    "admissionregistration/v1": (
+        *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    ),
+    "apps/v1": ("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet"),
+    "authentication/v1": ("SelfSubjectReview", "TokenRequest", "TokenReview"),
+    "authorization/v1": (
+        *("LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"),
+    ),
     "batch/v1": ("CronJob", "Job"),
     "coordination/v1": ("Lease",),
+    "discovery/v1": ("EndpointSlice",),
     "events/v1": ("Event",),
     "meta/v1": ("DeleteOptions",),
+    "networking/v1": ("NetworkPolicy",),
     "policy/v1": ("Eviction", "PodDisruptionBudget"),
+    "rbac/v1": ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     "scheduling/v1": ("PriorityClass",),
 }
 _SPECIAL = {

@@ -90,9 +90,9 @@ class Rig:
         await server.start()
         return server, f"{address.rpartition(':')[0]}:{port}"
 
-    def client(self) -> LinkClient:
+    def client(self, **options: float) -> LinkClient:
         access = Access(self.address, self.ca, self.token)
-        return LinkClient(access, HELLO, self.notices.append, self.spared.append)
+        return LinkClient(access, HELLO, self.notices.append, self.spared.append, **options)
 
 
 def result(build: Any, at: float, cpu: int = 0) -> Any:
@@ -151,6 +151,21 @@ def test_after_a_hang_up_it_reconnects_with_hello_and_the_newest_report(rig: Rig
         bodies = [m.WhichOneof("body") for m in rig.scheduler.received[:4]]
         assert bodies == ["hello", "report", "hello", "report"]
         assert rig.scheduler.received[3].report.node.cpu_millis == 500
+
+    asyncio.run(scene())
+
+
+def test_a_steady_link_that_was_ended_in_order_is_taken_up_at_once(rig: Rig) -> None:
+    """Sixty times within a bound in which the rest between two attempts would let it happen fifty times at most."""
+
+    async def scene() -> None:
+        rig.scheduler.hang_up_after = 1
+        await rig.serve()
+        running = asyncio.create_task(rig.client(steady_seconds=-1.0).run())
+        await rig.scheduler.until(lambda got: len(got) >= 60)
+        running.cancel()
+        await rig.server.stop(0)
+        assert {message.WhichOneof("body") for message in rig.scheduler.received} == {"hello"}
 
     asyncio.run(scene())
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agent.core.layout import Layout
+from agent.edge.discovery import find_layout
 from agent.edge.preflight import Places, look
+from model.fault import KernelFault
 
 
 def tree(folder: Path, version: int) -> Path:
@@ -27,7 +30,11 @@ def tree(folder: Path, version: int) -> Path:
 
 def places(folder: Path, root: Path) -> Places:
     (folder / "proc").mkdir(exist_ok=True)
-    return Places(root, folder / "proc", folder / "state" / "agent.json")
+    try:
+        layout: Layout | KernelFault = find_layout(root)
+    except KernelFault as fault:
+        layout = fault
+    return Places(root, folder / "proc", folder / "state" / "agent.json", layout)
 
 
 def test_version_2(tmp_path: Path) -> None:

@@ -21,9 +21,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from local.apiserver.authentication import Credentials
+from local.apiserver.authorization import AllowAll, Authorizer
 from local.apiserver.bootstrap import create_system_objects
 from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
+from local.apiserver.identity import ANONYMOUS
 from local.apiserver.messages import Request, Stream
 from local.apiserver.watches import WatchLimits
 
@@ -48,9 +51,13 @@ class FakeClock:
 class Api:
     """A core with system objects and controllers, driven request by request."""
 
-    def __init__(self, ring_events: int = 8192) -> None:
+    def __init__(self, ring_events: int = 8192, credentials: Credentials | None = None, authorizer: Authorizer | None = None) -> None:
         self.clock = FakeClock()
-        self.core = Core(self.clock, None, WatchLimits(bookmark_seconds=0.01), ring_events)
+        self.user = ANONYMOUS  # who asks
+        limits = WatchLimits(bookmark_seconds=0.01)
+        self.core = Core(
+            self.clock, None, limits, ring_events, credentials=credentials, authorizer=authorizer or AllowAll()
+        )
         self.resources = self.core.resources
         create_system_objects(self.resources)
         self.controllers = Controllers(self.resources, self.core.writes)
@@ -64,7 +71,7 @@ class Api:
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        return await self.core.handle(Request(method, parts.path, query, named, data))
+        return await self.core.handle(Request(method, parts.path, query, named, data, self.user))
 
     def call(self, method: str, url: str, body: Any = None, **headers: str) -> tuple[int, Object]:
         answer = self.raw(method, url, body, **headers)
@@ -168,7 +175,7 @@ def _write_credentials(directory: Path) -> None:
     (directory / "ca.crt").write_bytes(authority[0].public_bytes(serialization.Encoding.PEM))
     (directory / "tls.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     _write_key(directory / "tls.key", key)
-    (directory / "tokens").write_text(f"# who may do everything\n{TOKEN},admin\n")
+    (directory / "tokens").write_text(f"# who may do everything\n{TOKEN},admin,,system:masters\n")
 
 
 @pytest.fixture

@@ -3,25 +3,49 @@
 import pytest
 
 from local.apiserver.__main__ import StartError, is_loopback, listen_address
-from local.apiserver.auth import TokenFileError, Tokens, certificate_names, is_known_host
+from local.apiserver.auth import TokenFileError, Tokens, bearer_token, certificate_names, is_known_host
+from local.apiserver.identity import Identity, known_user
 
 HEADERS = {
-    "Bearer one": "a",
-    "bearer two": "b",
-    "Bearer three": None,
-    "Bearer \udc80": None,  # as a byte arrives that is not UTF-8
-    "Basic one": None,
-    "Bearer ": None,
-    "": None,
-    "one": None,
+    "Bearer one": b"one",
+    "bearer  two ": b"two",
+    "Bearer \udc80": b"\x80",  # as a byte arrives that is not UTF-8
+    "Basic one": b"",
+    "Bearer ": b"",
+    "": b"",
+    "one": b"",
 }
 
 
-@pytest.mark.parametrize(("header", "user"), HEADERS.items())
-def test_only_listed_bearer_tokens_are_known(header, user):
-    """A token is worth something only whole and as a bearer token."""
-    found = Tokens({"one": "a", "two": "b"}).user_of(header)
+@pytest.mark.parametrize(("header", "token"), HEADERS.items())
+def test_a_token_is_one_as_a_bearer_token_alone(header, token):
+    """Whatever the case of the scheme, whatever the bytes of the token."""
+    assert bearer_token(header) == token
+
+
+@pytest.mark.parametrize(("token", "user"), {b"one": "a", b"on": None, b"one ": None, b"": None}.items())
+def test_only_listed_tokens_are_known(token, user):
+    """A token is worth something only whole."""
+    found = Tokens({"one": known_user("a"), "two": known_user("b")}).user_of(token)
     assert (found and found.name) == user
+
+
+USERS = {
+    "the least": ("t,bob", Identity("bob", "", ("system:authenticated",))),
+    "with a uid": ("t,bob,42", Identity("bob", "42", ("system:authenticated",))),
+    "one group": ("t,bob,42,admins", Identity("bob", "42", ("admins", "system:authenticated"))),
+    "groups": ('t, bob,,"admins, all"', Identity("bob", "", ("admins", "all", "system:authenticated"))),
+    "twice": ("t,bob,,system:authenticated", Identity("bob", "", ("system:authenticated",))),
+    "a kubelet": ("t,system:node:n1", Identity("system:node:n1", "", ("system:nodes", "system:authenticated"))),
+}
+
+
+@pytest.mark.parametrize(("line", "user"), USERS.values(), ids=USERS)
+def test_a_line_names_a_user_with_groups(tmp_path, line, user):
+    """Everybody known is in system:authenticated, and a node in system:nodes."""
+    path = tmp_path / "tokens"
+    path.write_text(f"# users\n\n{line}\n")
+    assert Tokens.read(path).user_of(b"t") == user
 
 
 FILES = {

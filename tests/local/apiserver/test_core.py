@@ -428,19 +428,3 @@ def test_bindings_are_announced_for_creation_alone(api):
     assert (resources["bindings"]["kind"], resources["bindings"]["verbs"]) == ("Binding", ["create"])
     assert "bindings" not in {entry["name"] for entry in api.get("/apis/batch/v1")["resources"]}
     assert api.call("GET", "/api/v1/namespaces/default/bindings")[0] == 405
-
-
-def test_whoever_is_known_may_list_what_they_may_do(api):
-    """`kubectl auth can-i --list`."""
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "a"}}
-    answer = api.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review)
-    assert answer["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-    assert answer["spec"] == review["spec"] and not answer["status"]["incomplete"]
-
-
-def test_whoever_is_known_may_do_everything(api):
-    """`kubectl auth can-i`."""
-    spec = {"resourceAttributes": {"verb": "delete", "resource": "pods"}}
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
-    answer = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
-    assert (answer["kind"], answer["spec"], answer["status"]["allowed"]) == (review["kind"], spec, True)

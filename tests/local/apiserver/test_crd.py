@@ -281,18 +281,6 @@ def test_nothing_can_be_created_while_the_definition_goes_away(widgets):
     assert code == 403 and "create not allowed while custom resource definition is terminating" in status["message"]
 
 
-def test_rules_in_cel_are_kept_with_a_warning(api):
-    """So that a definition made for a real cluster can be applied."""
-    rules = [{"rule": "self > 0", "message": "must be positive"}]
-    body = with_schema({"size": {"type": "integer", "x-kubernetes-validations": rules}})
-    answer = api.raw("POST", DEFINITIONS, body)
-    assert answer.status == 201
-    [told] = answer.warnings
-    assert "properties[size].x-kubernetes-validations: CEL rules are kept but not evaluated" in told
-    size = api.get(f"{DEFINITIONS}/widgets.example.com")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert size["properties"]["spec"]["properties"]["size"]["x-kubernetes-validations"] == rules
-
-
 def test_fields_can_be_made_selectable(api):
     """selectableFields, for objects stored before too; any other field is not supported."""
     body = with_schema({"size": {"type": "integer"}, "color": {"type": "string"}})

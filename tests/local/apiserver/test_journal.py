@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local.apiserver.authorization import AllowAll
 from local.apiserver.bootstrap import apply_manifests, create_system_objects
 from local.apiserver.core import Core
 from local.apiserver.journal import Journal, restore
@@ -32,7 +33,7 @@ class Run:
     def __init__(self, directory, clock, journal_directory=None):
         self.directory = StateDirectory(directory, ROOM)
         self.journal = Journal(journal_directory(self.directory) if journal_directory else self.directory, 0.0)
-        self.core = Core(clock, log=self.journal)
+        self.core = Core(clock, log=self.journal, authorizer=AllowAll())
         restore(self.core.resources, self.directory)
         create_system_objects(self.core.resources)
 

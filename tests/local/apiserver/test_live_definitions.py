@@ -133,3 +133,28 @@ def test_a_custom_resource_is_listed_explained_and_scaled(live):
     assert 'spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string"' in wrong
     live.kubectl("delete", "crd", "crontabs.stable.example.com")
     live.kubectl("get", "ct", code=1)
+
+
+def test_a_policy_is_applied_listed_and_heeded(live):
+    """By kubectl, which tells the first denial."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    match = {"resourceRules": [rule], "objectSelector": {"matchLabels": {"policy": "heeded"}}}
+    validation = {"expression": "variables.size < 2", "messageExpression": "'%d are too many'.format([variables.size])"}
+    spec = {"matchConstraints": match, "validations": [validation]}
+    spec |= {"variables": [{"name": "size", "expression": "object.data.size()"}]}
+    head = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "small"}}
+    live.kubectl("apply", "-f", "-", stdin=head | {"kind": "ValidatingAdmissionPolicy", "spec": spec})
+    bound = {"policyName": "small", "validationActions": ["Deny"]}
+    live.kubectl("apply", "-f", "-", stdin=head | {"kind": "ValidatingAdmissionPolicyBinding", "spec": bound})
+    try:
+        rows = live.kubectl("get", "validatingadmissionpolicies", "--no-headers").split()
+        assert rows[:3] == ["small", "1", "<unset>"]
+        rows = live.kubectl("get", "validatingadmissionpolicybinding", "--no-headers").split()
+        assert rows[:3] == ["small", "small", "<unset>"]
+        big = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b", "c": "d"}}
+        big |= {"metadata": {"name": "big", "labels": {"policy": "heeded"}}}
+        told = live.kubectl("create", "-f", "-", stdin=big, code=1)
+        denied = "ValidatingAdmissionPolicy 'small' with binding 'small' denied request: 2 are too many"
+        assert told.startswith(f'The configmaps "big" is invalid: : {denied}')
+    finally:
+        live.kubectl("delete", "validatingadmissionpolicy/small", "validatingadmissionpolicybinding/small")

@@ -28,6 +28,24 @@ def test_a_killed_server_comes_back_as_it_was(start_live, tmp_path):
     assert int(changed["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
 
 
+def test_tokens_outlive_a_restart(start_live, tmp_path):
+    """As do the accounts they are of; a key that cannot be used is one line."""
+    state = ("--state-dir", str(tmp_path / "state"))
+    first = start_live(*state)
+    first.kubectl("create", "serviceaccount", "robot")
+    token = first.kubectl("create", "token", "robot").strip()
+    first.stop()
+    second = start_live(*state)
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    answer = json.loads(second.kubectl("create", "-f", "-", "-o", "json", stdin=review))
+    assert answer["status"]["user"]["username"] == "system:serviceaccount:default:robot"
+    second.stop()
+    (tmp_path / "state" / "service-account.key").write_text("nothing")
+    done = subprocess.run(second.command(*state), capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith(f"error: {tmp_path}/state/service-account.key: cannot be used")
+
+
 JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
@@ -65,8 +83,8 @@ def test_a_directory_that_cannot_be_used_is_one_line(credentials, tmp_path):
 
 
 def test_the_state_directory_is_left_clean(start_live, tmp_path):
-    """An orderly stop leaves one database and the lock file."""
+    """An orderly stop leaves one database, the lock file, and the key of the service account tokens."""
     server = start_live("--state-dir", str(tmp_path / "state"))
     assert server.stop() == 0
     left = {path.name for path in Path(tmp_path / "state").iterdir()}
-    assert left == {"state.sqlite", "lock"}
+    assert left == {"state.sqlite", "lock", "service-account.key"}

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from local.apiserver.authorization import AllowAll
 from local.apiserver.bootstrap import create_system_objects
 from local.apiserver.core import Core
 from local.apiserver.messages import Request
@@ -47,7 +48,7 @@ def measured(name, **containers):
 class Cluster:
     def __init__(self, clock):
         self.nodes = Nodes()
-        self.core = Core(clock, self.nodes)
+        self.core = Core(clock, self.nodes, authorizer=AllowAll())
         create_system_objects(self.core.resources)
 
     def call(self, method, url, body=None, query=None, accept=""):

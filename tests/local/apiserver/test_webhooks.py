@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from aiohttp import web
 
+from local.apiserver.authorization import AllowAll
 from local.apiserver.bootstrap import create_system_objects
 from local.apiserver.core import Core
 from local.apiserver.identity import Identity
@@ -41,7 +42,7 @@ class World:
 
     def __init__(self, server, clock):
         self.server = server
-        self.core = Core(clock)
+        self.core = Core(clock, authorizer=AllowAll())
         create_system_objects(self.core.resources)
 
     async def raw(self, method, url, body=None, kind="application/json"):
@@ -618,7 +619,7 @@ def test_a_validating_webhook_may_not_patch(world):
 
 
 def test_a_service_is_reached_where_its_annotation_says(world, tmp_path_factory):
-    """Without one the refusal tells what to do; the certificate has to be for the service's name."""
+    """Without one somebody has to be behind it; the certificate has to be for the service's name."""
     authority, directory = Authority("hooks"), tmp_path_factory.mktemp("named")
     certificate, key = authority.issue("hooks", ("hooks.default.svc",))
     for name, content in (("ca.crt", authority.certificate_pem), ("tls.crt", certificate), ("tls.key", key)):
@@ -633,7 +634,7 @@ def test_a_service_is_reached_where_its_annotation_says(world, tmp_path_factory)
         services = "/api/v1/namespaces/default/services"
         await w.post(services, {"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}]}})
         _, status = await w.call("POST", MAPS, config_map())
-        assert "annotate the Service with sublet.dev/address" in status["message"]
+        assert status["message"].endswith('failed to call webhook: no endpoints available for service "hooks"')
         await w.patch(f"{services}/hooks", {"metadata": {"annotations": {"sublet.dev/address": w.server.url}}})
         _, status = await w.call("POST", MAPS, config_map())
         assert "hooks.default.svc" in status["message"], "the certificate there is for 127.0.0.1"
@@ -644,6 +645,36 @@ def test_a_service_is_reached_where_its_annotation_says(world, tmp_path_factory)
             await w.patch(f"{VALIDATING}/them", {"webhooks": [trusting]})
             await w.post(MAPS, config_map())
             assert [path for path, _ in named.asked] == ["/a"]
+
+    world(body)
+
+
+def test_a_service_is_reached_at_a_ready_endpoint_of_its_port(world, tmp_path_factory):
+    """Under the service's name, with a port of its own; a port it does not have is told."""
+    authority, directory = Authority("hooks"), tmp_path_factory.mktemp("behind")
+    certificate, key = authority.issue("hooks", ("hooks.default.svc",))
+    for name, content in (("ca.crt", authority.certificate_pem), ("tls.crt", certificate), ("tls.key", key)):
+        (directory / name).write_bytes(content)
+    behind = WebhookServer(directory)
+
+    async def body(w):
+        async with behind.serving():
+            ports = [{"name": "other", "port": 1}, {"name": "hook", "port": 9443}]
+            await w.post(
+                "/api/v1/namespaces/default/services", {"metadata": {"name": "hooks"}, "spec": {"ports": ports}}
+            )
+            listening = [{"name": "other", "port": 2}, {"name": "hook", "port": int(behind.url.rpartition(":")[2])}]
+            subset = {"addresses": [{"ip": "127.0.0.1"}], "ports": listening}
+            endpoints = {"metadata": {"name": "hooks"}, "subsets": [subset]}
+            await w.post("/api/v1/namespaces/default/endpoints", endpoints)
+            service = {"namespace": "default", "name": "hooks", "path": "/a", "port": 9443}
+            await w.register(VALIDATING, w.hook() | {"clientConfig": {"service": service, "caBundle": behind.ca}})
+            await w.post(MAPS, config_map())
+            assert [path for path, _ in behind.asked] == ["/a"]
+            elsewhere = w.hook() | {"clientConfig": {"service": service | {"port": 5}, "caBundle": behind.ca}}
+            await w.patch(f"{VALIDATING}/them", {"webhooks": [elsewhere]})
+            _, status = await w.call("POST", MAPS, config_map("second"))
+            assert status["message"].endswith('no service port 5 found for service "hooks"')
 
     world(body)
 
@@ -670,6 +701,36 @@ def test_defaults_of_a_configuration(world):
     world(body)
 
 
+def condition(expression, name="c"):
+    return {"name": name, "expression": expression}
+
+
+CONDITIONS = {
+    "holds": (["object.data.a == '1'"], "Fail", 201, 1),
+    "does not hold": (["object.data.a == '2'"], "Fail", 201, 0),
+    "one does not hold": (["object.nope == 1", "request.userInfo.username != 'alice'"], "Fail", 201, 0),
+    "has no value": (["object.nope == 1", "true"], "Fail", 403, 0),
+    "has no value and may fail": (["object.nope == 1"], "Ignore", 201, 0),
+}
+
+
+@pytest.mark.parametrize(("expressions", "policy", "code", "calls"), CONDITIONS.values(), ids=CONDITIONS)
+@pytest.mark.parametrize("url", [MUTATING, VALIDATING], ids=["mutating", "validating"])
+def test_a_webhook_is_asked_when_all_its_conditions_hold(world, url, expressions, policy, code, calls):
+    """matchConditions; one that has no value is a failure, unless another does not hold."""
+    conditions = [condition(text, f"c{index}") for index, text in enumerate(expressions)]
+
+    async def body(w):
+        await w.register(url, w.hook(matchConditions=conditions, failurePolicy=policy))
+        got, obj = await w.call("POST", MAPS, config_map(a="1"))
+        assert (got, len(w.server.requests("/a"))) == (code, calls), obj
+        if code == 403:
+            why = "expression 'object.nope == 1' resulted in error: no such key: nope"
+            assert obj["message"] == f'configmaps "c" is forbidden: {why}'
+
+    world(body)
+
+
 BAD = {
     "name": ({"name": "short"}, "name", "three segments"),
     "no name": ({"name": ""}, "name", "Required"),
@@ -692,9 +753,9 @@ BAD = {
         "must be specified when",
     ),
     "conditions": (
-        {"matchConditions": [{"name": "a", "expression": "true"}]},
-        "matchConditions",
-        "not supported by the embedded cluster",
+        {"matchConditions": [{"name": "a", "expression": "objekt == null"}]},
+        "matchConditions[0].expression",
+        "undeclared reference to 'objekt'",
     ),
 }
 

@@ -170,8 +170,8 @@ def test_strict_patches_are_strict_about_themselves(api):
 
 def test_a_manifest_without_what_admission_decided_replaces_a_pod(api):
     """Priority and tolerations stay as they were decided; as with kubectl replace on a pod not yet scheduled."""
-    created = api.post(PODS, pod(nodeName=""))
-    manifest = pod(nodeName="")
+    created = api.post(PODS, pod(nodeName="", automountServiceAccountToken=False))
+    manifest = pod(nodeName="", automountServiceAccountToken=False)
     manifest["metadata"]["labels"] = {"a": "b"}
     code, obj = api.call("PUT", f"{PODS}/p", manifest)
     assert (code, obj["metadata"].get("labels"), obj["spec"]) == (200, {"a": "b"}, created["spec"])

@@ -7,6 +7,7 @@ _KUBECTL = _DOCS + "reference/kubectl/generated/kubectl_"
 _CRD = _DOCS + "tasks/extend-kubernetes/custom-resources/custom-resource-definitions/"
 _OBJECTS = _DOCS + "concepts/overview/working-with-objects/"
 _WEBHOOKS = _DOCS + "reference/access-authn-authz/extensible-admission-controllers/"
+_POLICIES = _DOCS + "reference/access-authn-authz/validating-admission-policy/"
 
 VERBS = _API + "#api-verbs"
 URIS = _API + "#resource-uris"
@@ -43,6 +44,14 @@ AUTHORIZATION = _DOCS + "reference/access-authn-authz/authorization/#checking-ap
 APPLY = _DOCS + "reference/using-api/server-side-apply/"
 MERGE_PATCH = _DOCS + "tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/"
 DECLARATIVE = _DOCS + "tasks/manage-kubernetes-objects/declarative-config/"
+
+_CONTROLLERS = _DOCS + "concepts/workloads/controllers/"
+DEPLOYMENT = _CONTROLLERS + "deployment/"
+REPLICA_SET = _CONTROLLERS + "replicaset/"
+DAEMON_SET = _CONTROLLERS + "daemonset/"
+DAEMON_UPDATE = _DOCS + "tasks/manage-daemon/update-daemon-set/"
+SERVICE = _DOCS + "concepts/services-networking/service/"
+ENDPOINT_SLICES = _DOCS + "concepts/services-networking/endpoint-slices/"
 
 NAMES = _OBJECTS + "names/"
 LABELS = _OBJECTS + "labels/"
@@ -88,6 +97,8 @@ ADMISSION = _DOCS + "reference/access-authn-authz/admission-controllers/"
 
 CUSTOM = _CRD
 CUSTOM_VALIDATION = _CRD + "#validation"
+CUSTOM_RULES = _CRD + "#validation-rules"
+CUSTOM_TRANSITIONS = _CRD + "#transition-rules"
 CUSTOM_PRUNING = _CRD + "#field-pruning"
 CUSTOM_DEFAULTS = _CRD + "#defaulting"
 CUSTOM_STATUS = _CRD + "#status-subresource"
@@ -108,6 +119,16 @@ WEBHOOK_EFFECTS = _WEBHOOKS + "#side-effects"
 WEBHOOK_TIMEOUTS = _WEBHOOKS + "#timeouts"
 WEBHOOK_REINVOCATION = _WEBHOOKS + "#reinvocation-policy"
 WEBHOOK_REVIEWS = _WEBHOOKS + "#request"
+WEBHOOK_CONDITIONS = _WEBHOOKS + "#matching-requests-matchconditions"
+
+POLICIES = _POLICIES
+POLICY_ACTIONS = _POLICIES + "#validation-actions"
+POLICY_PARAMETERS = _POLICIES + "#parameter-resources"
+POLICY_FAILURES = _POLICIES + "#failure-policy"
+POLICY_CONDITIONS = _POLICIES + "#matching-requests-matchconditions"
+POLICY_EXPRESSIONS = _POLICIES + "#validation-expression"
+POLICY_VARIABLES = _POLICIES + "#variable-composition"
+POLICY_MESSAGES = _POLICIES + "#message-expression"
 
 
 def kubectl(command: str) -> str:

@@ -49,6 +49,12 @@ EVENTS = Resource("", "v1", "events", "Event")
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
+REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
+ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
+ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False)
@@ -60,6 +66,10 @@ DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions"
 _ADMISSION = "admissionregistration.k8s.io"
 MUTATING = Resource(_ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False)
 VALIDATING = Resource(_ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False)
+POLICIES = Resource(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False)
+POLICY_BINDINGS = Resource(
+    _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False
+)
 
 # Nobody serves this scheduler: the pods of the list stay where the list puts them.
 NO_SCHEDULER = "conformance-list"
@@ -170,3 +180,26 @@ def webhook(name: str, **fields: Any) -> Object:
         "timeoutSeconds": 5,
         "namespaceSelector": selecting(name.partition(".")[0]),
     } | fields
+
+
+def policy(name: str, *validations: Object, **spec: Any) -> Object:
+    """A policy about ConfigMaps, whose expressions hold or do not."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
+    found = {"matchConstraints": {"resourceRules": [rule]}, "validations": [*validations]}
+    return POLICIES.object(name, spec=found | spec)
+
+
+def policy_binding(name: str, namespace: str, **spec: Any) -> Object:
+    """A use of the policy of the same name in one namespace."""
+    own = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    return POLICY_BINDINGS.object(
+        name, spec={"policyName": name, "validationActions": ["Deny"], "matchResources": own} | spec
+    )
+
+
+def workload(resource: Resource, name: str, image: str = "registry.example/app:1", **spec: Any) -> Object:
+    """A Deployment, ReplicaSet or DaemonSet whose pods carry the label app=NAME."""
+    pods = pod_spec(containers=[container(image=image)], tolerations=[{"operator": "Exists"}])
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": pods}
+    return resource.object(name, spec={"selector": {"matchLabels": labels}, "template": template} | spec)

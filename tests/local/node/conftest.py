@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
+import shutil
+import struct
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -18,11 +21,12 @@ from local.node.cgroups import Cgroups, UnsuitableKernel, discover
 from local.node.images import Missing, Refused
 from local.node.podobject import NodeObject, PodContainer, PodObject
 from local.node.ports import Execution, Exit, Services
-from local.node.sources import SourceRef, Sources
-from local.node.volumes import VolumeNotReady
+from local.node.sources import SourceRef, Sources, TokenRef, VolumeNotReady
+from local.node.tokens import Token
 from model.fault import KubernetesFault
 
 Build = Callable[..., PodObject]
+ADDRESS = "127.65.0.9"
 _serial = itertools.count()
 
 
@@ -53,8 +57,11 @@ class FakeApi:
         self.events: list[tuple[str, str]] = []
         self.away = False
         self.refusal = 0
+        self.refused = 0
         self.sources: dict[SourceRef, dict[str, bytes]] = {}
         self.hold: asyncio.Event | None = None
+        self.tokens_asked: list[TokenRef] = []
+        self.token_now: Callable[[], datetime] = lambda: datetime(2030, 1, 1, tzinfo=UTC)
         self.allocatable: dict[str, str] = {"cpu": "2", "memory": "4Gi", "pods": "110"}
 
     async def patch_pod_status(self, pod: PodObject, status: dict[str, Any]) -> None:
@@ -75,11 +82,19 @@ class FakeApi:
         self._answer()
         return msgspec.convert({"status": {"allocatable": self.allocatable}}, NodeObject)
 
+    async def request_token(self, pod: PodObject, ref: TokenRef) -> Token:
+        self._answer()
+        self.tokens_asked.append(ref)
+        now = self.token_now()
+        text = f"{ref.audience or 'api'}-{len(self.tokens_asked)}"
+        return Token(text, now, now + timedelta(seconds=ref.expiration_seconds))
+
     def record(self, pod: PodObject, reason: str, message: str, *, warning: bool = False) -> None:
         self.events.append((reason, message))
 
     def _answer(self) -> None:
         if self.away or self.refusal:
+            self.refused += 1
             raise KubernetesFault("fake", "away", status=self.refusal)
 
     @property
@@ -135,6 +150,15 @@ class FakeRuntime:
         self.lacking_volume: tuple[str, str] | None = None
         self.burstable_millis: list[int] = []
         self._directory = directory
+        self.written: list[Sources] = []
+
+    def adapted(self, pod: PodObject) -> PodObject:
+        return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, pod_ip=ADDRESS))
+
+    def write_files(self, pod: PodObject, sources: Sources) -> None:
+        if self.lacking_volume:
+            raise VolumeNotReady(*self.lacking_volume)
+        self.written.append(sources)
 
     def make_pod(self, pod: PodObject, sources: Sources) -> None:
         if self.lacking_volume:
@@ -227,3 +251,51 @@ def cgroups() -> Iterator[Cgroups]:
     yield made
     asyncio.run(made.remove(made.layout.prefix))
     assert not made.exists(made.layout.prefix)
+
+
+_PT_INTERP = 3
+_PROGRAMS = (
+    "sh",
+    "cat",
+    "echo",
+    "grep",
+    "head",
+    "hostname",
+    "httpd",
+    "id",
+    "ls",
+    "pwd",
+    "sleep",
+    "stat",
+    "touch",
+    "wc",
+)
+_CONFIG = {"Entrypoint": ["sh", "-c"], "Cmd": ["echo by default"], "Env": ["FROM=image"], "WorkingDir": "/work"}
+
+
+def static_busybox() -> Path:
+    """One that needs nothing else: none of its program headers names an interpreter (elf(5))."""
+    found = shutil.which("busybox")
+    program = Path(found).read_bytes() if found else b""
+    start, size, count = struct.unpack_from("<Q14xHH", program, 32) if program else (0, 0, 0)
+    kinds = {struct.unpack_from("<I", program, start + number * size)[0] for number in range(count)}
+    if not kinds or _PT_INTERP in kinds:
+        pytest.skip("no static busybox; install busybox-static")
+    return Path(found or "")
+
+
+@pytest.fixture(scope="session")
+def image_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An image store with `tiny:1`: it has a user of its own, and /bin is a link, as Debian has it."""
+    directory = tmp_path_factory.mktemp("store")
+    root = directory / "tiny" / "1" / "rootfs"
+    for name in ("usr/bin", "etc"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(static_busybox(), root / "usr/bin/busybox")
+    for name in _PROGRAMS:
+        (root / "usr/bin" / name).symlink_to("/usr/bin/busybox")
+    (root / "bin").symlink_to("usr/bin")
+    (root / "run").symlink_to("/nowhere/yet")
+    (root / "etc/passwd").write_text("app:x:1000:1001:app:/home/app:/bin/sh\n")
+    (directory / "tiny" / "1" / "config.json").write_text(json.dumps(_CONFIG))
+    return directory

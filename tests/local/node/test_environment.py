@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from local.node.environment import Surroundings, Unsupported, declared, expand, given, resource_field
+from local.node.environment import (
+    Surroundings,
+    Unsupported,
+    api_server_variables,
+    declared,
+    expand,
+    given,
+    hostname,
+    resource_field,
+)
 from local.node.sources import SourceKind, SourceRef, Sources
 from model.resources import CPU, MEMORY, ResourceVector
 
@@ -151,3 +160,40 @@ def test_resource_field(pod: Any, resource: str, divisor: str | None, value: str
     built = pod(containers=[{"resources": {"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"cpu": "1500m"}}}])
     node = ResourceVector({CPU: 8000, MEMORY: 4 << 30})
     assert resource_field(built, built.spec.containers[0], {"resource": resource, "divisor": divisor}, node) == value
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("https://127.0.0.1:6443", "127.0.0.1", "6443"),
+        ("https://api.example", "api.example", "443"),
+        ("http://[::1]:80/x", "::1", "80"),
+    ],
+)
+def test_api_server(pod: Any, url: str, host: str, port: str) -> None:
+    """Where clients in a pod find it; `$(NAME)` knows it too."""
+    around = Surroundings("/bin", "/home", api_server=api_server_variables(url))
+    built = pod(containers=[{"env": [{"name": "URL", "value": "$(KUBERNETES_SERVICE_HOST)"}]}])
+    told = declared(built, built.spec.containers[0], around)
+    assert told == {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "URL": host}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, "web"),
+        ({"hostname": "own"}, "own"),
+        ({"hostNetwork": True}, "n1"),
+        ({"metadata": {"name": "a" * 62 + ".b"}}, "a" * 62),
+    ],
+)
+def test_hostname(pod: Any, spec: dict[str, Any], expected: str) -> None:
+    """The pod's name, cut as a host name must be."""
+    assert hostname(pod(**spec)) == expected
+
+
+def test_address(pod: Any) -> None:
+    """Its own and the node's, as its status has them."""
+    env = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"status.{name}"}}} for name in ("podIP", "hostIP")]
+    told = variables(pod, env, status={"podIP": "127.65.0.2", "hostIP": "127.65.0.1"})
+    assert (told["podIP"], told["hostIP"]) == ("127.65.0.2", "127.65.0.1")

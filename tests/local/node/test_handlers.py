@@ -184,3 +184,15 @@ def test_tcp(pod: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert attempt(pod, {"tcpSocket": {"port": server.getsockname()[1]}}) == Outcome(True)
     assert "127.0.0.1:1:" in attempt(pod, {"tcpSocket": {"port": "web"}}).output
+
+
+@pytest.mark.parametrize(
+    "handler", [{"tcpSocket": {"port": 1}}, {"httpGet": {"port": 1}}, {"httpGet": {"port": 1, "scheme": "HTTPS"}}]
+)
+def test_address_of_the_pod(pod: Any, handler: dict[str, Any]) -> None:
+    """Probes go to the pod's own address unless they name a host."""
+    container = pod().spec.containers[0]
+    attempts = Attempts(container, Process(PASSED), asyncio.sleep, "127.65.0.2")
+    assert "127.65.0.2:1" in asyncio.run(attempts.attempt(msgspec.convert(handler, ProbeSpec), 5)).output
+    elsewhere = {kind: {**action, "host": "127.0.0.9"} for kind, action in handler.items()}
+    assert "127.0.0.9:1" in asyncio.run(attempts.attempt(msgspec.convert(elsewhere, ProbeSpec), 5)).output

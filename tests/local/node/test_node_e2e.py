@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import ipaddress
 import json
@@ -26,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from local.node.cgroups import UnsuitableKernel, discover
+from local.node.mounting import images_possible
 from local.node.ownership import started_ticks
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kernel]
@@ -78,7 +80,7 @@ class Cluster:
         self._kubectl = kubectl
         self._processes: list[subprocess.Popen[bytes]] = []
         write_certificates(directory)
-        (directory / "tokens").write_text("an-admin-token,admin\n")
+        (directory / "tokens").write_text('an-admin-token,admin,admin,"system:masters"\n')
         (directory / "kubelet-token").write_text("a-kubelet-token\n")
 
     def program(self, module: str, *flags: str, log: str) -> subprocess.Popen[bytes]:
@@ -91,13 +93,15 @@ class Cluster:
         ready = self.directory / "api.json"
         flags = ["--listen", "127.0.0.1:0", "--kubelet-ca", f"{self.directory}/ca.pem"]
         flags += ["--token-file", f"{self.directory}/tokens", "--ready-file", str(ready)]
+        flags += ["--root-ca", f"{self.directory}/ca.pem"]
         server = self.program("local.apiserver", *flags, *self.shared_flags, log="api.log")
         until(lambda: ready.exists() or server.poll() is not None, "API server is ready")
         assert server.poll() is None, (self.directory / "api.log").read_text()
         self.write_kubeconfig(json.loads(ready.read_text())["port"])
 
     def write_kubeconfig(self, port: int) -> None:
-        cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": f"{self.directory}/ca.pem"}
+        self.server = f"https://127.0.0.1:{port}"
+        cluster = {"server": self.server, "certificate-authority": f"{self.directory}/ca.pem"}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -124,7 +128,8 @@ class Cluster:
     def node_flags(self) -> list[str]:
         here = self.directory
         flags = ["--kubeconfig", f"{here}/kubeconfig", "--node-name", "n1", "--id", self.id, "--run-dir", f"{here}/run"]
-        return [*flags, "--ready-file", f"{here}/node.json", "--backoff-base", "0.2", *self.shared_flags]
+        images = ["--images", f"{here}/images"] if (here / "images").is_dir() else []
+        return [*flags, "--ready-file", f"{here}/node.json", "--backoff-base", "0.2", *images, *self.shared_flags]
 
     def start_node(self) -> subprocess.Popen[bytes]:
         ready = self.directory / "node.json"
@@ -169,7 +174,7 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     try:
         discover(Path("/sys/fs/cgroup"), "probe")
     except UnsuitableKernel as reason:
@@ -178,6 +183,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if kubectl is None:
         pytest.skip("no kubectl; install the extra `dev`")
     made = Cluster(tmp_path_factory.mktemp("cluster"), kubectl)
+    # Without a static busybox there are no images, and everything else is tested all the same.
+    with contextlib.suppress(pytest.skip.Exception):
+        (made.directory / "images").symlink_to(request.getfixturevalue("image_store"))
     try:
         made.start_server()
         yield made
@@ -338,6 +346,65 @@ def test_full_pod(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> Non
         "Stopping container main",
         "Stopping container helper",
     ]
+
+
+IMAGE_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: boxed, labels: {app: boxed}}
+spec:
+  nodeName: n1
+  terminationGracePeriodSeconds: 2
+  securityContext: {runAsNonRoot: true, runAsUser: 1000, fsGroup: 2000}
+  volumes:
+  - {name: web, configMap: {name: pages}}
+  - {name: late, secret: {secretName: late}}
+  containers:
+  - name: main
+    image: tiny:1
+    args: ["cat $DIR/token; echo; cat /late/*; exec httpd -f -p $(IP):8080 -h /web"]
+    env:
+    - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+    - {name: DIR, value: /var/run/secrets/kubernetes.io/serviceaccount}
+    securityContext: {readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+    readinessProbe: {httpGet: {port: 8080, path: /page}, periodSeconds: 1}
+    volumeMounts: [{name: web, mountPath: /web}, {name: late, mountPath: /late}]
+"""
+
+
+def fetch(url: str, cluster: Cluster, token: str = "", body: dict[str, Any] | None = None) -> str:
+    context = ssl.create_default_context(cafile=f"{cluster.directory}/ca.pem")
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    request = urllib.request.Request(url, json.dumps(body).encode() if body else None, headers)
+    with urllib.request.urlopen(request, context=context, timeout=DEADLINE_SECONDS) as answer:
+        return str(answer.read().decode())
+
+
+def test_on_an_image(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> None:
+    """It waits for its Secret, has an address and a token bound to it, and its files follow their ConfigMap."""
+    if not (cluster.directory / "images").is_dir() or not images_possible():
+        pytest.skip("no images on this machine: they take root, an overlay file system and a static busybox")
+    cluster.kubectl("create", "configmap", "pages", "--from-literal=page=one")
+    cluster.kubectl("apply", "-f", "-", stdin=IMAGE_POD)
+    until(lambda: 'secret "late" not found' in cluster.kubectl("get", "events"), "it waits for its Secret")
+    cluster.kubectl("create", "secret", "generic", "late", "--from-literal=word=hidden")
+    cluster.kubectl("wait", "--for=condition=Ready", "pod/boxed", "--timeout=60s")
+    token, word = cluster.kubectl("logs", "boxed").splitlines()
+    address = cluster.get("pod", "boxed")["status"]["podIP"]
+    assert (word, address.startswith("127.65.")) == ("hidden", True)
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    path = "apis/authentication.k8s.io/v1/selfsubjectreviews"
+    user = json.loads(fetch(f"{cluster.server}/{path}", cluster, token, review))["status"]["userInfo"]
+    assert user["username"] == "system:serviceaccount:default:default"
+    assert user["extra"]["authentication.kubernetes.io/pod-name"] == ["boxed"]
+    assert user["extra"]["authentication.kubernetes.io/node-name"] == ["n1"]
+    cluster.kubectl("patch", "configmap", "pages", "--patch", '{"data": {"page": "two"}}')
+    until(lambda: fetch(f"http://{address}:8080/page", cluster) == "two", "the file follows")
+    hosts = next((cluster.directory / "run/volumes").glob("*/.etc/hosts"))
+    cluster.kubectl("create", "service", "clusterip", "found", "--tcp=80")
+    until(lambda: "found.default.svc.cluster.local" in hosts.read_text(), "the Service has a name")
+    cluster.kubectl("delete", "pod", "boxed")
+    assert str(cluster.directory) not in Path("/proc/self/mountinfo").read_text()
 
 
 def test_liveness(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> None:

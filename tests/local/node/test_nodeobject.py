@@ -62,7 +62,8 @@ def test_pressure() -> None:
 
 def test_new_node() -> None:
     """A new Node keeps pods away until it is ready."""
-    node = nodeobject.new_node("n1", MACHINE)
+    node = nodeobject.new_node("n1", MACHINE, "127.65.0.0/16")
+    assert (node["spec"]["podCIDR"], node["spec"]["podCIDRs"]) == ("127.65.0.0/16", ["127.65.0.0/16"])
     assert node["spec"]["taints"] == [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
     assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "n1"
 

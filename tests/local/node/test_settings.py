@@ -28,6 +28,7 @@ def settings(**changes: Any) -> NodeSettings:
         ({"id": "a" * 41}, "--id"),
         ({"node_name": "N 1"}, "--node-name"),
         ({"backoff_base_seconds": 0}, "--backoff-base"),
+        ({"images": Path("/nowhere")}, "--images"),
     ],
 )
 def test_refused(change: dict[str, Any], flag: str) -> None:

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from local.node import volumes
-from local.node.environment import Unsupported
-from local.node.sources import SourceKind, SourceRef, Sources
-from local.node.volumes import Mount, Places, VolumeNotReady
+from local.node.sources import SourceKind, SourceRef, Sources, TokenRef, VolumeNotReady
+from local.node.volumes import Places
 from model.resources import ResourceVector
 
 SOURCES = Sources(
     {
         SourceRef(SourceKind.CONFIG_MAP, "c"): {"a": b"1", "b": b"2"},
         SourceRef(SourceKind.SECRET, "s"): {"key": b"hidden"},
-    }
+    },
+    {TokenRef("vault", 600): b"a-token"},
 )
 NOTHING = ResourceVector()
 
@@ -50,10 +50,10 @@ def contents(pod: Any, volume: dict[str, Any]) -> dict[str, tuple[bytes, int]]:
             {"projected": {"sources": [
                 {"secret": {"name": "s"}},
                 {"configMap": {"name": "c", "items": [{"key": "b", "path": "two"}]}},
-                {"serviceAccountToken": {"path": "token"}},
+                {"serviceAccountToken": {"path": "token", "audience": "vault", "expirationSeconds": 600}},
             ]}},
-            {"key": (b"hidden", 0o644), "two": (b"2", 0o644)},
-            id="projected, tokens left out",
+            {"key": (b"hidden", 0o644), "two": (b"2", 0o644), "token": (b"a-token", 0o644)},
+            id="projected",
         ),
     ],
 )  # fmt: skip
@@ -86,7 +86,7 @@ def test_not_ready(pod: Any, volume: dict[str, Any], message: str) -> None:
 
 
 def test_set_up(pod: Any, tmp_path: Path) -> None:
-    """All of a pod's volumes; the token volume is left out."""
+    """All of a pod's volumes."""
     (tmp_path / "there").mkdir()
     built = pod(
         volumes=[
@@ -95,7 +95,6 @@ def test_set_up(pod: Any, tmp_path: Path) -> None:
             {"name": "host", "hostPath": {"path": str(tmp_path / "there"), "type": "Directory"}},
             {"name": "made", "hostPath": {"path": str(tmp_path / "made"), "type": "DirectoryOrCreate"}},
             {"name": "file", "hostPath": {"path": str(tmp_path / "file"), "type": "FileOrCreate"}},
-            {"name": "kube-api-access-x", "projected": {"sources": []}},
         ]
     )
     places = Places(tmp_path / "volumes")
@@ -103,7 +102,6 @@ def test_set_up(pod: Any, tmp_path: Path) -> None:
     assert places.of("data").stat().st_mode & 0o777 == 0o777
     assert (places.of("cfg") / "a").read_text() == "1" and (places.of("cfg") / "a").stat().st_mode & 0o777 == 0o500
     assert (tmp_path / "made").is_dir() and (tmp_path / "file").is_file()
-    assert not places.of("kube-api-access-x").exists()
 
 
 @pytest.mark.parametrize(
@@ -121,87 +119,6 @@ def test_unusable(pod: Any, tmp_path: Path, volume: dict[str, Any], message: str
         volumes.set_up(pod(volumes=[{"name": "v", **volume}]), Places(tmp_path), SOURCES, NOTHING)
 
 
-def wanted(pod: Any, tmp_path: Path, *mounts: dict[str, Any], host: str = "/data") -> tuple[Mount, ...]:
-    declared = [
-        {"name": "data", "emptyDir": {}},
-        {"name": "cfg", "configMap": {"name": "c"}},
-        {"name": "host", "hostPath": {"path": host}},
-        {"name": "kube-api-access-x", "projected": {}},
-    ]
-    built = pod(volumes=declared, containers=[{"volumeMounts": list(mounts)}])
-    places, container = Places(tmp_path), built.spec.containers[0]
-    made = volumes.mounts(built, container, places, {"NAME": "x"})
-    volumes.make_sources(built, container, made, places)
-    return made
-
-
-def test_mounts(pod: Any, tmp_path: Path) -> None:
-    """Sources and modes; written volumes are read-only, the token volume is left out."""
-    made = wanted(
-        pod,
-        tmp_path,
-        {"name": "data", "mountPath": "/data/"},
-        {"name": "data", "mountPath": "/logs", "subPathExpr": "logs/$(NAME)", "readOnly": True},
-        {"name": "cfg", "mountPath": "/cfg"},
-        {"name": "kube-api-access-x", "mountPath": "/var/run/secrets/x"},
-    )
-    assert made == (
-        Mount("/data", f"{tmp_path}/data", False),
-        Mount("/logs", f"{tmp_path}/data/logs/x", True),
-        Mount("/cfg", f"{tmp_path}/cfg", True),
-    )
-    assert (tmp_path / "data" / "logs" / "x").is_dir()
-
-
-@pytest.mark.parametrize("sub_path", ["../x", "/etc", "link/x"])
-def test_sub_path_stays_inside(pod: Any, tmp_path: Path, sub_path: str) -> None:
-    """Neither dots nor an absolute path nor a link leads out of the volume."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "link").symlink_to("/tmp")
-    with pytest.raises(Unsupported):
-        wanted(pod, tmp_path, {"name": "data", "mountPath": "/d", "subPath": sub_path})
-
-
-@pytest.mark.parametrize(
-    ("mount", "accepted"),
-    [
-        pytest.param({"name": "host", "mountPath": "/data"}, True, id="host path at its own place"),
-        pytest.param({"name": "host", "mountPath": "/other"}, False, id="host path elsewhere"),
-        pytest.param({"name": "host", "mountPath": "/data", "readOnly": True}, False, id="read-only needs a mount"),
-        pytest.param({"name": "data", "mountPath": "/dev/shm"}, True, id="the machine's own shared memory"),
-        pytest.param({"name": "cfg", "mountPath": "/cfg"}, False, id="config map"),
-    ],
-)
-def test_without_mount_namespaces(pod: Any, tmp_path: Path, mount: dict[str, Any], accepted: bool) -> None:
-    """Only what is in its place already can be had; the refusal names both places."""
-    host = tmp_path / "data"
-    mount = {**mount, "mountPath": str(host) if mount["mountPath"] == "/data" else mount["mountPath"]}
-    message = volumes.unplaceable(wanted(pod, tmp_path / "v", mount, host=str(host)), Places(tmp_path / "v"))
-    assert (message is None) is accepted
-    assert accepted or (message and mount["mountPath"] in message and "hostPath volume" in message)
-
-
-@pytest.mark.parametrize(
-    ("container", "uses"),
-    [
-        ({}, False),
-        ({"command": ["sh", "-c", "echo done > /dev/termination-log"]}, True),
-        ({"env": [{"name": "LOG", "value": "/dev/termination-log"}]}, True),
-        ({"terminationMessagePath": "/tmp/message"}, True),
-    ],
-)
-def test_uses_message(pod: Any, container: dict[str, Any], uses: bool) -> None:
-    """A container that seems to write a termination message gets a file for it."""
-    assert volumes.uses_message(pod(containers=[container]).spec.containers[0]) is uses
-
-
-def test_host_path() -> None:
-    """The longest mount that contains a path says where it is on this machine."""
-    mounts = (Mount("/data", "/v/data", False), Mount("/data/sub", "/v/sub", False))
-    places = {path: str(volumes.host_path(Path(path), mounts)) for path in ("/data/x", "/data/sub/x", "/database")}
-    assert places == {"/data/x": "/v/data/x", "/data/sub/x": "/v/sub/x", "/database": "/database"}
-
-
 def test_paths_in_each_others_way(pod: Any, tmp_path: Path) -> None:
     """A file for one item, a directory for another: the kubelet's FailedMount, without this machine's paths."""
     items = [{"key": "a", "path": "x"}, {"key": "b", "path": "x/y"}]
@@ -209,3 +126,30 @@ def test_paths_in_each_others_way(pod: Any, tmp_path: Path) -> None:
     with pytest.raises(VolumeNotReady, match='for volume "v" : cannot write x/y: ') as refused:
         volumes.set_up(built, Places(tmp_path), SOURCES, NOTHING)
     assert str(tmp_path) not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("security", "mode", "owner"),
+    [
+        pytest.param({}, 0o644, None, id="anybody"),
+        pytest.param({"fsGroup": 2000}, 0o600, None, id="a group"),
+        pytest.param({"runAsUser": 1000}, 0o600, 1000, id="one user"),
+    ],
+)
+def test_token_mode(pod: Any, security: dict[str, Any], mode: int, owner: int | None) -> None:
+    """A token is its user's alone where the pod says who that is; the group is added as the volume is written."""
+    source = {"serviceAccountToken": {"path": "token", "audience": "vault", "expirationSeconds": 600}}
+    volume = {"name": "v", "projected": {"sources": [source]}}
+    file = next(volumes.files(pod(securityContext=security), volume, SOURCES, NOTHING))
+    assert (file.mode, file.owner, file.content) == (mode, owner, b"a-token")
+
+
+def test_secret(pod: Any) -> None:
+    """Secrets and tokens belong into memory."""
+    token = {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    declared = [
+        {"name": "a", "secret": {"secretName": "s"}},
+        {"name": "b", "configMap": {"name": "c"}},
+        {"name": "c", **token},
+    ]
+    assert volumes.secret(pod(volumes=declared)) == ["a", "c"]

@@ -13,6 +13,7 @@ from local.node.admission import Rejection
 from local.node.images import Missing, Refused
 from local.node.podobject import PodObject
 from local.node.ports import Services
+from local.node.sources import SourceKind, SourceRef, TokenRef
 from local.node.worker import PodWorker
 
 
@@ -367,3 +368,56 @@ def test_a_deadline_that_changes(pod: Any, services: Services, api: Any, runtime
 
     play(worker, script)
     assert api.statuses[-1]["reason"] == "DeadlineExceeded"
+
+
+def test_files_follow(pod: Any, services: Services, api: Any, runtime: Any, eventually: Any) -> None:
+    """While the pod runs its volumes are filled anew; what is lacking for a while is an event, and no end."""
+    ref = SourceRef(SourceKind.CONFIG_MAP, "c")
+    api.sources[ref] = {"a": b"1"}
+    token = {"projected": {"sources": [{"serviceAccountToken": {"path": "token", "audience": "x"}}]}}
+    volumes = [{"name": "v", "configMap": {"name": "c"}}, {"name": "t", **token}]
+    worker = PodWorker(pod(volumes=volumes), msgspec.structs.replace(services, volume_seconds=0.005))
+
+    async def script() -> None:
+        await eventually(lambda: runtime.written)
+        api.sources[ref] = {"a": b"2"}
+        await eventually(lambda: runtime.written[-1].found == {ref: {"a": b"2"}})
+        runtime.lacking_volume = ("v", "gone")
+        await eventually(lambda: ("FailedMount", 'MountVolume.SetUp failed for volume "v" : gone') in api.events)
+        runtime.lacking_volume = None
+        seen, api.away = len(runtime.written), True
+        await eventually(lambda: api.refused)
+        api.away = False
+        await eventually(lambda: len(runtime.written) > seen)
+
+    play(worker, script)
+    assert api.tokens_asked == [TokenRef("x", 3600)], "one is enough for an hour"
+    assert list(runtime.written[-1].tokens.values()) == [b"x-1"]
+    assert len(runtime.started) == 1
+
+
+def test_nothing_to_follow(pod: Any, services: Services, api: Any, runtime: Any, eventually: Any) -> None:
+    """A pod without such volumes costs no request while it runs."""
+    fast = msgspec.structs.replace(services, volume_seconds=0.001)
+    worker = PodWorker(pod(volumes=[{"name": "d", "emptyDir": {}}]), fast)
+
+    async def script() -> None:
+        await eventually(lambda: api.phases[-1:] == ["Running"])
+
+    play(worker, script)
+    assert (runtime.written, api.tokens_asked) == ([], [])
+
+
+def test_address(pod: Any, services: Services, api: Any, runtime: Any, eventually: Any) -> None:
+    """The status shows where the pod is once its volumes are there, and not before."""
+    runtime.lacking_volume = ("v", "not yet")
+    worker = PodWorker(pod(), services)
+
+    async def script() -> None:
+        await eventually(lambda: api.statuses)
+        assert "podIP" not in api.statuses[-1]
+        runtime.lacking_volume = None
+        await eventually(lambda: api.phases[-1:] == ["Running"])
+
+    play(worker, script)
+    assert (api.statuses[-1]["podIP"], api.statuses[-1]["podIPs"]) == (worker.pod.address, [{"ip": "127.65.0.9"}])

@@ -13,6 +13,7 @@ import pytest
 
 from kube.informer import Change, ChangeKind
 from local.apiserver import messages
+from local.apiserver.authorization import AllowAll
 from local.apiserver.bootstrap import create_system_objects
 from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
@@ -51,7 +52,7 @@ class CoreClient:
     """Implements writer.Client; `sent` are all requests, as (method, path)."""
 
     def __init__(self, clock: Clock) -> None:
-        self.core = Core(clock, None, WatchLimits(bookmark_seconds=0.01), 8192)
+        self.core = Core(clock, None, WatchLimits(bookmark_seconds=0.01), 8192, authorizer=AllowAll())
         create_system_objects(self.core.resources)
         self.controllers = Controllers(self.core.resources, self.core.writes)
         self.sent: list[tuple[str, str]] = []

@@ -14,12 +14,14 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from scheduler_builders import SCHEDULER, raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
+from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault
 from model.report import NodeReport, Usage
 from scheduler.answers import SchedulerAnswers
+from scheduler.callers import TokenTable
 from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
-from scheduler.edge.serving import TlsFiles, TokenTable, is_loopback, loopback_server, tls_server
+from scheduler.edge.serving import is_loopback, loopback_server, tls_server
 from wire.v1 import agent_pb2, scheduler_pb2, scheduler_pb2_grpc
 
 
@@ -166,8 +168,9 @@ def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> 
     async def whole() -> None:
         desk = NodeDesk(world.cache, world.history, world.clock)
         answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
-        files = TlsFiles(certificate.certificate, certificate.key)
-        listener = await tls_server("127.0.0.1:0", files, TokenTable([("t", "x")]), (DiagnosticsServicer(answers),), 8)
+        served = ServerCertificate(TlsFiles(certificate.certificate, certificate.key))
+        callers = TokenTable([("t", "x")])
+        listener = await tls_server("127.0.0.1:0", served, callers, (DiagnosticsServicer(answers),), 8)
         await listener.start()
         credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
         async with grpc.aio.secure_channel(listener.address, credentials) as channel:
@@ -203,18 +206,3 @@ def test_no_more_calls_than_allowed(world: World) -> None:
             await listener.stop(0)
 
     asyncio.run(whole())
-
-
-def test_token_file(tmp_path: Any) -> None:
-    """Lines of token and name; a broken line is named by number, never quoted."""
-    path = tmp_path / "tokens"
-    path.write_text('# who may call\nabc,agent\n\n"def","system:node:n1","uid"\n')
-    table = TokenTable.read(path)
-    assert table.caller([("authorization", "Bearer def")]) == "system:node:n1"
-    assert table.caller([("authorization", "Basic abc")]) is None
-    assert table.caller(None) is None
-    path.write_text("abc,agent\nsecretwithoutname\n")
-    with pytest.raises(ConfigurationFault) as error:
-        TokenTable.read(path)
-    assert f"{path}:2" in str(error.value)
-    assert "secretwithoutname" not in str(error.value)

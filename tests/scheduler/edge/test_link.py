@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
 import grpc.aio
-import msgspec
 import pytest
 import structlog
 from link_fakes import REPORT, FakeDesk, hello, report
 
+from kube.tls import ServerCertificate, TlsFiles
 from model.report import EvictionCost, NodeReport, PreemptionNotice
+from scheduler.callers import TokenTable
 from scheduler.edge.link import NodeLinkServicer
-from scheduler.edge.serving import TlsFiles, TokenTable, tls_server
+from scheduler.edge.serving import tls_server
+from scheduler.linkstream import Limits
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
 
@@ -36,17 +39,11 @@ class Link:
 
 
 @asynccontextmanager
-async def serving(certificate: Any, desk: FakeDesk, patience: float) -> AsyncIterator[Link]:
+async def serving(certificate: Any, desk: FakeDesk, limits: Limits) -> AsyncIterator[Link]:
     clock = asyncio.get_running_loop().time
-    servicer = NodeLinkServicer(
-        desk,
-        lambda c: TOKENS.caller(c.invocation_metadata()) or "",
-        clock,
-        costs_interval_seconds=0.02,
-        hello_within_seconds=patience,
-    )
-    files = TlsFiles(certificate.certificate, certificate.key)
-    listener = await tls_server("127.0.0.1:0", files, TOKENS, (servicer,), 64)
+    servicer = NodeLinkServicer(desk, TOKENS, clock, limits)
+    served = ServerCertificate(TlsFiles(certificate.certificate, certificate.key))
+    listener = await tls_server("127.0.0.1:0", served, TOKENS, (servicer,), 64)
     servicer.lead()
     await listener.start()
     credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
@@ -61,9 +58,10 @@ async def serving(certificate: Any, desk: FakeDesk, patience: float) -> AsyncIte
 def link(certificate: Any) -> Iterator[Callable[..., None]]:
     """Runs a test's coroutine against a fresh server."""
 
-    def run(body: Callable[[Link], Awaitable[None]], desk: FakeDesk | None = None, patience: float = 10.0) -> None:
+    def run(body: Callable[[Link], Awaitable[None]], desk: FakeDesk | None = None, **limits: Any) -> None:
         async def whole() -> None:
-            async with serving(certificate, desk or FakeDesk(), patience) as running:
+            told = Limits(**{"costs_interval_seconds": 0.02} | limits)
+            async with serving(certificate, desk or FakeDesk(), told) as running:
                 await body(running)
 
         asyncio.run(whole())
@@ -77,6 +75,13 @@ async def fails(call: Any, code: grpc.StatusCode, text: str) -> None:
             pass
     assert error.value.code() is code
     assert text in (error.value.details() or "")
+
+
+async def ends(call: Any) -> None:
+    """In order, by the scheduler; what it said before is read."""
+    while await call.read() is not grpc.aio.EOF:
+        pass
+    assert await call.code() is grpc.StatusCode.OK
 
 
 async def until(call: Any, body: str) -> Any:
@@ -140,17 +145,28 @@ def test_unknown_token(link: Any, token: str) -> None:
     link(body)
 
 
-@pytest.mark.parametrize(("token", "node"), [("secret", "n2"), ("person", "n1"), ("bare", "n1")])
-def test_only_a_nodes_own_token_speaks_for_it(link: Any, token: str, node: str) -> None:
-    """A token of system:node:n1 opens n1's link and no other, any other name opens none."""
+def test_a_token_speaks_for_its_own_node_alone(link: Any) -> None:
+    """The token of system:node:n1 opens n1's link and no other."""
 
     async def body(server: Link) -> None:
-        call = server.call(token)
-        await call.write(hello(node))
-        await fails(call, grpc.StatusCode.PERMISSION_DENIED, f"node {node} needs one of system:node:{node}")
+        call = server.call()
+        await call.write(hello("n2"))
+        told = "the token is bound to node n1 and cannot speak for node n2"
+        await fails(call, grpc.StatusCode.PERMISSION_DENIED, told)
         assert server.desk.links == []
 
     link(body)
+
+
+@pytest.mark.parametrize(("token", "name"), [("person", "somebody"), ("bare", "n1")])
+def test_who_is_no_agent_is_not_even_listened_to(link: Any, token: str, name: str) -> None:
+    """Refused before hello, so that it can keep nothing waiting."""
+
+    async def body(server: Link) -> None:
+        told = f"the token belongs to {name}, which is no node's agent"
+        await fails(server.call(token), grpc.StatusCode.PERMISSION_DENIED, told)
+
+    link(body, patience_seconds=1e6)
 
 
 BROKEN: dict[str, tuple[list[link_pb2.NodeMessage], str]] = {
@@ -204,7 +220,7 @@ def test_a_stream_without_hello_ends(link: Any) -> None:
     async def body(server: Link) -> None:
         await fails(server.call(), grpc.StatusCode.DEADLINE_EXCEEDED, "no hello within 0.05 s")
 
-    link(body, patience=0.05)
+    link(body, patience_seconds=0.05)
 
 
 class BrokenReading(FakeDesk):
@@ -293,10 +309,97 @@ def test_who_does_not_lead_takes_no_stream(link: Any) -> None:
     link(body)
 
 
-def test_growing_older_is_no_change() -> None:
-    """Checkpoint age alone does not send costs again; a new checkpoint does."""
-    from scheduler.edge.link import _key
+def test_an_old_stream_is_renewed_without_the_node_being_lost(link: Any) -> None:
+    """It ends in order; the next one takes over before the node counts as gone."""
 
-    cost = EvictionCost("u1", checkpoint_age_seconds=10.0)
-    assert _key(cost, 100.0) == _key(msgspec.structs.replace(cost, checkpoint_age_seconds=20.0), 110.0)
-    assert _key(cost, 100.0) != _key(cost, 110.0)
+    async def body(server: Link) -> None:
+        first = server.call()
+        await first.write(hello())
+        await ends(first)
+        second = server.call()
+        await second.write(hello())
+        await second.read()
+        assert server.desk.links == ["+n1", "+n1"] and server.servicer.links == 1
+
+    link(body, life_seconds=0.05, renewal_seconds=1e6)
+
+
+def test_an_agent_that_does_not_come_back_is_gone(link: Any) -> None:
+    """Once the time for it has passed."""
+
+    async def body(server: Link) -> None:
+        call = server.call()
+        await call.write(hello())
+        await ends(call)
+        async with asyncio.timeout(20):
+            while server.desk.links != ["+n1", "-n1"]:
+                await asyncio.sleep(0.01)
+
+    link(body, life_seconds=0.05, renewal_seconds=0.05)
+
+
+def test_one_agent_opens_few_streams(link: Any) -> None:
+    """Those it opened and let be count until they are over; then there is room again."""
+
+    async def body(server: Link) -> None:
+        silent = [server.call() for _ in range(2)]
+        for call in silent:
+            await call.wait_for_connection()
+        refused = server.call()
+        await fails(refused, grpc.StatusCode.RESOURCE_EXHAUSTED, "node n1 has 2 streams open; close them first")
+        silent[0].cancel()
+        async with asyncio.timeout(20):
+            while True:
+                call = server.call()
+                await call.write(hello())
+                try:
+                    if await call.read() is not grpc.aio.EOF:
+                        break
+                except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                    await asyncio.sleep(0.01)
+
+    link(body, streams_a_node=2, patience_seconds=1e6)
+
+
+class Chatty(FakeDesk):
+    """Other and long costs each time, so that what is not read fills up."""
+
+    def costs(self, node: str) -> tuple[EvictionCost, ...]:
+        self.costs_now = tuple(EvictionCost(f"{len(self.reports)}-{next(self.numbers)}-{i}") for i in range(5_000))
+        return self.costs_now
+
+    numbers = itertools.count()
+
+
+def test_an_agent_that_reads_nothing_is_given_up(link: Any) -> None:
+    """The node's link is free for another stream, whatever becomes of this one; told once it reads."""
+
+    async def body(server: Link) -> None:
+        call = server.call()
+        await call.write(hello())
+        async with asyncio.timeout(60):
+            while server.desk.links != ["+n1", "-n1"]:
+                await asyncio.sleep(0.01)
+        await fails(call, grpc.StatusCode.RESOURCE_EXHAUSTED, "nothing was read for 0.2 s")
+
+    with structlog.testing.capture_logs() as logs:
+        link(body, Chatty(), patience_seconds=0.2, costs_interval_seconds=0.001)
+    assert [line["node"] for line in logs if line["event"] == "link given up"] == ["n1"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_oversized_message_is_told(link: Any, first: bool) -> None:
+    """RESOURCE_EXHAUSTED with both sizes, and the server goes on."""
+
+    async def body(server: Link) -> None:
+        call = server.call()
+        if not first:
+            await call.write(hello())
+            await call.read()
+        await call.write(hello("x" * (5 << 20), sequence=2))
+        await fails(call, grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max (5242")
+        again = server.call()
+        await again.write(hello())
+        assert (await again.read()).acknowledged_sequence == 1
+
+    link(body)

@@ -329,3 +329,44 @@ def kubectl_explains_a_custom_field(t: Case) -> None:
     out = t.kubectl("explain", f"widgets.{custom.group}", "--recursive").out
     assert "size" in out and "<integer>" in out
     assert "How large it is." in t.kubectl("explain", "widgets.spec.size", f"--api-version={custom.group}/v1").out
+
+
+def _ruled(rule: str, **rest: Any) -> Object:
+    return _REPLICAS | {"x-kubernetes-validations": [{"rule": rule} | rest]}
+
+
+@behaviour(pages.CUSTOM_RULES)
+def a_rule_refuses_what_it_does_not_hold_for(t: Case) -> None:
+    schema = _ruled("self.size <= self.replicas", message="too big", fieldPath=".size")
+    _refused(t, schema, {"replicas": 1, "size": 2}, 'spec.size: Invalid value: "object": too big')
+
+
+@behaviour(pages.CUSTOM_RULES, Via.CODE)
+def a_rule_without_a_message_tells_itself(t: Case) -> None:
+    _refused(t, _ruled("self.size < 2"), {"size": 2}, 'spec: Invalid value: "object": failed rule: self.size < 2')
+
+
+@behaviour(pages.CUSTOM_RULES, Via.CODE)
+def a_rule_makes_its_message(t: Case) -> None:
+    schema = _ruled("self.size < 2", messageExpression="'%d is too many'.format([self.size])")
+    _refused(t, schema, {"size": 2}, "2 is too many")
+
+
+@behaviour(pages.CUSTOM_RULES, Via.CODE)
+def a_rule_about_an_absent_field_is_an_error(t: Case) -> None:
+    _refused(t, _ruled("self.size < 2"), {}, "no such key: size evaluating rule: self.size < 2")
+
+
+@behaviour(pages.CUSTOM_RULES, Via.RAW | Via.KUBECTL, Via.RAW)
+def a_rule_must_compile(t: Case) -> None:
+    with t.refused("Invalid", "x-kubernetes-validations[0].rule", "undefined field 'sizes'"):
+        t.create(DEFINITIONS, definition(_group(t), _ruled("self.sizes < 2")))
+
+
+@behaviour(pages.CUSTOM_TRANSITIONS)
+def a_transition_rule_is_about_changes(t: Case) -> None:
+    custom = t.custom(_ruled("self.size == oldSelf.size", message="size stays"))
+    t.create(custom, custom.object("w", spec={"size": 1}))
+    t.patch(custom, "w", "merge", {"spec": {"replicas": 2}})
+    with t.refused("Invalid", "size stays"):
+        t.patch(custom, "w", "merge", {"spec": {"size": 2}})

@@ -37,6 +37,8 @@ _TYPES: tuple[tuple[Resource, str, Make], ...] = (
     ),
     (r.MUTATING, pages.WEBHOOKS, lambda name, ns: r.MUTATING.object(name, webhooks=_HOOKS)),
     (r.VALIDATING, pages.WEBHOOKS, lambda name, ns: r.VALIDATING.object(name, webhooks=_HOOKS)),
+    (r.POLICIES, pages.POLICIES, lambda name, ns: r.policy(name, {"expression": "true"})),
+    (r.POLICY_BINDINGS, pages.POLICIES, r.policy_binding),
 )
 
 

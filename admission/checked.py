@@ -1,0 +1,36 @@
+"""What a check of a written object finds, and what of the cluster it may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from model.priority import PriorityClass
+from model.profile import Profile
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """Sentences: what is wrong, and what only looks wrong."""
+
+    refusals: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Surroundings(Protocol):
+    """The cluster as far as it is known here; answers may be a little old and are never waited for."""
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """By name."""
+        ...
+
+    def namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        """None for a namespace that is not known."""
+        ...
+
+    def classes(self) -> Mapping[str, PriorityClass]: ...
+
+    def node_labels(self) -> Mapping[str, Mapping[str, str]]:
+        """By node."""
+        ...

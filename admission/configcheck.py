@@ -1,0 +1,157 @@
+"""Whether slo-controller-config may be written as it is: what its readers refuse, and what only the writer can mend.
+
+Source: Koordinator pkg/webhook/cm/plugins/sloconfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import msgspec
+
+from admission.checked import Checked, Surroundings
+from admission.core.overlap import nested, overlap
+from kube.dialects import sloconfig, slosections
+from kube.dialects.document import parsed, part, value_of
+from kube.dialects.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
+from kube.dialects.selector import LabelSelector
+from kube.dialects.spelling import not_known, unknown_fields
+from kube.objects import ConfigMap
+from model.fault import ConfigurationFault
+from model.selector import Selector
+
+NAME = "slo-controller-config"
+
+_Reader = Callable[[ConfigMap], object]
+
+
+class _Key(msgspec.Struct, frozen=True):
+    """One key of the ConfigMap: who reads it, into which fields, and where its node entries stand.
+
+    `cluster` is the field with the cluster's values, empty where they stand at the top.
+    """
+
+    readers: tuple[_Reader, ...]
+    fields: tuple[type, ...]
+    cluster: str = "clusterStrategy"
+    entries: str = "nodeStrategies"
+
+
+def _inline(*readers: _Reader, fields: type) -> _Key:
+    return _Key(readers, (fields,), cluster="", entries="nodeConfigs")
+
+
+_THRESHOLD_READERS = (
+    sloconfig.cluster_switch,
+    sloconfig.entry_switches,
+    sloconfig.suppress_layers,
+    sloconfig.eviction_layers,
+)
+_KEYS: Mapping[str, _Key] = {
+    "colocation-config": _inline(sloconfig.colocation_layers, fields=sloconfig.ColocationFields),
+    "resource-threshold-config": _Key(_THRESHOLD_READERS, (SwitchFields, SuppressFields, EvictionFields)),
+    "resource-qos-config": _Key((slosections.qos_layers,), (slosections.QosFields,)),
+    "cpu-burst-config": _Key((slosections.burst_layers,), (slosections.BurstFields,)),
+    "system-config": _Key((slosections.system_layers,), (slosections.SystemFields,)),
+    "host-application-config": _inline(sloconfig.host_application_layers, fields=HostApplicationFields),
+    "cpu-normalization-config": _inline(sloconfig.normalization_layers, fields=sloconfig.NormalizationFields),
+    "resource-amplification-config": _inline(slosections.amplification_layers, fields=slosections.AmplificationFields),
+}
+
+
+class _Entry(msgspec.Struct, frozen=True, rename="camel"):
+    """What tells a node entry apart; `extensions` belongs to any of them."""
+
+    name: str | None = None
+    node_selector: LabelSelector | None = None
+    extensions: dict[str, Any] | None = None
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+    selector: Selector
+
+
+def check_config(source: ConfigMap, surroundings: Surroundings) -> Checked:
+    """Every key by itself, so that each fault is told at once; keys that nobody reads only draw a warning."""
+    refusals: list[str] = []
+    warnings: list[str] = []
+    where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}"
+    for name, text in sorted((source.data or {}).items()):
+        key = _KEYS.get(name)
+        if key is None:
+            warnings.append(not_known(name, _KEYS, f"{where}: data"))
+        elif text.strip():
+            found = _checked(key, source, f"{where}: {name}", text, surroundings)
+            refusals += found.refusals
+            warnings += found.warnings
+    return Checked(tuple(dict.fromkeys(refusals)), tuple(warnings))
+
+
+def _checked(key: _Key, source: ConfigMap, where: str, text: str, surroundings: Surroundings) -> Checked:
+    try:
+        for reader in key.readers:
+            reader(source)
+        document = parsed(text, where)
+        entries = tuple(_named(document, key, where))
+    except ConfigurationFault as fault:
+        return Checked((str(fault),))
+    warnings = [*_misspelt(document, key, where), *_possible(entries, f"{where}.{key.entries}")]
+    refusals = [*_twice(entries, f"{where}.{key.entries}"), *_conflicts(entries, where, surroundings.node_labels())]
+    return Checked(tuple(refusals), tuple(warnings))
+
+
+def _named(document: dict[str, Any], key: _Key, where: str) -> Iterator[_Named]:
+    for index, raw in enumerate(value_of(document, key.entries) or ()):
+        place = f"{where}.{key.entries}[{index}]"
+        entry = part(raw, _Entry, place)
+        if not entry.name:
+            raise ConfigurationFault(f"{place}.name", "is missing", "give each entry a name of its own")
+        selector = entry.node_selector.in_model() if entry.node_selector else Selector()
+        if not selector.requirements:
+            raise ConfigurationFault(f"{place}.nodeSelector", "is empty", "select nodes by their labels")
+        yield _Named(entry.name, selector)
+
+
+def _twice(entries: Sequence[_Named], where: str) -> Iterator[str]:
+    names = [entry.name for entry in entries]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"{where}: name {name!r} is given twice; give each entry a name of its own"
+
+
+def _conflicts(entries: Sequence[_Named], where: str, nodes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Pairs of entries that both speak of a node, one that exists first of all."""
+    for one, other in combinations(entries, 2):
+        shared = [
+            name for name, labels in nodes.items() if one.selector.matches(labels) and other.selector.matches(labels)
+        ]
+        told = f"{where}: entries {one.name!r} and {other.name!r}"
+        if shared:
+            yield f"{told} both select node {min(shared)}; only one entry may speak of a node"
+        elif nested(one.selector, other.selector):
+            yield f"{told} select the same nodes; narrow one of their nodeSelectors"
+
+
+def _possible(entries: Sequence[_Named], where: str) -> Iterator[str]:
+    for one, other in combinations(entries, 2):
+        if overlap(one.selector, other.selector) and not nested(one.selector, other.selector):
+            yield f"{where}: a node may match {one.name!r} and {other.name!r}; then the first one holds"
+
+
+def _misspelt(document: dict[str, Any], key: _Key, where: str) -> Iterator[str]:
+    entries = value_of(document, key.entries) or ()
+    rest = {name: value for name, value in document.items() if name.casefold() != key.entries.casefold()}
+    if key.cluster:
+        shape = msgspec.defstruct("_Document", [(key.cluster, Any, None)])
+        yield from unknown_fields(rest, (shape,), where)
+        yield from unknown_fields(value_of(rest, key.cluster) or {}, (*key.fields, _Extended), f"{where}.{key.cluster}")
+    else:
+        yield from unknown_fields(rest, (*key.fields, _Extended), where)
+    for index, entry in enumerate(entries):
+        yield from unknown_fields(entry, (*key.fields, _Entry), f"{where}.{key.entries}[{index}]")
+
+
+class _Extended(msgspec.Struct, frozen=True):
+    extensions: dict[str, Any] | None = None

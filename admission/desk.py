@@ -1,0 +1,71 @@
+"""One review from its bytes to its answer's bytes, counted and told about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from admission.documents import KINDS
+from admission.ports import Meter, Reply
+from admission.reviewer import Answer, Malformed, Path, Request, Reviewer, read, told
+
+log = structlog.get_logger()
+
+_KNOWN_KINDS = frozenset({"Pod", *(kind for _, kind in KINDS)})
+
+
+class Desk:
+    """`look_for` makes a namespace known, as far as it can be."""
+
+    def __init__(self, reviewer: Reviewer, look_for: Callable[[str], Awaitable[None]], meter: Meter) -> None:
+        self._reviewer = reviewer
+        self._look_for = look_for
+        self._meter = meter
+
+    async def handle(self, path: str, body: bytes) -> Reply:
+        """404 for another path, 400 for a body that is no review."""
+        began = time.monotonic()
+        if path not in list(Path):
+            return Reply(404, f"try {', '.join(Path)}".encode())
+        try:
+            request = read(body)
+            if path == Path.MUTATE_POD and request.namespace:
+                await self._look_for(request.namespace)
+            answer = self._reviewer.answer(Path(path), request)
+        except Malformed as error:
+            self._meter.reviewed("", "malformed", time.monotonic() - began)
+            log.warning("malformed review", path=path, error=str(error))
+            return Reply(400, str(error).encode())
+        self._tell(answer)
+        self._meter.reviewed(_kind(request), _result(answer), time.monotonic() - began)
+        return Reply(200, answer.encoded())
+
+    def _tell(self, answer: Answer) -> None:
+        """What was done or refused; what passed untouched is not worth a line."""
+        request = answer.request
+        for step in answer.steps:
+            if step.profile:
+                self._meter.profiled(step.profile, step.reason.value)
+        if answer.refusal or answer.steps or answer.warnings:
+            log.info(
+                "refused" if answer.refusal else "reviewed",
+                kind=request.kind.kind,
+                namespace=request.namespace,
+                name=request.name,
+                operation=request.operation,
+                dry_run=bool(request.dry_run),
+                refusal=answer.refusal,
+                steps=[told(step) for step in answer.steps],
+                warnings=answer.warnings,
+            )
+
+
+def _kind(request: Request) -> str:
+    """As a label of a metric: whoever sends reviews must not be able to make up new series."""
+    return request.kind.kind if request.kind.kind in _KNOWN_KINDS else "other"
+
+
+def _result(answer: Answer) -> str:
+    return "refused" if answer.refusal else "changed" if answer.patch else "allowed"

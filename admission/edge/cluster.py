@@ -1,0 +1,106 @@
+"""What of the cluster admission decides by: profiles, namespaces, priority classes and nodes, watched.
+
+Answers come from the last state that was seen, however old: a profile from a minute ago is better than none. Without
+the definition of ClusterColocationProfile there are none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import structlog
+
+from kube import objects
+from kube.client import KubeClient, path_of
+from kube.dialects import profiles, upstream
+from kube.informer import Change, ChangeKind, Informer
+from model.fault import KubernetesFault
+from model.priority import PriorityClass
+from model.profile import Profile
+
+log = structlog.get_logger()
+
+_FETCH_SECONDS = 2.0
+
+
+class ClusterView:
+    """admission.checked.Surroundings."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._profiles: dict[str, Profile] = {}
+        self._classes: dict[str, PriorityClass] = {}
+        self._informers: tuple[Informer[Any], ...] = (
+            Informer(
+                client,
+                "config.koordinator.sh/v1alpha1/clustercolocationprofiles",
+                objects.ClusterColocationProfile,
+                on_change=self._profile_changed,
+            ),
+            Informer(
+                client, "scheduling.k8s.io/v1/priorityclasses", objects.PriorityClass, on_change=self._class_changed
+            ),
+        )
+        self._namespaces = Informer(client, "v1/namespaces", objects.Namespace)
+        self._nodes = Informer(client, "v1/nodes", objects.Node)
+
+    def work(self) -> list[Coroutine[Any, Any, None]]:
+        """What has to run for the view to stay fresh."""
+        return [informer.run() for informer in self._all]
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything was seen once."""
+        return all(informer.synced.is_set() for informer in self._all)
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long nothing was heard of the collection that has been silent the longest."""
+        return max(informer.silent_seconds for informer in self._all)
+
+    def profiles(self) -> tuple[Profile, ...]:
+        return tuple(self._profiles[name] for name in sorted(self._profiles))
+
+    def namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        found = self._namespaces.items.get(name)
+        return None if found is None else upstream.namespace_labels(found)
+
+    def classes(self) -> Mapping[str, PriorityClass]:
+        return self._classes
+
+    def node_labels(self) -> Mapping[str, Mapping[str, str]]:
+        return {name: node.metadata.labels or {} for name, node in self._nodes.items.items()}
+
+    async def look_for(self, namespace: str) -> None:
+        """Ask for a namespace that is not known: a pod often follows it faster than the watch does."""
+        if namespace in self._namespaces.items:
+            return
+        try:
+            async with asyncio.timeout(_FETCH_SECONDS):
+                found = await self._client.get(path_of("v1/namespaces", name=namespace), objects.Namespace)
+        except (KubernetesFault, TimeoutError) as error:
+            log.warning("namespace not found", namespace=namespace, error=str(error) or "no answer in time")
+            return
+        self._namespaces.items.setdefault(namespace, found)
+
+    @property
+    def _all(self) -> tuple[Informer[Any], ...]:
+        return (*self._informers, self._namespaces, self._nodes)
+
+    def _profile_changed(self, change: Change[objects.ClusterColocationProfile]) -> None:
+        name = change.object.metadata.name
+        if change.kind is ChangeKind.DELETED:
+            self._profiles.pop(name, None)
+            return
+        self._profiles[name] = profiles.profile(change.object)
+        if self._profiles[name].fault:
+            log.error("profile is applied to no pod", profile=name, error=self._profiles[name].fault)
+
+    def _class_changed(self, change: Change[objects.PriorityClass]) -> None:
+        name = change.object.metadata.name
+        if change.kind is ChangeKind.DELETED:
+            self._classes.pop(name, None)
+        else:
+            self._classes[name] = upstream.priority_class(change.object)

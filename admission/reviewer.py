@@ -1,0 +1,206 @@
+"""AdmissionReviews answered: the API server's question in, its answer out, with the reasons.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/.
+"""
+
+from __future__ import annotations
+
+import random
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from admission.checked import Checked, Surroundings
+from admission.core.jsonpatch import difference
+from admission.core.mutate import DRAWS, Mutation, MutationPolicy, PodFacts, Step, created, updated
+from admission.core.validate import Claims, PodRules, violations
+from admission.documents import check
+from kube.dialects.amounts import amounts_of
+from kube.objects import Pod
+from kube.podmerge import merge_pod
+from model.fault import ConfigurationFault
+from model.reason import Reason, words
+
+API_VERSION = "admission.k8s.io/v1"
+_MIRROR = "kubernetes.io/config.mirror"
+_LONGEST_WARNING = 256
+"""Characters; the API server cuts longer ones off."""
+_MOST_WARNINGS = 16
+_LONGEST_NOTE = 1000
+_FORBIDDEN = 403
+_TOLD = (Reason.PROFILE_UNREADABLE, Reason.NAMESPACE_UNKNOWN)
+
+
+class Malformed(ValueError):
+    """The body is no AdmissionReview that can be answered; the message says why."""
+
+
+class Path(StrEnum):
+    """Where the webhook configurations send reviews."""
+
+    MUTATE_POD = "/mutate-pod"
+    VALIDATE_POD = "/validate-pod"
+    VALIDATE_OBJECT = "/validate-object"
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class Request(msgspec.Struct, frozen=True, rename="camel"):
+    """Of an AdmissionRequest what matters here."""
+
+    uid: str
+    kind: _Kind = _Kind()
+    operation: str = ""
+    name: str = ""
+    namespace: str = ""
+    sub_resource: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+    dry_run: bool | None = None
+
+
+class _Review(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    request: Request | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A verdict: `refusal` is empty where the object is let in; `patch` is RFC 6902, `steps` say how it came about."""
+
+    request: Request
+    refusal: str = ""
+    warnings: tuple[str, ...] = ()
+    patch: tuple[dict[str, Any], ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    def encoded(self) -> bytes:
+        """As the API server reads it."""
+        response: dict[str, Any] = {"uid": self.request.uid, "allowed": not self.refusal}
+        if self.refusal:
+            response["status"] = {"code": _FORBIDDEN, "reason": "Forbidden", "message": self.refusal}
+        if self.warnings:
+            response["warnings"] = [text[:_LONGEST_WARNING] for text in self.warnings[:_MOST_WARNINGS]]
+        if self.patch:
+            response |= {"patchType": "JSONPatch", "patch": b64encode(msgspec.json.encode(self.patch)).decode()}
+        if self.steps:
+            response["auditAnnotations"] = {"steps": "; ".join(map(told, self.steps))[:_LONGEST_NOTE]}
+        return msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
+
+
+def told(step: Step) -> str:
+    """A step in words: `batch: ProfileApplied`, with what it did."""
+    subject = f"{step.profile}: " if step.profile else ""
+    return f"{subject}{step.reason.value}" + (f" ({step.detail})" if step.detail else "")
+
+
+class Reviewer:
+    """Answers from what is known of the cluster, without waiting for anything; `draw` gives 0 to 99 at random."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        mutation: MutationPolicy,
+        rules: PodRules,
+        draw: Callable[[], int] = lambda: random.randrange(DRAWS),
+    ) -> None:
+        self._surroundings = surroundings
+        self._mutation = mutation
+        self._rules = rules
+        self._draw = draw
+        self._answers: Mapping[Path, Callable[[Request], Answer]] = {
+            Path.MUTATE_POD: self._mutate_pod,
+            Path.VALIDATE_POD: self._validate_pod,
+            Path.VALIDATE_OBJECT: self._validate_object,
+        }
+
+    def answer(self, path: Path, request: Request) -> Answer:
+        """Raises Malformed where the request holds no object of the kind it speaks of."""
+        if request.operation not in ("CREATE", "UPDATE") or request.sub_resource:
+            return Answer(request)
+        try:
+            return self._answers[path](request)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise Malformed(f"request.object: {error}") from error
+
+    def _mutate_pod(self, request: Request) -> Answer:
+        if request.kind.kind != "Pod":
+            return _unknown(request)
+        pod = msgspec.json.decode(request.object, type=dict[str, Any])
+        if self._exempt(request.namespace, msgspec.convert(pod, Pod, strict=False)):
+            return Answer(request)
+        if request.operation == "UPDATE":
+            mutation = updated(pod, self._mutation)
+        else:
+            mutation = created(pod, self._facts(request.namespace), self._mutation, merge_pod)
+        return _mutated(request, pod, mutation)
+
+    def _facts(self, namespace: str) -> PodFacts:
+        known = self._surroundings
+        return PodFacts(known.profiles(), known.namespace_labels(namespace), known.classes(), self._draw())
+
+    def _validate_pod(self, request: Request) -> Answer:
+        if request.kind.kind != "Pod":
+            return _unknown(request)
+        pod = msgspec.json.decode(request.object, type=Pod, strict=False)
+        if self._exempt(request.namespace, pod):
+            return Answer(request)
+        old = msgspec.json.decode(request.old_object, type=Pod | None, strict=False)
+        before = _claims(old) if old is not None and request.operation == "UPDATE" else None
+        try:
+            found = violations(_claims(pod), before, self._rules)
+        except ConfigurationFault as fault:
+            found = (str(fault),)
+        return Answer(request, refusal="; ".join(found))
+
+    def _exempt(self, namespace: str, pod: Pod) -> bool:
+        """A mirror says what a kubelet runs already: neither a change nor a refusal could alter that."""
+        return namespace in self._rules.excluded_namespaces or _MIRROR in (pod.metadata.annotations or {})
+
+    def _validate_object(self, request: Request) -> Answer:
+        old = bytes(request.old_object) if request.operation == "UPDATE" else None
+        found = check(request.kind.group, request.kind.kind, bytes(request.object), old, self._surroundings)
+        return _unknown(request) if found is None else _checked(request, found)
+
+
+def read(body: bytes) -> Request:
+    """The question. Raises Malformed."""
+    try:
+        review = msgspec.json.decode(body, type=_Review)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise Malformed(f"no AdmissionReview: {error}") from error
+    if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
+        raise Malformed(f"expected AdmissionReview of {API_VERSION}, got {review.kind!r} of {review.api_version!r}")
+    if review.request is None or not review.request.uid:
+        raise Malformed("the review has no request with a uid")
+    return review.request
+
+
+def _mutated(request: Request, pod: dict[str, Any], mutation: Mutation) -> Answer:
+    notes = [step for step in mutation.steps if step.reason in _TOLD]
+    warnings = tuple(f"profile {step.profile}: {step.detail or words(step.reason)}" for step in notes)
+    patch = () if mutation.refusal else tuple(difference(pod, mutation.pod))
+    return Answer(request, mutation.refusal, warnings, patch, mutation.steps)
+
+
+def _checked(request: Request, found: Checked) -> Answer:
+    return Answer(request, "; ".join(found.refusals), found.warnings)
+
+
+def _unknown(request: Request) -> Answer:
+    """A rule of a webhook configuration that sends what nobody asked for must not stop anybody."""
+    return Answer(request, warnings=(f"sublet-admission does not check {request.kind.kind or 'objects without kind'}",))
+
+
+def _claims(pod: Pod) -> Claims:
+    metadata = pod.metadata
+    where = f"Pod {metadata.namespace}/{metadata.name}".removesuffix("/")
+    requests = amounts_of(pod.spec, where).requests()
+    return Claims(metadata.labels or {}, metadata.annotations or {}, pod.spec.priority, requests)

@@ -1,0 +1,62 @@
+"""The door: as whom a request acts, and whether that user may do what it asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from local.apiserver.authorization import Attributes, Authorizer, Decision, attributes_of, forbidden
+from local.apiserver.identity import Identity
+from local.apiserver.impersonation import impersonated
+from local.apiserver.messages import Request
+from local.apiserver.node_authorization import check_own
+from local.apiserver.resources import Resources
+from local.apiserver.routes import Target
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request on its way through the server; `received` in seconds since the epoch.
+
+    `acts_as` is whom its sender impersonates, `decision` is None until somebody has decided.
+    """
+
+    request: Request
+    attributes: Attributes
+    received: float
+    acts_as: Identity | None = None
+    decision: Decision | None = None
+
+    @classmethod
+    def of(cls, request: Request, now: float) -> Visit:
+        return cls(request, attributes_of(request), now)
+
+
+class Access:
+    """Lets requests in. Every method raises 403 for what is not allowed."""
+
+    def __init__(self, resources: Resources, authorizer: Authorizer) -> None:
+        self._resources = resources
+        self._authorizer = authorizer
+
+    def admit(self, visit: Visit) -> Request:
+        """The request as that of the user it acts as."""
+        request, wanted = visit.request, visit.attributes
+        user = impersonated(request, self._authorizer)
+        if user is not request.user:
+            visit.acts_as = user
+            request, wanted = replace(request, user=user), replace(wanted, user=user)
+        visit.decision = decision = self._authorizer.decide(wanted)
+        if not decision.allowed:
+            raise forbidden(wanted, decision.reason)
+        check_own(self._resources, wanted, request)
+        return request
+
+    def admit_birth(self, target: Target, request: Request) -> None:
+        """Where an apply would create its object, its user must be allowed to create one as well."""
+        held = self._resources.store.get(target.rtype.id, target.namespace, target.name)
+        if target.subresource or held is not None:
+            return
+        wanted = replace(attributes_of(request), verb="create")
+        decision = self._authorizer.decide(wanted)
+        if not decision.allowed:
+            raise forbidden(wanted, decision.reason)

@@ -1,0 +1,154 @@
+"""CEL rules in the schemas of custom resources, compiled: each against the type of the field it stands at.
+
+Source: kubernetes `apiextensions-apiserver/pkg/apiserver/schema/cel/compilation.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from local.apiserver import cel
+from local.apiserver.cel import CompileError, Environment, Program
+from local.apiserver.cel_messages import pool_of
+from local.apiserver.cel_types import PACKAGE, Shape, Shapes
+from local.apiserver.crd_rule_paths import InvalidPath, field_path
+from local.apiserver.crd_rules import EVALUATED, Node, Rule
+from local.apiserver.objects import Object, decode_object, encode
+from local.apiserver.status import FieldError, bad_value
+
+RULES = "x-kubernetes-validations"
+_MAYBE_OLD = "cel.bind(oldSelf, __changed ? optional.of(__old) : optional.none(), {text}\n)"
+_MAYBE_SELF = "cel.bind(oldSelf, optional.of(self), {text}\n)"
+
+
+def rules_of(schema: Object | None) -> Node | None:
+    """The rules of a version's schema that nothing is wrong with; None where it has none."""
+    text = b"" if schema is None else encode(schema)
+    return _compiled(text)[0] if RULES.encode() in text else None
+
+
+def compile_errors(path: str, schema: Object) -> list[FieldError]:
+    """What is wrong with the expressions of a schema that is sound otherwise."""
+    text = encode(schema)
+    if RULES.encode() not in text:
+        return []
+    return [FieldError(f"{path}{error.field}", error.reason, error.message) for error in _compiled(text)[1]]
+
+
+@lru_cache(maxsize=128)
+def _compiled(text: bytes) -> tuple[Node | None, tuple[FieldError, ...]]:
+    schema = decode_object(text)
+    shapes = Shapes()
+    shape = shapes.of(schema, root=True)
+    compiler = _Compiler(pool_of(shapes.messages, PACKAGE))
+    node = None if shape is None else compiler.node("", schema, shape, "")
+    return node, tuple(compiler.faults)
+
+
+class _Compiler:
+    """Compiles the rules of one schema, and notes what is wrong with them."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self.faults: list[FieldError] = []
+
+    def node(self, path: str, schema: Object, shape: Shape, uncorrelated: str) -> Node | None:
+        """`uncorrelated` is where below nothing is known again from an earlier object; empty above such a place."""
+        rules = tuple(self._rules(f"{path}.{RULES}", schema, shape, uncorrelated))
+        keys = _keys(schema)
+        below = uncorrelated or (path if keys is None else "")
+        children = shape.children or {}
+        for key, child in (schema.get("properties") or {}).items():
+            if key not in children and child.get(RULES):
+                self.faults.append(_unsupported(f"{path}.properties[{key}].{RULES}", child))
+        properties = {
+            key: node
+            for key, child in (schema.get("properties") or {}).items()
+            if key in children and (node := self.node(f"{path}.properties[{key}]", child, children[key], below))
+        }
+        inner = None
+        for key in ("items", "additionalProperties"):
+            if isinstance(schema.get(key), dict) and "items" in children and not properties:
+                inner = self.node(f"{path}.{key}", schema[key], children["items"], below)
+        if not (rules or properties or inner):
+            return None
+        return Node(str(schema.get("type") or ""), shape, rules, properties, inner, keys)
+
+    def _rules(self, path: str, schema: Object, shape: Shape, uncorrelated: str) -> Iterator[Rule]:
+        found = schema.get(RULES) or ()
+        if not found:
+            return
+        kind = cel.type_of(shape.type, PACKAGE)
+        plain = Environment({"self": kind}, self._pool)
+        both = Environment({"self": kind, "oldSelf": kind}, self._pool)
+        for index, rule in enumerate(found):
+            made = self._rule(f"{path}[{index}]", rule, schema, (plain, both))
+            if made is None:
+                continue
+            if made.compares and uncorrelated:
+                detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
+                self.faults.append(bad_value(f"{path}[{index}].rule", rule["rule"], detail))
+            elif rule.get("optionalOldSelf") is not None and not made.compares:
+                detail = "may not be set if oldSelf is not used in rule"
+                self.faults.append(bad_value(f"{path}[{index}].optionalOldSelf", rule["optionalOldSelf"], detail))
+            yield made
+
+    def _rule(self, path: str, rule: Object, schema: Object, known: tuple[Environment, Environment]) -> Rule | None:
+        maybe = bool(rule.get("optionalOldSelf"))
+        try:
+            program, compares = _program(rule["rule"], known, maybe)
+        except CompileError as error:
+            self.faults.append(bad_value(f"{path}.rule", rule, f"compilation failed: {error}"))
+            return None
+        if cel.shown(program.type) != "bool":
+            self.faults.append(bad_value(f"{path}.rule", rule, "cel expression must evaluate to a bool"))
+        told = self._told(path, rule, known, maybe)
+        try:
+            where = field_path(rule.get("fieldPath") or "", schema)
+        except InvalidPath:
+            return None  # which is told with the other faults of its form
+        return Rule(program, told, rule, where, compares, compares and maybe)
+
+    def _told(self, path: str, rule: Object, known: tuple[Environment, Environment], maybe: bool) -> Program | None:
+        text = rule.get("messageExpression") or ""
+        if not text:
+            return None
+        try:
+            program, _ = _program(text, known, maybe)
+        except CompileError as error:
+            detail = f"messageExpression compilation failed: {error}"
+            self.faults.append(bad_value(f"{path}.messageExpression", rule, detail))
+            return None
+        if cel.shown(program.type) != "string":
+            detail = "messageExpression must evaluate to a string"
+            self.faults.append(bad_value(f"{path}.messageExpression", rule, detail))
+        return program
+
+
+def _unsupported(path: str, schema: Object) -> FieldError:
+    free = "true" if schema.get("x-kubernetes-preserve-unknown-fields") else "false"
+    what = f"type: '{schema.get('type') or ''}' x-kubernetes-preserve-unknown-fields: '{free}'"
+    return bad_value(path, "", f"rule declared on schema that does not support validation rules {what}")
+
+
+def _program(text: str, known: tuple[Environment, Environment], maybe: bool) -> tuple[Program, bool]:
+    """The program, and whether it names oldSelf; raises CompileError."""
+    plain, both = known
+    try:
+        kind, compares = plain.compile(text).type, False
+    except CompileError as error:
+        if "undeclared reference to 'oldSelf'" not in str(error):
+            raise
+        kind, compares = both.compile(_MAYBE_SELF.format(text=text) if maybe else text).type, True
+    computed = _MAYBE_OLD.format(text=text) if maybe else text
+    return Program(text, EVALUATED.compile(computed).expression, kind), compares
+
+
+def _keys(schema: Object) -> tuple[str, ...] | None:
+    """By what the parts of a value are known again: items by their keys, fields by their names."""
+    if schema.get("type") == "array":
+        listed = schema.get("x-kubernetes-list-type") == "map"
+        return tuple(schema.get("x-kubernetes-list-map-keys") or ()) if listed else None
+    return None if schema.get("x-kubernetes-map-type") == "atomic" else ()

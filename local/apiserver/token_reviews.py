@@ -1,0 +1,56 @@
+"""TokenReview, by which other servers learn whose token they got, and SelfSubjectReview (`kubectl auth whoami`)."""
+
+from __future__ import annotations
+
+from local.apiserver import status
+from local.apiserver.authentication import Authenticator
+from local.apiserver.messages import Request, Response, answer
+from local.apiserver.objects import Object, dig, rfc3339
+from local.apiserver.options import check_options
+from local.apiserver.registry import ResourceType
+from local.apiserver.requestbody import body_object
+from local.apiserver.resources import Resources
+from local.apiserver.routes import Target
+from local.apiserver.service_account_tokens import TokenError
+from local.apiserver.write_options import write_options
+
+_GROUP, _VERSION = "authentication.k8s.io", "v1"
+_CREATE = ("create",)
+SELF_SUBJECT_REVIEWS = ResourceType(_GROUP, _VERSION, "selfsubjectreviews", "SelfSubjectReview", False, verbs=_CREATE)
+TOKEN_REVIEWS = ResourceType(_GROUP, _VERSION, "tokenreviews", "TokenReview", False, verbs=_CREATE)
+AUTHENTICATION_REVIEWS = (SELF_SUBJECT_REVIEWS, TOKEN_REVIEWS)
+
+
+class AuthenticationReviews:
+    """Answers for both; nothing of them is kept."""
+
+    def __init__(self, resources: Resources, authenticator: Authenticator) -> None:
+        self._resources = resources
+        self._authenticator = authenticator
+
+    def create(self, target: Target, request: Request) -> Response:
+        """The review with its status; raises 400 for one that asks nothing, 405 for another method than POST."""
+        if target.name:
+            raise status.unknown_path()
+        if request.method != "POST":
+            raise status.method_not_allowed()
+        check_options(request)
+        rtype, options = target.rtype, write_options(request)
+        review = self._resources.accepted(rtype, body_object(request), options)
+        review |= {"apiVersion": rtype.api_version, "kind": rtype.kind}
+        if rtype is TOKEN_REVIEWS:
+            review["status"] = self._reviewed(review)
+        else:
+            review["metadata"] = {"creationTimestamp": rfc3339(self._resources.clock())}
+            review["status"] = {"userInfo": request.user.as_info()}
+        return answer(review, 201, options.warnings)
+
+    def _reviewed(self, review: Object) -> Object:
+        token = str(dig(review, "spec.token") or "")
+        if not token:
+            raise status.bad_request("token is required for TokenReview in authentication")
+        try:
+            proven = self._authenticator.check(token.encode(), dig(review, "spec.audiences") or ())
+        except TokenError as error:
+            return {"user": {}, "error": str(error)}
+        return {"authenticated": True, "user": proven.user.as_info(), "audiences": list(proven.audiences)}

@@ -1,0 +1,46 @@
+"""Default values of Deployments, ReplicaSets and DaemonSets. Source: kubernetes `pkg/apis/apps/v1/defaults.go`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from local.apiserver.objects import Object, ensure
+
+_HISTORY = 10
+_PROGRESS_SECONDS = 600
+_ROLLING = "RollingUpdate"
+PodSpecDefaults = Callable[[Object], None]
+
+
+def default_deployment(deployment: Object, default_pod_spec: PodSpecDefaults) -> None:
+    spec = _replicated(deployment, default_pod_spec)
+    spec.setdefault("revisionHistoryLimit", _HISTORY)
+    spec.setdefault("progressDeadlineSeconds", _PROGRESS_SECONDS)
+    _default_strategy(ensure(spec, "strategy"), {"maxUnavailable": "25%", "maxSurge": "25%"})
+
+
+def default_replica_set(replica_set: Object, default_pod_spec: PodSpecDefaults) -> None:
+    _replicated(replica_set, default_pod_spec)
+
+
+def default_daemon_set(daemon_set: Object, default_pod_spec: PodSpecDefaults) -> None:
+    spec = ensure(daemon_set, "spec")
+    default_pod_spec(ensure(ensure(spec, "template"), "spec"))
+    spec.setdefault("revisionHistoryLimit", _HISTORY)
+    _default_strategy(ensure(spec, "updateStrategy"), {"maxUnavailable": 1, "maxSurge": 0})
+
+
+def _replicated(workload: Object, default_pod_spec: PodSpecDefaults) -> Object:
+    spec = ensure(workload, "spec")
+    default_pod_spec(ensure(ensure(spec, "template"), "spec"))
+    spec.setdefault("replicas", 1)
+    return spec
+
+
+def _default_strategy(strategy: Object, steps: Object) -> None:
+    if not strategy.get("type"):
+        strategy["type"] = _ROLLING
+    if strategy["type"] == _ROLLING:
+        rolling = ensure(strategy, "rollingUpdate")
+        for key, value in steps.items():
+            rolling.setdefault(key, value)

@@ -1,0 +1,272 @@
+"""Documents are refused for what their readers would refuse, and warned of for what looks like a slip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+from admission_builders import BATCH_SPEC, Cluster, profile
+
+from admission.checked import Checked
+from admission.documents import check
+
+
+def config(name: str = "slo-controller-config", **data: Any) -> bytes:
+    """Keys with underscores for dashes; values as JSON."""
+    texts = {
+        key.replace("_", "-"): v if isinstance(v, str) else msgspec.json.encode(v).decode() for key, v in data.items()
+    }
+    return msgspec.json.encode({"metadata": {"name": name, "namespace": "koordinator-system"}, "data": texts})
+
+
+def checked(raw: bytes, kind: str = "ConfigMap", group: str = "", *, old: bytes | None = None, **nodes: Any) -> Checked:
+    found = check(group, kind, raw, old, Cluster(nodes=nodes))
+    assert found is not None
+    return found
+
+
+def entry(name: str = "a", labels: Any = None, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "nodeSelector": {"matchLabels": labels or {"pool": name}}, **fields}
+
+
+GOOD: dict[str, Mapping[str, Any]] = {
+    "nothing": {},
+    "an empty key": {"colocation_config": ""},
+    "colocation": {"colocation_config": {"enable": True, "cpuReclaimThresholdPercent": 110, "nodeConfigs": [entry()]}},
+    "threshold": {
+        "resource_threshold_config": {
+            "clusterStrategy": {"enable": True, "cpuSuppressPolicy": "cfsQuota", "memoryEvictThresholdPercent": 80},
+            "nodeStrategies": [entry(cpuEvictThresholdPercent=90)],
+        }
+    },
+    "qos": {
+        "resource_qos_config": {
+            "clusterStrategy": {
+                "policies": {"cpuPolicy": "groupIdentity", "netQOSPolicy": "tc"},
+                "beClass": {
+                    "cpuQOS": {"enable": True, "groupIdentity": -1},
+                    "memoryQOS": {"wmarkRatio": 95, "wmarkMinAdj": 50},
+                    "resctrlQOS": {"catRangeStartPercent": 0, "catRangeEndPercent": 30},
+                    "networkQOS": {"ingressLimit": "50M", "egressLimit": 20},
+                    "blkioQOS": {"blocks": [{"name": "sda", "type": "device", "ioCfg": {"ioWeightPercent": 60}}]},
+                },
+            }
+        }
+    },
+    "burst": {"cpu_burst_config": {"clusterStrategy": {"policy": "auto", "cfsQuotaBurstPeriodSeconds": -1}}},
+    "system": {"system_config": {"clusterStrategy": {"minFreeKbytesFactor": 100, "totalNetworkBandwidth": "10G"}}},
+    "host applications": {"host_application_config": {"applications": [{"name": "nginx", "qos": "LS"}]}},
+    "normalization": {"cpu_normalization_config": {"enable": True, "ratioModel": {"x": {"baseRatio": 1.2}}}},
+    "amplification": {"resource_amplification_config": {"enable": True, "resourceAmplificationRatio": {"cpu": 1.5}}},
+    "disjoint entries": {"system_config": {"nodeStrategies": [entry("a"), entry("b")]}},
+    "other letters": {"colocation_config": {"Enable": True}},
+}
+
+
+@pytest.mark.parametrize("data", GOOD.values(), ids=GOOD)
+def test_good_config(data: Mapping[str, Any]) -> None:
+    """Nothing to say."""
+    assert checked(config(**data)) == Checked()
+
+
+def cluster(key: str, **fields: Any) -> dict[str, Any]:
+    return {key: {"clusterStrategy": fields}}
+
+
+BAD: dict[str, tuple[Mapping[str, Any], str]] = {
+    "no JSON": ({"colocation_config": "{"}, "colocation-config: cannot be read"),
+    "no object": ({"colocation_config": []}, "colocation-config"),
+    "colocation range": ({"colocation_config": {"midCPUThresholdPercent": 101}}, "midCPUThresholdPercent: is 101"),
+    "degrade time": ({"colocation_config": {"degradeTimeMinutes": 0}}, "degradeTimeMinutes: is 0"),
+    "in an entry": (
+        {"colocation_config": {"nodeConfigs": [entry(cpuCalculatePolicy="x")]}},
+        "nodeConfigs[0].cpuCalculatePolicy",
+    ),
+    "suppress range": (
+        cluster("resource_threshold_config", cpuSuppressThresholdPercent=101),
+        "cpuSuppressThresholdPercent",
+    ),
+    "lower above upper": (
+        cluster("resource_threshold_config", memoryEvictThresholdPercent=70, memoryEvictLowerPercent=70),
+        "expected memoryEvictLowerPercent below memoryEvictThresholdPercent",
+    ),
+    "group identity": (
+        cluster("resource_qos_config", lsClass={"cpuQOS": {"groupIdentity": 3}}),
+        "clusterStrategy.lsClass.cpuQOS.groupIdentity: is 3",
+    ),
+    "watermark": (cluster("resource_qos_config", beClass={"memoryQOS": {"wmarkMinAdj": 51}}), "wmarkMinAdj: is 51"),
+    "memory priority": (cluster("resource_qos_config", beClass={"memoryQOS": {"priority": 13}}), "priority: is 13"),
+    "cache range": (
+        cluster("resource_qos_config", beClass={"resctrlQOS": {"catRangeStartPercent": 30, "catRangeEndPercent": 30}}),
+        "catRangeStartPercent below catRangeEndPercent",
+    ),
+    "network policy": (cluster("resource_qos_config", policies={"netQOSPolicy": "x"}), "write one of tc, terway-qos"),
+    "burst policy": (cluster("cpu_burst_config", policy="never"), "write one of none, cpuBurstOnly"),
+    "burst range": (cluster("cpu_burst_config", cpuBurstPercent=0), "cpuBurstPercent: is 0"),
+    "quota burst": (cluster("cpu_burst_config", cfsQuotaBurstPercent=99), "cfsQuotaBurstPercent: is 99"),
+    "watermark scale": (cluster("system_config", watermarkScaleFactor=401), "watermarkScaleFactor: is 401"),
+    "two applications": ({"host_application_config": {"applications": [{"name": "a"}, {"name": "a"}]}}, "name once"),
+    "ratio": ({"cpu_normalization_config": {"defaultRatio": 0.9}}, "defaultRatio: is 0.9"),
+    "amplification below one": ({"resource_amplification_config": {"resourceAmplificationRatio": {"cpu": 0.5}}}, "0.5"),
+    "no name": ({"system_config": {"nodeStrategies": [entry("")]}}, "nodeStrategies[0].name: is missing"),
+    "no selector": ({"system_config": {"nodeStrategies": [{"name": "a"}]}}, "nodeSelector: is empty"),
+    "a selector of nothing": ({"system_config": {"nodeStrategies": [{"name": "a", "nodeSelector": {}}]}}, "is empty"),
+    "a name twice": (
+        {"system_config": {"nodeStrategies": [entry("a"), entry("a", {"pool": "b"})]}},
+        "name 'a' is given twice",
+    ),
+    "one within another": (
+        {"system_config": {"nodeStrategies": [entry("a", {"x": "1"}), entry("b", {"x": "1", "y": "1"})]}},
+        "'a' and 'b' select the same nodes",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "words"), BAD.values(), ids=BAD)
+def test_bad_config(data: Mapping[str, Any], words: str) -> None:
+    """One sentence that names key and field."""
+    (refusal,) = checked(config(**data)).refusals
+    assert words in refusal and refusal.startswith("ConfigMap koordinator-system/slo-controller-config: ")
+
+
+def test_every_wrong_key_is_told_at_once() -> None:
+    """Nobody likes to learn of one mistake a day."""
+    both = {"system_config": "{", "colocation_config": "{"}
+    assert len(checked(config(**both)).refusals) == 2
+
+
+CROSSED = {"system_config": {"nodeStrategies": [entry("a", {"x": "1"}), entry("b", {"y": "1"})]}}
+
+
+def test_a_node_that_two_entries_select() -> None:
+    """It is found where it exists; where it might come to exist, the writer is warned."""
+    apart = checked(config(**CROSSED), n1={"x": "1"}, n2={"y": "1"})
+    assert apart.refusals == () and "a node may match 'a' and 'b'; then the first one holds" in apart.warnings[0]
+    (refusal,) = checked(config(**CROSSED), n2={"x": "1", "y": "1"}, n1={"x": "1", "y": "1"}).refusals
+    assert "'a' and 'b' both select node n1" in refusal
+
+
+MISSPELT: dict[str, tuple[Mapping[str, Any], str]] = {
+    "a key": ({"colocation_configs": {}}, "nothing reads 'colocation-configs'; did you mean 'colocation-config'?"),
+    "a field": ({"colocation_config": {"enabled": True}}, "nothing reads 'enabled'; did you mean 'enable'?"),
+    "a field of the cluster": (
+        cluster("resource_threshold_config", cpuSuppressThresholdPercents=60),
+        "did you mean 'cpuSuppressThresholdPercent'?",
+    ),
+    "a deep field": (
+        cluster("resource_qos_config", beClass={"cpuQOS": {"identity": 1}}),
+        "clusterStrategy.beClass.cpuQOS",
+    ),
+    "a field of an entry": (
+        {"system_config": {"nodeStrategies": [entry(watermarkScaleFactors=1)]}},
+        "nodeStrategies[0]: nothing reads 'watermarkScaleFactors'",
+    ),
+    "the list of entries": ({"colocation_config": {"nodeStrategies": []}}, "nothing reads 'nodeStrategies'"),
+    "nonsense": ({"system_config": {"qqq": 1}}, "system-config: nothing reads 'qqq'"),
+}
+
+
+@pytest.mark.parametrize(("data", "words"), MISSPELT.values(), ids=MISSPELT)
+def test_misspelt_fields_draw_a_warning(data: Mapping[str, Any], words: str) -> None:
+    """They are not refused: a document may be newer than this program."""
+    found = checked(config(**data))
+    assert found.refusals == () and len(found.warnings) == 1 and words in found.warnings[0]
+
+
+def test_what_was_wrong_before_does_not_stop_a_change() -> None:
+    """Whoever switches lending off must not have to mend another key first."""
+    old = config(colocation_config={"enable": True}, system_config="{")
+    new = config(colocation_config={"enable": False}, system_config="{")
+    found = checked(new, old=old)
+    assert found.refusals == () and "system-config: cannot be read" in found.warnings[0]
+    worse = config(colocation_config={"enable": 1}, system_config="{")
+    assert len(checked(worse, old=old).refusals) == 1
+
+
+def test_other_config_maps_are_nobody_s_business() -> None:
+    """Whatever they hold."""
+    assert checked(config("other", colocation_config="{")) == Checked()
+
+
+SLO_BAD: dict[str, tuple[Any, str]] = {
+    "spec": ([], "spec"),
+    "threshold": ({"resourceUsedThresholdWithBE": {"cpuSuppressThresholdPercent": -1}}, "cpuSuppressThresholdPercent"),
+    "eviction": ({"resourceUsedThresholdWithBE": {"allocatableEvictPriorityThreshold": 8000}}, "is 8000"),
+    "qos": ({"resourceQOSStrategy": {"lsClass": {"memoryQOS": {"wmarkScalePermill": 0}}}}, "wmarkScalePermill: is 0"),
+    "burst": ({"cpuBurstStrategy": {"policy": "x"}}, "cpuBurstStrategy.policy"),
+    "system": ({"systemStrategy": {"minFreeKbytesFactor": 0}}, "systemStrategy.minFreeKbytesFactor: is 0"),
+    "hosts": ({"hostApplications": [{"name": "a/b"}]}, "hostApplications[0].name"),
+}
+
+
+@pytest.mark.parametrize(("spec", "words"), SLO_BAD.values(), ids=SLO_BAD)
+def test_node_slo(spec: Any, words: str) -> None:
+    """Each section by its own reader."""
+    (refusal,) = checked(
+        msgspec.json.encode({"metadata": {"name": "n"}, "spec": spec}), "NodeSLO", "slo.koordinator.sh"
+    ).refusals
+    assert words in refusal
+
+
+def test_good_node_slo() -> None:
+    """Silent sections are fine."""
+    raw = b'{"metadata":{"name":"n"},"spec":{"cpuBurstStrategy":null,"extensions":{"x":1}}}'
+    assert checked(raw, "NodeSLO", "slo.koordinator.sh") == Checked()
+
+
+def profile_check(*others: Any, old: bytes | None = None, **spec: Any) -> Checked:
+    raw = msgspec.json.encode({"metadata": {"name": "batch"}, "spec": spec})
+    found = check("config.koordinator.sh", "ClusterColocationProfile", raw, old, Cluster(*others))
+    assert found is not None
+    return found
+
+
+def test_the_usual_profile_is_fine() -> None:
+    """S27."""
+    assert profile_check(**BATCH_SPEC) == Checked()
+
+
+PROFILES: dict[str, tuple[dict[str, Any], str]] = {
+    "a selector": ({"selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}, "spec.selector"),
+    "a probability": ({"probability": "often"}, "spec.probability: is 'often'"),
+    "more than all": ({"probability": 101}, "spec.probability: is 101"),
+    "a class": ({"qosClass": "XL"}, "spec.qosClass"),
+    "a label key": ({"labels": {"a b": "1"}}, "'a b' is no valid key"),
+    "a label value": ({"labels": {"a": "b c"}}, "'b c' is no valid label value"),
+    "an annotation key": ({"annotations": {"/x": ""}}, "'/x' is no valid key"),
+    "a target key": ({"labelKeysMapping": {"a": ""}}, "labelKeysMapping: '' is no valid key"),
+    "a patch": ({"patch": {"spec": {"containers": [{"image": "x"}]}}}, "spec.patch: map"),
+    "BE and prod": ({"qosClass": "BE", "priorityClassName": "koord-prod"}, "cannot be used in combination"),
+}
+
+
+@pytest.mark.parametrize(("spec", "words"), PROFILES.values(), ids=PROFILES)
+def test_profiles_that_would_refuse_every_pod(spec: dict[str, Any], words: str) -> None:
+    """They are not accepted."""
+    (refusal,) = profile_check(**spec).refusals
+    assert words in refusal
+
+
+def test_surprises_of_a_profile_are_told() -> None:
+    """A missing class, and labels by which profiles select."""
+    other = profile("other", selector={"matchLabels": {"x": "1"}})
+    found = profile_check(other, priorityClassName="gone", labels={"x": "1"})
+    assert found.refusals == ()
+    assert ["PriorityClass gone does not exist" in found.warnings[0], "profile other selects" in found.warnings[1]] == [
+        True,
+        True,
+    ]
+
+
+def test_kinds_that_nobody_checks() -> None:
+    """None, so that the answer can say so."""
+    assert check("", "Service", b"{}", None, Cluster()) is None
+
+
+@pytest.mark.parametrize("kind", [("", "ConfigMap"), ("slo.koordinator.sh", "NodeSLO")])
+def test_objects_that_cannot_be_read(kind: tuple[str, str]) -> None:
+    """A wrong type is a refusal with the field, never an error of ours."""
+    found = check(*kind, b'{"metadata":{"name":1,"labels":5}}', None, Cluster())
+    assert found is not None and len(found.refusals) == 1

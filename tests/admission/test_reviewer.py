@@ -1,0 +1,157 @@
+"""Reviews in, answers out, as API servers speak."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+
+import msgspec
+import pytest
+from admission_builders import BATCH, Cluster, profile, raw_container, raw_pod
+
+from admission.core.mutate import MutationPolicy
+from admission.core.validate import PodRules
+from admission.reviewer import Malformed, Path, Reviewer, read
+from local.apiserver.patch import json_patch
+from local.apiserver.webhook_review import verdict
+from model.resources import BATCH_CPU
+
+POD = {"group": "", "version": "v1", "kind": "Pod"}
+
+
+def review(obj: Any, **request: Any) -> bytes:
+    """Of a pod that is created in namespace batch."""
+    asked = {"uid": "u1", "kind": POD, "operation": "CREATE", "namespace": "batch", "object": obj, **request}
+    return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked})
+
+
+def ask(path: Path, obj: Any, cluster: Cluster | None = None, **request: Any) -> dict[str, Any]:
+    reviewer = Reviewer(cluster or Cluster(BATCH), MutationPolicy(), PodRules(), draw=lambda: 50)
+    body = reviewer.answer(path, read(review(obj, **request))).encoded()
+    verdict(body, "u1", mutating=path is Path.MUTATE_POD)  # what an API server makes of it: raises where it cannot
+    answer: dict[str, Any] = msgspec.json.decode(body)["response"]
+    return answer
+
+
+def test_a_mutation_is_a_patch_with_its_reasons() -> None:
+    """The patch makes the pod batch; the audit annotation says which profile did it, and what was renamed."""
+    answer = ask(Path.MUTATE_POD, raw_pod())
+    pod = json_patch(raw_pod(), msgspec.json.decode(b64decode(answer["patch"])))
+    assert pod["spec"]["containers"][0]["resources"]["requests"][BATCH_CPU] == "2000"
+    assert answer["auditAnnotations"]["steps"].startswith("batch: ProfileApplied; ResourcesLent (container main: ")
+    assert answer["allowed"] is True
+
+
+def test_what_needs_no_change_gets_no_patch() -> None:
+    """An empty patch would cost the API server a round for nothing."""
+    answer = ask(Path.MUTATE_POD, raw_pod(labels={}))
+    assert answer == {"uid": "u1", "allowed": True}
+
+
+def test_a_refusal_has_a_status() -> None:
+    """Forbidden, with the sentence that kubectl shows."""
+    answer = ask(Path.MUTATE_POD, raw_pod(), Cluster(profile(priorityClassName="gone")))
+    assert answer["allowed"] is False
+    assert (answer["status"]["code"], answer["status"]["reason"]) == (403, "Forbidden")
+    assert "create PriorityClass gone" in answer["status"]["message"] and "patch" not in answer
+
+
+def test_an_unreadable_profile_is_a_warning() -> None:
+    """The person who creates the pod learns why nothing happened."""
+    answer = ask(Path.MUTATE_POD, raw_pod(), Cluster(profile(probability="often")))
+    assert answer["allowed"] is True and "spec.probability: is 'often'" in answer["warnings"][0]
+
+
+EXEMPT: dict[str, dict[str, Any]] = {
+    "a namespace of the system": {"namespace": "kube-system"},
+    "our own": {"namespace": "sublet-system"},
+    "a mirror": {"obj": raw_pod(annotations={"kubernetes.io/config.mirror": "x"})},
+    "a status": {"sub_resource": "status"},
+    "a deletion": {"operation": "DELETE", "obj": None},
+}
+
+
+@pytest.mark.parametrize("asked", EXEMPT.values(), ids=EXEMPT)
+@pytest.mark.parametrize("path", [Path.MUTATE_POD, Path.VALIDATE_POD])
+def test_exempt_pods(asked: dict[str, Any], path: Path) -> None:
+    """Neither changed nor refused, whatever they say."""
+    request = {"obj": raw_pod(labels={"koordinator.sh/qosClass": "BE", "app-type": "batch"}), **asked}
+    request["subResource"] = request.pop("sub_resource", "")
+    assert ask(path, request.pop("obj"), **request) == {"uid": "u1", "allowed": True}
+
+
+def test_a_pod_is_validated_with_its_effective_request() -> None:
+    """Init containers and overhead count: LSR needs whole CPUs of all that together."""
+    labels = {"koordinator.sh/qosClass": "LSR"}
+    whole = raw_pod(raw_container(requests={"cpu": "1"}), labels=labels, priority=9000)
+    assert ask(Path.VALIDATE_POD, whole)["allowed"] is True
+    more = raw_pod(raw_container(requests={"cpu": "1"}), labels=labels, priority=9000, overhead={"cpu": "100m"})
+    assert "asks for 1100m" in ask(Path.VALIDATE_POD, more)["status"]["message"]
+
+
+def test_a_change_is_compared_with_what_was() -> None:
+    """An update that changes the class is refused; creating the same pod is not."""
+    old = raw_pod(labels={"koordinator.sh/qosClass": "LS"})
+    new = raw_pod(labels={})
+    assert (
+        "cannot change from LS to none"
+        in ask(Path.VALIDATE_POD, new, operation="UPDATE", oldObject=old)["status"]["message"]
+    )
+    assert ask(Path.VALIDATE_POD, new, oldObject=None)["allowed"] is True
+
+
+def test_amounts_that_cannot_be_read_are_refused() -> None:
+    """A fault of the pod, not of ours."""
+    answer = ask(Path.VALIDATE_POD, raw_pod(raw_container(requests={"cpu": "lots"})))
+    assert "container main.resources.requests.cpu" in answer["status"]["message"]
+
+
+def test_documents_are_checked() -> None:
+    """By their kind; several sentences are one message."""
+    kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
+    data = {"colocation-config": "{", "system-config": "{"}
+    answer = ask(Path.VALIDATE_OBJECT, {"metadata": {"name": "slo-controller-config"}, "data": data}, kind=kind)
+    assert answer["status"]["message"].count("; ") >= 1 and answer["allowed"] is False
+
+
+@pytest.mark.parametrize("path", Path)
+def test_unknown_kinds_are_let_in_with_a_warning(path: Path) -> None:
+    """A webhook configuration that sends too much must not stop anybody."""
+    answer = ask(path, {}, kind={"group": "x", "version": "v1", "kind": "Thing"})
+    assert answer["allowed"] is True and answer["warnings"] == ["sublet-admission does not check Thing"]
+
+
+def test_long_warnings_are_cut() -> None:
+    """The API server takes 256 characters each."""
+    kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
+    data = {f"{'x' * 300}{n}": "" for n in range(20)}
+    answer = ask(Path.VALIDATE_OBJECT, {"metadata": {"name": "slo-controller-config"}, "data": data}, kind=kind)
+    assert len(answer["warnings"]) == 16 and {len(text) for text in answer["warnings"]} == {256}
+
+
+MALFORMED = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "no UTF-8": b'{"kind":"\xff"}',
+    "a list": b"[]",
+    "another kind": b'{"apiVersion":"v1","kind":"Pod"}',
+    "another version": review({}).replace(b"k8s.io/v1", b"k8s.io/v1beta1"),
+    "no request": b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
+    "no uid": review({}, uid=""),
+    "a uid of the wrong type": review({}, uid=5),
+}
+
+
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_reviews(body: bytes) -> None:
+    """They are told from refusals: nobody can say what was meant."""
+    with pytest.raises(Malformed):
+        read(body)
+
+
+@pytest.mark.parametrize("obj", [None, [], "x", {"metadata": []}, {"spec": {"containers": 5}}], ids=str)
+@pytest.mark.parametrize("path", [Path.MUTATE_POD, Path.VALIDATE_POD])
+def test_objects_that_are_no_pods(path: Path, obj: Any) -> None:
+    """Malformed as well: an API server never sends such."""
+    with pytest.raises(Malformed):
+        ask(path, obj)

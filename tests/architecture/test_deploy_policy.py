@@ -1,0 +1,197 @@
+"""deploy/daemonset/policy.yaml: with an agent's token another node, and another node's pods, are out of reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from local.apiserver.identity import ANONYMOUS, Identity
+from tests.local.apiserver.conftest import Api
+
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+Object = dict[str, Any]
+AGENT = "system:serviceaccount:sublet-system:sublet-agent"
+NODE, POD = "/api/v1/nodes/one", "/api/v1/namespaces/default/pods/victim"
+METRIC = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
+TOPOLOGY = "/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies"
+EVENTS = "/api/v1/namespaces/default/events"
+EVICTION: Object = {
+    "apiVersion": "policy/v1",
+    "kind": "Eviction",
+    "metadata": {"name": "victim", "namespace": "default"},
+}
+LENT: Object = {"kubernetes.io/batch-cpu": "1000", "kubernetes.io/batch-memory": "1073741824"}
+
+
+class Write(NamedTuple):
+    """One request; `method` is also merge or strategic, for a patch."""
+
+    method: str
+    url: str
+    body: Any = None
+
+
+def status(**of: Any) -> Object:
+    return {"status": of}
+
+
+def annotated(key: str) -> Object:
+    return {"metadata": {"annotations": {key: "1.20"}}}
+
+
+def metric(name: str) -> Object:
+    return {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": name}, "spec": {}}
+
+
+def topology(name: str) -> Object:
+    kind, version = "NodeResourceTopology", "topology.node.k8s.io/v1alpha1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "topologyPolicies": ["None"], "zones": []}
+
+
+def event(host: str) -> Object:
+    about = {"kind": "Node", "name": "one"}
+    told = {"type": "Normal", "reason": "R", "message": "m", "source": {"component": "sublet-agent", "host": host}}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"of-{host}"}, "involvedObject": about, **told}
+
+
+OWN = {
+    "lends": Write("strategic", f"{NODE}/status", status(capacity=LENT, allocatable=LENT)),
+    "takes back": Write("strategic", f"{NODE}/status", status(capacity=dict.fromkeys(LENT))),
+    "says how it is": Write(
+        "strategic", f"{NODE}/status", status(conditions=[{"type": "ColocationReady", "status": "True"}])
+    ),
+    "annotates its node": Write("merge", NODE, annotated("node.koordinator.sh/cpu-normalization-ratio")),
+    "creates its NodeMetric": Write("POST", METRIC, metric("one")),
+    "creates its topology": Write("POST", TOPOLOGY, topology("one")),
+    "tells why a pod goes": Write("merge", POD, annotated("sublet.dev/eviction")),
+    "evicts a pod": Write("POST", f"{POD}/eviction", EVICTION),
+    "records an event": Write("POST", EVENTS, event("one")),
+}
+"""What the agent of node `one` does; no other agent may."""
+NOBODY = {
+    "a label of a node": (Write("merge", NODE, {"metadata": {"labels": {"pool": "mine"}}}), "neither labels nor spec"),
+    "a cordon": (Write("merge", NODE, {"spec": {"unschedulable": True}}), "neither labels nor spec"),
+    "a foreign annotation": (Write("merge", NODE, annotated("example.com/x")), "its own annotations only"),
+    "a foreign annotation away": (
+        Write("merge", NODE, {"metadata": {"annotations": {"kept": None}}}),
+        "its own annotations only",
+    ),
+    "a node's cpu": (Write("strategic", f"{NODE}/status", status(capacity={"cpu": "64"})), "batch and mid resources"),
+    "a node's cpu away": (
+        Write("strategic", f"{NODE}/status", status(allocatable={"cpu": None})),
+        "batch and mid resources",
+    ),
+    "another condition": (
+        Write("strategic", f"{NODE}/status", status(conditions=[{"type": "Ready", "status": "False"}])),
+        "the condition ColocationReady only",
+    ),
+    "an address": (
+        Write("strategic", f"{NODE}/status", status(addresses=[{"type": "InternalIP", "address": "192.0.2.1"}])),
+        "neither addresses nor",
+    ),
+    "a node's deletion": (Write("DELETE", NODE), "deletes nothing"),
+    "a pod's deletion": (Write("DELETE", POD), "deletes nothing"),
+    "a pod's label": (Write("merge", POD, {"metadata": {"labels": {"a": "b"}}}), "neither labels nor spec"),
+    "a pod's foreign annotation": (Write("merge", POD, annotated("example.com/x")), "its own annotations only"),
+    "a pod's status": (Write("merge", f"{POD}/status", status(phase="Failed")), "nor the status of pods"),
+    "a NodeSLO": (
+        Write("POST", "/apis/slo.koordinator.sh/v1alpha1/nodeslos", {**metric("one"), "kind": "NodeSLO"}),
+        "writes neither NodeSLOs",
+    ),
+    "a new node": (
+        Write("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "three"}}),
+        "may not touch",
+    ),
+}
+"""What no agent may, not even that of the node."""
+
+
+@pytest.fixture(scope="module")
+def api() -> Api:
+    """Two nodes, a pod on the first, the policies, and everything else allowed: the policies alone say no."""
+    made = Api()
+    files = ("crds/nodemetrics", "crds/nodeslos", "crds/noderesourcetopologies", "daemonset/policy")
+    for document in (each for name in files for each in yaml.safe_load_all((DEPLOY / f"{name}.yaml").read_text())):
+        group, kind = document["apiVersion"].partition("/")[0], document["kind"].lower()
+        plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+        made.post(f"/apis/{group}/v1/{plural}", document)
+    for name in ("one", "two"):
+        amounts = {"cpu": "4", "memory": "8Gi"}
+        ready = [{"type": "Ready", "status": "True"}]
+        metadata = {"name": name, "annotations": {"kept": "yes"}}
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": ready}
+        made.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status})
+    spec = {"nodeName": "one", "containers": [{"name": "main", "image": "image"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "victim"}, "spec": spec}
+    made.post("/api/v1/namespaces/default/pods", pod)
+    return made
+
+
+def agent_of(node: str) -> Identity:
+    """As TokenReview tells of a token bound to a pod on this node; without a node as before Kubernetes 1.30."""
+    extra = {"authentication.kubernetes.io/node-name": (node,)} if node else {}
+    return Identity(AGENT, "uid", ("system:serviceaccounts", "system:authenticated"), extra)
+
+
+def send(api: Api, user: Identity, write: Write) -> tuple[int, str]:
+    """What came of it; nothing is stored."""
+    api.user, url = user, f"{write.url}?dryRun=All"
+    patches = write.method in ("merge", "strategic")
+    code, answer = api.patch(url, write.body, write.method) if patches else api.call(write.method, url, write.body)
+    api.user = ANONYMOUS
+    return code, answer.get("message", "") if code >= 400 else ""
+
+
+@pytest.mark.parametrize("write", OWN.values(), ids=OWN)
+def test_an_agent_does_its_work_on_its_node(api: Api, write: Write) -> None:
+    """Nothing of what it has to do is refused."""
+    assert send(api, agent_of("one"), write) in ((200, ""), (201, ""))
+
+
+@pytest.mark.parametrize("write", OWN.values(), ids=OWN)
+def test_the_same_from_another_node_is_refused(api: Api, write: Write) -> None:
+    """With a sentence that names the caller's node."""
+    code, message = send(api, agent_of("two"), write)
+    assert code == 422 and "the agent of node two may not" in message, message
+
+
+@pytest.mark.parametrize("write", OWN.values(), ids=OWN)
+def test_a_token_without_a_node_may_nothing(api: Api, write: Write) -> None:
+    """One that was requested for the account alone, and any before Kubernetes 1.30."""
+    code, message = send(api, agent_of(""), write)
+    assert code == 422 and "bound to no node" in message, message
+
+
+@pytest.mark.parametrize(("write", "told"), NOBODY.values(), ids=NOBODY)
+def test_what_no_agent_may(api: Api, write: Write, told: str) -> None:
+    """Also on its own node."""
+    code, message = send(api, agent_of("one"), write)
+    assert code == 422 and told in message, message
+
+
+@pytest.mark.parametrize("write", OWN.values(), ids=OWN)
+def test_nobody_else_is_concerned(api: Api, write: Write) -> None:
+    """Somebody who is no agent, without a node in the token."""
+    assert send(api, Identity("kubernetes-admin", "", ("system:masters",), {}), write)[0] in (200, 201)
+
+
+def test_a_pod_that_is_gone_is_not_found(api: Api) -> None:
+    """The agent tells it from a refusal: among other pods, and in a namespace with none."""
+    for namespace in ("default", "kube-node-lease"):
+        body = {**EVICTION, "metadata": {"name": "gone", "namespace": namespace}}
+        code, _ = send(api, agent_of("one"), Write("POST", f"/api/v1/namespaces/{namespace}/pods/gone/eviction", body))
+        assert code == 404
+
+
+def test_a_pod_of_the_same_name_elsewhere_does_not_count(api: Api) -> None:
+    """The policy looks at the pods of the request's namespace alone."""
+    spec = {"nodeName": "two", "containers": [{"name": "main", "image": "image"}]}
+    twin = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "victim"}, "spec": spec}
+    api.post("/api/v1/namespaces/kube-public/pods", twin)
+    assert send(api, agent_of("one"), OWN["evicts a pod"])[0] == 201
+    body = {**EVICTION, "metadata": {"name": "victim", "namespace": "kube-public"}}
+    elsewhere = Write("POST", "/api/v1/namespaces/kube-public/pods/victim/eviction", body)
+    assert send(api, agent_of("one"), elsewhere)[0] == 422

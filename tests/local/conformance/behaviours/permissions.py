@@ -1,0 +1,182 @@
+"""Roles and bindings: what they grant, what stays refused, and who may write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.local.conformance import pages
+from tests.local.conformance import resources as r
+from tests.local.conformance.behaviour import Via, behaviour
+from tests.local.conformance.case import Case
+from tests.local.conformance.resources import CONFIG_MAPS, Object, Resource
+
+_RBAC = "https://kubernetes.io/docs/reference/access-authn-authz/rbac/"
+_GROUP = "rbac.authorization.k8s.io"
+_ROLES = Resource(_GROUP, "v1", "roles", "Role")
+_ROLE_BINDINGS = Resource(_GROUP, "v1", "rolebindings", "RoleBinding")
+_CLUSTER_ROLES = Resource(_GROUP, "v1", "clusterroles", "ClusterRole", False)
+
+
+def _rule(verbs: str, resources: str = "configmaps", group: str = "", names: str = "") -> Object:
+    found: Object = {"verbs": verbs.split(), "apiGroups": [group], "resources": resources.split()}
+    return found | ({"resourceNames": names.split()} if names else {})
+
+
+def _user(t: Case) -> str:
+    """Somebody nothing else speaks of."""
+    return f"user-of-{t.ns}"
+
+
+def _as(t: Case) -> dict[str, str]:
+    return {"Impersonate-User": _user(t)}
+
+
+def _binding(t: Case, name: str = "b", role: str = "r", kind: str = "Role") -> Object:
+    reference = {"apiGroup": _GROUP, "kind": kind, "name": role}
+    subjects = [{"apiGroup": _GROUP, "kind": "User", "name": _user(t)}]
+    return _ROLE_BINDINGS.object(name, roleRef=reference, subjects=subjects)
+
+
+def _granted(t: Case, *rules: Object) -> None:
+    """Give the user a role with these rules, by the client under test."""
+    t.create(_ROLES, _ROLES.object("r", rules=list(rules)))
+    t.create(_ROLE_BINDINGS, _binding(t))
+
+
+def _code(t: Case, method: str, path: str, **more: Any) -> int:
+    """What the server answers the user."""
+    return t.raw.answer(method, path, headers=_as(t) | more.pop("headers", {}), **more).code
+
+
+def _allowed(t: Case, method: str, path: str, **more: Any) -> None:
+    """As soon as the authorizer has seen the role."""
+    t.eventually(lambda: _code(t, method, path, **more) < 300, f"{method} {path} allowed")
+
+
+@behaviour(_RBAC + "#role-example")
+def a_role_grants_its_verbs_in_its_namespace(t: Case) -> None:
+    t.given(CONFIG_MAPS, r.config_map("m"))
+    assert _code(t, "GET", t.path(CONFIG_MAPS, "m")) == 403
+    _granted(t, _rule("get"))
+    _allowed(t, "GET", t.path(CONFIG_MAPS, "m"))
+    assert _code(t, "GET", t.path(CONFIG_MAPS)) == 403
+    assert _code(t, "DELETE", t.path(CONFIG_MAPS, "m")) == 403
+    assert _code(t, "GET", CONFIG_MAPS.path("kube-system", "m")) == 403
+
+
+@behaviour(_RBAC + "#referring-to-resources", Via.CODE)
+def a_role_may_name_its_objects(t: Case) -> None:
+    for name in ("one", "two"):
+        t.given(CONFIG_MAPS, r.config_map(name))
+    _granted(t, _rule("get list", names="one"))
+    _allowed(t, "GET", t.path(CONFIG_MAPS, "one"))
+    assert _code(t, "GET", t.path(CONFIG_MAPS, "two")) == 403
+    assert _code(t, "GET", t.path(CONFIG_MAPS), query={"fieldSelector": "metadata.name=one"}) == 200
+    assert _code(t, "GET", t.path(CONFIG_MAPS), query={"fieldSelector": "metadata.name=two"}) == 403
+    assert _code(t, "GET", t.path(CONFIG_MAPS)) == 403
+
+
+@behaviour(_RBAC + "#referring-to-resources", Via.CODE)
+def a_sub_resource_is_granted_by_itself(t: Case) -> None:
+    t.given(r.PODS, r.pod("p"))
+    _granted(t, _rule("patch", "pods/status"))
+    merge = {"body": {"status": {"message": "hello"}}, "headers": {"Content-Type": "application/merge-patch+json"}}
+    _allowed(t, "PATCH", t.path(r.PODS, "p", "status"), **merge)
+    assert _code(t, "PATCH", t.path(r.PODS, "p"), **merge) == 403
+
+
+@behaviour(_RBAC + "#rolebinding-and-clusterrolebinding", Via.RAW | Via.KUBECTL)
+def a_refusal_says_who_may_not_do_what(t: Case) -> None:
+    words = (
+        f'configmaps is forbidden: User "{_user(t)}" cannot list resource "configmaps" in API group "" in the '
+        f'namespace "{t.ns}"'
+    )
+    if t.by_kubectl:
+        told = t.kubectl("get", "configmaps", f"--as={_user(t)}", code=1).err
+        assert told.strip() == f"Error from server (Forbidden): {words}"
+        return
+    answer = t.raw.answer("GET", t.path(CONFIG_MAPS), headers=_as(t))
+    assert (answer.code, answer.json["reason"], answer.json["message"]) == (403, "Forbidden", words)
+    assert answer.json["details"] == {"kind": "configmaps"}
+
+
+@behaviour(pages.AUTHORIZATION, Via.RAW | Via.KUBECTL)
+def one_may_ask_for_somebody_else(t: Case) -> None:
+    _granted(t, _rule("list"))
+    _allowed(t, "GET", t.path(CONFIG_MAPS))
+    for verb, expected in (("list", True), ("delete", False)):
+        if t.by_kubectl:
+            arguments = ("auth", "can-i", verb, "configmaps", f"--as={_user(t)}")
+            assert t.kubectl(*arguments, code=0 if expected else 1).out.strip() == ("yes" if expected else "no")
+            continue
+        wanted = {"verb": verb, "resource": "configmaps", "namespace": t.ns}
+        spec = {"user": _user(t), "resourceAttributes": wanted}
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        found = t.raw.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body=body)
+        assert found["status"]["allowed"] is expected
+
+
+@behaviour(pages.AUTHORIZATION, Via.RAW)
+def one_may_list_what_one_may_do(t: Case) -> None:
+    _granted(t, _rule("list"))
+    _allowed(t, "GET", t.path(CONFIG_MAPS))
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": t.ns}}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    found = t.raw.call("POST", path, body=body, headers=_as(t))["status"]
+    assert _rule("list") in found["resourceRules"] and found["nonResourceRules"]
+
+
+@behaviour(_RBAC + "#restrictions-on-role-creation-or-update", Via.RAW)
+def nobody_writes_a_role_beyond_their_own(t: Case) -> None:
+    _granted(t, _rule("create", "roles", _GROUP), _rule("get"))
+    narrow, wide = _ROLES.object("narrow", rules=[_rule("get")]), _ROLES.object("wide", rules=[_rule("get delete")])
+    _allowed(t, "POST", t.path(_ROLES), body=narrow)
+    answer = t.raw.answer("POST", t.path(_ROLES), body=wide, headers=_as(t))
+    assert answer.code == 403
+    assert "is attempting to grant RBAC permissions not currently held:" in answer.json["message"]
+    assert '{APIGroups:[""], Resources:["configmaps"], Verbs:["delete"]}' in answer.json["message"]
+
+
+@behaviour(_RBAC + "#restrictions-on-role-binding-creation-or-update", Via.RAW)
+def nobody_binds_a_role_beyond_their_own(t: Case) -> None:
+    _granted(t, _rule("create", "rolebindings", _GROUP), _rule("get"))
+    t.given(_ROLES, _ROLES.object("narrow", rules=[_rule("get")]))
+    t.given(_ROLES, _ROLES.object("wide", rules=[_rule("*", "*", "*")]))
+    _allowed(t, "POST", t.path(_ROLE_BINDINGS), body=_binding(t, "narrow", "narrow"))
+    assert _code(t, "POST", t.path(_ROLE_BINDINGS), body=_binding(t, "wide", "wide")) == 403
+
+
+@behaviour(_RBAC + "#clusterrole-example")
+def a_binding_keeps_its_role(t: Case) -> None:
+    t.given(_ROLE_BINDINGS, _binding(t))
+    with t.refused("Invalid", "cannot change roleRef"):
+        t.replace(_ROLE_BINDINGS, _binding(t, role="another"))
+
+
+@behaviour(_RBAC + "#aggregated-clusterroles", Via.ALL, needs="controllers")
+def a_cluster_role_gathers_those_with_its_label(t: Case) -> None:
+    label = {f"example.com/part-of-{t.ns}": "true"}
+    whole = _CLUSTER_ROLES.object(f"whole-{t.ns}", aggregationRule={"clusterRoleSelectors": [{"matchLabels": label}]})
+    t.given(_CLUSTER_ROLES, whole)
+    t.create(_CLUSTER_ROLES, _CLUSTER_ROLES.object(f"part-{t.ns}", label, rules=[_rule("get")]))
+    found = f"whole-{t.ns}"
+    t.eventually(lambda: t.now(_CLUSTER_ROLES, found).get("rules") == [_rule("get")], "the rule gathered")
+    t.delete(_CLUSTER_ROLES, f"part-{t.ns}")
+    t.eventually(lambda: not t.now(_CLUSTER_ROLES, found).get("rules"), "the rule gone")
+    t.delete(_CLUSTER_ROLES, found)
+
+
+@behaviour(pages.AUTHENTICATION + "#user-impersonation", Via.RAW | Via.KUBECTL)
+def one_acts_as_somebody_of_groups(t: Case) -> None:
+    groups = ["painters", "sinkers"]
+    if t.by_kubectl:
+        arguments = (f"--as={_user(t)}", *(f"--as-group={group}" for group in groups), "-o", "json")
+        found = t.kubectl("auth", "whoami", *arguments).json["status"]["userInfo"]
+    else:
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        headers = _as(t) | {"Impersonate-Group": "painters", "Impersonate-Extra-Scopes": "all"}
+        path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        found = t.raw.call("POST", path, body=body, headers=headers)["status"]["userInfo"]
+        assert found.pop("extra") == {"scopes": ["all"]}
+        groups = groups[:1]
+    assert found == {"username": _user(t), "groups": [*groups, "system:authenticated"]}

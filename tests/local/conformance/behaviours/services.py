@@ -1,0 +1,111 @@
+"""Services, and where the pods behind them are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.local.conformance import pages
+from tests.local.conformance import resources as r
+from tests.local.conformance.behaviour import Via, behaviour
+from tests.local.conformance.case import Case
+from tests.local.conformance.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES, Object, container
+
+
+def _service(name: str = "s", **spec: Any) -> Object:
+    ports = [{"name": "web", "port": 80, "targetPort": "http"}]
+    return SERVICES.object(name, spec={"selector": {"app": "s"}, "ports": ports} | spec)
+
+
+def _pod(t: Case, name: str, address: str, ready: bool = True) -> None:
+    ports = [{"name": "http", "containerPort": 8080}]
+    t.given(PODS, r.pod(name, {"app": "s"}, containers=[container(ports=ports)]))
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    addresses = {"podIP": address, "podIPs": [{"ip": address}]}
+    t.change(PODS, name, {"status": {"phase": "Running", "conditions": [condition], **addresses}}, "status")
+
+
+def _ready(t: Case) -> list[str]:
+    slices = t.raw.list(ENDPOINT_SLICES, t.ns, "kubernetes.io/service-name=s")
+    endpoints = [each for found in slices for each in found.get("endpoints") or ()]
+    return sorted(each["addresses"][0] for each in endpoints if each["conditions"]["ready"])
+
+
+@behaviour(pages.SERVICE + "#type-clusterip", fast=Via.ALL)
+def a_service_gets_an_address_of_its_own(t: Case) -> None:
+    first, second = (t.create(SERVICES, _service(name))["spec"] for name in ("s", "other"))
+    assert first["clusterIP"] and first["clusterIPs"] == [first["clusterIP"]] != second["clusterIPs"]
+    assert (first["type"], first["sessionAffinity"], first["ipFamilyPolicy"]) == ("ClusterIP", "None", "SingleStack")
+    assert first["ports"][0]["protocol"] == "TCP"
+
+
+@behaviour(pages.SERVICE + "#headless-services")
+def a_headless_service_has_none(t: Case) -> None:
+    spec = t.create(SERVICES, _service(clusterIP="None"))["spec"]
+    assert (spec["clusterIP"], spec["clusterIPs"]) == ("None", ["None"])
+
+
+@behaviour(pages.SERVICE + "#choosing-your-own-ip-address")
+def the_address_of_a_service_stays(t: Case) -> None:
+    held = t.given(SERVICES, _service())["spec"]["clusterIP"]
+    other = held.rpartition(".")[0] + (".9" if not held.endswith(".9") else ".8")
+    with t.refused("Invalid", "spec.clusterIPs[0]", "may not change once set"):
+        t.patch(SERVICES, "s", "merge", {"spec": {"clusterIP": other}})
+
+
+@behaviour(pages.SERVICE + "#choosing-your-own-ip-address", Via.CODE)
+def an_address_belongs_to_one_service(t: Case) -> None:
+    held = t.given(SERVICES, _service())["spec"]["clusterIP"]
+    with t.refused("Invalid", "spec.clusterIPs", "provided IP is already allocated"):
+        t.create(SERVICES, _service("other", clusterIP=held))
+
+
+@behaviour(pages.SERVICE, fast=Via.RAW, needs="controllers")
+def pods_that_are_ready_are_behind_a_service(t: Case) -> None:
+    t.create(SERVICES, _service())
+    _pod(t, "one", "10.11.12.13")
+    _pod(t, "two", "10.11.12.14", ready=False)
+    t.eventually(lambda: _ready(t) == ["10.11.12.13"], "the ready pod")
+    (found,) = t.raw.list(ENDPOINT_SLICES, t.ns, "kubernetes.io/service-name=s")
+    assert found["ports"] == [{"name": "web", "port": 8080, "protocol": "TCP"}]
+    assert found["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] == "endpointslice-controller.k8s.io"
+
+    def subset() -> Object | None:
+        subsets = t.now(ENDPOINTS, "s").get("subsets") or [{}]
+        found: Object = subsets[0]
+        return found if found.get("notReadyAddresses") and found.get("addresses") else None
+
+    both: Object = t.eventually(subset, "both addresses")
+    assert [each["ip"] for each in both["addresses"]] == ["10.11.12.13"]
+    assert [each["ip"] for each in both["notReadyAddresses"]] == ["10.11.12.14"]
+
+
+@behaviour(pages.ENDPOINT_SLICES + "#conditions", Via.RAW, needs="controllers")
+def a_service_may_publish_pods_that_are_not_ready(t: Case) -> None:
+    t.create(SERVICES, _service(publishNotReadyAddresses=True))
+    _pod(t, "one", "10.11.12.13", ready=False)
+    t.eventually(lambda: _ready(t) == ["10.11.12.13"], "the pod all the same")
+
+
+@behaviour(pages.ENDPOINT_SLICES + "#ownership", Via.RAW, needs="controllers")
+def the_slices_of_a_service_go_with_it(t: Case) -> None:
+    t.create(SERVICES, _service())
+    t.eventually(lambda: t.raw.list(ENDPOINT_SLICES, t.ns, "kubernetes.io/service-name=s"), "a slice")
+    t.delete(SERVICES, "s")
+    t.eventually(lambda: not t.raw.list(ENDPOINT_SLICES, t.ns, "kubernetes.io/service-name=s"), "no slice")
+    t.gone(ENDPOINTS, "s")
+
+
+@behaviour(pages.ENDPOINT_SLICES + "#address-types")
+def the_address_type_of_a_slice_stays(t: Case) -> None:
+    t.given(ENDPOINT_SLICES, ENDPOINT_SLICES.object("e", addressType="IPv4", endpoints=[]))
+    with t.refused("Invalid", "addressType"):
+        t.patch(ENDPOINT_SLICES, "e", "merge", {"addressType": "IPv6"})
+
+
+@behaviour(pages.kubectl("expose"), Via.KUBECTL, Via.ALL, needs="controllers")
+def kubectl_exposes_a_deployment(t: Case) -> None:
+    t.given(r.DEPLOYMENTS, r.workload(r.DEPLOYMENTS, "w", replicas=0))
+    assert t.kubectl("expose", "deployment", "w", "--port=80", "--target-port=8080").out == "service/w exposed\n"
+    spec = t.now(SERVICES, "w")["spec"]
+    assert spec["selector"] == {"app": "w"} and spec["ports"][0]["targetPort"] == 8080
+    assert spec["clusterIP"] in t.kubectl("get", "service", "w").out
