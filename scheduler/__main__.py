@@ -14,10 +14,10 @@ from pathlib import Path
 
 import structlog
 
+from kube.logs import LogFormat, configure
 from kube.tls import TlsFiles
 from model.fault import Fault
 from scheduler import settings
-from scheduler.edge.logs import LogFormat, configure
 from scheduler.wiring import Options, run
 
 log = structlog.get_logger()

@@ -20,12 +20,12 @@ import msgspec
 import structlog
 
 from kube.client import KubeClient
+from kube.logs import LogFormat, configure
 from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault
 from scheduler.callers import Callers, ReviewedCallers, TokenTable
 from scheduler.edge.forwarding import DiagnosticsForwarder
 from scheduler.edge.link import NodeLinkServicer
-from scheduler.edge.logs import LogFormat, configure
 from scheduler.edge.serving import Listener, tls_server
 from scheduler.linkdesk import RemoteDesk
 from scheduler.linkframes import Downward, Frames, Role, Serving, Trouble, Upward

@@ -1,7 +1,9 @@
 """What nodes may do: read and write what belongs to them and to the pods bound to them, nothing of other nodes.
 
 A node is a user named `system:node:NAME` of the group `system:nodes`. Whether it may read an object is decided here;
-`check_own` holds what it writes against what is its own. Nodes here have no static pods, so they create no pods. Sources: kubernetes
+`check_own` holds what it writes against what is its own. Nodes here have no static pods, so they create no pods.
+
+Sources: kubernetes
 `plugin/pkg/auth/authorizer/node/node_authorizer.go`, `plugin/pkg/admission/noderestriction/admission.go`.
 """
 

@@ -51,7 +51,9 @@ class FakeClock:
 class Api:
     """A core with system objects and controllers, driven request by request."""
 
-    def __init__(self, ring_events: int = 8192, credentials: Credentials | None = None, authorizer: Authorizer | None = None) -> None:
+    def __init__(
+        self, ring_events: int = 8192, credentials: Credentials | None = None, authorizer: Authorizer | None = None
+    ) -> None:
         self.clock = FakeClock()
         self.user = ANONYMOUS  # who asks
         limits = WatchLimits(bookmark_seconds=0.01)
