@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # The pure rooms: no file, no socket, no clock.
 UNIT    := tests/model tests/wire tests/agent/core tests/scheduler/core tests/kube/dialects
 MINUTES ?= 10
-.PHONY: help venv dev run unit test test-slow test-kernel test-all check bench docs fuzz proto up images clean
+.PHONY: help venv dev run unit test test-slow test-kernel test-all check bench docs fuzz proto chart up images clean
 
 help:
 	@echo "make run       set up, then the demonstration: batch work beside a service (about two minutes; as root on the real kernel)"
@@ -21,6 +21,7 @@ help:
 	@echo "make proto     generate wire/v1 from proto/"
 	@echo "make bench     benchmarks (needs root and writable cgroups)"
 	@echo "make docs      write docs/settings.md and docs/metrics.md"
+	@echo "make chart     write the templates of deploy/chart from the manifests of deploy/"
 	@echo "make fuzz      fuzz every parser for MINUTES=10"
 	@echo "make images    the three container images into build/images, without a container engine (on Debian 12)"
 	@echo "make venv      only .venv, with $(BIN)/sublet in it"
@@ -85,6 +86,9 @@ fuzz: dev
 
 proto: dev
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. --grpc_python_out=. proto/wire/v1/*.proto
+
+chart: dev
+	$(BIN)/python deploy/chart/generate.py
 
 # Downloads are kept in build/cache. SOURCE_DATE_EPOCH is the time of every file.
 images: $(BIN)/python
