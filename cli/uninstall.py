@@ -30,7 +30,7 @@ def uninstall(
     """Stop lending, put limits back, clean nodes, delete Sublet. Pods are left running.
 
     May be run again at any time: what is done already is passed over. Exit code 1 where nodes could not be restored;
-    then nothing is deleted yet.
+    then only the webhooks are deleted.
     """
     from cli.removal import Removal, Unfinished
     from kube.client import KubeClient

@@ -73,10 +73,22 @@ _KINDS = {BATCH_CPU: "CPU", BATCH_MEMORY: "memory"}
 
 def lending(account: Account, now: float, degrade_seconds: float) -> Lending:
     """`degrade_seconds` is the age from which a NodeMetric is no ground for lending (degradeTimeMinutes)."""
-    reason = _agent(account, now) or _metric(account, now, degrade_seconds) or _withheld(account) or _idle(account)
+    reason = (
+        _observes(account)
+        or _agent(account, now)
+        or _metric(account, now, degrade_seconds)
+        or _withheld(account)
+        or _idle(account)
+    )
     offered = () if _withheld(account) else _offered(account)
     detail = f"agent heard {_age(account.heartbeat_seconds, now)}, NodeMetric {_age(account.metric_seconds, now)}"
     return Lending(account.node, reason, detail, offered)
+
+
+def _observes(account: Account) -> Reason | None:
+    """An agent that observes says so once, as it begins, and is silent from then on."""
+    said = not account.ready and account.reason == Reason.OBSERVING.value
+    return Reason.OBSERVING if said and account.answers is not False else None
 
 
 def _agent(account: Account, now: float) -> Reason | None:

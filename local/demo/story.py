@@ -102,10 +102,10 @@ class Story:
         settings = work_dir / "agent.yaml"
         settings.write_bytes(msgspec.yaml.encode(_SETTINGS))
         cluster = Cluster(work_dir / "up", Choices(agent_settings=settings, kernel=self._kernel), self._tell)
-        self._tell("starting API server, node, scheduler and agent")
+        self._tell("starting API server, node, scheduler, admission and agent")
         async with cluster:
             started = time.monotonic()
-            self._tell(f"all four run, after {started - began:.1f} s")
+            self._tell(f"all five run, after {started - began:.1f} s")
             async with await KubeClient.connect(cluster.kubeconfig, "sublet-demo") as client:
                 story = asyncio.create_task(self._phases_in(cluster, client, work_dir))
                 await _first_of(story, asyncio.create_task(cluster.wait()))

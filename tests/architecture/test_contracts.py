@@ -18,6 +18,7 @@ ROOMS = (
     "proto",
     "agent",
     "scheduler",
+    "admission",
     "local",
     "cli",
     "bench",

@@ -1,9 +1,13 @@
-"""Pages written by hand: every link leads somewhere, and every manifest and setting shown is one that works."""
+"""Pages written by hand: every link leads somewhere, every command, manifest and setting shown is one that works."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ import yaml
 
 from cli.clusterobjects import CLUSTER_KINDS
 from cli.clusterrun import decide
+from cli.main import main
 from cli.manifests import Manifests
 from scheduler.settings import Settings
 
@@ -22,6 +27,9 @@ PAGES = sorted(
 )
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
 _CODE = re.compile(r"^```.*?^```", re.M | re.S)
+_COMMAND = re.compile(r"^(?:\$ |sudo )?(?:\.venv/bin/)?sublet ((?:[^\n]*\\\n)*[^\n]*)", re.M)
+_SPOKEN_OF = re.compile(r"`(?:sudo \.venv/bin/)?sublet ([^`\n]+)`")
+_HISTORY = ("CHANGELOG.md",)
 _SHOWN = re.compile(r"^```yaml\n(.*?)^```", re.M | re.S)
 
 
@@ -53,6 +61,46 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
         "# One two\n[a](#one-two) [b](#three) [c](gone.md) [d](page.md#one-two) [e](https://example.org/x)\n"
     )
     assert list(dead_links(page)) == ["#three", "gone.md"]
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of each `sublet …` in blocks and in sentences; what comes after a comment, pipe or the like is left out."""
+    text = page.read_text()
+    found = [shown for block in _CODE.findall(text) for shown in _COMMAND.findall(block)]
+    for command in (*found, *_SPOKEN_OF.findall(_CODE.sub("", text))):
+        words = list(shlex.shlex(command.replace("\\\n", " ").replace("|", " | "), posix=True, punctuation_chars=True))
+        ends = (words.index(mark) for mark in ("|", "&", ">", ";", "&&") if mark in words)
+        yield words[: min(ends, default=len(words))]
+
+
+@cache
+def help_of(*verbs: str) -> str:
+    """What `sublet VERBS --help` prints."""
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as environment, contextlib.redirect_stdout(printed):
+        environment.setenv("COLUMNS", "200")
+        with contextlib.suppress(SystemExit):
+            main([*verbs, "--help"])
+    return printed.getvalue()
+
+
+def unknown(words: list[str]) -> list[str]:
+    """The verbs and options of a command that its help does not have."""
+    verbs = words[:2] if words[0] in ("explain", "simulate") else words[:1]
+    if not re.search(rf"^\W*{verbs[0]}\b", help_of(), re.M):
+        return verbs
+    return [word for word in words if word.startswith("-") and not re.search(rf"{word}(?![\w-])", help_of(*verbs))]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in _HISTORY], ids=lambda page: page.name)
+def test_commands_have_the_options_that_are_shown(page: Path) -> None:
+    assert [(words, unknown(words)) for words in commands(page) if unknown(words)] == []
+
+
+def test_an_option_that_is_not_there_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("`sublet up --bare`\n```\n$ sublet up --bear \\\n  --images x | grep --y  # --z\nsublet fly\n```\n")
+    assert [unknown(words) for words in commands(page)] == [["--bear"], ["fly"], []]
 
 
 def shown() -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -31,6 +31,13 @@ CASES = {
     "an old NodeMetric": (account(metric_seconds=NOW - DEGRADE - 1), Reason.NODE_METRICS_STALE),
     "the agent comes before its NodeMetric": (account(answers=False, metric_seconds=None), Reason.AGENT_NOT_RUNNING),
     "switched off": (account(ready=False, reason="LendingDisabled"), Reason.LENDING_DISABLED),
+    "paused for the fleet": (account(ready=False, reason="FleetPaused"), Reason.FLEET_PAUSED),
+    "turned to observing": (account(ready=False, reason="Observing"), Reason.OBSERVING),
+    "turned to observing long ago": (
+        account(ready=False, reason="Observing", heartbeat_seconds=NOW - 9000, metric_seconds=NOW - 9000),
+        Reason.OBSERVING,
+    ),
+    "observing, and asked in vain": (account(ready=False, reason="Observing", answers=False), Reason.AGENT_NOT_RUNNING),
     "the agent's measurement stopped": (account(ready=False, reason="PodsStale"), Reason.PODS_STALE),
     "a cause of another release, yet it lends": (account(ready=False, reason="FromTheFuture"), Reason.COMPUTED),
     "nothing is idle": (account(allocatable=ResourceVector({BATCH_CPU: 0, BATCH_MEMORY: 0})), Reason.NOTHING_IDLE),
