@@ -5,8 +5,10 @@ BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 # The pure rooms: no file, no socket, no clock.
-UNIT    := tests/model tests/wire tests/agent/core tests/scheduler/core tests/kube/dialects
+UNIT    := tests/model tests/wire tests/agent/core tests/scheduler/core tests/admission/core tests/kube/dialects
 MINUTES ?= 10
+# Container images set it. The tests start hundreds of processes, and each would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv dev run unit test test-slow test-kernel test-all check bench docs fuzz proto chart up images clean
 
 help:

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from admission import settings
 from admission.wiring import Options, run
 from kube.logs import LogFormat, configure
 from kube.tls import TlsFiles
-from model.fault import ConfigurationFault, Fault
+from model.fault import ConfigurationFault, Fault, fault_in
 
 log = structlog.get_logger()
 
@@ -105,24 +105,15 @@ def main(argv: Sequence[str]) -> int:
     except Fault as fault:
         return _report(fault)
     except BaseExceptionGroup as group:
-        faults, rest = group.split(Fault)
-        if rest is None and faults is not None:
-            return _report(next(_leaves(faults)))
+        if (known := fault_in(group)) is not None:
+            return _report(known)
         log.error("internal error; this is a bug of the admission program", exc_info=True)
         return 1
 
 
-def _report(fault: BaseException) -> int:
+def _report(fault: Fault) -> int:
     print(f"error: {fault}", file=sys.stderr)
     return 2
-
-
-def _leaves(group: BaseException) -> Iterator[BaseException]:
-    if isinstance(group, BaseExceptionGroup):
-        for inner in group.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield group
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import structlog
 
 from agent.core.layout import CgroupDriver
 from agent.version import VERSION
+from kube.logs import LogFormat, configure
 from model.fault import ConfigurationFault, Fault
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     """Exit code 0 after an ordered stop, 2 with one line on standard error for a fault somebody can mend."""
     arguments = _parser().parse_args(argv)
     arguments.heartbeat = arguments.heartbeat or arguments.socket.with_name("agent.heartbeat")
-    _log_as(arguments.log_format)
+    configure(arguments.log_format)
     try:
         _run(arguments)
     except Fault as fault:
@@ -111,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--settings", type=Path, help="settings file, YAML or JSON; docs/settings.md lists fields and defaults")
     add("--journal", type=Path, help="write each tick to this file, for sublet replay; an older one becomes FILE.1")
     add("--journal-max-mib", type=int, default=256, help="the journal starts anew beyond this (default: %(default)s)")
-    add("--log-format", choices=("json", "console"), default="json", help="of standard error (default: %(default)s)")
+    add("--log-format", type=LogFormat, choices=list(LogFormat), default=LogFormat.JSON, help="(default: %(default)s)")
     add(
         "--heartbeat",
         type=Path,
@@ -153,21 +154,6 @@ def _options(arguments: argparse.Namespace) -> AgentOptions:
     if arguments.journal_max_mib < 1:
         raise ConfigurationFault(f"--journal-max-mib {arguments.journal_max_mib}", "is below 1", "give a size in MiB")
     return AgentOptions(**{name: getattr(arguments, name) for name in AgentOptions.__struct_fields__})
-
-
-def _log_as(form: str) -> None:
-    console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    renderer = console if form == "console" else structlog.processors.JSONRenderer()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from agent.core.prediction import PredictionPolicy
+from kube.settingsfile import read_settings
 from model.fault import ConfigurationFault
 from model.strategy import ColocationStrategy, EvictionStrategy, NormalizationStrategy, SuppressStrategy
 
@@ -88,18 +89,8 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_settings(path: Path | None) -> AgentSettings:
-    """Defaults where `path` is None or the file says nothing.
-
-    Raises ConfigurationFault naming the file, the field and what it must be.
-    """
-    if path is None:
-        return AgentSettings()
-    try:
-        return msgspec.yaml.decode(path.read_bytes(), type=AgentSettings | None) or AgentSettings()
-    except OSError as error:
-        raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}", "check --settings") from error
-    except (msgspec.MsgspecError, LookupError, ValueError, RecursionError) as error:
-        raise ConfigurationFault(str(path), str(error), "docs/settings.md lists fields, ranges and defaults") from error
+    """The defaults where there is no file. Raises ConfigurationFault."""
+    return read_settings(path, AgentSettings)
 
 
 def require_loopback(flag: str, address: str) -> tuple[str, int]:

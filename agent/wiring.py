@@ -28,7 +28,7 @@ from agent.edge.link import Access, LinkClient
 from agent.edge.metrics import registry
 from agent.edge.network import NetworkEdge, PodNetworks
 from agent.edge.processes import processes
-from agent.edge.publisher import Publisher
+from agent.edge.publisher import CONDITION, Publisher
 from agent.edge.topology import kubelet_cpus
 from agent.edge.zones import ZonePublisher
 from agent.feed import DecisionFeed
@@ -43,6 +43,7 @@ from agent.settings import AgentSettings, Mode, PodOrigin, load_settings
 from agent.silence import Heartbeat
 from agent.statefile import StateFile, guard_file
 from agent.status import AgentStatus
+from agent.takingback import TakingBack
 from agent.tasks import PredictionSaver, clear_ready_file, run_until, write_ready_file
 from agent.tick import Tick, TickState
 from agent.version import VERSION
@@ -180,6 +181,8 @@ class _Agent:
         self._pod_networks = PodNetworks(self._processes, lambda: self._network.newest)
         self._status = AgentStatus(settings.tick_seconds)
         self._feed = DecisionFeed()
+        # Only where it is the node's one agent: one that observes for a person must not undo what another offers.
+        self._taking_back = self._make_taking_back() if self._observing and settings.fleet else None
         self._servers = DiagnosticsServers(self._sources(), options.grpc_listen, options.socket)
         self._checkpoints = CheckpointFile(options.prediction_file or options.state_file.with_name("prediction.json"))
         self._journal = self._make_journal()
@@ -237,7 +240,7 @@ class _Agent:
         await self._saver.save()
 
     async def _withdraw(self) -> None:
-        """A server that does not answer is not waited for: the leading scheduler withdraws what is left."""
+        """A server that does not answer is not waited for: this agent tries again while it observes."""
         log.info(words(Reason.OBSERVING), effect="the offer is withdrawn; ceilings stay as they are")
         try:
             async with asyncio.timeout(_WITHDRAW_SECONDS):
@@ -262,6 +265,7 @@ class _Agent:
             "zones": None if self._observing else self._zones,
             "link": self._link,
             "journal": self._journal,
+            "taking_back": self._taking_back,
         }
         return tuple(GuardedSink(name, sink) for name, sink in sinks.items() if sink is not None)
 
@@ -276,6 +280,8 @@ class _Agent:
         }
         if not self._observing:
             tasks |= {"events": self._events.run, "zones": self._zones.run, "evictions": self._evictor.run}
+        if self._taking_back is not None:
+            tasks["taking_back"] = self._taking_back.run
         if self._link is not None:
             tasks["link"] = self._link.run
         if self._kubelet is not None:
@@ -301,6 +307,9 @@ class _Agent:
 
     def _head(self) -> Head:
         return Head(self._layout, self._settings, self._tick.state)
+
+    def _make_taking_back(self) -> TakingBack:
+        return TakingBack(self._publisher, lambda: self._cluster.condition(CONDITION))
 
     def _make_link(self) -> LinkClient | None:
         options = self._options

@@ -222,7 +222,7 @@ def _definitions(facts: ClusterFacts) -> Finding:
     if not missing:
         return Finding("Koordinator's definitions", "installed, and kept")
     effect = "neither NodeMetric nor profiles nor gangs"
-    fix = "kubectl create -k deploy/crds/koordinator"
+    fix = "kubectl create -k deploy/crds"
     return Finding("Koordinator's definitions", f"without {', '.join(missing)}", effect, Verdict.LIMITED, fix)
 
 

@@ -301,9 +301,11 @@ def _agent(directory: Path, node: str) -> str:
 
 def _also(directory: Path, named: str, how: str = "explain node ") -> str:
     """The process nodes that nobody asked, because none was named, and `how` to name one."""
+    if named:
+        return ""  # and in an agent's image there is nothing of `local` to read a run directory with
     from local.rundir import read_endpoints
 
-    others = () if named else read_endpoints(directory).nodes[1:]
+    others = read_endpoints(directory).nodes[1:]
     told = ", ".join(f"{other.name} ({how}{other.name})" for other in others)
     return f"\n\nalso: {told}" if told else ""
 

@@ -9,6 +9,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from agent.core.layout import CgroupDriver
 from cli.simulate import Output
@@ -61,11 +62,12 @@ def _print(findings: tuple[Finding, ...]) -> None:
     """A row each; columns that say nothing for a whole table are left out."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("CHECK", "FOUND", "WHAT FOLLOWS", "VERDICT", "FIX"):
-        table.add_column(heading, overflow="fold")
+        # A fix may be a command, and a command is copied.
+        table.add_column(heading, overflow="fold", no_wrap=heading == "FIX")
     for finding in findings:
-        style = _STYLES[finding.verdict]
-        verdict = f"[{style}]{finding.verdict.value}[/]"
-        table.add_row(finding.check, finding.found, finding.effect, verdict, finding.fix)
+        verdict = Text(finding.verdict.value, _STYLES[finding.verdict])
+        # Names that others chose are no markup.
+        table.add_row(*map(Text, (finding.check, finding.found, finding.effect)), verdict, Text(finding.fix))
     console = Console()
     if not console.is_terminal:
         console.width = _PLAIN_WIDTH

@@ -14,6 +14,7 @@ import ssl
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -180,8 +181,16 @@ class _Site(NamedTuple):
         return _Page(HTTPStatus.OK, content_type, bytes(encode(self.registry)))
 
 
+class _Since(NamedTuple):
+    """When a connection was opened (monotonic), and by which address."""
+
+    seconds: float
+    peer: str
+
+
 class _Server(ThreadingHTTPServer):
-    """A thread for each of few connections: one more cuts off the oldest, so that idle ones never keep a probe out."""
+    """A thread for each of few connections, so that idle ones never keep a probe out: one more cuts off the oldest of
+    whichever peer has most of them."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -190,7 +199,7 @@ class _Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Handler)
         self.site = site
-        self._open: dict[socket.socket, float] = {}
+        self._open: dict[socket.socket, _Since] = {}
         self._lock = threading.Lock()
 
     def server_bind(self) -> None:
@@ -209,15 +218,15 @@ class _Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
             if len(self._open) >= _MOST_CONNECTIONS:
-                self._cut(next(iter(self._open)))
-            self._open[request] = time.monotonic()
+                self._cut(self._dearest())
+            self._open[request] = _Since(time.monotonic(), client_address[0])
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
         """Between two connections: who takes too long in all is cut off, however busily it sends."""
         late = time.monotonic() - self.site.patience.whole_seconds
         with self._lock:
-            for request in [request for request, began in self._open.items() if began < late]:
+            for request in [request for request, since in self._open.items() if since.seconds < late]:
                 self._cut(request)
 
     def shutdown_request(self, request: Any) -> None:
@@ -229,6 +238,11 @@ class _Server(ThreadingHTTPServer):
         """Clients that hang up, are cut off or speak no TLS are not news; an error of ours is."""
         if not isinstance(sys.exception(), OSError):
             log.error("monitoring connection failed", exc_info=True)
+
+    def _dearest(self) -> socket.socket:
+        """The kubelet has one, whoever floods has many."""
+        peers = Counter(since.peer for since in self._open.values())
+        return max(self._open, key=lambda request: peers[self._open[request].peer])
 
     def _cut(self, request: socket.socket) -> None:
         del self._open[request]

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from kube.strategic import strategic_merge
+from kube.objects import Pod
+from kube.strategic import MergeError, strategic_merge
 
 
 class PodRule(msgspec.Struct, frozen=True):
@@ -60,5 +61,13 @@ POD = PodRule(
 
 
 def merge_pod(pod: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """The pod with a strategic merge patch applied; the pod given stays as it is. Raises kube.strategic.MergeError."""
-    return strategic_merge(pod, patch, POD)
+    """The pod with a strategic merge patch applied; the pod given stays as it is.
+
+    Raises kube.strategic.MergeError, also where what comes out is no pod: text for a list, a number for a label.
+    """
+    merged = strategic_merge(pod, patch, POD)
+    try:
+        msgspec.convert(merged, Pod)
+    except msgspec.ValidationError as error:
+        raise MergeError(f"what comes out is no pod: {error}") from None
+    return merged

@@ -12,6 +12,8 @@ one line is enough for the person who reads it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 
 class Fault(Exception):
     """A failure with an owner: `where` is the file or object, `what` is wrong, `fix` says what to do."""
@@ -56,3 +58,17 @@ class KubernetesFault(Fault):
 
 class PeerFault(Fault):
     """The other Sublet program refused a request or could not be reached."""
+
+
+def fault_in(group: BaseExceptionGroup[BaseException]) -> Fault | None:
+    """The first fault of tasks that failed together; None where any of them failed by a bug of ours."""
+    _, rest = group.split(Fault)
+    return None if rest is not None else next(_faults(group))
+
+
+def _faults(error: BaseException) -> Iterator[Fault]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _faults(inner)
+    elif isinstance(error, Fault):
+        yield error

@@ -51,11 +51,13 @@ class NodeDesk:
         elif decision.subject.startswith("cgroup/"):
             self._history.pass_on(msgspec.structs.replace(decision, subject=f"{own}/{decision.subject}"))
 
-    def checkpoint(self, saved: CheckpointSaved) -> None:
-        """Remember the newest checkpoint of a pod we know."""
-        if self._cache.record(saved.pod_uid) is not None:
+    def checkpoint(self, node: str, saved: CheckpointSaved) -> None:
+        """Remember the newest checkpoint of a pod that runs on the node; one from the future was saved just now."""
+        record = self._cache.record(saved.pod_uid)
+        if record is not None and record.pod.node_name == node:
             known = self._cache.saved
-            known[saved.pod_uid] = max(saved.saved_at_seconds, known.get(saved.pod_uid, 0.0))
+            at = min(saved.saved_at_seconds, self._clock())
+            known[saved.pod_uid] = max(at, known.get(saved.pod_uid, 0.0))
 
     def costs(self, node: str) -> tuple[EvictionCost, ...]:
         """What losing each best-effort pod of the node would cost its job."""

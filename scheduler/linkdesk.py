@@ -26,7 +26,7 @@ class RemoteDesk:
         self._wake = asyncio.Event()
         self._links: dict[str, bool] = {}
         self._reports: dict[str, NodeReport] = {}
-        self._saved: dict[str, CheckpointSaved] = {}
+        self._saved: dict[tuple[str, str], CheckpointSaved] = {}
         self._decisions: deque[tuple[str, Decision]] = deque()
         self._dropped = 0
         self._costs: dict[str, tuple[float, tuple[EvictionCost, ...]]] = {}
@@ -53,9 +53,10 @@ class RemoteDesk:
         self._decisions.append((node, decision))
         self._wake.set()
 
-    def checkpoint(self, saved: CheckpointSaved) -> None:
-        self._saved.pop(saved.pod_uid, None)
-        self._saved[saved.pod_uid] = saved
+    def checkpoint(self, node: str, saved: CheckpointSaved) -> None:
+        """What one node says of a pod never takes the place of what another does."""
+        self._saved.pop((node, saved.pod_uid), None)
+        self._saved[node, saved.pod_uid] = saved
         if len(self._saved) > _MOST_SAVED:
             del self._saved[next(iter(self._saved))]
         self._wake.set()
@@ -93,7 +94,7 @@ class RemoteDesk:
         frame = Upward(
             links=self._links,
             reports=reports,
-            saved=list(self._saved.values()),
+            saved=[(node, saved) for (node, _), saved in self._saved.items()],
             decisions=list(self._decisions),
             dropped=self._dropped,
         )

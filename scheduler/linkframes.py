@@ -61,7 +61,7 @@ class Upward(msgspec.Struct, frozen=True, array_like=True):
     trouble: Trouble | None = None
     links: dict[str, bool] = {}
     reports: dict[str, NodeReport] = {}
-    saved: list[CheckpointSaved] = []
+    saved: list[tuple[str, CheckpointSaved]] = []
     decisions: list[tuple[str, Decision]] = []
     dropped: int = 0
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from kube.dialects.gangs import GangDefaults
 from kube.dialects.schedulerconfig import CoschedulingArgs
 from kube.lease import LeaseSettings
-from model.fault import ConfigurationFault
+from kube.settingsfile import read_settings
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, MatchPolicy
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.order import AgeingPolicy
@@ -104,15 +104,5 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(path: Path | None) -> Settings:
-    """Read a settings file; None, or one that says nothing, gives the defaults.
-
-    Raises ConfigurationFault naming the file and the field.
-    """
-    if path is None:
-        return Settings()
-    try:
-        return msgspec.yaml.decode(path.read_bytes(), type=Settings | None) or Settings()
-    except OSError as error:
-        raise ConfigurationFault(str(path), f"cannot be read: {error.strerror}", "give --settings FILE") from error
-    except (msgspec.MsgspecError, LookupError, ValueError, RecursionError) as error:
-        raise ConfigurationFault(str(path), str(error), "docs/settings.md lists the fields") from error
+    """The defaults where there is no file. Raises ConfigurationFault."""
+    return read_settings(path, Settings)

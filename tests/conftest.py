@@ -5,16 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 # Properties with few examples where somebody waits for them, with many in the slow tier.
 settings.register_profile("brief", max_examples=15)
 settings.register_profile("long", max_examples=200)
 settings.load_profile(os.environ.get("SUBLET_EXAMPLES", "brief"))
+
+# Machines without a kubectl of their own have the one that `make dev` installs.
+os.environ["PATH"] = f"{os.environ['PATH']}{os.pathsep}{Path(sys.executable).parent}"
 
 # An ordinary user starts with 1024 descriptors, which this many tests in one process may need at a time.
 _, _most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -24,6 +30,11 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (_most, _most))
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--kubeconfig FILE`: check the conformance list against that cluster instead of an embedded one."""
     parser.addoption("--kubeconfig", metavar="FILE", help="run tests/local/conformance against this cluster")
+
+
+def pytest_runtest_teardown() -> None:
+    """A program's `main` sets up its log on standard error, and that of one test is closed for the next."""
+    structlog.reset_defaults()
 
 
 @contextlib.contextmanager

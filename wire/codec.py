@@ -5,6 +5,8 @@ Decoding never trusts a peer: an unknown reason or unit, or terms that do not su
 
 from __future__ import annotations
 
+import math
+
 from model.decision import Decision, Term, Unit
 from model.explain import sentence
 from model.fault import PeerFault
@@ -89,7 +91,9 @@ def pressure_to_wire(pressure: Pressure) -> link_pb2.Pressure:
 
 
 def report_from_wire(message: link_pb2.Report) -> NodeReport:
-    """Raises PeerFault where a decision inside is malformed."""
+    """Raises PeerFault where a decision inside is malformed, or the time is none."""
+    if not math.isfinite(message.observed_at_seconds):
+        raise PeerFault("Report.observed_at_seconds", "is not a time", "send Unix seconds")
     pressure = None
     if message.HasField("pressure"):
         pressure = Pressure(
@@ -148,10 +152,10 @@ def checkpoint_to_wire(saved: CheckpointSaved) -> link_pb2.CheckpointReport:
 
 
 def checkpoint_from_wire(message: link_pb2.CheckpointReport) -> CheckpointSaved:
-    """Raises PeerFault where the pod's uid is missing or the time is not positive."""
+    """Raises PeerFault where the pod's uid is missing or the time is no positive number."""
     if not message.pod_uid:
         raise PeerFault("CheckpointReport.pod_uid", "is empty", "send the pod's metadata.uid")
-    if not message.saved_at_seconds > 0:
+    if not 0 < message.saved_at_seconds < math.inf:
         raise PeerFault("CheckpointReport.saved_at_seconds", "is not a time", "send Unix seconds")
     return CheckpointSaved(message.namespace, message.pod, message.pod_uid, message.saved_at_seconds, message.step)
 

@@ -1,7 +1,8 @@
 """The fleet's switch as one agent sees it: whether its node lends, observes, or is paused, at this moment.
 
-Not knowing never lends more: before the first word nothing is lent; a ConfigMap that is deleted pauses; one that cannot
-be read leaves what it said before.
+Not knowing never lends more: before the first word nothing is lent; a ConfigMap that is deleted pauses, until one is
+there that can be read; one that cannot be read leaves things as they were; and one that may not be watched any more
+pauses after a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from kube.informer import Change, ChangeKind, Informer
 from model.fault import ConfigurationFault
 
 log = structlog.get_logger()
+
+_DEAF_SECONDS = 900.0
+"""As long as Koordinator's degradeTimeMinutes; a watch that works is heard of each five minutes."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -38,8 +42,10 @@ class FleetWatch:
         config_map: str,
         before: Standing,
         on_change: Callable[[], None] = lambda: None,
+        deaf_seconds: float = _DEAF_SECONDS,
     ) -> None:
-        self.standing = before
+        self._standing = before
+        self.deaf_seconds = deaf_seconds
         self._on_change = on_change
         self._where = config_map
         self._word: Fleet | None = None
@@ -58,6 +64,12 @@ class FleetWatch:
             client, "v1/nodes", objects.Node, field_selector=f"metadata.name={node_name}", on_change=self._labelled
         )
 
+    @property
+    def standing(self) -> Standing:
+        """Paused, too, while the switch has not been heard of for so long that it may have been turned meanwhile."""
+        deaf = self._config.silent_seconds > self.deaf_seconds
+        return Standing(self._standing.lends, True) if deaf else self._standing
+
     async def run(self) -> None:
         """Never returns."""
         async with asyncio.TaskGroup() as tasks:
@@ -68,12 +80,12 @@ class FleetWatch:
             self._settle()
 
     def _switched(self, change: Change[objects.ConfigMap]) -> None:
-        self._gone = change.kind is ChangeKind.DELETED
-        if self._gone:
+        if change.kind is ChangeKind.DELETED:
+            self._gone = True
             log.error("fleet switch deleted", config_map=self._where, effect="nothing is lent until it is back")
         else:
             try:
-                self._word = fleet(change.object)
+                self._word, self._gone = fleet(change.object), False
             except ConfigurationFault as fault:
                 log.error("fleet switch not read", error=str(fault), effect="what it said before stays")
         self._settle()
@@ -88,9 +100,9 @@ class FleetWatch:
         if not (self._node.synced.is_set() and self._config.synced.is_set()):
             return
         word = self._word
-        lends = self.standing.lends if word is None else word.lends(self._labels)
+        lends = self._standing.lends if word is None else word.lends(self._labels)
         standing = Standing(lends, word is None or word.paused or self._gone)
-        if standing != self.standing:
+        if standing != self._standing:
             log.info("fleet switch", lends=standing.lends, paused=standing.paused, config_map=self._where)
-            self.standing = standing
+            self._standing = standing
             self._on_change()

@@ -33,7 +33,7 @@ def look(places: Places) -> NodeFacts:
         kernel=os.uname().release,
         pressure=(places.proc / "pressure" / "cpu").exists(),
         capabilities=_capabilities(),
-        rivals=tuple(sorted(set(_rivals(places.proc)))),
+        rivals=tuple(sorted(set(_rivals(places.proc, places.layout)))),
         state=str(places.state_file.parent),
         state_trouble=trouble,
     )
@@ -78,7 +78,9 @@ def _capabilities() -> int | None:
         return None
 
 
-def _rivals(proc: Path) -> Iterator[str]:
+def _rivals(proc: Path, layout: Layout | KernelFault) -> Iterator[str]:
+    """Best-effort work may call itself whatever it likes: it cannot keep the agent that limits it from starting."""
+    limited = "" if isinstance(layout, KernelFault) else Path(layout.best_effort).name
     short = {name[:_COMM_CHARACTERS]: name for name in RIVALS}
     for process in proc.iterdir() if proc.is_dir() else ():
         if process.name.isdecimal():
@@ -86,8 +88,16 @@ def _rivals(proc: Path) -> Iterator[str]:
                 name = (process / "comm").read_text().strip()
             except OSError:
                 continue  # it ended meanwhile
-            if name in short:
+            if name in short and not (limited and limited in _cgroup_names(process)):
                 yield short[name]
+
+
+def _cgroup_names(process: Path) -> list[str]:
+    """The folders of its cgroups, of all hierarchies; none where they cannot be read."""
+    try:
+        return (process / "cgroup").read_text().replace("\n", "/").split("/")
+    except OSError:
+        return []
 
 
 def _state_trouble(folder: Path) -> str:

@@ -84,6 +84,8 @@ class Publisher:
         self._condition: Ready = ("", "", "")
         self._since = ""
         self._condition_at = -math.inf
+        self._given_up: Reason | None = None
+        self._writing = asyncio.Lock()
         self.failures = 0
 
     def take(self, result: TickResult) -> None:
@@ -103,13 +105,14 @@ class Publisher:
             tasks.create_task(self._publish_metric_for_ever())
 
     async def withdraw(self, reason: Reason) -> None:
-        """Offer nothing more, for that reason: told once, before this agent ends its lending in order.
+        """Offer nothing from here on, for that reason, whatever ticks still say; only what running pods hold stays.
 
-        Raises KubernetesFault; then the leading scheduler withdraws what is left once our word is too old.
+        A patch under way is waited for, so that it does not come after this one. Until the running pods are known
+        nothing is told. Raises KubernetesFault.
         """
-        if self._newest is not None:
-            last = msgspec.structs.replace(self._newest, lending=withheld(self._newest.lending, reason))
-            await self._publish_node(msgspec.structs.replace(last, degraded_reason=reason.value))
+        self._given_up = reason
+        if self._newest is not None and self._newest.facts.pods is not None:
+            await self._publish_node(self._newest)
 
     async def _publish_node_for_ever(self) -> None:
         delay = _FIRST_DELAY_SECONDS
@@ -175,6 +178,10 @@ class Publisher:
         return min(delay * 2, longest)
 
     async def _publish_node(self, result: TickResult) -> None:
+        async with self._writing:
+            await self._write_node(result if self._given_up is None else _without_offer(result, self._given_up))
+
+    async def _write_node(self, result: TickResult) -> None:
         now = result.observation.monotonic_seconds
         if not settled(result.lending.reclaimable, now - self._started):
             return
@@ -258,6 +265,12 @@ class Publisher:
             if fault.status == 404:
                 raise KubernetesFault(fault.where, fault.what, _MADE_BY_THE_LEADER, status=404) from fault
             raise
+
+
+def _without_offer(result: TickResult, reason: Reason) -> TickResult:
+    return msgspec.structs.replace(
+        result, lending=withheld(result.lending, reason), outcomes=(), degraded_reason=reason.value
+    )
 
 
 def _withdrawn(last: TickResult, silent_seconds: float) -> TickResult:

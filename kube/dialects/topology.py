@@ -34,6 +34,8 @@ from model.topology import CpuBasics, KubeletCpus, NodeTopology, Processor, Shar
 API_VERSION = "topology.node.k8s.io/v1alpha1"
 KIND = "NodeResourceTopology"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+"""Its value is Koordinator's own, whose readers look for it; another label tells whose it is."""
+_PART = {"app.kubernetes.io/part-of": "sublet"}
 _NODE = "node.koordinator.sh/"
 ANNOTATION_BASICS = _NODE + "cpu-basic-info"
 ANNOTATION_CPU_TOPOLOGY = _NODE + "cpu-topology"
@@ -87,7 +89,7 @@ def document(node: Node, topology: NodeTopology, lent: Mapping[int, ResourceVect
         "kind": KIND,
         "metadata": {
             "name": node.name,
-            "labels": {LABEL_MANAGED_BY: "Koordinator"},
+            "labels": {LABEL_MANAGED_BY: "Koordinator", **_PART},
             "ownerReferences": [owner],
             "annotations": _annotations(node, topology),
         },

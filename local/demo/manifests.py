@@ -51,6 +51,7 @@ def with_environment(document: Document, values: dict[str, str]) -> Document:
     for container in copy["spec"]["containers"]:
         for variable in container.get("env", []):
             if variable["name"] in values:
+                variable.pop("valueFrom", None)
                 variable["value"] = values[variable["name"]]
     return copy
 

@@ -10,6 +10,7 @@ import time
 from local.demo.load import Segment
 from local.demo.phase import Load
 
+LOOPBACK = "127.0.0.1"
 ROUNDS = 16000
 # What a request costs the service besides its work: HTTP, threads, the kernel's share.
 _OVERHEAD_SECONDS = 0.0008
@@ -33,14 +34,14 @@ def load_for(cost_seconds: float, phase_seconds: float, cores: int, port: int) -
 def free_port() -> int:
     """A loopback port that nobody listens on at this moment."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 
 async def answers(port: int) -> bool | None:
     """True once the service completes a request."""
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
     except OSError:
         return None
     try:

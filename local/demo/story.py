@@ -24,7 +24,7 @@ from local.demo.load import Segment
 from local.demo.measure import ProcessMark, describe_machine, mark_process, read_cpu_time, still_alive
 from local.demo.phase import Bench, run_phase, start_generator
 from local.demo.results import ALONE, BUSY_PCT, SUBLET, TODAY, Checks, DemoResult, PhaseResult, cut_told
-from local.demo.service import ROUNDS, answers, cost_of_request, free_port, load_for
+from local.demo.service import LOOPBACK, ROUNDS, answers, cost_of_request, free_port, load_for
 from local.leftovers import Trees
 from local.node.settings import Kernel
 from local.up import Cluster
@@ -125,7 +125,9 @@ class Story:
 
     async def _start_service(self, client: KubeClient, port: int) -> None:
         (service,) = manifests.documents("1-service.yaml")
-        service = manifests.with_environment(service, {"PORT": str(port), "ROUNDS": str(ROUNDS)})
+        # Where that port was found free, and where the load goes; a pod's own address is another one.
+        where = {"BIND": LOOPBACK, "PORT": str(port)}
+        service = manifests.with_environment(service, where | {"ROUNDS": str(ROUNDS)})
         await manifests.apply(client, [service])
         if await manifests.wait_for(lambda: answers(port), _START_BOUND) is None:
             raise KubernetesFault("pod web", await manifests.why_not_running(client, "app=web"))

@@ -3,6 +3,8 @@
 /sys/fs/cgroup      the node's own tree, as if its prefix were the root (v1: each controller's below a tmpfs)
 /proc, /sys         the machine's, with what the node claims of it in the places of stat, meminfo and the CPUs
 /var/lib/kubelet    the node's own state directory
+/var/lib/sublet,    made in the node's run directory, also where the machine has them: an agent of the machine's own
+/run/sublet         keeps there what it must put back, and no two nodes' agents may share them
 what is not there   and may be made is made in the node's run directory, and goes with it
 """
 
@@ -15,6 +17,7 @@ import msgspec
 from local.node.layout import Layout
 
 _CGROUPS, _PROC, _SYS, _KUBELET = Path("/sys/fs/cgroup"), Path("/proc"), Path("/sys"), Path("/var/lib/kubelet")
+_AGENT = (Path("/var/lib/sublet"), Path("/run/sublet"))
 _CPUS = "devices/system/cpu"
 
 
@@ -41,7 +44,8 @@ class HostView(msgspec.Struct, frozen=True):
         """Where a hostPath is: it may not exist yet."""
         if path.is_relative_to(_KUBELET):
             return self.run_dir / "kubelet" / path.relative_to(_KUBELET)
-        return path if path.exists() else self.run_dir / "host" / path.relative_to("/")
+        own = any(path.is_relative_to(each) for each in _AGENT)
+        return path if path.exists() and not own else self.run_dir / "host" / path.relative_to("/")
 
     def mounts(self, path: Path, target: str, read_only: bool) -> list[Mount]:
         """What to mount for a hostPath that is asked for as a whole."""

@@ -30,6 +30,8 @@ from wire.v1 import link_pb2, link_pb2_grpc
 log = structlog.get_logger()
 
 _LAST_WRITE_SECONDS = 1.0
+_LONGEST_BYTES = {"hello": 2_048, "decision": 16_384, "checkpoint": 2_048}
+"""What is kept of many agents, or logged, must be short; a report is one a node, and as long as its pods are many."""
 LEADER_KEY = "sublet-leader"
 """Trailing metadata beside UNAVAILABLE: HOST:PORT where the leader serves agents."""
 
@@ -185,6 +187,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             message = await context.read()
         if message is grpc.aio.EOF or message.WhichOneof("body") != "hello":
             raise PeerFault("NodeMessage", "the first message is not hello", "send hello first")
+        _bounded(message)
         hello = codec.hello_from_wire(message.hello)
         if hello.node != node:
             told = f"the token is bound to node {node} and cannot speak for node {hello.node}"
@@ -221,13 +224,14 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
 
     def _take(self, node: str, message: link_pb2.NodeMessage) -> None:
         """Hand one message to the desk. Raises PeerFault where it cannot be read."""
+        _bounded(message)
         match message.WhichOneof("body"):
             case "report":
                 self._desk.report(node, codec.report_from_wire(message.report))
             case "decision":
                 self._desk.decision(node, codec.decision_from_wire(message.decision.decision))
             case "checkpoint":
-                self._desk.checkpoint(codec.checkpoint_from_wire(message.checkpoint))
+                self._desk.checkpoint(node, codec.checkpoint_from_wire(message.checkpoint))
             case "hello":
                 raise PeerFault("NodeMessage", "a second hello", "open a new stream instead")
             case _:
@@ -276,6 +280,14 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         except TimeoutError:
             return
         stream.wake.clear()
+
+
+def _bounded(message: link_pb2.NodeMessage) -> None:
+    """Raises PeerFault."""
+    body, size = message.WhichOneof("body"), message.ByteSize()
+    longest = _LONGEST_BYTES.get(body, size)
+    if size > longest:
+        raise PeerFault(f"NodeMessage.{body}", f"has {size} bytes", f"send at most {longest}")
 
 
 def _directions(leader: str) -> str:

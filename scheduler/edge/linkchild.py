@@ -158,8 +158,8 @@ class LinkChild:
             (desk.connected if up else desk.disconnected)(node)
         for node, report in frame.reports.items():
             desk.report(node, report)
-        for saved in frame.saved:
-            desk.checkpoint(saved)
+        for node, saved in frame.saved:
+            desk.checkpoint(node, saved)
         for node, decision in frame.decisions:
             desk.decision(node, decision)
         if frame.links:

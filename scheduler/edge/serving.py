@@ -43,7 +43,9 @@ _NETWORK_OPTIONS = (
     ("grpc.absolute_max_metadata_size", 16_384),
 )
 _LOOPBACK_CALLS = 64
-_OPEN_PREFIX = "/grpc.health.v1.Health/"
+_OPEN = "/grpc.health.v1.Health/Check"
+"""What a probe asks without a token; Watch would let anybody hold a call for as long as it likes."""
+_PROBE_SECONDS = 5.0
 
 
 class Servicer(Protocol):
@@ -170,8 +172,10 @@ class _Doorkeeper(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)
-        if handler is None or details.method.startswith(_OPEN_PREFIX):
-            return handler
+        if handler is None:
+            return None
+        if details.method == _OPEN:
+            return _hurried(handler)
         refusal = await self._refusal(details.method, bearer(details.invocation_metadata))
         return handler if refusal is None else _refusing(handler, refusal, lambda peer: self._tell(peer, refusal))
 
@@ -198,12 +202,29 @@ class _Doorkeeper(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
 
 def _refusing(handler: Any, refusal: _Refusal, tell: Callable[[str], None]) -> Any:
-    """A handler of the same kind that refuses."""
+    """A handler that refuses whatever kind of call it is, before its message is waited for.
 
-    async def refuse(request: Any, context: Any) -> None:
+    On the wire a unary call is a stream of one message; gRPC waits for that one for as long as the client likes.
+    """
+
+    async def refuse(requests: Any, context: Any) -> None:
         tell(context.peer())
         await context.abort(refusal.code, refusal.told)
 
-    streams = "stream" if handler.request_streaming else "unary", "stream" if handler.response_streaming else "unary"
-    kind = getattr(grpc, f"{streams[0]}_{streams[1]}_rpc_method_handler")
-    return kind(refuse, handler.request_deserializer, handler.response_serializer)
+    return grpc.stream_stream_rpc_method_handler(refuse, handler.request_deserializer, handler.response_serializer)
+
+
+def _hurried(handler: Any) -> Any:
+    """A unary method whose message is waited for no longer than a probe's takes."""
+
+    async def answer(requests: Any, context: Any) -> Any:
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS):
+                request = await anext(aiter(requests), None)
+        except TimeoutError:
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no message within {_PROBE_SECONDS:g} s")
+        if request is None:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a call without a message")
+        return await handler.unary_unary(request, context)
+
+    return grpc.stream_unary_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.__main__ import main
-
-
-@pytest.fixture(autouse=True)
-def own_logs() -> Iterator[None]:
-    """What `main` sets up writes to this test's standard error, which later tests do not have."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from agent.core.knobs import Knobs
@@ -55,7 +54,6 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    structlog.reset_defaults()
     made = Node(tmp_path)
     made.say(190_000)
     return made

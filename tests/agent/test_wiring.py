@@ -156,6 +156,7 @@ class FleetApi:
 
     def __init__(self) -> None:
         self.mode = "observe"
+        self.status: dict[str, Any] = {}
         self.version = 1
         self.moved = asyncio.Event()
         self.statuses: list[Any] = []
@@ -190,7 +191,7 @@ class FleetApi:
                     await asyncio.wait_for(self.moved.wait(), 0.05)
             return response
         if request.path == "/api/v1/nodes" and not request.query.get("watch"):
-            node = {"metadata": {"name": "n", "uid": "u"}, "status": {}}
+            node = {"metadata": {"name": "n", "uid": "u"}, "status": self.status}
             return await says({"metadata": {"resourceVersion": "1"}, "items": [node]})(request)
         return await answers(request)
 
@@ -222,6 +223,37 @@ def test_the_fleets_switch_turns_lending_on_and_off_in_one_process(tmp_path: Pat
             reasons = [c["reason"] for status in api.statuses for c in status["status"].get("conditions", ())]
             assert reasons[-1] == "Observing" and not agent.done()
             assert quota.read_text() == held
+        finally:
+            agent.cancel()
+            await asyncio.gather(agent, return_exceptions=True)
+            await client.close()
+            await server.stop()
+
+    asyncio.run(main())
+
+
+def test_what_an_agent_before_still_offers_is_taken_back(tmp_path: Path, build: Any) -> None:
+    """It crashed, and the switch was turned to observe before it came back; nothing is written to the kernel."""
+    (tmp_path / "settings.yaml").write_text("fleet: s/fleet\n")
+    chosen = options(tmp_path, build, settings=tmp_path / "settings.yaml")
+    quota = chosen.cgroup_root / "cpu/kubepods/besteffort/cpu.cfs_quota_us"
+    before = quota.read_text()
+
+    async def main() -> None:
+        api, server = FleetApi(), ScriptedServer(tmp_path)
+        lent = {"cpu": "4", "memory": "8Gi", "kubernetes.io/batch-cpu": "3000"}
+        told = {"type": "ColocationReady", "status": "True", "reason": "LendingActive"}
+        api.status = {"capacity": lent, "allocatable": lent, "conditions": [told]}
+        server.answers = [api]
+        client = await server.start()
+        agent = asyncio.create_task(run(chosen))
+        try:
+            await eventually(
+                lambda: agent.done() or (api.statuses and chosen.ready_file and chosen.ready_file.exists())
+            )
+            status = api.statuses[0]["status"]
+            assert status["allocatable"]["kubernetes.io/batch-cpu"] is None
+            assert [c["reason"] for c in status["conditions"]] == ["Observing"] and quota.read_text() == before
         finally:
             agent.cancel()
             await asyncio.gather(agent, return_exceptions=True)

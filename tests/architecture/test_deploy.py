@@ -18,6 +18,7 @@ import yaml
 
 from agent.__main__ import _parser as agent_parser
 from agent.settings import AgentSettings
+from cli.removal import PART
 from kube.dialects.fleet import Fleet, FleetMode, fleet
 from kube.objects import ConfigMap
 from scheduler.__main__ import parse as parse_scheduler
@@ -156,6 +157,8 @@ def test_every_capability_and_host_path_has_its_reason() -> None:
     """Beside it in the manifest, where a reader of the diff sees it, and in the guide."""
     guide = (ROOT / "docs" / "deploy.md").read_text()
     lines = [line.strip() for line in (DEPLOY / "daemonset" / "agent.yaml").read_text().splitlines()]
+    # The preflight container before it has the same ones, to tell whether they are granted.
+    lines = lines[lines.index("- name: agent") :]
     (agent, guard) = pod("sublet-agent")["containers"]
     assert "add" not in guard["securityContext"]["capabilities"]
     for capability in agent["securityContext"]["capabilities"]["add"]:
@@ -202,9 +205,11 @@ def test_the_flags_are_the_programs(tmp_path: Path) -> None:
 
 
 def test_the_agents_settings_are_read() -> None:
-    """The ConfigMap says nothing but defaults."""
+    """The ConfigMap says nothing but which switch they follow: the one that is applied beside it."""
     text = found("ConfigMap", "sublet-agent-settings")["data"]["settings.yaml"]
-    assert msgspec.yaml.decode(text, type=AgentSettings) == AgentSettings()
+    switch = found("ConfigMap", "sublet-fleet")["metadata"]
+    followed = f"{switch['namespace']}/{switch['name']}"
+    assert msgspec.yaml.decode(text, type=AgentSettings) == AgentSettings(fleet=followed)
 
 
 def test_a_fresh_fleet_observes() -> None:
@@ -231,8 +236,21 @@ def test_no_role_has_a_wildcard() -> None:
             if "secrets" in rule.get("resources", ()):
                 assert (role["kind"], role["metadata"]["name"]) == ("Role", "sublet-admission")
                 assert rule["verbs"] == ["create"] or rule["resourceNames"]
+            # Both run commands in containers of any node: a GET is enough to open an exec.
+            assert not {"nodes/proxy", "pods/exec", "pods/proxy"} & set(rule.get("resources", ()))
             if "delete" in rule["verbs"]:
                 assert (role["metadata"]["name"], rule["resources"]) == ("sublet-scheduler", ["pods"])
+
+
+def test_everything_carries_the_label_that_uninstalling_goes_by() -> None:
+    """Also the namespace: without it `sublet uninstall` takes it for one that others live in, and keeps it."""
+    label, value = PART.split("=")
+    without = [
+        (each["kind"], each["metadata"]["name"])
+        for each in rendered(".")
+        if (each["metadata"].get("labels") or {}).get(label) != value
+    ]
+    assert without == []
 
 
 def test_the_network_is_closed_but_for_named_ports() -> None:

@@ -178,6 +178,18 @@ def test_nobody_else_is_concerned(api: Api, write: Write) -> None:
     assert send(api, Identity("kubernetes-admin", "", ("system:masters",), {}), write)[0] in (200, 201)
 
 
+def test_an_event_of_others_cannot_be_taken_over(api: Api) -> None:
+    """Neither as it is nor by signing it anew; one of its own it counts on."""
+    for host in ("one", "two"):
+        about = {"involvedObject": {"kind": "Pod", "name": "victim", "namespace": "default"}}
+        api.post(EVENTS, {**event(host), "metadata": {"name": f"kept-{host}"}, **about})
+    signed = {"message": "nothing happened", "source": {"component": "sublet-agent", "host": "one"}}
+    for body in ({"message": "nothing happened"}, signed):
+        code, message = send(api, agent_of("one"), Write("merge", f"{EVENTS}/kept-two", body))
+        assert code == 422 and "the agent of node one may not speak for another node" in message
+    assert send(api, agent_of("one"), Write("merge", f"{EVENTS}/kept-one", {"count": 2})) == (200, "")
+
+
 def test_a_pod_that_is_gone_is_not_found(api: Api) -> None:
     """The agent tells it from a refusal: among other pods, and in a namespace with none."""
     for namespace in ("default", "kube-node-lease"):

@@ -171,7 +171,7 @@ def test_all_of_it(tmp_path: Path) -> None:
             return {"message": "not found"}, 404
         items = {"/api/v1/nodes": [node], "/api/v1/namespaces/sublet-system/pods": [done]}.get(path)
         if path.endswith(("nodemetrics", "nodeslos", "clusterroles")):
-            items = [{"metadata": {"name": "n1"}}]
+            items = [{"metadata": {"name": "n1", "labels": {"app.kubernetes.io/managed-by": "sublet"}}}]
         return {"items": items or []}, 200
 
     changes, _, why = play(tmp_path, answer)
@@ -188,3 +188,69 @@ def test_all_of_it(tmp_path: Path) -> None:
     )
     places = [next(place for place, path in enumerate(paths) if path.endswith(mark)) for mark in order]
     assert places == sorted(places)
+
+
+MINE, THEIRS = {"app.kubernetes.io/managed-by": "sublet"}, {"app.kubernetes.io/managed-by": "Koordinator"}
+READY = [{"type": "ColocationReady", "status": "False"}]
+OFFERS: dict[str, tuple[list[dict[str, str]], dict[str, str] | None, bool]] = {
+    "our condition": (READY, MINE, True),
+    "our condition beside their NodeMetric": (READY, THEIRS, True),
+    "what a first run left to running pods": ([], None, True),
+    "what somebody else lends": ([], THEIRS, False),
+}
+
+
+@pytest.mark.parametrize(("conditions", "metric", "cleaned"), OFFERS.values(), ids=OFFERS)
+def test_what_others_lend_is_left_alone(conditions, metric, cleaned, tmp_path):
+    """Koordinator may have been there before, and may stay."""
+    node = {"metadata": {"name": "n1"}, "status": {"allocatable": {CPU: "4000"}, "conditions": conditions}}
+
+    def answer(request: web.Request) -> tuple[Any, int]:
+        if request.method == "GET" and "/namespaces/" in request.path:
+            return {"message": "not found"}, 404
+        items = [node] if request.path == "/api/v1/nodes" else []
+        if request.path.endswith("/nodemetrics") and metric is not None:
+            items = [{"metadata": {"name": "n1", "labels": metric}}]
+        return {"items": items}, 200
+
+    changes, _, why = play(tmp_path, answer)
+    assert why == ""
+    assert (("PATCH", "/api/v1/nodes/n1/status") in changes) is cleaned
+    assert (("PATCH", "/api/v1/nodes/n1") in changes) is cleaned
+
+
+def test_a_namespace_that_is_not_marked_as_ours_is_kept(tmp_path: Path) -> None:
+    """Other things may live there: only what carries our label goes, and what our programs made."""
+    spaces = "/api/v1/namespaces/sublet-system"
+
+    def answer(request: web.Request) -> tuple[Any, int]:
+        if request.path.endswith("/daemonsets/sublet-agent"):
+            return {"message": "not found"}, 404
+        if request.path == spaces:
+            return {"metadata": {"name": "sublet-system", "labels": {"team": "a"}}}, 200
+        asked = request.query.get("labelSelector", "")
+        if request.path == f"{spaces}/services":
+            return {"items": [{"metadata": {"name": "ours" if asked else "theirs"}}]}, 200
+        return {"items": []}, 200
+
+    changes, told, why = play(tmp_path, answer)
+    assert why == ""
+    assert ("DELETE", spaces) not in changes
+    assert ("DELETE", f"{spaces}/services/ours") in changes
+    assert ("DELETE", f"{spaces}/secrets/sublet-ca") in changes
+    assert any("namespace sublet-system is kept" in line for line in told)
+
+
+def test_objects_are_found_by_a_label_of_our_own(tmp_path: Path) -> None:
+    """Koordinator labels its NodeResourceTopologies as we have to label ours."""
+    asked: dict[str, str] = {}
+
+    def answer(request: web.Request) -> tuple[Any, int]:
+        if "/namespaces/" in request.path:
+            return {"message": "not found"}, 404
+        asked.setdefault(request.path.rpartition("/")[2], request.query.get("labelSelector", ""))
+        return {"items": []}, 200
+
+    play(tmp_path, answer)
+    assert asked["noderesourcetopologies"] == "app.kubernetes.io/part-of=sublet"
+    assert asked["clusterroles"] == "app.kubernetes.io/part-of=sublet"

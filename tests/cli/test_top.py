@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import structlog
 
 from cli.main import main
 from local.kubeconfig import kubeconfig
@@ -61,13 +60,6 @@ class Server(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         return
-
-
-@pytest.fixture(autouse=True)
-def _log_as_before() -> Iterator[None]:
-    """A program sets up its log for itself; here it shares a process with other tests."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

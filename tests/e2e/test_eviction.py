@@ -97,7 +97,9 @@ def pressure(cluster: RunningCluster) -> Iterator[None]:
     """While the block runs any use of memory is too much."""
     node = cluster.endpoints["node"]
     rule = {"enable": True, "memoryEvictThresholdPercent": 1, "memoryEvictLowerPercent": 0}
-    document = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "metadata": {"name": node}}
+    # The leader's own NodeSLO becomes somebody's, and is the leader's again once this one is gone.
+    metadata = {"name": node, "labels": {"app.kubernetes.io/managed-by": "somebody"}}
+    document = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "metadata": metadata}
     cluster.apply(json.dumps({**document, "spec": {"resourceUsedThresholdWithBE": rule}}))
     try:
         yield

@@ -153,6 +153,18 @@ def test_idle_connections_are_few_and_keep_no_probe_out() -> None:
         assert idle[15].recv(15) == b"HTTP/1.0 200 OK"
 
 
+def test_a_flood_cuts_off_its_own() -> None:
+    """Whoever has most connections loses the oldest of them: a probe from elsewhere that came first is still heard."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(serving())
+        where = ("127.0.0.1", port_of(server))
+        kubelet = stack.enter_context(socket.create_connection(where, 20, source_address=("127.0.0.2", 0)))
+        flood = [stack.enter_context(connect(server)) for _ in range(40)]
+        assert flood[0].recv(1) == b""
+        kubelet.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+        assert kubelet.recv(15) == b"HTTP/1.0 200 OK"
+
+
 def test_a_silent_client_is_cut_off() -> None:
     """A connection that never asks does not hold its thread for ever."""
     with serving(patience=Patience(silence_seconds=0.05)) as server, connect(server) as silent:

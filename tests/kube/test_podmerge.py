@@ -67,3 +67,21 @@ def test_the_rules_are_those_of_kubernetes() -> None:
     found = rules(struct_type("io.k8s.api.core.v1.Pod"))
     theirs = {rule for rule in found if not rule[0].startswith((".status", ".spec.volumes."))}
     assert set(rules(POD)) == theirs
+
+
+NO_PODS: dict[str, tuple[Any, str]] = {
+    "containers in words": ({"spec": {"containers": "x"}}, r"spec\.containers"),
+    "resources in words": ({"spec": {"containers": [{"name": "c", "resources": "x"}]}}, r"containers\[0\]\.resources"),
+    "a map of init containers": ({"spec": {"initContainers": {"a": 1}}}, "spec.initContainers"),
+    "a priority in words": ({"spec": {"priority": "high"}}, r"spec\.priority"),
+    "a number as annotation": ({"metadata": {"annotations": {"a": 1}}}, r"metadata\.annotations"),
+    "labels in words": ({"metadata": {"labels": "x"}}, r"metadata\.labels"),
+}
+
+
+@pytest.mark.parametrize(("patch", "told"), NO_PODS.values(), ids=NO_PODS)
+def test_what_comes_out_must_be_a_pod(patch: Any, told: str) -> None:
+    """Whoever reads it further need not expect anything else; the field is named."""
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    with pytest.raises(MergeError, match=told):
+        merge_pod(pod, patch)

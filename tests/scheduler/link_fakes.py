@@ -32,7 +32,7 @@ class FakeDesk:
     def decision(self, node: str, decision: Decision) -> None:
         self.decisions.append(decision)
 
-    def checkpoint(self, saved: CheckpointSaved) -> None:
+    def checkpoint(self, node: str, saved: CheckpointSaved) -> None:
         self.saved.append(saved)
 
     def costs(self, node: str) -> tuple[EvictionCost, ...]:

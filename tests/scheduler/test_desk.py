@@ -35,8 +35,8 @@ def test_costs() -> None:
     world.see(raw_pod("lone", node_name="n1", labels=BE), raw_pod("done", node_name="n1", labels=BE, phase="Failed"))
     world.turn()
     desk = desk_of(world)
-    desk.checkpoint(CheckpointSaved("default", "w1", "uid-w1", world.clock.now - 60.0))
-    desk.checkpoint(CheckpointSaved("default", "unknown", "uid-unknown", 1.0))
+    desk.checkpoint("n1", CheckpointSaved("default", "w1", "uid-w1", world.clock.now - 60.0))
+    desk.checkpoint("n1", CheckpointSaved("default", "unknown", "uid-unknown", 1.0))
     assert desk.costs("n1") == (
         EvictionCost("uid-lone"),
         EvictionCost("uid-w0", "default/train", 1),
@@ -44,6 +44,17 @@ def test_costs() -> None:
         EvictionCost("uid-w2", "default/train", 1),
     )
     assert desk.costs("n2") == ()
+
+
+def test_a_checkpoint_is_told_by_the_node_of_its_pod() -> None:
+    """Another's agent cannot make a pod look cheap to lose, nor can a clock that is ahead for long."""
+    world = World().see(raw_node(), *(raw_pod(f"p{i}", node_name=f"n{i}", labels=BE) for i in (1, 2)))
+    world.turn()
+    desk, now = desk_of(world), world.clock.now
+    desk.checkpoint("n2", CheckpointSaved("default", "p1", "uid-p1", now))
+    desk.checkpoint("n2", CheckpointSaved("default", "p2", "uid-p2", now + 1e9))
+    assert desk.costs("n1") == (EvictionCost("uid-p1"),)
+    assert desk.costs("n2") == (EvictionCost("uid-p2", checkpoint_age_seconds=0.0),)
 
 
 def test_a_report_wakes_nobody() -> None:

@@ -40,11 +40,11 @@ def test_newest_wins() -> None:
     desk.connected("n1")
     for cpu in range(1000):
         desk.report("n1", report(cpu))
-        desk.checkpoint(CheckpointSaved("d", "p", "u", 1.0 + cpu, cpu))
+        desk.checkpoint("n1", CheckpointSaved("d", "p", "u", 1.0 + cpu, cpu))
     desk.disconnected("n1")
     frame = taken(desk)
     assert (frame.links, frame.reports) == ({"n1": False}, {"n1": report(999)})
-    assert [saved.step for saved in frame.saved] == [999]
+    assert [(node, saved.step) for node, saved in frame.saved] == [("n1", 999)]
 
 
 def test_a_frame_is_bounded_and_nothing_is_lost() -> None:
@@ -85,7 +85,7 @@ def test_another_leader_hears_nothing_of_the_last() -> None:
     """Reports, checkpoints and costs are forgotten; that links ended is not."""
     desk = RemoteDesk(Clock())
     desk.report("n", report(1))
-    desk.checkpoint(CheckpointSaved("d", "p", "u", 1.0, 1))
+    desk.checkpoint("n", CheckpointSaved("d", "p", "u", 1.0, 1))
     desk.decision("n", decision(1))
     desk.learn({"n": (EvictionCost("v"),)})
     desk.forget()

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 
 from model.fault import ConfigurationFault
 from scheduler import settings
 from scheduler.__main__ import main, parse
-
-
-@pytest.fixture(autouse=True)
-def own_logs() -> Iterator[None]:
-    """What `main` sets up writes to this test's standard error, which later tests do not have."""
-    yield
-    structlog.reset_defaults()
 
 
 def test_defaults() -> None:

@@ -95,3 +95,7 @@ def test_empty_identities_are_refused() -> None:
         codec.checkpoint_from_wire(link_pb2.CheckpointReport(saved_at_seconds=1))
     with pytest.raises(PeerFault, match="saved_at_seconds: is not a time"):
         codec.checkpoint_from_wire(link_pb2.CheckpointReport(pod_uid="u", saved_at_seconds=float("nan")))
+    with pytest.raises(PeerFault, match="saved_at_seconds: is not a time"):
+        codec.checkpoint_from_wire(link_pb2.CheckpointReport(pod_uid="u", saved_at_seconds=float("inf")))
+    with pytest.raises(PeerFault, match="observed_at_seconds: is not a time"):
+        codec.report_from_wire(link_pb2.Report(observed_at_seconds=float("nan")))

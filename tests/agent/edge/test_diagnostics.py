@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import msgspec
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from agent.core.eviction import EvictionMemory, Evictions
@@ -21,7 +22,7 @@ from agent.core.order import EvictionRecord, Order, OrderKind, PendingVictim
 from agent.core.plan import Write
 from agent.core.prediction import Prediction
 from agent.core.reclaimable import lending
-from agent.edge.diagnostics import DiagnosticsServers, Sources
+from agent.edge.diagnostics import NOWHERE, DiagnosticsServers, Sources
 from agent.feed import DecisionFeed
 from agent.ports import TickResult, WriteOutcome
 from agent.settings import AgentSettings, Mode
@@ -381,6 +382,22 @@ def test_reflection_lists_the_services(rig: Rig) -> None:
         assert "sublet.v1.Checkpoints" not in found
 
     play(rig, scene)
+
+
+def test_the_socket_alone(rig: Rig, tmp_path: Path) -> None:
+    """With `none` no port is opened: loopback is every user's of the machine."""
+    servers = DiagnosticsServers(rig.sources, NOWHERE, tmp_path / "alone.sock")
+
+    async def served() -> tuple[str, int]:
+        address = await servers.start()
+        try:
+            async with grpc.aio.insecure_channel(f"unix:{tmp_path / 'alone.sock'}") as channel:
+                asked = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+                return address, (await asked).status
+        finally:
+            await servers.stop()
+
+    assert asyncio.run(served()) == (NOWHERE, health_pb2.HealthCheckResponse.SERVING)
 
 
 def test_only_loopback(rig: Rig, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def play(
     scene: Callable[[Rig], Awaitable[None]],
     before: Standing = UNKNOWN,
     prepare: Callable[[Collections], Any] = lambda api: None,
+    **more: Any,
 ) -> None:
     async def run() -> None:
         server, api, seen = ScriptedServer(folder), Collections(), list[Standing]()
@@ -48,7 +49,7 @@ def play(
         server.answers = [api]
         api.put(NODES, "n", NODE)
         prepare(api)
-        watch = FleetWatch(client, "n", "s/fleet", before, lambda: seen.append(watch.standing))
+        watch = FleetWatch(client, "n", "s/fleet", before, lambda: seen.append(watch.standing), **more)
         running = asyncio.create_task(watch.run())
         try:
             await scene(Rig(api, watch, seen))
@@ -91,6 +92,11 @@ def test_a_switch_that_goes_pauses_and_one_that_breaks_stays(tmp_path: Path) -> 
         await rig.until(LENDS)
         rig.api.delete(MAPS, "fleet")
         await rig.until(PAUSED)
+        rig.switch(mode="off")
+        rig.label(pool="seen too")
+        rig.switch(mode="observe")
+        await rig.until(OBSERVES)
+        assert rig.seen == [LENDS, PAUSED, LENDS, PAUSED, OBSERVES], "a broken one in the place of a deleted one pauses"
         rig.switch(mode="lend")
         await rig.until(LENDS)
 
@@ -127,3 +133,17 @@ def test_the_first_word_counts_only_with_the_nodes_labels(tmp_path: Path) -> Non
         assert rig.seen == [OBSERVES]
 
     play(tmp_path, scene, prepare=lambda api: api.held.add(NODES))
+
+
+def test_a_switch_that_is_not_heard_of_pauses(tmp_path: Path) -> None:
+    """It may have been turned meanwhile: the right to watch it was lost, or nothing comes through. A word ends that."""
+
+    async def scene(rig: Rig) -> None:
+        rig.switch(mode="lend")
+        async with asyncio.timeout(20):
+            while rig.seen != [PAUSED]:
+                await asyncio.sleep(0.01)
+        rig.watch.deaf_seconds = 3_600.0
+        assert rig.watch.standing == LENDS
+
+    play(tmp_path, scene, deaf_seconds=0.0)

@@ -59,11 +59,26 @@ def test_without_pods_the_trouble_is_told(tmp_path: Path) -> None:
     assert facts.kubepods == "" and str(tmp_path) in facts.trouble
 
 
+def process(folder: Path, number: str, name: str, pod: str = "burstable/pod1") -> None:
+    place = folder / "proc" / number
+    place.mkdir(parents=True)
+    (place / "comm").write_text(f"{name}\n")
+    (place / "cgroup").write_text(f"4:memory:/kubepods/{pod}/c\n1:name=systemd:/kubepods/{pod}/c\n")
+
+
+def test_best_effort_work_cannot_pose_as_another_agent(tmp_path: Path) -> None:
+    """Else any of it could keep the agent from starting."""
+    process(tmp_path, "10", "koordlet", "besteffort/pod1")
+    chosen = places(tmp_path, tree(tmp_path / "cgroup", 2))
+    assert look(chosen).rivals == ()
+    process(tmp_path, "11", "koordlet")
+    assert look(chosen).rivals == ("koordlet",)
+
+
 def test_other_agents_are_known_by_their_processes(tmp_path: Path) -> None:
     """The kernel keeps 15 characters of a name; what is no process, or has ended, is passed over."""
     for number, name in (("10", "koordlet"), ("11", "nginx"), ("12", "katalyst-agent")):
-        (tmp_path / "proc" / number).mkdir(parents=True)
-        (tmp_path / "proc" / number / "comm").write_text(f"{name}\n")
+        process(tmp_path, number, name)
     (tmp_path / "proc" / "13").mkdir()
     (tmp_path / "proc" / "sys").mkdir()
     (tmp_path / "cgroup").mkdir()

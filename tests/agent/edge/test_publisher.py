@@ -487,3 +487,37 @@ def test_node_metric_trouble_does_not_delay_the_node(server: ScriptedServer, bui
 
     steps = [(result(build, at, 700 - at * 100), 1 + at) for at in range(5)]
     assert amounts(publish(server, steps, answer)) == [offer(amount) for amount in (700, 600, 500, 400, 300)]
+
+
+def test_nothing_is_offered_once_it_was_given_up(server: ScriptedServer, build: Any) -> None:
+    """Ticks go on until the agent has ended: neither they nor a patch that was under way undo the last word."""
+
+    async def scene() -> None:
+        client, held = await server.start(), asyncio.Event()
+
+        async def slow(request: Any) -> Any:
+            if request.path == STATUS:
+                await held.wait()
+            return await says({})(request)
+
+        server.answers = [slow]
+        publisher = Publisher(client, "n", AgentSettings())
+        running = asyncio.create_task(publisher.run())
+        publisher.take(result(build, 0))
+        await eventually(lambda: any(request[1] == STATUS for request in server.requests))
+        last = asyncio.create_task(publisher.withdraw(Reason.OBSERVING))
+        publisher.take(result(build, 1))
+        held.set()
+        await last
+        for at in (20, 60, 120):
+            publisher.take(result(build, at, lent=9000))
+            await eventually(lambda: not publisher._fresh.is_set() and not publisher._writing.locked())
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await client.close()
+        await server.stop()
+
+    asyncio.run(scene())
+    sent = [(method, path, body) for method, path, _, body in server.requests if path == STATUS]
+    assert amounts(sent)[:2] == [offer(700), GONE] and set(map(str, amounts(sent)[1:])) == {str(GONE)}
+    assert [reason for _, reason in conditions(sent)][1:] == ["Observing"] * (len(conditions(sent)) - 1)

@@ -1,4 +1,4 @@
-"""A first installation, as a platform engineer does it: images that were built here, a cluster without Sublet, kubectl.
+"""A first installation, as a platform engineer does it: images built here, a cluster without Sublet, kubectl.
 
 The tests of this folder are one story about one cluster, told in the order of their files; each says what it needs by
 a fixture, so that a single one can be run, too. Images are built once (some minutes, from Debian's archive and PyPI), or
@@ -8,6 +8,7 @@ taken from $SUBLET_IMAGES, a folder that `make images` left.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,27 +50,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def images() -> Path:
+def images() -> Iterator[Path]:
     """The image store of all three programs, as this tree has them. Skips where it cannot be built."""
     given = os.environ.get("SUBLET_IMAGES")
     if given:
-        return Path(given).absolute()
+        yield Path(given).absolute()
+        return
     if "VERSION_CODENAME=bookworm" not in Path("/etc/os-release").read_text():
         pytest.skip("images are built on Debian 12; set SUBLET_IMAGES to a folder of `make images`")
-    folder = Path(tempfile.gettempdir()) / f"sublet-images-{os.geteuid()}"
+    folder = Path(tempfile.mkdtemp(prefix="sublet-images-"))
+    downloads = Path(tempfile.gettempdir()) / f"sublet-downloads-{os.geteuid()}"
     script = [sys.executable, str(ROOT / "deploy" / "images" / "assemble.py")]
-    where = ["--out", str(folder / "images"), "--cache", str(folder / "cache")]
-    done = subprocess.run([*script, *where], capture_output=True, text=True, timeout=_BUILD_SECONDS)
-    assert done.returncode == 0, done.stderr
-    return folder / "images"
+    where = ["--out", str(folder), "--cache", str(downloads)]
+    try:
+        done = subprocess.run([*script, *where], capture_output=True, text=True, timeout=_BUILD_SECONDS)
+        assert done.returncode == 0, done.stderr
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def bare(start_cluster: Callable[..., RunningCluster], images: Path) -> Iterator[Site]:
     """A cluster without Sublet, in which two pods of somebody run; what it is like is remembered."""
-    audit = Path(tempfile.mkdtemp(prefix="sublet-audit-")) / "audit.jsonl"
+    # Not pytest's own directory: a unix socket's path holds 107 bytes.
+    directory = Path(tempfile.mkdtemp(prefix="sublet-e2e-"))
+    audit = directory / "audit.jsonl"
     machine = ["--process-nodes", str(NODES), "--node-name", "worker", "--node-cpu", "8", "--node-memory", "16Gi"]
-    cluster = start_cluster(options=["--bare", "--images", str(images), "--audit-log", str(audit), *machine])
+    cluster = start_cluster(
+        directory=directory, options=["--bare", "--images", str(images), "--audit-log", str(audit), *machine]
+    )
     site = Site(cluster, audit)
     cluster.apply(BYSTANDER)
     names = ("pod/bystander", "pod/best-effort-bystander")
@@ -81,7 +91,8 @@ def bare(start_cluster: Callable[..., RunningCluster], images: Path) -> Iterator
 @pytest.fixture(scope="session")
 def site(bare: Site) -> Site:
     """The same after docs/deploy.md, "Install"."""
-    bare.documented("kubectl create -k deploy/crds")
+    for folder in ("", "/volcano", "/kueue", "/sublet"):
+        bare.documented(f"kubectl create -k deploy/crds{folder}")
     bare.documented("kubectl apply -k deploy/")
     for workload in ("deployment/sublet-admission", "deployment/sublet-scheduler", "daemonset/sublet-agent"):
         bare.rolled_out(workload)
@@ -92,7 +103,7 @@ def site(bare: Site) -> Site:
 def lending(site: Site) -> Site:
     """The same with lending switched on everywhere, and room whatever else this machine does."""
     site.make_room()
-    if site.fleet()["mode"] != "lend":
+    if site.fleet().get("mode") != "lend":
         site.documented('--type merge -p \'{"data":{"mode":"lend","canary":""}}\'')
     assert until(lambda: all(site.lent(name) for name in site.node_names), 90), site.told()
     return site

@@ -99,8 +99,14 @@ class Site:
         return all(allocatable.get(name, "0") != "0" for name in BATCH)
 
     def fleet(self) -> dict[str, str]:
-        found: dict[str, str] = self.get("configmap", "sublet-fleet")["data"]
+        """The switch as it is; a key that is missing is the default."""
+        found: dict[str, str] = self.get("configmap", "sublet-fleet").get("data") or {}
         return found
+
+    @property
+    def room(self) -> dict[str, Any]:
+        """Of colocation-config."""
+        return dict(_ROOM)
 
     def make_room(self) -> None:
         """Koordinator's own configuration says how much of a node may be lent."""

@@ -98,7 +98,7 @@ def test_document() -> None:
         "kind": "NodeResourceTopology",
         "metadata": {
             "name": "n",
-            "labels": {"app.kubernetes.io/managed-by": "Koordinator"},
+            "labels": {"app.kubernetes.io/managed-by": "Koordinator", "app.kubernetes.io/part-of": "sublet"},
             "ownerReferences": [
                 {
                     "apiVersion": "v1",

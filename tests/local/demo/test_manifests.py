@@ -53,6 +53,14 @@ def test_environment_is_replaced_by_name_and_the_original_kept() -> None:
     assert manifests.with_environment(service, {}) == service
 
 
+def test_a_variable_that_came_from_a_field_has_a_plain_value_afterwards() -> None:
+    """The API server refuses one that has both."""
+    (service,) = manifests.documents("1-service.yaml")
+    (container,) = manifests.with_environment(service, {"BIND": "127.0.0.1"})["spec"]["containers"]
+    (bind,) = [variable for variable in container["env"] if variable["name"] == "BIND"]
+    assert bind == {"name": "BIND", "value": "127.0.0.1"}
+
+
 def looker(*answers: bool | None) -> Callable[[], Awaitable[bool | None]]:
     """Answers in turn, the last one for ever."""
     left = list(answers)

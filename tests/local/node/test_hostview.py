@@ -19,6 +19,8 @@ SHOWN = Path("/run/node/view")
     [
         pytest.param("/etc", "/etc", id="there"),
         pytest.param("/nonesuch/dir", "{run}/host/nonesuch/dir", id="not there"),
+        pytest.param("/run/sublet", "{run}/host/run/sublet", id="an agent's socket"),
+        pytest.param("/var/lib/sublet/agent.json", "{run}/host/var/lib/sublet/agent.json", id="an agent's state"),
         pytest.param("/var/lib/kubelet", "{run}/kubelet", id="the kubelet's"),
         pytest.param("/var/lib/kubelet/pods", "{run}/kubelet/pods", id="below the kubelet's"),
     ],

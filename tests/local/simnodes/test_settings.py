@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from local.simnodes.__main__ import main
 from local.simnodes.settings import Simulation, parse_labels
 
 KUBECONFIG = ["--kubeconfig", "/nope"]
-
-
-@pytest.fixture(autouse=True)
-def _log_as_before() -> Iterator[None]:
-    """A program sets up its log for itself; here it shares a process with other tests."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.mark.parametrize(

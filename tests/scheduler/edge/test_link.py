@@ -21,7 +21,7 @@ from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.serving import tls_server
 from scheduler.linkstream import Limits
 from wire import codec
-from wire.v1 import link_pb2, link_pb2_grpc
+from wire.v1 import decision_pb2, link_pb2, link_pb2_grpc
 
 TOKENS = TokenTable([("secret", "system:node:n1"), ("person", "somebody"), ("bare", "n1")])
 
@@ -169,12 +169,25 @@ def test_who_is_no_agent_is_not_even_listened_to(link: Any, token: str, name: st
     link(body, patience_seconds=1e6)
 
 
+def decision_notice(detail: str) -> link_pb2.DecisionNotice:
+    return link_pb2.DecisionNotice(decision=decision_pb2.Decision(subject="node/n1", detail=detail))
+
+
 BROKEN: dict[str, tuple[list[link_pb2.NodeMessage], str]] = {
     "no hello": ([report(1)], "the first message is not hello"),
     "hello without a name": ([hello("")], "Hello.node: is empty"),
     "two hellos": ([hello(), hello(sequence=2)], "a second hello"),
     "number not growing": ([hello(sequence=5), report(5)], "5 came after 5"),
     "empty message": ([hello(), link_pb2.NodeMessage(sequence=2)], "has no body this version knows"),
+    "a name that fills a log": ([hello("n" * 5_000)], "NodeMessage.hello: has 50"),
+    "a checkpoint that fills the memory": (
+        [hello(), link_pb2.NodeMessage(sequence=2, checkpoint=link_pb2.CheckpointReport(pod="p" * 5_000))],
+        "NodeMessage.checkpoint: has 50",
+    ),
+    "a decision that fills the memory": (
+        [hello(), link_pb2.NodeMessage(sequence=2, decision=decision_notice("x" * 20_000))],
+        "NodeMessage.decision: has 200",
+    ),
     "checkpoint without a uid": (
         [hello(), link_pb2.NodeMessage(sequence=2, checkpoint=link_pb2.CheckpointReport(pod="p"))],
         "CheckpointReport.pod_uid: is empty",

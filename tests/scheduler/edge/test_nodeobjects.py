@@ -78,7 +78,7 @@ def play(cluster: Cluster, scene: Callable[[Rig], Awaitable[None]]) -> None:
 @pytest.fixture(autouse=True)
 def furnished(cluster: Cluster) -> None:
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": "koordinator-system"}})
-    for file in sorted(DEPLOY.rglob("node[ms]*s.yaml")):
+    for file in sorted((DEPLOY / "crds").glob("node[ms]*s.yaml")):
         definition = yaml.safe_load(file.read_text())
         cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
 

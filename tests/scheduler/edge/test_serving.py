@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -143,6 +144,26 @@ def test_without_the_api_server_nobody_new_gets_in(play: Any) -> None:
             assert error.value.code() is grpc.StatusCode.UNAVAILABLE
 
     play(scene)
+
+
+@pytest.mark.parametrize(("method", "code"), [
+    (LIST, grpc.StatusCode.UNAUTHENTICATED),
+    ("/grpc.health.v1.Health/Watch", grpc.StatusCode.UNAUTHENTICATED),
+    ("/grpc.health.v1.Health/Check", grpc.StatusCode.DEADLINE_EXCEEDED),
+])  # fmt: skip
+def test_who_says_nothing_holds_no_call(play: Any, method: str, code: grpc.StatusCode) -> None:
+    """More calls than are served at once, from nobody we know and without a message: each ends by itself."""
+
+    async def scene(served: Served, authority: Authority) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            channels = [await stack.enter_async_context(served.channel(authority)) for _ in range(5)]
+            mute = [channel.stream_unary(method)() for channel in channels for _ in range(14)]
+            ended = {await call.code() for call in mute}
+            assert code in ended and ended <= {code, grpc.StatusCode.RESOURCE_EXHAUSTED}
+            assert (await gangs(channels[0], "lister-token")).gangs
+
+    with structlog.testing.capture_logs():
+        play(scene)
 
 
 def test_health_is_open_and_reflection_for_those_we_know(play: Any) -> None:

@@ -1,0 +1,81 @@
+"""RBAC held against what happened: nothing that a program asked for was denied, nothing that it may was never used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import urllib3
+
+from local.apiserver.granted import Permission, Usage, usage
+from tests.e2e.deploy import work
+from tests.e2e.deploy.site import NAMESPACE, Site
+from tests.e2e.deploy.test_6_callers import LINKED, PORTS, VIEWER, Callers, callers
+
+__all__ = ["callers"]
+KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"
+NOT_REACHED = {
+    ("scheduler", "get pods"): "whether a bind that timed out was done all the same; and, before Kubernetes 1.30, "
+    "the node of an agent's token",
+    ("admission", "get namespaces"): "a namespace that is asked about before its watch has shown it",
+    ("agent", "patch events"): "the same thing happening to the same pod again",
+}
+"""What this story does not bring about, and when it is needed."""
+
+
+@pytest.fixture(scope="module")
+def worked(lending: Site, callers: Callers) -> Iterator[Site]:
+    """After work that needs every right."""
+    kubectl = lending.cluster.kubectl
+    kubectl("create", "namespace", work.PLACE)
+    work.waiting(lending)
+    work.gangs(lending)
+    work.preemption(lending)
+    work.evictions(lending)
+    work.silence(lending)
+    for program in PORTS:
+        assert callers.metrics(program, VIEWER)[0] == 200
+    work.damage(lending)
+    yield lending
+    kubectl("delete", "namespace", work.PLACE)
+
+
+def used(site: Site, program: str) -> Usage:
+    """By the program itself: what a test did with its token is not its doing."""
+    user = f"system:serviceaccount:{NAMESPACE}:sublet-{program}"
+    events = [event for event in site.events_of(program) if event["userAgent"].startswith("sublet-")]
+    assert len(events) > 10
+    return usage(user, site.items(KINDS, "-A"), events)
+
+
+def words(permissions: tuple[Permission, ...]) -> set[str]:
+    return {str(permission) for permission in permissions}
+
+
+@pytest.mark.parametrize("program", PORTS)
+def test_nothing_is_denied(worked: Site, program: str) -> None:
+    assert words(used(worked, program).denied) == set()
+
+
+@pytest.mark.parametrize("program", PORTS)
+def test_nothing_is_granted_that_is_not_used(worked: Site, program: str) -> None:
+    """But for what the table argues for."""
+    argued = {right for of, right in NOT_REACHED if of == program}
+    assert words(used(worked, program).unused) - argued == set()
+
+
+def test_what_was_damaged_works_again(worked: Site, callers: Callers) -> None:
+    """With an authority that nobody knew before: webhooks answer, agents are linked, /metrics shows its certificate."""
+    kubectl = worked.cluster.kubectl
+    kubectl("label", "namespace", work.PLACE, "koordinator.sh/enable-colocation=true")
+    asked = f"kubectl -n {work.PLACE} run asked --image=busybox --dry-run=server"
+    worked.eventually(lambda: worked.shell(asked).returncode == 0, "webhooks answer")
+    callers.ca.write_text(worked.get("configmap", "sublet-ca")["data"]["ca.crt"])
+
+    def linked() -> bool:
+        try:
+            return LINKED in callers.metrics("agent", VIEWER)[1]
+        except urllib3.exceptions.HTTPError:
+            return False  # its folder of certificates is renewed by and by
+
+    worked.eventually(linked, "agents are linked, and trusted by the new authority", 200)
