@@ -101,6 +101,14 @@ def told(step: Step) -> str:
     return f"{subject}{step.reason.value}" + (f" ({step.detail})" if step.detail else "")
 
 
+_LOOKED_AT: Mapping[Path, tuple[str, ...]] = {
+    Path.MUTATE_POD: ("",),
+    Path.VALIDATE_POD: ("", "resize"),
+    Path.VALIDATE_OBJECT: ("",),
+}
+"""Sub-resources by path: a resize changes requests that were checked when the pod was made."""
+
+
 class Reviewer:
     """Answers from what is known of the cluster, without waiting for anything; `draw` gives 0 to 99 at random."""
 
@@ -123,7 +131,7 @@ class Reviewer:
 
     def answer(self, path: Path, request: Request) -> Answer:
         """Raises Malformed where the request holds no object of the kind it speaks of."""
-        if request.operation not in ("CREATE", "UPDATE") or request.sub_resource:
+        if request.operation not in ("CREATE", "UPDATE") or request.sub_resource not in _LOOKED_AT[path]:
             return Answer(request)
         try:
             return self._answers[path](request)

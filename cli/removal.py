@@ -10,19 +10,24 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-import msgspec
-
+from cli.removalplan import (
+    CONDITION,
+    LENT_RESOURCES,
+    Node,
+    Unfinished,
+    cleaned,
+    has_restored,
+    held_by_pods,
+    restores,
+    restoring,
+)
 from kube.client import KubeClient, PatchKind, path_of
 from model.fault import KubernetesFault
 
 PART = "app.kubernetes.io/part-of=sublet"
-CONDITION = "ColocationReady"
-_LENT = ("batch-cpu", "batch-memory", "mid-cpu", "mid-memory")
-_RESOURCES = tuple(f"kubernetes.io/{name}" for name in _LENT)
 _ANNOTATIONS = ("node.koordinator.sh/originExtendedAllocatable", "node.koordinator.sh/cpu-normalization-ratio")
 _WEBHOOKS = "admissionregistration.k8s.io/v1"
 _OWN_OBJECTS = (
@@ -56,21 +61,8 @@ _CLUSTER_WIDE = (
     f"{_WEBHOOKS}/validatingadmissionpolicybindings",
     f"{_WEBHOOKS}/validatingadmissionpolicies",
 )
-_RESTORING = "restore"
 _EVERY_SECONDS = 1.0
 _NOT_FOUND = 404
-
-
-class Unfinished(Exception):
-    """A step did not come to its end in time; the text says which nodes, and what to do."""
-
-
-class Node(msgspec.Struct, frozen=True):
-    """Of a Node what is ours: the amounts under our names, and what its running pods request of them."""
-
-    name: str
-    offered: dict[str, Any]
-    requested: dict[str, int]
 
 
 class Removal:
@@ -115,8 +107,8 @@ class Removal:
                 raise
             self._tell("no agents run: nothing to restore")
             return
-        if not _restores(found):
-            await self._client.patch(path, _restoring(found), PatchKind.JSON)
+        if not restores(found):
+            await self._client.patch(path, restoring(found), PatchKind.JSON)
         await self._restored(path)
 
     async def _restored(self, path: str) -> None:
@@ -153,14 +145,14 @@ class Removal:
         selector = "app.kubernetes.io/name=sublet-agent"
         pods = await self._client.get(path_of("v1/pods", namespace=self._namespace), dict, labelSelector=selector)
         for pod in pods.get("items") or ():
-            if not _has_restored(pod):
+            if not has_restored(pod):
                 yield pod["spec"].get("nodeName") or pod["metadata"]["name"]
 
     async def clean_nodes(self) -> None:
         kept, nodes = [], await self._nodes()
         for node in nodes:
             await self._client.patch(
-                path_of("v1/nodes", name=node.name, subresource="status"), _cleaned(node), PatchKind.STRATEGIC
+                path_of("v1/nodes", name=node.name, subresource="status"), cleaned(node), PatchKind.STRATEGIC
             )
             await self._client.patch(
                 path_of("v1/nodes", name=node.name),
@@ -183,12 +175,14 @@ class Removal:
         pods = await self._listed("v1/pods")
         nodes = await self._listed("v1/nodes")
         others = {each["metadata"]["name"] for each in await self._listed(_NODE_METRICS) if not _made_by_us(each)}
-        held = _held(pods)
+        held = held_by_pods(pods)
         found = []
         for node in nodes:
             name, status = node["metadata"]["name"], node.get("status") or {}
-            offered = {key: amount for key, amount in (status.get("allocatable") or {}).items() if key in _RESOURCES}
-            offered |= {key: amount for key, amount in (status.get("capacity") or {}).items() if key in _RESOURCES}
+            offered = {
+                key: amount for key, amount in (status.get("allocatable") or {}).items() if key in LENT_RESOURCES
+            }
+            offered |= {key: amount for key, amount in (status.get("capacity") or {}).items() if key in LENT_RESOURCES}
             told = any(condition.get("type") == CONDITION for condition in status.get("conditions") or ())
             if told or (offered and name not in others):
                 found.append(Node(name, offered, held.get(name, {})))
@@ -287,72 +281,3 @@ def _labelled(found: dict[str, Any], selector: str) -> bool:
 
 def _made_by_us(found: dict[str, Any]) -> bool:
     return _labelled(found, _OWN_OBJECTS[0][1])
-
-
-def _restores(daemon_set: dict[str, Any]) -> bool:
-    containers = daemon_set["spec"]["template"]["spec"].get("initContainers") or ()
-    return [container["name"] for container in containers] == [_RESTORING]
-
-
-def _restoring(daemon_set: dict[str, Any]) -> list[dict[str, Any]]:
-    """A JSON patch: the agent's container once more as an init container that puts the originals back, and no guard,
-    which would take the agent's rest for silence. Raises Unfinished where there is no container named agent."""
-    spec = daemon_set["spec"]["template"]["spec"]
-    agent = next((each for each in spec["containers"] if each["name"] == "agent"), None)
-    if agent is None:
-        raise Unfinished(
-            "DaemonSet sublet-agent has no container named agent; run `sublet agent --restore` on each node"
-        )
-    first = copy.deepcopy(agent)
-    first |= {"name": _RESTORING, "args": [*(agent.get("args") or []), "--restore", "--if-any"]}
-    for probe in ("startupProbe", "livenessProbe", "readinessProbe", "ports", "lifecycle"):
-        first.pop(probe, None)
-    all_at_once = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}}
-    path = "/spec/template/spec"
-    return [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": daemon_set["metadata"]["resourceVersion"]},
-        {"op": "add", "path": "/spec/updateStrategy", "value": all_at_once},
-        {"op": "add", "path": f"{path}/initContainers", "value": [first]},
-        {"op": "add", "path": f"{path}/containers", "value": [agent]},
-    ]
-
-
-def _has_restored(pod: dict[str, Any]) -> bool:
-    for status in (pod.get("status") or {}).get("initContainerStatuses") or ():
-        if status.get("name") == _RESTORING:
-            ended = (status.get("state") or {}).get("terminated") or {}
-            return bool(ended) and ended.get("exitCode") == 0
-    return False
-
-
-def _held(pods: Iterable[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Node → resource → what its pods that have not ended request."""
-    from kube import objects
-    from kube.dialects import upstream
-    from model.fault import ConfigurationFault
-
-    held: dict[str, dict[str, int]] = {}
-    for raw in pods:
-        try:
-            pod = upstream.pod(msgspec.convert(raw, objects.Pod, strict=False))
-        except (msgspec.ValidationError, ConfigurationFault):
-            continue  # no kubelet admitted it
-        if pod.node_name and not pod.terminal:
-            of_node = held.setdefault(pod.node_name, {})
-            for name, amount in _requested(pod.requests):
-                of_node[name] = of_node.get(name, 0) + amount
-    return {node: amounts for node, amounts in held.items() if amounts}
-
-
-def _requested(requests: Any) -> Iterator[tuple[str, int]]:
-    for name in _RESOURCES:
-        if amount := requests[name]:
-            yield name, amount
-
-
-def _cleaned(node: Node) -> dict[str, Any]:
-    """Null removes; a kubelet that restarts must be able to admit what runs."""
-    amounts: dict[str, Any] = {key: None for key in node.offered if key not in node.requested}
-    amounts |= {key: str(amount) for key, amount in node.requested.items()}
-    condition = {"type": CONDITION, "$patch": "delete"}
-    return {"status": {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}}

@@ -32,7 +32,8 @@ def uninstall(
     May be run again at any time: what is done already is passed over. Exit code 1 where nodes could not be restored;
     then only the webhooks are deleted.
     """
-    from cli.removal import Removal, Unfinished
+    from cli.removal import Removal
+    from cli.removalplan import Unfinished
     from kube.client import KubeClient
 
     file = kubeconfig or kubeconfig_of_environment() or Path("~/.kube/config").expanduser()

@@ -89,6 +89,16 @@ def test_a_pod_is_validated_with_its_effective_request() -> None:
     assert "asks for 1100m" in ask(Path.VALIDATE_POD, more)["status"]["message"]
 
 
+def test_a_resize_is_validated_as_the_pod_was() -> None:
+    """LSR pods keep whole CPUs; nothing is changed in a resize."""
+    labels = {"koordinator.sh/qosClass": "LSR"}
+    old = raw_pod(raw_container(requests={"cpu": "1"}), labels=labels, priority=9000)
+    new = raw_pod(raw_container(requests={"cpu": "1500m"}), labels=labels, priority=9000)
+    asked = {"operation": "UPDATE", "subResource": "resize", "oldObject": old}
+    assert "asks for 1500m" in ask(Path.VALIDATE_POD, new, **asked)["status"]["message"]
+    assert ask(Path.MUTATE_POD, new, **asked) == {"uid": "u1", "allowed": True}
+
+
 def test_a_change_is_compared_with_what_was() -> None:
     """An update that changes the class is refused; creating the same pod is not."""
     old = raw_pod(labels={"koordinator.sh/qosClass": "LS"})

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from cli.removal import Node, Removal, Unfinished, _cleaned, _has_restored, _held, _restoring
+from cli.removal import Removal
+from cli.removalplan import Node, Unfinished, cleaned, has_restored, held_by_pods, restoring
 from tests.kube.conftest import ScriptedServer, says
 
 CPU, MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
@@ -31,7 +32,7 @@ def daemon_set(**spec: Any) -> dict[str, Any]:
 
 def test_the_agents_own_container_puts_the_originals_back() -> None:
     """With its image, mounts and options; no probe may end it, no guard may take the rest for silence."""
-    patch = {step["path"]: step.get("value") for step in _restoring(daemon_set())}
+    patch = {step["path"]: step.get("value") for step in restoring(daemon_set())}
     (first,) = patch["/spec/template/spec/initContainers"]
     assert first["args"] == ["--state-file=/s", "--restore", "--if-any"]
     assert first["volumeMounts"] and first["image"] == "sublet-agent:1" and "livenessProbe" not in first
@@ -42,7 +43,7 @@ def test_the_agents_own_container_puts_the_originals_back() -> None:
 
 def test_a_daemon_set_that_is_not_ours() -> None:
     with pytest.raises(Unfinished, match="no container named agent"):
-        _restoring(daemon_set(containers=[{"name": "other"}]))
+        restoring(daemon_set(containers=[{"name": "other"}]))
 
 
 STATES: dict[str, tuple[dict[str, Any], bool]] = {
@@ -56,11 +57,11 @@ STATES: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize(("state", "restored"), STATES.values(), ids=STATES)
 def test_when_a_node_is_restored(state, restored):
     pod = {"status": {"initContainerStatuses": [{"name": "restore", "state": state}]}}
-    assert _has_restored(pod) is restored
+    assert has_restored(pod) is restored
 
 
 def test_an_agents_pod_of_before_is_not_restored():
-    assert not _has_restored({"status": {"initContainerStatuses": [{"name": "preflight", "state": {}}]}})
+    assert not has_restored({"status": {"initContainerStatuses": [{"name": "preflight", "state": {}}]}})
 
 
 def pod(name: str, node: str, phase: str = "Running", **requests: str) -> dict[str, Any]:
@@ -83,11 +84,11 @@ def test_what_running_pods_hold():
         pod("d", "n2"),
         pod("e", "", "Pending", batch_cpu="100"),
     ]
-    assert _held(pods) == {"n1": {CPU: 750, MEMORY: 1 << 30}}
+    assert held_by_pods(pods) == {"n1": {CPU: 750, MEMORY: 1 << 30}}
 
 
 def test_a_nodes_amounts_shrink_to_what_is_held_and_go_where_nothing_is():
-    status = _cleaned(Node("n", {CPU: "4000", MEMORY: "8Gi"}, {CPU: 750}))["status"]
+    status = cleaned(Node("n", {CPU: "4000", MEMORY: "8Gi"}, {CPU: 750}))["status"]
     assert status["allocatable"] == status["capacity"] == {CPU: "750", MEMORY: None}
     assert status["conditions"] == [{"type": "ColocationReady", "$patch": "delete"}]
 
