@@ -155,6 +155,7 @@ def test_metrics(cluster: AdmissionCluster) -> None:
     assert "sublet_admission_leader 1.0" in text
 
 
+@pytest.mark.slow
 def test_an_outage_stops_nobody_but_batch_work(tmp_path: Path) -> None:
     """Ordinary pods, system pods and changes that are not checked pass; a new batch pod is refused and tried again."""
     cluster = AdmissionCluster(tmp_path)
