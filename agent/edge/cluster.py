@@ -12,7 +12,7 @@ import structlog
 from agent.core.topology import zones
 from agent.ports import ClusterFacts
 from agent.settings import AgentSettings
-from kube import objects
+from kube import configmap, objects
 from kube.client import KubeClient
 from kube.dialects import nodesettings, upstream
 from kube.dialects.nodesettings import Documents, Sources
@@ -114,17 +114,9 @@ class ClusterEdge:
         self._zones: tuple[Zone, ...] = ()
         self._dirty = True
         own = f"metadata.name={node_name}"
-        namespace, _, name = settings.config_map.partition("/")
         self._config_name = settings.config_map
         self._nodes = Informer(client, "v1/nodes", objects.Node, field_selector=own, on_change=self._node_changed)
-        self._config: Informer[objects.ConfigMap] = Informer(
-            client,
-            "v1/configmaps",
-            objects.ConfigMap,
-            namespace=namespace,
-            field_selector=f"metadata.name={name}",
-            on_change=self._document_changed,
-        )
+        self._config = configmap.follow(client, settings.config_map, self._document_changed)
         self._slos = Informer(
             client, f"{_SLO}/nodeslos", objects.NodeSLO, field_selector=own, on_change=self._document_changed
         )

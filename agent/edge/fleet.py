@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from kube import objects
+from kube import configmap, objects
 from kube.client import KubeClient
 from kube.dialects.fleet import Fleet, fleet
 from kube.informer import Change, ChangeKind, Informer
@@ -51,15 +51,7 @@ class FleetWatch:
         self._word: Fleet | None = None
         self._gone = False
         self._labels: dict[str, str] = {}
-        namespace, _, name = config_map.partition("/")
-        self._config = Informer(
-            client,
-            "v1/configmaps",
-            objects.ConfigMap,
-            namespace=namespace,
-            field_selector=f"metadata.name={name}",
-            on_change=self._switched,
-        )
+        self._config = configmap.follow(client, config_map, self._switched)
         self._node = Informer(
             client, "v1/nodes", objects.Node, field_selector=f"metadata.name={node_name}", on_change=self._labelled
         )

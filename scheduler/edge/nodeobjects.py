@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from kube import objects
+from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects import nodeobjects
 from kube.dialects.document import annotated
@@ -72,15 +72,7 @@ class NodeObjects:
         self._due: dict[str, None] = {}
         self._told = ""
         self._wake = asyncio.Event()
-        namespace, _, name = config_map.partition("/")
-        self._config = Informer(
-            client,
-            "v1/configmaps",
-            objects.ConfigMap,
-            namespace=namespace,
-            field_selector=f"metadata.name={name}",
-            on_change=self._configured,
-        )
+        self._config = configmap.follow(client, config_map, self._configured)
         self._slos = Informer(
             client, f"{_GROUP}/nodeslos", objects.NodeSLO, on_change=lambda change: self._saw("NodeSLO", change)
         )

@@ -13,12 +13,12 @@ from typing import Any
 
 import structlog
 
-from kube import objects
+from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects.lender import CONDITION, lender
 from kube.dialects.sloconfig import ColocationFields, Layers, colocation_layers, colocation_overlaid
 from kube.events import EventRecorder, ObjectRef
-from kube.informer import Change, ChangeKind, Informer
+from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault, KubernetesFault
 from model.lender import Lender
 from model.reason import Reason, words
@@ -53,15 +53,7 @@ class Withdrawer:
         self._policy = policy
         self._layers: Layers[ColocationFields] | None = None
         self._nodes: dict[str, tuple[Lender, Heard | None]] = {}
-        namespace, _, name = config_map.partition("/")
-        self._config = Informer(
-            client,
-            "v1/configmaps",
-            objects.ConfigMap,
-            namespace=namespace,
-            field_selector=f"metadata.name={name}",
-            on_change=self._configured,
-        )
+        self._config = configmap.follow(client, config_map, self._configured)
 
     def saw(self, change: Change[objects.Node]) -> None:
         """Must hear of every change, so that silence can be told from not having listened."""
