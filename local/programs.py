@@ -44,13 +44,15 @@ class Program(msgspec.Struct, frozen=True):
 
     `argv` makes its command line from what the programs so far reported. `restart` is False where a restart could
     not bring back what the program knew: then its end is the end of the cluster. `prepare` is done before
-    each start, `announce` once it is ready.
+    each start, `announce` once it is ready. All of one `stage` start together, once those of the stages before
+    are ready.
     """
 
     name: str
     argv: Callable[[Bound], list[str]]
     prepare: Callable[[Bound], Awaitable[None]] | None = None
     announce: Callable[[Bound], Awaitable[None]] | None = None
+    stage: int = 0
     ready_bound_seconds: float = 30.0
     stop_bound_seconds: float = 10.0
     restart: bool = True
@@ -83,7 +85,7 @@ def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
 
 
 def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...]:
-    """API server, nodes, service addresses, scheduler, admission, agents, simulated nodes: each needs those before."""
+    """API server; then nodes, service addresses, scheduler and admission; then agents; then simulated nodes."""
     return (
         # With everything in memory a fresh API server would know nothing of what still runs.
         Program(
@@ -93,11 +95,16 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
             restart=choices.state_dir is not None,
         ),
         *(
-            Program(f"node{slot.suffix}", _node_of(run, choices, slot), stop_bound_seconds=15.0)
+            Program(
+                f"node{slot.suffix}",
+                _node_of(run, choices, slot),
+                stop_bound_seconds=15.0,
+                stage=1,
+            )
             for slot in choices.slots
         ),
-        *([Program("proxy", lambda bound: _proxy(run))] if choices.bare else []),
-        Program("scheduler", lambda bound: _scheduler(run, choices, bound)),
+        *([Program("proxy", lambda bound: _proxy(run), stage=1)] if choices.bare else []),
+        Program("scheduler", lambda bound: _scheduler(run, choices, bound), stage=1),
         *([] if choices.bare else _lending_programs(run, choices)),
         *([_simnodes_program(run, choices)] if choices.simulated_nodes else []),
     )
@@ -108,6 +115,7 @@ def _lending_programs(run: RunDirectory, choices: Choices) -> list[Program]:
         "admission",
         lambda bound: _admission(run, bound),
         announce=lambda bound: publish(run.kubeconfig, NAMESPACE, str(bound["admission"]["reviews"])),
+        stage=1,
     )
     return [admission, *(_agent_program(run, choices, slot) for slot in choices.slots)]
 
@@ -117,6 +125,7 @@ def _agent_program(run: RunDirectory, choices: Choices, slot: Slot) -> Program:
         f"agent{slot.suffix}",
         _agent_of(run, choices, slot),
         prepare=lambda bound: give_agent_tokens(run, slot, api_address(bound)),
+        stage=2,
     )
 
 
@@ -248,7 +257,7 @@ def _journal(file: Path | None, slot: Slot) -> Path | None:
 def _simnodes_program(run: RunDirectory, choices: Choices) -> Program:
     """Every node is one more object to write before all are ready."""
     bound_seconds = 30.0 + choices.simulated_nodes / 20
-    return Program("simnodes", lambda bound: _simnodes(run, choices), ready_bound_seconds=bound_seconds)
+    return Program("simnodes", lambda bound: _simnodes(run, choices), stage=3, ready_bound_seconds=bound_seconds)
 
 
 def _simnodes(run: RunDirectory, choices: Choices) -> list[str]:

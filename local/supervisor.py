@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
 
 from local.child import Child, ProgramFault, how_it_ended
 from local.programs import Bound, Program, Ready
@@ -42,9 +43,12 @@ class Supervisor:
         return {name: child.pid for name, child in self._children.items() if child.exit_code is None}
 
     async def start(self) -> None:
-        """Start all in order, each ready before the next. Raises ProgramFault; then stop() is still due."""
-        for program in self._programs:
-            await self._start_one(program)
+        """Start all, stage by stage, each ready before the next. Raises ProgramFault; then stop() is still due."""
+        for _, stage in groupby(self._programs, key=lambda program: program.stage):
+            outcomes = await asyncio.gather(*map(self._start_one, stage), return_exceptions=True)
+            for outcome in outcomes:
+                if isinstance(outcome, BaseException):
+                    raise outcome
         self._watchers = [asyncio.create_task(self._keep(program)) for program in self._programs]
 
     async def wait(self) -> None:

@@ -1,6 +1,6 @@
 """The embedded cluster as one object: `async with Cluster(...)` and everything runs; leave it and nothing is left.
 
-    run directory → secrets → API server → kubeconfigs → nodes → scheduler → agents
+    run directory → secrets → API server → kubeconfigs → nodes, scheduler, admission → agents
 
 Scheduler and agent stop first, while the API server can still hear them; a node then ends its pods.
 """

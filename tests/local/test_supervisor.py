@@ -14,25 +14,36 @@ from local.child import ProgramFault
 from local.programs import Bound, Program
 from local.rundir import RunDirectory
 from local.supervisor import Supervisor
+from model.fault import KubernetesFault
 from tests.local.dummies import alive, dummy, kill, lines_of
+
+
+async def refused(bound: Bound) -> None:
+    raise KubernetesFault("POST token", "403 no")
 
 
 class Stage:
     """A supervisor of dummies in a run directory, with what it told."""
 
-    def __init__(self, run: RunDirectory, tmp_path: Path, **crashes: float) -> None:
+    def __init__(self, run: RunDirectory, tmp_path: Path, stages: tuple[int, ...], **crashes: float) -> None:
         self.journal = tmp_path / "journal"
         self.told: list[str] = []
         self.ready: list[str] = []
-        self.programs = [self._program(run, name, crashes.get(name, 60.0)) for name in ("first", "second", "third")]
+        self.programs = [
+            self._program(run, name, crashes.get(name, 60.0), stage)
+            for name, stage in zip(("first", "second", "third"), stages, strict=True)
+        ]
         self.supervisor = Supervisor(run, self.programs, self.told.append, self.ready.append, 0.05)
 
-    def _program(self, run: RunDirectory, name: str, seconds: float) -> Program:
+    def _program(self, run: RunDirectory, name: str, seconds: float, stage: int) -> Program:
         def argv(bound: Bound) -> list[str]:
             port = str(bound.get(name, {}).get("port", 0))
             return dummy(name, run.ready_file_of(name), self.journal, f"port={port}", seconds=seconds)
 
-        return Program(name, argv, ready_bound_seconds=10.0, stop_bound_seconds=5.0, restart=name != "first")
+        if seconds < 0:
+            return Program(name, argv, prepare=refused, stage=stage)
+        restart = name != "first"
+        return Program(name, argv, ready_bound_seconds=10.0, stop_bound_seconds=5.0, restart=restart, stage=stage)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(15):
@@ -41,14 +52,34 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(tmp_path: Path, **crashes: float) -> AsyncIterator[Stage]:
+async def staged(tmp_path: Path, stages: tuple[int, ...] = (0, 1, 2), **crashes: float) -> AsyncIterator[Stage]:
     with RunDirectory(tmp_path / "run") as run:
-        stage = Stage(run, tmp_path, **crashes)
+        stage = Stage(run, tmp_path, stages, **crashes)
         try:
             await stage.supervisor.start()
             yield stage
         finally:
             await stage.supervisor.stop(("third", "second", "first"))
+
+
+def test_programs_of_one_stage_start_together(tmp_path: Path) -> None:
+    """All of it after the stage before; where one cannot be prepared the start fails, and the others are stopped."""
+
+    async def story() -> Stage:
+        async with staged(tmp_path, (0, 1, 1)) as stage:
+            assert stage.ready[0] == "first" and set(stage.ready) == {"first", "second", "third"}
+        return stage
+
+    stage = asyncio.run(story())
+    assert not any(alive(pid) for pid in stage.supervisor.pids.values())
+
+    async def failing() -> None:
+        async with staged(tmp_path / "again", (0, 1, 1), second=-1.0):
+            raise AssertionError("it started")
+
+    (tmp_path / "again").mkdir()
+    with pytest.raises(ProgramFault, match="second: POST token: 403 no"):
+        asyncio.run(failing())
 
 
 def test_programs_start_in_order_and_stop_in_the_order_given(tmp_path: Path) -> None:
