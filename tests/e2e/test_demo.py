@@ -67,9 +67,8 @@ def test_the_demonstration_runs_to_its_end(tmp_path: Path) -> None:
         assert expected in told
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_demonstration_cleans_up(number: signal.Signals, code: int) -> None:
     """In the middle of a phase, with pods and a load generator running."""
     with demonstration() as (demo, output):

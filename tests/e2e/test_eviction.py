@@ -185,6 +185,7 @@ def test_a_pod_that_asked_is_told_first(evicting: RunningCluster) -> None:
     assert ended(evicting, "asking")
 
 
+@pytest.mark.slow
 def test_an_eviction_waits_for_the_api_server(evicting: RunningCluster) -> None:
     """Its time comes while nobody answers; it is carried out, told and annotated once somebody does."""
     _, deadline = notified(evicting, "patient", 5)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import RunningCluster, alive, until
 
 StartCluster = Callable[..., RunningCluster]
@@ -116,6 +118,7 @@ def test_killing_up_leaves_nothing(start_cluster: StartCluster) -> None:
     assert until(lambda: not [pid for pid in programs.values() if alive(pid)] and not own.cgroups_of(id_), 30)
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_removed_by_the_next(start_cluster: StartCluster) -> None:
     """kill -9 of everything at once leaves cgroups and a pod; the next `up` in the directory ends both."""
     first = start_cluster()
@@ -134,6 +137,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(start_cluster: StartClust
     assert phases(second) == {}
 
 
+@pytest.mark.slow
 def test_the_end_of_the_api_server_ends_the_cluster_in_one_line(start_cluster: StartCluster) -> None:
     """Its state is in memory: nothing is pretended, everything is cleaned up."""
     own = start_cluster()

@@ -82,6 +82,7 @@ def test_out_of_memory_is_told_as_a_kernel_tells_it(two: RunningCluster) -> None
     assert status["state"]["terminated"]["reason"] == "OOMKilled"
 
 
+@pytest.mark.slow
 def test_the_end_of_two_nodes_leaves_nothing(start_cluster: Callable[..., RunningCluster]) -> None:
     """No process, no file of the simulated kernel."""
     own = start_cluster(options=["--process-nodes", "2", "--kernel", "simulated"])
