@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ def open_files() -> set[str]:
     found = set()
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
-            found.add(os.readlink(entry))
+            found.add(str(entry.readlink()))
     return found
 
 
