@@ -17,16 +17,22 @@ from scheduler.core.podclass import PodClass
 
 
 class _Node(msgspec.Struct):
-    """What is known of one node; `pods` by uid."""
+    """What is known of one node; `unfilled`: its NodeMetric does not say what it uses; `pods` by uid."""
 
     metric: Measured | None = None
+    unfilled: bool = False
     live: Measured | None = None
     limits: LoadLimits = LoadLimits()
     pods: dict[str, Assigned] = msgspec.field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
-        return self.metric is None and self.live is None and not self.pods and self.limits == LoadLimits()
+        return not (self.documented or self.pods) and self.limits == LoadLimits()
+
+    @property
+    def documented(self) -> bool:
+        """Whether there is a NodeMetric or a report, whatever it says."""
+        return self.unfilled or self.metric is not None or self.live is not None
 
 
 class Loads:
@@ -37,7 +43,7 @@ class Loads:
         self._nodes: dict[str, _Node] = {}
         self._node_of: dict[str, str] = {}
         self._changed: set[str] = set()
-        self._measured: set[str] = set()
+        self._documented: set[str] = set()
         self._names: tuple[str, ...] = ()
         self._rows: dict[str, int] = {}
         self._drawn: LoadPicture | None = None
@@ -47,7 +53,8 @@ class Loads:
     ) -> None:
         """The node's NodeMetric, None where it is gone; `interval_seconds` is how often it is written."""
         found = from_metric(metric, now, interval_seconds) if metric is not None else None
-        self._change(node).metric = found
+        known = self._change(node)
+        known.metric, known.unfilled = found, metric is not None and found is None
         self._settle(node)
 
     def report(self, node: str, report: NodeReport, now: float) -> None:
@@ -83,12 +90,12 @@ class Loads:
         """The node is gone, and what was measured of it; its pods stay until they are removed."""
         if node in self._nodes:
             known = self._change(node)
-            known.metric, known.live, known.limits = None, None, LoadLimits()
+            known.metric, known.unfilled, known.live, known.limits = None, False, None, LoadLimits()
             self._settle(node)
 
     def picture(self, names: tuple[str, ...], now: float) -> LoadPicture | None:
-        """The loads of these nodes, in this order, to be changed at will; None where no node was ever measured."""
-        if not self._measured:
+        """The loads of these nodes, in this order, to be changed at will; None where no node has metric or report."""
+        if not self._documented:
             return None
         if self._drawn is None or names != self._names:
             self._names, self._rows = names, {name: row for row, name in enumerate(names)}
@@ -114,18 +121,19 @@ class Loads:
         known = self._nodes.get(name)
         if known is None:
             return NodeLoad()
-        return node_load(known.metric, known.live, tuple(known.pods.values()), self.policy, known.limits)
+        found = node_load(known.metric, known.live, tuple(known.pods.values()), self.policy, known.limits)
+        return msgspec.structs.replace(found, unfilled=True) if known.unfilled else found
 
     def _change(self, node: str) -> _Node:
         self._changed.add(node)
         return self._nodes.setdefault(node, _Node())
 
     def _settle(self, node: str) -> None:
-        """Keep book of who is measured, and keep no node of which nothing is known."""
+        """Keep book of who has a document, and keep no node of which nothing is known."""
         known = self._nodes[node]
-        if known.metric is None and known.live is None:
-            self._measured.discard(node)
+        if known.documented:
+            self._documented.add(node)
         else:
-            self._measured.add(node)
+            self._documented.discard(node)
         if known.empty:
             del self._nodes[node]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kube import objects
 from kube.dialects import nodemetric, usagethresholds
 from model.node import Node
+from model.nodemetric import NodeMetric
 from model.report import NodeReport
 from scheduler.core.charge import Charge
 from scheduler.core.ledger import Ledger
@@ -12,6 +13,8 @@ from scheduler.core.load.node import REPORT_SECONDS
 from scheduler.core.load.picture import LoadPicture
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.loads import Loads
+
+_UNREAD = NodeMetric()
 
 
 class MeasuredLoads:
@@ -39,14 +42,16 @@ class MeasuredLoads:
         self._loads.forget(node)
 
     def metric(self, source: objects.NodeMetric, now: float, *, gone: bool) -> None:
-        """Raises ConfigurationFault naming object and field; the node then counts as not measured."""
+        """Raises ConfigurationFault naming object and field; the NodeMetric then counts as one that says nothing."""
         name = source.metadata.name
-        self._loads.metric(name, None, now)
-        if not gone:
-            found = nodemetric.node_metric(source)
-            interval = nodemetric.report_policy(source).report_seconds or REPORT_SECONDS
-            self._follow(now)
-            self._loads.metric(name, found, now, interval)
+        if gone:
+            self._loads.metric(name, None, now)
+            return
+        self._follow(now)
+        self._loads.metric(name, _UNREAD, now)
+        found = nodemetric.node_metric(source)
+        interval = nodemetric.report_policy(source).report_seconds or REPORT_SECONDS
+        self._loads.metric(name, found, now, interval)
 
     def report(self, node: str, report: NodeReport, now: float) -> None:
         """What the node's agent says over the link."""
@@ -54,7 +59,7 @@ class MeasuredLoads:
         self._loads.report(node, report, now)
 
     def picture(self, names: tuple[str, ...], now: float) -> LoadPicture | None:
-        """The loads of these nodes in this order, None where none was ever measured."""
+        """The loads of these nodes in this order, None where none has a NodeMetric or a report."""
         return self._loads.picture(names, now) if self._follows else None
 
     def _follow(self, now: float) -> None:

@@ -165,8 +165,46 @@ def test_a_clock_that_is_ahead() -> None:
     assert drawn is not None and drawn.expired(drawn.scored).tolist() == [True, False]
 
 
+def expired(loads: Loads, now: float = NOW) -> list[bool]:
+    """By node, of what limits count."""
+    drawn = loads.picture(NAMES, now)
+    assert drawn is not None
+    return [bool(row) for row in drawn.copy().expired(drawn.limited)]
+
+
+def test_a_metric_that_says_nothing_counts_as_expired() -> None:
+    """Never filled, or filled without the node's use; where there is no NodeMetric nothing expires."""
+    loads = Loads(POLICY)
+    loads.metric("n1", NodeMetric(), NOW)
+    assert expired(loads) == [True, False]
+    loads.metric("n2", NodeMetric(NOW), NOW)
+    assert expired(loads) == [True, True]
+    loads.metric("n1", metric(10), NOW)
+    loads.metric("n2", None, NOW)
+    assert expired(loads) == [False, False]
+    loads.metric("n2", NodeMetric(), NOW)
+    assert expired(loads) == [False, True]
+    loads.forget("n2")
+    assert expired(loads) == [False, False]
+    loads.metric("n1", None, NOW)
+    assert loads.picture(NAMES, NOW) is None
+
+
+def test_a_report_stands_in_for_a_metric_that_says_nothing() -> None:
+    """Where the agent's report is what counts; what only a NodeMetric says stays unknown."""
+    policy = LoadPolicy(prod_limits=UsageLimits(50))
+    loads = Loads(policy)
+    loads.metric("n1", NodeMetric(), NOW)
+    loads.report("n1", report(11), NOW)
+    drawn = loads.picture(NAMES, NOW)
+    assert drawn is not None
+    assert drawn.expired(drawn.limited).tolist() == [False, False]
+    assert drawn.expired(drawn.prod).tolist() == [True, False]
+
+
 STEPS = st.one_of(
     st.tuples(st.just("metric"), st.sampled_from(("n1", "n2", "n3")), st.integers(0, 90)),
+    st.tuples(st.just("unfilled"), st.sampled_from(("n1", "n2", "n3")), st.just(0)),
     st.tuples(st.just("gone"), st.sampled_from(("n1", "n2", "n3")), st.just(0)),
     st.tuples(st.just("report"), st.sampled_from(("n1", "n2", "n3")), st.integers(0, 90)),
     st.tuples(st.just("put"), st.sampled_from(("n1", "n2", "n3")), st.integers(0, 3)),
@@ -192,6 +230,8 @@ def apply(loads: Loads, step: tuple[str, str, int], now: float) -> None:
     kind, node, number = step
     if kind == "metric":
         loads.metric(node, metric(number, "p1", at=now - 5), now)
+    elif kind == "unfilled":
+        loads.metric(node, NodeMetric(), now)
     elif kind == "gone":
         loads.metric(node, None, now)
     elif kind == "report":
@@ -203,7 +243,9 @@ def apply(loads: Loads, step: tuple[str, str, int], now: float) -> None:
 
 
 def shown(drawn: LoadPicture | None) -> Any:
-    return None if drawn is None else (drawn.scored.used.tolist(), drawn.scored.seconds.tolist(), drawn.now)
+    if drawn is None:
+        return None
+    return (drawn.scored.used.tolist(), drawn.scored.seconds.tolist(), drawn.unfilled.tolist(), drawn.now)
 
 
 @pytest.mark.parametrize("names", [(), ("n2",), ("n0", "n1", "n2")])

@@ -56,12 +56,16 @@ class Level(msgspec.Struct, frozen=True):
 
 
 class NodeLoad(msgspec.Struct, frozen=True):
-    """What scores count, what limits count, what prod pods use (None: not known), and the limits that hold."""
+    """What scores count, what limits count, what prod pods use (None: not known), and the limits that hold.
+
+    `unfilled`: the node has a NodeMetric, and it does not say what the node uses.
+    """
 
     scored: Level | None = None
     limited: Level | None = None
     prod: Level | None = None
     limits: LoadLimits = LoadLimits()
+    unfilled: bool = False
 
 
 def from_metric(metric: NodeMetric, now: float, interval_seconds: float = REPORT_SECONDS) -> Measured | None:

@@ -44,7 +44,10 @@ class Limits(msgspec.Struct, frozen=True, eq=False):
 
 
 class LoadPicture(msgspec.Struct, frozen=True, eq=False):
-    """`scored` is what scores count, `limited` what limits count, `prod` what prod pods use; `now` is Unix seconds."""
+    """`scored` is what scores count, `limited` what limits count, `prod` what prod pods use; `now` is Unix seconds.
+
+    `unfilled` are rows with a NodeMetric that does not say what the node uses.
+    """
 
     policy: LoadPolicy
     now: float
@@ -52,12 +55,18 @@ class LoadPicture(msgspec.Struct, frozen=True, eq=False):
     limited: View
     prod: View
     limits: Limits
+    unfilled: Mask
 
     def expired(self, view: View) -> Mask:
-        """Rows whose measurement is too old; a row never measured is not among them."""
+        """Rows whose measurement is too old, or missing though they have a NodeMetric; those without one are not.
+
+        Source: Koordinator plugins/loadaware (isNodeMetricExpired, and Filter for a NodeMetric that is not found).
+        """
+        known = np.isfinite(view.seconds)
+        missing = ~known & self.unfilled
         if self.policy.expiry_seconds <= 0:
-            return np.zeros(len(view.seconds), bool)
-        return np.asarray(np.isfinite(view.seconds) & (self.now - view.seconds >= self.policy.expiry_seconds))
+            return np.asarray(missing)
+        return np.asarray(missing | known & (self.now - view.seconds >= self.policy.expiry_seconds))
 
     def put(self, row: int, pod_class: PodClass, count: int = 1) -> None:
         """So many pods more are about to run there, by their estimate; a negative count is of pods that go.
@@ -73,9 +82,8 @@ class LoadPicture(msgspec.Struct, frozen=True, eq=False):
 
     def copy(self) -> LoadPicture:
         """An independent copy, to try something."""
-        return LoadPicture(
-            self.policy, self.now, self.scored.copy(), self.limited.copy(), self.prod.copy(), self.limits
-        )
+        views = self.scored.copy(), self.limited.copy(), self.prod.copy()
+        return LoadPicture(self.policy, self.now, *views, self.limits, self.unfilled)
 
 
 def picture_of(loads: Sequence[NodeLoad], policy: LoadPolicy, now: float) -> LoadPicture:
@@ -92,19 +100,22 @@ def picture_of(loads: Sequence[NodeLoad], policy: LoadPolicy, now: float) -> Loa
         _view([load.limited for load in loads]),
         _view([load.prod for load in loads]),
         limits,
+        np.array([load.unfilled for load in loads], bool),
     )
 
 
 def redrawn(before: LoadPicture, changed: Iterable[tuple[int, NodeLoad]], now: float) -> LoadPicture:
     """A new picture with some rows replaced; `before` stays as it is."""
     after = msgspec.structs.replace(before, now=now, scored=_own(before.scored), limited=_own(before.limited))
-    after = msgspec.structs.replace(after, prod=_own(before.prod), limits=_own_limits(before.limits))
+    after = msgspec.structs.replace(after, prod=_own(before.prod), unfilled=before.unfilled.copy())
+    after = msgspec.structs.replace(after, limits=_own_limits(before.limits))
     for row, load in changed:
         for view, level in ((after.scored, load.scored), (after.limited, load.limited), (after.prod, load.prod)):
             view.used[row], view.seconds[row] = _cells(level)
         after.limits.usage[row] = _cell(load.limits.aggregated or load.limits.usage)
         after.limits.prod[row] = _cell(load.limits.prod)
         after.limits.aggregated[row] = bool(load.limits.aggregated)
+        after.unfilled[row] = load.unfilled
     return after
 
 

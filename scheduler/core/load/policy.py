@@ -30,8 +30,9 @@ class LoadPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache_
     filter_expired: Annotated[
         bool,
         Meta(
-            description="Look at the age before limits are applied. filterExpiredNodeMetrics; false as Koordinator "
-            "ships it: limits hold against the last known usage."
+            description="No pod where the NodeMetric is too old or does not say what the node uses; nodes without a "
+            "NodeMetric take pods. filterExpiredNodeMetrics; false as Koordinator ships it: limits hold against the "
+            "last known usage."
         ),
     ] = False
     place_when_expired: Annotated[
