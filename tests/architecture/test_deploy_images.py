@@ -40,9 +40,14 @@ def loaded() -> ModuleType:
 ASSEMBLE = loaded()
 
 
-def constraints() -> dict[str, str]:
-    lines = [line for line in (IMAGES / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
-    return dict(line.split("==") for line in lines)
+LOCKED = re.compile(r"(?P<name>[\w.-]+)==(?P<version>[\w.]+)(?: \\\n    --hash=sha256:[0-9a-f]{64})+\n")
+
+
+def locked(name: str) -> dict[str, str]:
+    """The version of each package in requirements/NAME.txt, all of which has the form name, version, hashes."""
+    text = (IMAGES / "requirements" / f"{name}.txt").read_text().removeprefix("# Written by deploy/images/lock.py.\n")
+    assert text and not LOCKED.sub("", text)
+    return {found["name"]: found["version"] for found in LOCKED.finditer(text)}
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -51,11 +56,33 @@ def numbers(version: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("program", ASSEMBLE.PROGRAMS)
 def test_the_versions_in_the_images_are_ones_we_allow(program: str) -> None:
-    """Each requirement of pyproject.toml is pinned, at its lower bound or above."""
-    pinned = constraints()
+    """Each requirement of pyproject.toml is pinned with its hashes, at its lower bound or above."""
+    pinned = locked(program)
     for requirement in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"][program]):
         name, _, least = requirement.partition(">=")
         assert numbers(pinned[name.lower()]) >= numbers(least), requirement
+
+
+def test_what_builds_our_wheel_is_pinned() -> None:
+    """The build back end runs with our source in its hands."""
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert [requirement.partition(">=")[0] for requirement in built] == list(locked("build"))
+
+
+def test_programs_hold_the_same_versions() -> None:
+    """A package in two images is one package to whoever looks for a vulnerable one."""
+    versions: dict[str, set[str]] = {}
+    for program in ASSEMBLE.PROGRAMS:
+        for name, version in locked(program).items():
+            versions.setdefault(name, set()).add(version)
+    assert {name for name, known in versions.items() if len(known) > 1} == set()
+
+
+def test_the_base_image_is_named_by_digest() -> None:
+    """A tag may become another image at any time."""
+    bases = re.findall(r"(?m)^FROM (\S+)", (IMAGES / "Containerfile").read_text())
+    named = {base for base in bases if base not in ("source", "scratch")}
+    assert named and all(re.search(r"@sha256:[0-9a-f]{64}$", base) for base in named)
 
 
 PLACES = {
@@ -227,10 +254,23 @@ class TestAgentImage:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_no_dependency_blocks_arm64(tmp_path: Path) -> None:
-    """Each, and what it depends on, has a wheel for aarch64 with Debian 12's glibc, in the version of the images."""
-    pinned = [f"{name}=={version}" for name, version in constraints().items()]
+def test_a_wheel_with_another_hash_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is unpacked."""
+    text = (IMAGES / "requirements" / "build.txt").read_text()
+    (tmp_path / "build.txt").write_text(re.sub(r"sha256:[0-9a-f]{64}", f"sha256:{'0' * 64}", text))
+    monkeypatch.setattr(ASSEMBLE.pythonpackages, "REQUIREMENTS", tmp_path)
+    with pytest.raises(subprocess.CalledProcessError):
+        ASSEMBLE.pythonpackages._own_wheel(ROOT, tmp_path / "scratch", tmp_path / "cache")
+    assert not list((tmp_path / "scratch").glob("**/*.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("program", ASSEMBLE.PROGRAMS)
+def test_no_dependency_blocks_arm64(program: str, tmp_path: Path) -> None:
+    """Each, and what it depends on, has a wheel for aarch64 with Debian 12's glibc, of the version and hash of the images."""
     options = ["--dry-run", "--ignore-installed", "--quiet", "--no-deps", "--target", str(tmp_path)]
-    command = [sys.executable, "-m", "pip", "install", *options, *ASSEMBLE.pythonpackages.wheels_of("arm64"), *pinned]
+    wheels = [*ASSEMBLE.pythonpackages.wheels_of("arm64"), *ASSEMBLE.pythonpackages._locked(program)]
+    command = [sys.executable, "-m", "pip", "install", *options, *wheels]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
