@@ -1,12 +1,13 @@
 """Kubernetes Events (core/v1), repeated ones counted instead of posted again.
 
-Posting is best effort by nature: a failure is logged and never holds up the caller. The queue is bounded;
-what does not fit is counted and said once it fits again.
+`record` never holds up the caller; a few posts are under way at a time. While the API server does not answer, Events
+wait as far as there is room. What the server refuses is logged and counted as dropped, as is what finds no room.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,102 +17,193 @@ import msgspec
 import structlog
 
 from kube.client import KubeClient, PatchKind, path_of
+from kube.eventqueue import Event, EventQueue, ObjectRef, Waiting
 from model.fault import KubernetesFault
+
+__all__ = ["EventCapacity", "EventRecorder", "ObjectRef"]
 
 log = structlog.get_logger()
 
 _MESSAGE_LIMIT = 1024
-_QUEUE_LIMIT = 1000
-_REMEMBERED = 500
+_TRIES = 12
+"""client-go's maxTriesPerEvent. Tries that no server answered are not counted: then nobody's Events get through."""
+_FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.2, 10.0
 
 
-class ObjectRef(msgspec.Struct, frozen=True, rename="camel"):
-    """What an Event is about."""
+class EventCapacity(msgspec.Struct, frozen=True):
+    """How many different Events may wait, how many posts are under way, and of how many posted ones repeats count."""
 
-    kind: str
+    waiting: int = 1000
+    posts: int = 2
+    remembered: int = 500
+
+
+class _Posted(msgspec.Struct, frozen=True):
     name: str
-    namespace: str = ""
-    uid: str = ""
-    api_version: str = "v1"
-
-
-class _Event(msgspec.Struct, frozen=True):
-    about: ObjectRef
-    type: str
-    reason: str
-    message: str
+    count: int
 
 
 class EventRecorder:
     """`record` returns at once; `run` posts. Events of cluster-scoped objects go to namespace `default`."""
 
     def __init__(
-        self, client: KubeClient, component: str, host: str, now: Callable[[], datetime] | None = None
+        self,
+        client: KubeClient,
+        component: str,
+        host: str,
+        now: Callable[[], datetime] | None = None,
+        capacity: EventCapacity | None = None,
     ) -> None:
         self._client = client
         self._source = {"component": component, "host": host}
         self._now = now or (lambda: datetime.now(UTC))
-        self._queue: asyncio.Queue[_Event] = asyncio.Queue(_QUEUE_LIMIT)
-        self._posted: OrderedDict[_Event, tuple[str, int]] = OrderedDict()
+        self._capacity = capacity or EventCapacity()
+        self._queue = EventQueue(self._capacity.waiting)
+        self._posted: OrderedDict[Event, _Posted] = OrderedDict()
+        self._posters: asyncio.TaskGroup | None = None
+        self._under_way = 0
+        self._failures = 0
+        self._refused = 0
+        self._told_full = False
+        self._empty, self._ending = asyncio.Event(), asyncio.Event()
+        self._empty.set()
         self._serial = 0
-        self.dropped = 0
+
+    @property
+    def dropped(self) -> int:
+        """Occurrences that no Event on the server tells of."""
+        return self._queue.dropped + self._refused
 
     def record(self, about: ObjectRef, reason: str, message: str, *, warning: bool = False) -> None:
-        """Queue one Event; the message is cut at 1,024 bytes as Kubernetes wants it."""
+        """Queue one Event; the message is cut at 1,024 characters as Kubernetes wants it."""
         text = message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 4] + " ..."
-        try:
-            self._queue.put_nowait(_Event(about, "Warning" if warning else "Normal", reason, text))
-        except asyncio.QueueFull:
-            self.dropped += 1
+        dropped = self._queue.dropped
+        self._queue.put(Event(about, "Warning" if warning else "Normal", reason, text), self._now())
+        if self._queue.dropped > dropped and not self._told_full:
+            self._told_full = True
+            log.warning("events are dropped, ordinary ones first", waiting=len(self._queue), dropped=self.dropped)
+        self._empty.clear()
+        self._post_more()
 
     async def run(self) -> None:
         """Post what is queued, for ever."""
-        while True:
-            event = await self._queue.get()
+        async with asyncio.TaskGroup() as self._posters:
+            self._post_more()
             try:
-                await self._post(event)
-            except KubernetesFault as fault:
-                log.warning("event not posted", about=event.about.name, reason=event.reason, error=str(fault))
+                await asyncio.Event().wait()
             finally:
-                self._queue.task_done()
+                self._posters = None
 
     async def flush(self, timeout_seconds: float) -> None:
-        """Wait until the queue is empty, at most `timeout_seconds`; for a clean stop."""
-        try:
-            await asyncio.wait_for(self._queue.join(), timeout_seconds)
-        except TimeoutError:
-            log.warning("events not posted before the stop", waiting=self._queue.qsize())
+        """Wait until everything is posted, at most `timeout_seconds`; for a clean stop.
 
-    async def _post(self, event: _Event) -> None:
-        stamp = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        namespace = event.about.namespace or "default"
-        if event in self._posted:
-            name, count = self._posted[event]
-            try:
-                path = path_of("v1/events", namespace=namespace, name=name)
-                await self._client.patch(path, {"count": count + 1, "lastTimestamp": stamp}, PatchKind.MERGE)
-                self._posted[event] = (name, count + 1)
+        A server that does not answer is not asked again meanwhile.
+        """
+        dropped = self.dropped
+        self._ending.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._empty.wait(), timeout_seconds)
+        self._ending.clear()
+        lost = len(self._queue) + self._under_way + self.dropped - dropped
+        if lost:
+            log.warning("events not posted before the stop", events=lost)
+
+    def _post_more(self) -> None:
+        while self._posters is not None and self._under_way < self._capacity.posts:
+            waiting = self._queue.take()
+            if waiting is None:
                 return
-            except KubernetesFault as fault:
-                if fault.status != 404:
-                    raise
-        name = self._name(event)
-        await self._client.create(path_of("v1/events", namespace=namespace), self._body(event, name, namespace, stamp))
-        self._posted[event] = (name, 1)
-        while len(self._posted) > _REMEMBERED:
+            self._under_way += 1
+            self._posters.create_task(self._deliver(waiting))
+
+    async def _deliver(self, waiting: Waiting) -> None:
+        """One try; an Event that shall be tried again goes back before this poster pauses."""
+        try:
+            await self._post(waiting)
+            self._failures = 0
+            self._queue.done(waiting)
+        except KubernetesFault as fault:
+            if self._once_more(waiting, fault):
+                self._queue.back(waiting)
+                await self._pause(fault)
+            else:
+                self._give_up(waiting, fault)
+        finally:
+            self._under_way -= 1
+            self._post_more()
+            if self._queue.empty:
+                self._told_full = False
+                self._empty.set()
+
+    def _once_more(self, waiting: Waiting, fault: KubernetesFault) -> bool:
+        """Whether the fault is of the moment and not of the Event."""
+        if fault.status == 0:
+            return not self._ending.is_set()
+        waiting.tries += 1
+        return (fault.status == 429 or fault.status >= 500) and waiting.tries < _TRIES
+
+    def _give_up(self, waiting: Waiting, fault: KubernetesFault) -> None:
+        """Those that found no server during a stop are counted together by `flush`."""
+        self._refused += waiting.count
+        self._queue.done(waiting)
+        if fault.status:
+            about, reason = waiting.event.about.name, waiting.event.reason
+            log.warning("event not posted", about=about, reason=reason, error=str(fault))
+
+    async def _pause(self, fault: KubernetesFault) -> None:
+        """Longer from failure to failure; a stop ends it."""
+        if not self._failures:
+            log.warning("events wait", waiting=len(self._queue), error=str(fault))
+        self._failures += 1
+        delay = min(_FIRST_DELAY_SECONDS * 2 ** min(self._failures - 1, 10), _LONGEST_DELAY_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), max(delay, fault.retry_after_seconds))
+
+    async def _post(self, waiting: Waiting) -> None:
+        """PATCH the count of one that was posted before, unless the server has forgotten it; else POST."""
+        if waiting.event in self._posted and await self._count(waiting, self._posted[waiting.event]):
+            return
+        waiting.name = waiting.name or self._name(waiting.event)
+        namespace = _namespace(waiting.event)
+        try:
+            await self._client.create(path_of("v1/events", namespace=namespace), self._body(waiting, namespace))
+        except KubernetesFault as fault:
+            # An earlier try arrived and only its answer was lost.
+            if fault.status != 409 or not await self._count(waiting, _Posted(waiting.name, 0)):
+                raise
+            return
+        self._remember(waiting.event, _Posted(waiting.name, waiting.count))
+
+    async def _count(self, waiting: Waiting, posted: _Posted) -> bool:
+        path = path_of("v1/events", namespace=_namespace(waiting.event), name=posted.name)
+        count = posted.count + waiting.count
+        try:
+            await self._client.patch(path, {"count": count, "lastTimestamp": _stamp(waiting.last)}, PatchKind.MERGE)
+        except KubernetesFault as fault:
+            if fault.status != 404:
+                raise
+            self._posted.pop(waiting.event, None)
+            return False
+        self._remember(waiting.event, _Posted(posted.name, count))
+        return True
+
+    def _remember(self, event: Event, posted: _Posted) -> None:
+        self._posted[event] = posted
+        self._posted.move_to_end(event)
+        while len(self._posted) > self._capacity.remembered:
             self._posted.popitem(last=False)
 
-    def _name(self, event: _Event) -> str:
+    def _name(self, event: Event) -> str:
         self._serial += 1
         unique = int(self._now().timestamp() * 1_000_000)
         return f"{event.about.name[:200]}.{unique:x}{self._serial:x}"
 
-    def _body(self, event: _Event, name: str, namespace: str, stamp: str) -> dict[str, Any]:
-        about = msgspec.to_builtins(event.about)
+    def _body(self, waiting: Waiting, namespace: str) -> dict[str, Any]:
+        event, about = waiting.event, msgspec.to_builtins(waiting.event.about)
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": namespace},
+            "metadata": {"name": waiting.name, "namespace": namespace},
             "involvedObject": {key: value for key, value in about.items() if value},
             "type": event.type,
             "reason": event.reason,
@@ -119,7 +211,15 @@ class EventRecorder:
             "source": self._source,
             "reportingComponent": self._source["component"],
             "reportingInstance": self._source["host"],
-            "firstTimestamp": stamp,
-            "lastTimestamp": stamp,
-            "count": 1,
+            "firstTimestamp": _stamp(waiting.first),
+            "lastTimestamp": _stamp(waiting.last),
+            "count": waiting.count,
         }
+
+
+def _namespace(event: Event) -> str:
+    return event.about.namespace or "default"
+
+
+def _stamp(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -104,7 +104,8 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
             for slot in choices.slots
         ),
         *([Program("proxy", lambda bound: _proxy(run), stage=1)] if choices.bare else []),
-        Program("scheduler", lambda bound: _scheduler(run, choices, bound), stage=1),
+        # It posts the Events that still wait.
+        Program("scheduler", lambda bound: _scheduler(run, choices, bound), stop_bound_seconds=20.0, stage=1),
         *([] if choices.bare else _lending_programs(run, choices)),
         *([_simnodes_program(run, choices)] if choices.simulated_nodes else []),
     )

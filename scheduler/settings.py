@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from kube.dialects.gangs import GangDefaults
 from kube.dialects.schedulerconfig import CoschedulingArgs
+from kube.events import EventCapacity
 from kube.lease import LeaseSettings
 from kube.settingsfile import read_settings
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, MatchPolicy
@@ -74,6 +75,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 16
     concurrent_binds: Annotated[int, Meta(ge=1, le=1000, description="Bindings under way at once.")] = 16
     concurrent_writes: Annotated[int, Meta(ge=1, le=1000, description="Condition writes under way at once.")] = 8
+    concurrent_events: Annotated[int, Meta(ge=1, le=1000, description="Events being posted at once.")] = 8
+    waiting_events: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Events that may wait to be posted, some 500 bytes each; beyond that the oldest are dropped, "
+            "warnings last.",
+        ),
+    ] = 10_000
     concurrent_calls: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Bounds the TLS listener, where each agent keeps one call open.")
     ] = 10_000
@@ -86,6 +97,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def served(self) -> tuple[str, ...]:
         """All scheduler names this scheduler serves, those of profiles included."""
         return tuple(dict.fromkeys((*self.scheduler_names, *served(self.profiles))))
+
+    @property
+    def events(self) -> EventCapacity:
+        """Room for what is told about pods; repeats are counted of as many as client-go's recorder remembers."""
+        return EventCapacity(self.waiting_events, self.concurrent_events, remembered=4096)
 
     @property
     def gangs(self) -> GangDefaults:

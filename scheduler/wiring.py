@@ -57,6 +57,9 @@ log = structlog.get_logger()
 _STUCK_SECONDS = 60.0
 """A loop that has not turned for so long is not alive; it turns at least every 10 s."""
 
+_FLUSH_SECONDS, _LOST_FLUSH_SECONDS = 15.0, 1.0
+"""How long a stop waits for Events: within the 30 s that a pod has. Who has lost the lease shall be back soon."""
+
 
 class Options(msgspec.Struct, frozen=True):
     """What a command line says; addresses are HOST:PORT, port 0 takes a free one.
@@ -106,27 +109,33 @@ class Listening(msgspec.Struct, frozen=True):
     http: str
 
 
+class Connections(msgspec.Struct, frozen=True):
+    """What stays the same whether this process leads or not."""
+
+    client: KubeClient
+    recorder: EventRecorder
+    link: LinkChild
+
+
 class Scheduler:
     """All parts, wired; nothing runs yet."""
 
-    def __init__(
-        self, client: KubeClient, options: Options, leadership: Leadership, link: LinkChild, metrics: Metrics
-    ) -> None:
+    def __init__(self, outside: Connections, options: Options, leadership: Leadership, metrics: Metrics) -> None:
         settings = options.settings
+        client, recorder, link = outside.client, outside.recorder, outside.link
         self.options = options
         self.clock = steady_clock()
-        self.recorder = EventRecorder(client, settings.scheduler_names[0], options.identity)
         self.history = DecisionHistory(settings.decision_history)
         cache = ClusterCache(settings.served, settings.load, settings.gangs)
         self.cycle = cycle = Cycle(cache, settings)
-        announcer = KubernetesAnnouncer(self.recorder)
+        announcer = KubernetesAnnouncer(recorder)
         binder, writer, evictor = KubernetesBinder(client), KubernetesStatusWriter(client), KubernetesEvictor(client)
         outlets = Outlets(binder, writer, evictor, announcer, link, leadership.leading)
         publisher = Publisher(outlets, metrics, self.clock, settings)
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
         self.desk = NodeDesk(cache, self.history, self.clock)
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)
-        self.withdrawer = Withdrawer(client, self.recorder, leadership.leading, self.clock, settings.withdraw)
+        self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
         self.node_objects = NodeObjects(client, leadership.leading, enabled=settings.node_objects)
         self.watch = KubernetesWatch(client, self._tell)
 
@@ -201,11 +210,13 @@ class _Process:
         self._state = state
         self._http = http
         self._link = LinkChild(options.serving)
+        settings = options.settings
+        self._recorder = EventRecorder(client, settings.scheduler_names[0], options.identity, capacity=settings.events)
         self._label = LeaderLabel(client, options.pod)
 
     async def run(self, stop: asyncio.Event) -> int:
         options = self._options
-        async with _beside(self._link.run()) as linking:
+        async with _beside(_together(self._link.run(), self._recorder.run())) as linking:
             address = await _first(self._link.address(), linking)
             lease, advertised = options.settings.lease, _advertised(str(address), options.advertise_host)
             async with Leadership(options.kubeconfig, lease, options.identity, advertised) as leadership:
@@ -216,6 +227,8 @@ class _Process:
                     await self._lead(leadership, linking, stop)
                 # Nothing but a stop ends a leader in order, even where the lease went before it was noticed.
                 lost = leadership.ended.is_set() or not stop.is_set()
+            # Events need no lease: the successor begins meanwhile.
+            await self._recorder.flush(_LOST_FLUSH_SECONDS if lost else _FLUSH_SECONDS)
         if leadership.error is not None:
             raise leadership.error
         return int(lost)
@@ -232,11 +245,12 @@ class _Process:
         if stop.is_set() or leadership.ended.is_set():
             return
         options = msgspec.structs.replace(self._options, settings=self._options.settings.overlaid(told))
-        scheduler = Scheduler(self._client, options, leadership, self._link, self._metrics)
+        outside = Connections(self._client, self._recorder, self._link)
+        scheduler = Scheduler(outside, options, leadership, self._metrics)
         if told.enable_preemption is not None:
             scheduler.preemption_told_by(SCHEDULER_CONFIG)
         self._state.scheduler = scheduler
-        self._metrics.watch(self._figures(scheduler))
+        self._metrics.watch(self._figures())
         async with _background(scheduler) as start, _answering(scheduler) as grpc:
             self._link.lead(scheduler.desk, grpc)
             beginning = self._begin(scheduler, start)
@@ -262,12 +276,12 @@ class _Process:
             gc.enable()
         gc.freeze()
 
-    def _figures(self, scheduler: Scheduler) -> dict[str, Callable[[], float]]:
+    def _figures(self) -> dict[str, Callable[[], float]]:
         return {
             "links": lambda: self._link.links,
             "link_restarts": lambda: self._link.restarts,
             "dropped_decisions": lambda: self._link.dropped,
-            "dropped_events": lambda: scheduler.recorder.dropped,
+            "dropped_events": lambda: self._recorder.dropped,
         }
 
     def _say_ready(self, link: str, grpc: str) -> None:
@@ -285,16 +299,13 @@ def _advertised(address: str, host: str) -> str:
 
 @contextlib.asynccontextmanager
 async def _background(scheduler: Scheduler) -> AsyncIterator[Callable[[Coroutine[Any, Any, None]], None]]:
-    """All that runs while leading; yields what adds to it. Events queued by the end get a second to be posted."""
+    """All that runs while leading; yields what adds to it."""
     async with asyncio.TaskGroup() as group:
-        poster = group.create_task(scheduler.recorder.run())
         beside = (scheduler.withdrawer.run(), scheduler.node_objects.run())
         tasks = [*scheduler.watch.start(group), *(group.create_task(work) for work in beside)]
         yield lambda work: tasks.append(group.create_task(work))
         for task in tasks:
             task.cancel()
-        await scheduler.recorder.flush(1.0)
-        poster.cancel()
 
 
 @contextlib.asynccontextmanager
@@ -317,6 +328,11 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+async def _together(*works: Coroutine[Any, Any, None]) -> None:
+    """All of them; the first that fails is the outcome."""
+    await asyncio.gather(*works)
 
 
 async def _first(*works: Any) -> Any:

@@ -44,7 +44,11 @@ METRICS = (
     Row("gauge", "link_restarts", "Times the process that serves the agents was started anew."),
     Row("gauge", "dropped_decisions", "Agents' decisions dropped because nobody took them in time."),
     Row("gauge", "leader", "1 while this process leads."),
-    Row("gauge", "dropped_events", "Kubernetes Events dropped since the start because the queue was full."),
+    Row(
+        "gauge",
+        "dropped_events",
+        "Kubernetes Events dropped since the start: no room, or refused.",
+    ),
 )
 _KINDS: dict[str, Any] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
 

@@ -87,6 +87,21 @@ def test_a_standby_takes_over(cluster: Cluster, start: Callable[..., SchedulerPr
     assert lease["metadata"]["annotations"]["sublet.dev/link-address"] == second.ports["link"]
 
 
+def test_a_stop_posts_the_events_that_wait(cluster: Cluster, start: Callable[..., SchedulerProcess]) -> None:
+    """One post at a time is slower than bindings; a stop right after the last binding loses no Event."""
+    for number in range(5):
+        cluster.add_node(f"n{number}", batch_cpu=100_000)
+    names = [f"lone-{number}" for number in range(300)]
+    for name in names:
+        cluster.add_pod(name, batch_cpu=100)
+    scheduler = start("{concurrent_events: 1}")
+    bound = f'binding_duration_seconds_count{{result="bound"}} {len(names)}.0'
+    until(lambda: bound in scheduler.page("/metrics"), "all are bound", scheduler.log)
+    scheduler.process.send_signal(signal.SIGTERM)
+    assert scheduler.process.wait(20) == 0
+    assert sorted(event["involvedObject"]["name"] for event in cluster.events("Scheduled")) == sorted(names)
+
+
 def test_one_bad_gang_costs_one_message(cluster: Cluster, start: Callable[..., SchedulerProcess]) -> None:
     """A PodGroup with minMember 0 is named once, on itself and on its pods; everything else goes on."""
     cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", POD_GROUP_CRD)
