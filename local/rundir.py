@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Annotated
@@ -14,6 +13,7 @@ import msgspec
 from local import runfiles
 from local.certificates import write_private
 from local.node.ownership import boot_id, started_ticks
+from local.ownfiles import close_directory, open_own, own_directory
 from model.fault import ConfigurationFault
 
 DEFAULT_DIRECTORY = Path("~/.sublet")
@@ -170,24 +170,15 @@ class RunDirectory:
 
     def _create(self) -> None:
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            found = self.path.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-                fix = "give --dir a directory of your own"
-                raise ConfigurationFault(str(self.path), "a symbolic link, or another user's", fix)
+            mode = own_directory(self.path, "give --dir a directory of your own")
             runfiles.refuse_strangers(self.path, known=self._recorded() is not None)
-            if found.st_mode & 0o077:
-                self._close_to_others()
+            if mode & 0o077:
+                fix = "give --dir a new or private directory"
+                close_directory(self.path, runfiles.foreign(self.path), "others may enter it", fix)
         except OSError as error:
             raise ConfigurationFault(str(self.path), f"not usable: {error.strerror}", "give --dir DIR") from error
         if len(os.fsencode(self.agent_file("-1", "sock"))) > _SOCKET_PATH_BYTES:
             raise ConfigurationFault(str(self.path), "too long for a unix socket below it", "give a shorter --dir")
-
-    def _close_to_others(self) -> None:
-        # A directory with other things in it, such as /tmp, is not ours to close.
-        if runfiles.foreign(self.path):
-            raise ConfigurationFault(str(self.path), "others may enter it", "give --dir a new or private directory")
-        self.path.chmod(0o700)
 
     def _take_over(self) -> None:
         """Raises ConfigurationFault where the previous run lives on, its lock removed."""
@@ -205,8 +196,7 @@ class RunDirectory:
 
     def _take_lock(self) -> IO[str]:
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            lock = os.fdopen(os.open(self.path / runfiles.LOCK, flags, 0o600), "a")
+            lock = os.fdopen(open_own(self.path / runfiles.LOCK, os.O_WRONLY | os.O_CREAT), "a")
         except OSError as error:
             raise ConfigurationFault(
                 str(self.path / runfiles.LOCK), f"not usable: {error.strerror}", "remove it"

@@ -26,8 +26,9 @@ from local.apiserver.kubelet_logs import KubeletLogs
 from local.apiserver.rbac_defaults import create_default_roles
 from local.apiserver.server import Server, tls_context
 from local.apiserver.signing import SigningKey, SigningKeyError
-from local.apiserver.statedir import StateDirectory, StateError
+from local.apiserver.statedir import KEY, StateDirectory, StateError
 from local.readyfile import write_ready_file
+from model.fault import ConfigurationFault
 
 _GENERATION_0, _GENERATION_1, _GENERATION_2 = 50_000, 20, 100
 
@@ -151,13 +152,15 @@ async def serve(options: argparse.Namespace) -> None:
 def _audit_log(path: Path | None) -> AuditLog | None:
     try:
         return None if path is None else AuditLog(path, time.time)
+    except ConfigurationFault as fault:
+        raise StartError(f"--audit-log {fault}") from None
     except OSError as error:
         raise StartError(f"--audit-log {path}: {error.strerror or error}") from None
 
 
 def _signing_key(state: Path | None) -> SigningKey:
     """With a state directory tokens outlive this process, as do the objects they are bound to."""
-    return SigningKey.new() if state is None else SigningKey.kept(state / "service-account.key")
+    return SigningKey.new() if state is None else SigningKey.kept(state / KEY)
 
 
 @contextlib.asynccontextmanager

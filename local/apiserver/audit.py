@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from local.apiserver.access import Visit
 from local.apiserver.authorization import Attributes
 from local.apiserver.messages import JSON, Response, Stream
 from local.apiserver.objects import Clock, Object, decode_object
+from local.ownfiles import open_own
 
 _log = logging.getLogger(__name__)
 _FLUSH_SECONDS = 0.2
@@ -28,10 +30,10 @@ _NO_STATUS = 400  # from which on the answer's body is a Status that tells what 
 
 
 class AuditLog:
-    """Appends to one file. `close` writes what is left."""
+    """Appends to one file of this user's own. `close` writes what is left. Raises ConfigurationFault and OSError."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        self._file = path.open("ab", buffering=0)
+        self._file = os.fdopen(open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab", buffering=0)
         self._clock = clock
         self._lines: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None

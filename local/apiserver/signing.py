@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from jwt.algorithms import ECAlgorithm
 
 from local.apiserver.objects import Object
 from local.certificates import write_private
+from local.ownfiles import open_own
+from model.fault import ConfigurationFault
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 ALGORITHM = "ES256"
@@ -45,9 +48,12 @@ class SigningKey:
     def kept(cls, path: Path) -> SigningKey:
         """The key in a PEM file that its owner alone may read; made when absent. Raises SigningKeyError."""
         try:
-            if not path.exists():
+            if not os.path.lexists(path):
                 write_private(path, cls.new()._pem())
-            found = serialization.load_pem_private_key(path.read_bytes(), password=None)
+            with os.fdopen(open_own(path, os.O_RDONLY), "rb") as file:
+                found = serialization.load_pem_private_key(file.read(), password=None)
+        except ConfigurationFault as fault:
+            raise SigningKeyError(str(fault)) from None
         except (OSError, ValueError, TypeError) as error:
             raise SigningKeyError(f"{path}: cannot be used as the key of service account tokens: {error}") from None
         if not isinstance(found, ec.EllipticCurvePrivateKey) or not isinstance(found.curve, ec.SECP256R1):

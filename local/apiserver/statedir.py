@@ -13,9 +13,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
+from local.ownfiles import check_own, close_directory, open_own, own_directory
+from model.fault import ConfigurationFault
+
 FORMAT = 1
 ROOM_BYTES = 8 << 20
 _APPLICATION = 0x5B1E7  # marks the file as ours
+_LOCK, _DATABASE, _ROOM = "lock", "state.sqlite", "room-for-a-full-disk"
+_BESIDE = ("-wal", "-shm", "-journal")
+KEY = "service-account.key"
+_OURS = frozenset({_LOCK, _DATABASE, _ROOM, KEY, *(_DATABASE + suffix for suffix in _BESIDE)})
 _SCHEMA = f"""
 BEGIN;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
@@ -45,18 +52,18 @@ class StateDirectory:
 
     def __init__(self, path: Path, room_bytes: int = ROOM_BYTES) -> None:
         self._path = path
-        self._room, self._room_bytes = path / "room-for-a-full-disk", room_bytes
+        self._room, self._room_bytes = path / _ROOM, room_bytes
         self._lock = _locked(path)
         try:
-            self._database = _opened(path / "state.sqlite")
+            self._database = _opened(path / _DATABASE)
             self.reserved = int(self._database.execute("SELECT value FROM meta WHERE key = 'reserved'").fetchone()[0])
             self.keep_room()
         except (sqlite3.Error, OSError, TypeError) as error:
             self._lock.close()
             raise StateError(f"--state-dir {path}: state.sqlite cannot be used: {error}") from None
-        except StateError:
+        except (StateError, ConfigurationFault) as error:
             self._lock.close()
-            raise
+            raise StateError(_told(error)) from None
 
     def objects(self) -> Iterator[tuple[str, bytes]]:
         """(type, encoded object) of everything stored, in the order of their first writing."""
@@ -87,7 +94,8 @@ class StateDirectory:
 
     def keep_room(self) -> None:
         """Keep back enough of the disk to commit what was accepted before it filled; raises OSError."""
-        with self._room.open("wb") as file:
+        self._room.unlink(missing_ok=True)
+        with os.fdopen(os.open(self._room, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             os.posix_fallocate(file.fileno(), 0, self._room_bytes)
 
     def give_room(self) -> None:
@@ -100,10 +108,25 @@ class StateDirectory:
         self._lock.close()
 
 
+def _make(path: Path) -> None:
+    """A directory that nobody else may write to. Raises ConfigurationFault and OSError."""
+    fix = "give --state-dir a directory of your own"
+    if own_directory(path, fix) & 0o022:
+        strangers = [entry.name for entry in path.iterdir() if entry.name not in _OURS]
+        close_directory(path, strangers, "others may write to it", fix)
+
+
+def _told(error: Exception) -> str:
+    """Who named the directory is told by which flag."""
+    return f"--state-dir {error}" if isinstance(error, ConfigurationFault) else str(error)
+
+
 def _locked(path: Path) -> TextIO:
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (path / "lock").open("a+")
+        _make(path)
+        lock = os.fdopen(open_own(path / _LOCK, os.O_RDWR | os.O_CREAT), "r+")
+    except ConfigurationFault as fault:
+        raise StateError(_told(fault)) from None
     except (FileExistsError, NotADirectoryError):
         raise StateError(f"--state-dir {path}: is not a directory") from None
     except OSError as error:
@@ -115,7 +138,7 @@ def _locked(path: Path) -> TextIO:
         holder = lock.read().strip() or "another process"
         lock.close()
         raise StateError(f"--state-dir {path}: in use by {holder}; one directory serves one server") from None
-    lock.truncate(0)
+    lock.truncate()
     lock.write(f"process {os.getpid()}\n")
     lock.flush()
     return lock
@@ -123,7 +146,9 @@ def _locked(path: Path) -> TextIO:
 
 def _opened(path: Path) -> sqlite3.Connection:
     """The database, made when absent; secrets lie in it, so its owner alone may read it."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    os.close(open_own(path, os.O_RDWR | os.O_CREAT))
+    for suffix in _BESIDE:  # SQLite opens these by their names
+        check_own(path.with_name(path.name + suffix))
     database = sqlite3.connect(path, check_same_thread=False)
     try:
         if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

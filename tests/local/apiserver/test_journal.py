@@ -279,6 +279,58 @@ def test_a_file_that_is_not_our_state_is_one_clear_error(tmp_path, make, message
             StateDirectory(tmp_path, ROOM)
 
 
+FILES_OF_A_STATE = ("lock", "state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "state.sqlite-journal")
+
+
+@pytest.mark.parametrize("name", FILES_OF_A_STATE)
+def test_a_link_among_the_files_of_the_state_is_refused(tmp_path, name):
+    """Whoever could write to the directory may have left it: what it leads to stays as it is, and nothing is made."""
+    precious, state = tmp_path / "precious", tmp_path / "state"
+    precious.write_text("precious")
+    StateDirectory(state, ROOM).close()
+    (state / name).unlink(missing_ok=True)
+    for target in (precious, tmp_path / "absent"):
+        (state / name).symlink_to(target)
+        with pytest.raises(StateError, match=f"--state-dir {state}/{name}: a link .* not followed"):
+            StateDirectory(state, ROOM)
+        (state / name).unlink()
+    assert precious.read_text() == "precious"
+    assert not (tmp_path / "absent").exists()
+    StateDirectory(state, ROOM).close()  # not left locked
+
+
+def test_a_link_in_place_of_the_room_is_replaced(tmp_path):
+    """The room kept back for a full disk is a file of the directory's own."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (tmp_path / "room-for-a-full-disk").symlink_to(precious)
+    StateDirectory(tmp_path, ROOM).close()
+    assert precious.read_text() == "precious"
+
+
+def test_a_directory_that_others_may_write_to_is_closed_or_refused(tmp_path):
+    """As with `--dir`: one with other things in it is not the server's to close."""
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o777)
+    StateDirectory(state, ROOM).close()
+    assert state.stat().st_mode & 0o777 == 0o700
+    state.chmod(0o1777)
+    (state / "something").write_text("")
+    with pytest.raises(StateError, match="others may write to it"):
+        StateDirectory(state, ROOM)
+    assert state.stat().st_mode & 0o777 == 0o777
+
+
+def test_a_link_to_a_state_directory_is_refused(tmp_path):
+    """Its owner could point it elsewhere."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "link").symlink_to("state")
+    with pytest.raises(StateError, match="a symbolic link, or another user's"):
+        StateDirectory(tmp_path / "link", ROOM)
+    assert list((tmp_path / "state").iterdir()) == []
+
+
 def test_only_the_owner_may_read_the_state(tmp_path):
     """Secrets lie in it."""
     StateDirectory(tmp_path / "new", ROOM).close()

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"k": "v"}}
 
 
@@ -70,16 +72,43 @@ def test_controllers_go_on_after_a_restart(start_live, tmp_path):
     second.kubectl("wait", "--for=delete", "--timeout=20s", before.strip())
 
 
-def test_a_directory_that_cannot_be_used_is_one_line(credentials, tmp_path):
-    """No traceback, and the exit code of a wrong setting."""
-    (tmp_path / "state.sqlite").write_text("no database at all, but a text that somebody keeps here" * 20)
-    command = [sys.executable, "-m", "local.apiserver", "--listen", "127.0.0.1:0", "--state-dir", str(tmp_path)]
+def no_database(state, elsewhere):
+    (state / "state.sqlite").write_text("no database at all, but a text that somebody keeps here" * 20)
+    return "state.sqlite"
+
+
+def a_link(name):
+    def make(state, elsewhere):
+        (state / name).symlink_to(elsewhere)
+        return name
+
+    return make
+
+
+UNUSABLE = {
+    "no database": (no_database, "--state-dir "),
+    "the lock a link": (a_link("lock"), "--state-dir "),
+    "the database a link": (a_link("state.sqlite"), "--state-dir "),
+    "the key a link": (a_link("service-account.key"), ""),
+}
+
+
+@pytest.mark.parametrize(("make", "flag"), UNUSABLE.values(), ids=UNUSABLE)
+def test_a_directory_that_cannot_be_used_is_one_line(credentials, tmp_path, make, flag):
+    """No traceback, and the exit code of a wrong setting; a file that a link leads to stays as it is."""
+    state, elsewhere = tmp_path / "state", tmp_path / "precious"
+    state.mkdir()
+    elsewhere.write_text("precious")
+    name = make(state, elsewhere)
+    command = [sys.executable, "-m", "local.apiserver", "--listen", "127.0.0.1:0", "--state-dir", str(state)]
     files = ("--tls-cert", "tls.crt", "--tls-key", "tls.key", "--token-file", "tokens")
     command += [*(part if part.startswith("--") else str(credentials / part) for part in files)]
     command += ["--ready-file", str(tmp_path / "ready")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert done.stderr.startswith(f"error: --state-dir {tmp_path}: state.sqlite")
+    assert done.stderr.startswith(f"error: {flag}{state}")
+    assert name in done.stderr
+    assert elsewhere.read_text() == "precious"
 
 
 def test_the_state_directory_is_left_clean(start_live, tmp_path):

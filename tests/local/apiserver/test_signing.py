@@ -62,3 +62,14 @@ def test_a_file_without_such_a_key_is_an_error(tmp_path, content):
     with pytest.raises(SigningKeyError, match=str(file)):
         SigningKey.kept(file)
     assert file.read_bytes() == content
+
+
+def test_a_key_file_that_is_a_link_is_an_error(tmp_path):
+    """Neither another's key is believed nor a file made where the link leads."""
+    SigningKey.kept(tmp_path / "other")
+    for target in ("other", "absent"):
+        (tmp_path / "key").symlink_to(target)
+        with pytest.raises(SigningKeyError, match="not followed"):
+            SigningKey.kept(tmp_path / "key")
+        (tmp_path / "key").unlink()
+    assert not (tmp_path / "absent").exists()
