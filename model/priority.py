@@ -6,6 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
+SYSTEM_PRIORITY = 2_000_000_000
+"""system-cluster-critical; nobody from here up is preempted."""
+
 
 class PreemptionPolicy(StrEnum):
     """Whether others may be evicted for it; ALWAYS is ours: also those of equal priority that came later."""

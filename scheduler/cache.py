@@ -235,10 +235,9 @@ class ClusterCache:
     def _confirm(self, record: PodRecord, now: float) -> None:
         """The API server says where the pod is, and what it takes there."""
         pod = record.pod
-        job = group_of(self.subject_of(pod))
-        charge = Charge(
-            pod.uid, pod.node_name, record.pod_class, record.kin, pod, DEFAULT_QUEUE, PlacementState.BOUND, job
-        )
+        subject, priority = self._job(pod.gang.key) if pod.gang else ("", None)
+        own = (pod.uid, pod.node_name, record.pod_class, record.kin, pod, DEFAULT_QUEUE, PlacementState.BOUND)
+        charge = Charge(*own, subject, priority)
         undo = self.ledger.confirm(charge)
         self.loads.put(charge, now)
         for change in undo:
@@ -328,21 +327,26 @@ class ClusterCache:
 
     def _pod_group_seen(self, change: Change[Any]) -> None:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
-        before = self.gangs.index.subject(key)
+        before = self._job(key)
         subjects, invalid = self.gangs.seen(change)
         self._touched.subjects |= subjects
-        if self.gangs.index.subject(key) != before:
-            self._regroup(key)
+        if self._job(key) != before:
+            self._recharge(key)
         if invalid is not None:
             self._touched.invalid_gangs.append((invalid.named, invalid.gang.spec.problem))
 
-    def _regroup(self, key: str) -> None:
-        """The gang is in another group: its placed members belong to another job."""
-        job = group_of(self.gangs.index.subject(key))
+    def _job(self, key: str) -> tuple[str, int | None]:
+        """The group that a gang is in, empty for itself alone, and its own word on priority."""
+        return group_of(self.gangs.index.subject(key)), self.gangs.priority(key)
+
+    def _recharge(self, key: str) -> None:
+        """The gang is in another group or has another priority, and its placed members with it."""
+        subject, priority = self._job(key)
         for uid in sorted(self._members.get(f"gang/{key}", ())):
             charge = self.ledger.charge(uid)
             if charge is not None:
-                self.ledger.apply([LedgerChange(uid, msgspec.structs.replace(charge, subject=job))])
+                after = msgspec.structs.replace(charge, subject=subject, gang_priority=priority)
+                self.ledger.apply([LedgerChange(uid, after)])
 
     def _seen(self, change: Change[Any], now: float) -> None:
         """Any other kind of object."""

@@ -309,9 +309,9 @@ class Cycle:
     def _charge(self, seat: Seat, node: str, candidate: Candidate) -> Charge:
         record = self._cache.record(seat.uid)
         pod = record.pod if record else None
-        return Charge(
-            seat.uid, node, seat.pod_class, seat.kin, pod, candidate.workload.queue, subject=group_of(candidate.subject)
-        )
+        priority = self._cache.gangs.priority(pod.gang.key) if pod and pod.gang else None
+        job, queue = group_of(candidate.subject), candidate.workload.queue
+        return Charge(seat.uid, node, seat.pod_class, seat.kin, pod, queue, subject=job, gang_priority=priority)
 
     def _bind(self, uid: str, node: str) -> Bind:
         record = self._cache.record(uid)

@@ -47,6 +47,11 @@ class GangBook:
     def get(self, key: str) -> GangRecord | None:
         return next((records[key] for records in self._records.values() if key in records), None)
 
+    def priority(self, key: str) -> int | None:
+        """The gang's own word on the priority of its pods; None where theirs counts."""
+        record = self.get(key)
+        return record.gang.spec.priority if record else None
+
     @property
     def keys(self) -> frozenset[str]:
         """All gangs that have a PodGroup."""

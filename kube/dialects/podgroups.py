@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from kube.dialects import networktopology
 from kube.dialects.gangs import USUAL, GangDefaults, spec_of
 from kube.dialects.preemption import policy_word
@@ -54,27 +56,41 @@ def upstream_gang(group: UpstreamPodGroup, defaults: GangDefaults = USUAL) -> Ga
 
 
 def _upstream_spec(group: UpstreamPodGroup, where: str, defaults: GangDefaults) -> GangSpec:
-    spec, gang = group.spec, group.spec.scheduling_policy.gang
-    if gang is None and spec.scheduling_policy.basic is None:
-        return GangSpec(0, problem=f"{where}: spec.schedulingPolicy is empty; set gang.minCount or basic")
-    if gang is not None and gang.min_count < 1:
-        told = f"{where}: spec.schedulingPolicy.gang.minCount is {gang.min_count}"
-        return GangSpec(0, problem=f"{told}; write a whole number of 1 or more")
+    """With a `problem` its own words on priority and disruption hold all the same, for its pods that run."""
+    spec = group.spec
+    said = GangSpec(
+        0,
+        priority=spec.priority,
+        preemption_policy=policy_word(spec.preemption_policy) if spec.preemption_policy else None,
+        whole=_whole(spec),
+    )
+    problem = _problem(spec, where)
+    if problem:
+        return msgspec.structs.replace(said, problem=problem)
     try:
         topology = _topology(group, where)
     except ConfigurationFault as fault:
-        return GangSpec(0, problem=str(fault))
-    return GangSpec(
+        return msgspec.structs.replace(said, problem=str(fault))
+    gang = spec.scheduling_policy.gang
+    return msgspec.structs.replace(
+        said,
         min_member=gang.min_count if gang else 1,
         total=gang.min_count if gang else 1,
         mode=GangMode.STRICT if gang else GangMode.NON_STRICT,
         timeout_seconds=defaults.timeout_seconds,
         match=MatchPolicy.WAITING_AND_RUNNING,
         topology=topology,
-        priority=spec.priority,
-        preemption_policy=policy_word(spec.preemption_policy) if spec.preemption_policy else None,
-        whole=_whole(spec),
     )
+
+
+def _problem(spec: UpstreamPodGroupSpec, where: str) -> str:
+    gang = spec.scheduling_policy.gang
+    if gang is None and spec.scheduling_policy.basic is None:
+        return f"{where}: spec.schedulingPolicy is empty; set gang.minCount or basic"
+    if gang is not None and gang.min_count < 1:
+        told = f"{where}: spec.schedulingPolicy.gang.minCount is {gang.min_count}"
+        return f"{told}; write a whole number of 1 or more"
+    return ""
 
 
 def _topology(group: UpstreamPodGroup, where: str) -> tuple[TopologyLevel, ...]:

@@ -6,6 +6,7 @@ import msgspec
 
 from model.placement import PlacementState
 from model.pod import Pod
+from model.priority import SYSTEM_PRIORITY
 from model.queue import DEFAULT_QUEUE
 from scheduler.core.podclass import Kin, PodClass, class_of, kin_of
 
@@ -13,7 +14,8 @@ from scheduler.core.podclass import Kin, PodClass, class_of, kin_of
 class Charge(msgspec.Struct, frozen=True, gc=False):
     """`pod_class.request` is what it takes; `pod` is None where only the amounts are known.
 
-    `subject` is its job where that is more than the pod's own gang (a gang group), empty otherwise.
+    `subject` is its job where that is more than the pod's own gang (a gang group), empty otherwise. `gang_priority` is
+    its gang's own word on priority, None where the pod's counts.
     """
 
     uid: str
@@ -24,6 +26,13 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
     queue: str = DEFAULT_QUEUE
     state: PlacementState = PlacementState.ASSUMED
     subject: str = ""
+    gang_priority: int | None = None
+
+    @property
+    def priority(self) -> int:
+        """At which it may be a victim: its gang's, but no gang makes less of a system-critical pod."""
+        own = self.pod.priority if self.pod else 0
+        return own if self.gang_priority is None or own >= SYSTEM_PRIORITY else self.gang_priority
 
     @property
     def job(self) -> str:

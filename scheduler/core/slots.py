@@ -160,7 +160,7 @@ class Slots:
         facts.subjects[at] = [self._subject(charge.job) for charge in charges]
         facts.flags[at] = [flags_of(charge) for charge in charges]
         pods = [charge.pod for charge in charges]
-        facts.priorities[at] = [0 if pod is None else pod.priority for pod in pods]
+        facts.priorities[at] = [charge.priority for charge in charges]
         facts.started[at] = [0.0 if pod is None else pod.started_seconds for pod in pods]
 
     def _subject(self, job: str) -> int:

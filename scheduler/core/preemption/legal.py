@@ -11,14 +11,11 @@ from collections.abc import Callable, Collection
 import msgspec
 import numpy as np
 
-from model.priority import PreemptionPolicy
+from model.priority import SYSTEM_PRIORITY, PreemptionPolicy
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.residents import Flag, Residents
 from scheduler.core.snapshot import Mask
-
-SYSTEM_PRIORITY = 2_000_000_000
-"""system-cluster-critical; nobody from here up is a victim."""
 
 
 class Legality(msgspec.Struct, frozen=True, eq=False):

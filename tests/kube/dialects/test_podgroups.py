@@ -91,8 +91,9 @@ def test_upstream_gang(spec: dict[str, Any], expected: GangSpec) -> None:
     ],
 )
 def test_upstream_gang_that_says_nothing(spec: dict[str, Any], told: str) -> None:
-    """Object, field and fix."""
-    assert gang(**spec).spec.problem == told
+    """Object, field and fix; its own priority holds for pods of it that run."""
+    found = gang(**spec, priority=9000, disruptionMode="PodGroup").spec
+    assert found == GangSpec(0, problem=told, priority=9000, whole=True)
 
 
 NOW, THEN = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"

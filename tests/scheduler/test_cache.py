@@ -1,0 +1,66 @@
+"""What the cluster's objects come to in the ledger, in whatever order they arrive."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import msgspec
+import pytest
+from scheduler_builders import raw_node, raw_pod
+
+from kube import objects
+from kube.informer import Change, ChangeKind
+from scheduler import facts
+from scheduler.cache import ClusterCache
+from scheduler.settings import Settings
+
+
+def member(priority: int = 5) -> objects.Pod:
+    """On n1, of PodGroup g of scheduling.k8s.io."""
+    pod = raw_pod(node_name="n1", priority=priority)
+    spec = msgspec.structs.replace(pod.spec, scheduling_group=objects.SchedulingGroup("g"))
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+def group(priority: int | None) -> objects.UpstreamPodGroup:
+    policy = objects.SchedulingPolicy(gang=objects.GangPolicy(1))
+    spec = objects.UpstreamPodGroupSpec(policy, priority=priority)
+    return objects.UpstreamPodGroup(objects.Metadata(name="g", namespace="default", uid="g"), spec)
+
+
+def seen(priority: int | None, kind: ChangeKind = ChangeKind.ADDED) -> facts.Seen:
+    return facts.Seen(Change(kind, group(priority)))
+
+
+def charged(*told: facts.Fact) -> int:
+    """The priority at which the member may be preempted."""
+    cache = ClusterCache(Settings().served)
+    for fact in told:
+        cache.apply(fact)
+    charge = cache.ledger.charge("uid-p1")
+    assert charge is not None
+    return charge.priority
+
+
+POD = facts.PodSeen(Change(ChangeKind.ADDED, member()))
+NODE = facts.NodeSeen(Change(ChangeKind.ADDED, raw_node()))
+
+
+@pytest.mark.parametrize("order", list(permutations((POD, NODE, seen(9000)))))
+def test_a_members_priority_is_its_groups(order: tuple[facts.Fact, ...]) -> None:
+    assert charged(*order) == 9000
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        ((seen(7000, ChangeKind.MODIFIED),), 7000),
+        ((seen(None, ChangeKind.MODIFIED),), 5),
+        ((seen(9000, ChangeKind.DELETED),), 5),
+        ((seen(9000, ChangeKind.DELETED), seen(3000)), 3000),
+        ((facts.PodSeen(Change(ChangeKind.MODIFIED, member(6))),), 9000),
+    ],
+    ids=["changed", "taken away", "group gone", "group made again", "another priority of the pod"],
+)
+def test_what_the_group_says_later_counts(then: tuple[facts.Fact, ...], expected: int) -> None:
+    assert charged(NODE, POD, seen(9000), *then) == expected
