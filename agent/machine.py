@@ -22,7 +22,7 @@ from agent.edge.host import HostReader
 from agent.edge.killer import Killer
 from agent.edge.memorylevels import MemoryLevels
 from agent.edge.memorymarks import memory_alarms
-from agent.edge.nodelock import NodeLock
+from agent.edge.nodelock import NodeLock, best_effort_folder
 from agent.edge.stalltriggers import StallTriggers
 from agent.edge.topology import TopologyReader
 from agent.lastresort import LastResortKill
@@ -101,8 +101,3 @@ class Machine:
             found = self.topology.read()
             if found != self.cpu_info:
                 self.cpu_info = found
-
-
-def best_effort_folder(root: Path, layout: Layout) -> Path:
-    """The directory of the best-effort root; on v1 the CPU controller's."""
-    return root / ("" if layout.version == 2 else "cpu") / layout.best_effort.lstrip("/")

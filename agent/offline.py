@@ -20,7 +20,7 @@ from agent.core.observation import Knob
 from agent.core.preflight import findings
 from agent.edge.discovery import find_layout
 from agent.edge.executor import KnobExecutor
-from agent.edge.nodelock import NodeLock
+from agent.edge.nodelock import Limiting, NodeLock, best_effort_folder
 from agent.edge.preflight import Places, look
 from agent.restoring import Restored, restore
 from agent.silence import Guard, last_beat
@@ -79,10 +79,13 @@ def restore_all(options: OfflineOptions, *, if_any: bool = False) -> Restored:
 
 @contextlib.contextmanager
 def _alone(files: ControlFiles, originals: Mapping[Knob, str]) -> Iterator[None]:
-    """Without an agent that limits the same cgroups from another state file."""
+    """Without an agent or guard that limits the same cgroups from another state file."""
     quotas = sorted((knob for knob in originals if is_quota(knob)), key=lambda knob: knob.cgroup.count("/"))
     folder = files.path(quotas[0]).parent if quotas else None
-    with contextlib.closing(NodeLock(folder)) if folder and folder.is_dir() else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        if folder and folder.is_dir():
+            for who in Limiting:
+                stack.enter_context(contextlib.closing(NodeLock(folder, who)))
         yield
 
 
@@ -93,7 +96,10 @@ def guard(options: OfflineOptions) -> None:
         signal.signal(number, lambda *_: stopping.set())
     layout = find_layout(options.cgroup_root, options.kubepods, options.cgroup_driver)
     share_us = max((os.cpu_count() or 1) * PERIOD_US * options.guard_share_pct // 100, SMALLEST_QUOTA_US)
-    with contextlib.closing(StateFile(guard_file(options.state_file))) as state:
+    with contextlib.ExitStack() as stack:
+        state = stack.enter_context(contextlib.closing(StateFile(guard_file(options.state_file))))
+        lock = NodeLock(best_effort_folder(options.cgroup_root, layout), Limiting.GUARD)
+        stack.enter_context(contextlib.closing(lock))
         executor = KnobExecutor(options.cgroup_root, state)
         quota, silence = Knobs.of(layout).quota, options.guard_silence_seconds
         watch = Guard(quota, share_us, silence, executor, state, time.monotonic())

@@ -6,8 +6,6 @@ It holds what each control file said before it was first written (the text itsel
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,6 +16,7 @@ from agent.core.knobs import text_of, value_of
 from agent.core.observation import Knob
 from agent.core.order import EvictionRecord
 from agent.durable import replace_file
+from agent.lockfile import LockFile, LockHeld
 from model.fault import ConfigurationFault
 
 _VERSION = 3
@@ -57,7 +56,7 @@ class StateFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock_descriptor = _locked(path)
+        self._lock_file = _locked(path)
         self._lock = threading.Lock()
         self._texts, self._evictions = self._load()
 
@@ -96,7 +95,7 @@ class StateFile:
 
     def close(self) -> None:
         """Let another agent have it."""
-        os.close(self._lock_descriptor)
+        self._lock_file.close()
 
     def _load(self) -> tuple[dict[Knob, str], EvictionRecord]:
         try:
@@ -104,7 +103,7 @@ class StateFile:
         except FileNotFoundError:
             return {}, EvictionRecord()
         except (OSError, ValueError, RecursionError) as error:
-            os.close(self._lock_descriptor)
+            self._lock_file.close()
             fix = "mend it or move it away; without it the original limits are unknown"
             raise ConfigurationFault(str(self.path), f"unreadable state file: {error}", fix) from error
 
@@ -134,16 +133,12 @@ def _parsed(content: bytes) -> tuple[dict[Knob, str], EvictionRecord]:
     return {original.knob: original.told() for original in state.originals}, state.evictions
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path) -> LockFile:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return LockFile(path.with_suffix(".lock"))
+    except LockHeld as held:
+        raise ConfigurationFault(str(path), f"another agent uses this state file{held.by}", "stop it first") from held
     except OSError as error:
         fix = "check --state-file; the agent needs root and a disk it can write to"
         raise ConfigurationFault(str(path), f"cannot be kept: {error.strerror}", fix) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise ConfigurationFault(str(path), "another agent uses this state file", "stop it first") from error
-    return descriptor

@@ -16,7 +16,7 @@ from agent.controlfiles import ControlFiles
 from agent.core.knobs import PERIOD_US, Knobs
 from agent.core.layout import Layout
 from agent.core.observation import Knob
-from agent.edge.nodelock import NodeLock
+from agent.edge.nodelock import Limiting, NodeLock
 from agent.statefile import StateFile
 
 KNOBS = Knobs.of(Layout())
@@ -92,14 +92,14 @@ def test_restore_after_the_guard(node: Node) -> None:
     assert not node.state.exists() and not node.guarded.exists()
 
 
-@pytest.mark.parametrize("which", ["agent", "guard", "agent with another state file"])
+@pytest.mark.parametrize("which", ["agent", "guard", "agent with another state file", "guard with another state file"])
 def test_restore_refuses_while_somebody_acts(node: Node, which: str) -> None:
     """They would write their limits again at once; nothing is changed and nothing forgotten."""
     node.acted(node.state, FOUND)
     node.say(OURS)
     held: StateFile | NodeLock
-    if which == "agent with another state file":
-        held = NodeLock(node.files.path(KNOBS.quota).parent)
+    if which.endswith("with another state file"):
+        held = NodeLock(node.files.path(KNOBS.quota).parent, Limiting(which.split()[0]))
     else:
         held = StateFile(node.state if which == "agent" else node.guarded)
     code, line = node.restore()

@@ -282,8 +282,20 @@ def test_a_read_only_hierarchy(tree: V1Tree, tmp_path: Path) -> None:
     assert "cpu.cfs_quota_us: Read-only file system" in error and (lowered, failed, held) == (None, 1, -1)
 
 
+def test_a_local_user_keeps_no_agent_from_starting(tree: V1Tree) -> None:
+    """Every user may open a cgroup's directory and lock it: that is not the agent's lock."""
+    folder = MOUNT / "cpu" / tree.root.lstrip("/")
+    become = "import os, sys, fcntl; os.setgroups([]); os.setgid(65534); os.setuid(65534)"
+    lock = "fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX); print('locked', flush=True); input()"
+    command = [sys.executable, "-c", f"{become}; {lock}", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as user:
+        assert user.stdout is not None and user.stdout.readline() == "locked\n"
+        NodeLock(folder).close()
+        user.communicate("\n", timeout=60)
+
+
 def test_a_second_agent_refuses(tree: V1Tree) -> None:
-    """The lock is on the cgroup's own directory, and does not keep it from being removed."""
+    """The lock is on the cgroup's identity, and does not keep it from being removed."""
     folder = MOUNT / "cpu" / tree.root.lstrip("/")
     lock = NodeLock(folder)
     code = f"from agent.edge.nodelock import NodeLock; from pathlib import Path; NodeLock(Path({str(folder)!r}))"

@@ -137,7 +137,7 @@ def test_a_cgroup_that_ends_is_no_error(agent: Agent) -> None:
 
 
 def test_a_second_agent_refuses(agent: Agent) -> None:
-    """By the lock on the cgroup's directory."""
+    """By the lock on the cgroup's identity."""
     folder = agent.pods.tree.folder(agent.layout.best_effort)
     first = NodeLock(folder)
     with pytest.raises(ConfigurationFault, match="another agent limits these cgroups"):
