@@ -25,7 +25,7 @@ class Memory(Protocol):
 
     def kubepods_page_cache(self) -> int | None: ...
 
-    def charge(self, cgroup: str) -> int | None: ...
+    def held(self, cgroup: str) -> int | None: ...
 
     def close(self) -> None: ...
 
@@ -50,7 +50,8 @@ class _Dying(msgspec.Struct, frozen=True):
 class LastResortKill:
     """One victim at a time; one that the kubelet starts again where it was may be killed again.
 
-    Whoever could not be reached is passed over for a second, and half a minute who does not end although it was.
+    Whoever could not be reached is passed over for a second, and half a minute who does not end although it was. Nobody
+    dies where that would change nothing: `futile_looks` counts how often it was so.
     """
 
     def __init__(self, memory: Memory, kill: Executioner) -> None:
@@ -59,6 +60,7 @@ class LastResortKill:
         self._dying: _Dying | None = None
         self._passed_over: dict[str, float] = {}
         self.failed_kills = 0
+        self.futile_looks = 0
 
     def look(self, prepared: LastResort | None, monotonic_seconds: float, at_seconds: float) -> Kill | None:
         """Kill one victim if memory is short now; None where nobody was killed."""
@@ -69,10 +71,24 @@ class LastResortKill:
             return None
         resting = {uid: until for uid, until in self._passed_over.items() if until > monotonic_seconds}
         self._passed_over = resting
-        for victim in prepared.victims:
-            if victim.uid not in resting and (reached := self._killed(victim, monotonic_seconds)):
+        for victim in self._helpful([each for each in prepared.victims if each.uid not in resting], left, prepared):
+            if reached := self._killed(victim, monotonic_seconds):
                 return Kill(victim, at_seconds, monotonic_seconds, left, reached)
         return None
+
+    def _helpful(self, victims: list[PreparedVictim], left: int, prepared: LastResort) -> list[PreparedVictim]:
+        """Those that hold anything now, where all of them together hold enough; much may have come or gone since they
+        were prepared."""
+        held = {victim.uid: self._held(victim) for victim in victims}
+        if sum(held.values()) * 100 < left * prepared.least_help_pct:
+            self.futile_looks += bool(victims)
+            return []
+        return [victim for victim in victims if held[victim.uid] > 0]
+
+    def _held(self, victim: PreparedVictim) -> int:
+        """What it held when it was prepared, where that cannot be told now."""
+        held = self.memory.held(victim.cgroup)
+        return victim.frees_bytes if held is None else held
 
     def _waits(self, now: float) -> bool:
         """The last victim may still give memory back: what is short now may not be in a moment."""
@@ -101,8 +117,7 @@ class LastResortKill:
         return short_of_memory(prepared, available, charge if cache is not None else None, cache or 0)
 
     def _killed(self, victim: PreparedVictim, now: float) -> int:
-        """What it holds is asked for just before: much may have come since it was prepared."""
-        held = max(victim.frees_bytes, self.memory.charge(victim.cgroup) or 0)
+        held = max(victim.frees_bytes, self._held(victim))
         processes = self._kill.processes(victim.cgroup)
         reached = self._reach(victim.cgroup)
         if reached:

@@ -40,6 +40,7 @@ class Counters(msgspec.Struct, frozen=True):
     brake_mechanisms: Callable[[], Iterable[str]]
     early_ticks: Callable[[], Iterable[tuple[str, int]]]
     last_resort_kills: Callable[[], int]
+    last_resort_futile: Callable[[], int]
     evictions: Callable[[], Iterable[tuple[str, str, int]]]
     dropped_evictions: Callable[[], int]
     observing: bool
@@ -89,6 +90,7 @@ ROWS = (
     Row("sublet_agent_evictions_dropped_total", "Orders that found no room in the queue."),
     Row("sublet_agent_evictions_pending", "Pods told to go that are not gone yet."),
     Row("sublet_agent_last_resort_kills_total", "Pods killed on the spot before memory ran out."),
+    Row("sublet_agent_last_resort_futile_total", "Looks at which memory ran out and no pod's end would have helped."),
     Row("sublet_agent_publish_failures_total", "Refused or lost writes to the API server."),
     Row("sublet_agent_link_connected", "1 while the scheduler is linked."),
     Row("sublet_agent_network_bytes_total", "Traffic of the node's interfaces.", ("interface", "direction")),
@@ -125,6 +127,7 @@ def _counted(status: AgentStatus, counters: Counters) -> _Series:
         yield "evictions_total", Sample(count, (reason, outcome))
     yield "evictions_dropped_total", Sample(counters.dropped_evictions())
     yield "last_resort_kills_total", Sample(counters.last_resort_kills())
+    yield "last_resort_futile_total", Sample(counters.last_resort_futile())
     yield "observing", Sample(counters.observing)
     yield "publish_failures_total", Sample(counters.publish_failures())
     yield "link_connected", Sample(counters.link_connected())

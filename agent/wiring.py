@@ -350,6 +350,7 @@ class _Agent:
             brake_mechanisms=lambda: self._brake.mechanisms,
             early_ticks=lambda: self._brake.wakes.items(),
             last_resort_kills=lambda: self._brake.total_kills,
+            last_resort_futile=lambda: self._brake.futile_looks,
             evictions=lambda: [(*key, count) for key, count in self._evictor.evictions.items()],
             dropped_evictions=lambda: self._evictor.dropped,
             observing=self._observing,

@@ -62,6 +62,7 @@ class Reason(StrEnum):
     COOLDOWN = "Cooldown"
     EVICTION_PENDING = "EvictionPending"
     NO_VICTIM = "NoVictim"
+    EVICTION_NOT_HELPFUL = "EvictionNotHelpful"
 
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
@@ -153,6 +154,7 @@ _WORDS: dict[Reason, str] = {
     Reason.COOLDOWN: "the eviction before is too recent",
     Reason.EVICTION_PENDING: "what is being evicted frees enough",
     Reason.NO_VICTIM: "no pod that may be evicted frees what is missing",
+    Reason.EVICTION_NOT_HELPFUL: "all pods that may be evicted free too little of what is missing, so nobody goes",
     Reason.SCHEDULED: "placed",
     Reason.UNSCHEDULABLE: "no node fits",
     Reason.NODE_SELECTOR_MISMATCH: "no node has the labels that the pod selects",

@@ -214,6 +214,13 @@ class EvictionStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "kill a best-effort pod on the spot; none: never."
         ),
     ] = 3
+    least_help_pct: Annotated[
+        _Share,
+        Meta(
+            description="Nobody is evicted or killed where all who may go free less than this share of what is "
+            "missing, or of what is left of memory where that is less; 0: whoever frees anything goes."
+        ),
+    ] = 5
     longest_notice_seconds: Annotated[
         float, Meta(ge=0, le=600, description="A pod that asks for notice gets at most this long.")
     ] = 60.0

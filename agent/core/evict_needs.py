@@ -32,7 +32,10 @@ _BAND_PRIORITIES = {PriorityBand.PROD: 9500, PriorityBand.MID: 7500, PriorityBan
 
 
 class Need(msgspec.Struct, frozen=True):
-    """What one rule wants freed of one resource; `held` is why it wants nothing now, None where it does."""
+    """What one rule wants freed of one resource; `held` is why it wants nothing now, None where it does.
+
+    `left` is how much there is before the resource runs out, None of one that cannot.
+    """
 
     rule: Reason
     resource: str
@@ -40,6 +43,7 @@ class Need(msgspec.Struct, frozen=True):
     terms: tuple[Term, ...] = ()
     held: Reason | None = None
     detail: str = ""
+    left: int | None = None
 
     @property
     def missing(self) -> int:
@@ -49,6 +53,11 @@ class Need(msgspec.Struct, frozen=True):
     def of_memory(self) -> bool:
         """Memory and CPU rest apart after an eviction."""
         return self.rule in MEMORY_RULES
+
+    def helped_by(self, freed: int, missing: int, least_pct: int) -> bool:
+        """Whether `freed` is worth somebody's end where so much is missing (docs/adr/0029)."""
+        measure = missing if self.left is None else min(missing, self.left)
+        return freed > 0 and freed * 100 >= measure * least_pct
 
     def less(self, leaving: int) -> Need:
         """The same need, with what is already on its way out."""
@@ -128,7 +137,8 @@ def _over(rule: Reason, levels: tuple[Level, ...], threshold_pct: int, lower_pct
     level = max(over, key=lambda each: each.used - each.whole * lower // 100)
     terms.add("used", level.used, level.of)
     terms.add("lower threshold", -(level.whole * lower // 100), _share(lower, level, resource))
-    return Need(rule, resource, name, terms.terms, None if terms.value else Reason.WITHIN_THRESHOLD)
+    left = max(level.whole - level.used, 0) if resource == USED_MEMORY else None
+    return Need(rule, resource, name, terms.terms, None if terms.value else Reason.WITHIN_THRESHOLD, left=left)
 
 
 def _share(percent: int, level: Level, resource: str) -> str:

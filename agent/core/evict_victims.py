@@ -31,6 +31,13 @@ class Victim(msgspec.Struct, frozen=True):
     cost: str = ""
 
 
+class Choice(msgspec.Struct, frozen=True):
+    """`victims` in order; `futile` are the needs that nobody goes for, and what all who may go would free of each."""
+
+    victims: tuple[Victim, ...]
+    futile: Mapping[Need, int] = {}
+
+
 class GangAccount:
     """What losing one more pod costs its job, with those that are gone already.
 
@@ -77,16 +84,24 @@ class GangAccount:
         return f"gang {cost.gang} {member}, {checkpoint}"
 
 
-def choose(needs: Iterable[Need], known: Known, gangs: GangAccount, passed_over: frozenset[str]) -> tuple[Victim, ...]:
-    """Victims for each need in turn; what goes for one counts for all. `passed_over` must not be chosen."""
-    wanted = tuple(needs)
+def choose(needs: Iterable[Need], known: Known, gangs: GangAccount, passed_over: frozenset[str]) -> Choice:
+    """Victims for each need in turn; what goes for one counts for all. `passed_over` must not be chosen.
+
+    Nobody goes for a need that all who may go together would hardly change.
+    """
+    wanted, least_pct = tuple(needs), known.strategy.least_help_pct
     chosen: list[Victim] = []
+    futile: dict[Need, int] = {}
     for need in wanted:
         missing = need.missing - sum(known.held(victim.pod, need.resource) for victim in chosen)
         taken = passed_over | {victim.pod.uid for victim in chosen}
-        if missing > 0:
-            chosen.extend(_for(need, missing, known, gangs, taken, _MOST_AT_ONCE - len(chosen)))
-    return tuple(_needed(chosen, wanted, known))
+        useful = _useful(need, known, taken) if missing > 0 else []
+        together = sum(each.frees for each in useful)
+        if need.helped_by(together, missing, least_pct):
+            chosen.extend(_for(need, missing, useful, gangs, _MOST_AT_ONCE - len(chosen)))
+        elif useful:
+            futile[need] = together
+    return Choice(tuple(_needed(chosen, wanted, known)), futile)
 
 
 def may_go(rule: Reason, pod: Pod, known: Known) -> bool:
@@ -127,10 +142,14 @@ def _candidate(need: Need, pod: Pod, known: Known) -> _Candidate:
     return _Candidate(pod, frees, (pod.priority,), weight)
 
 
-def _for(need: Need, missing: int, known: Known, gangs: GangAccount, taken: frozenset[str], most: int) -> list[Victim]:
-    """Class by class, the cheapest first: each choice may change what the next one costs its gang."""
+def _useful(need: Need, known: Known, taken: frozenset[str]) -> list[_Candidate]:
+    """Who may go for the need and frees anything of it."""
     pods = (pod for pod in known.pods if pod.uid not in taken and may_go(need.rule, pod, known))
-    useful = [each for pod in pods if (each := _candidate(need, pod, known)).frees > 0]
+    return [each for pod in pods if (each := _candidate(need, pod, known)).frees > 0]
+
+
+def _for(need: Need, missing: int, useful: list[_Candidate], gangs: GangAccount, most: int) -> list[Victim]:
+    """Class by class, the cheapest first: each choice may change what the next one costs its gang."""
     chosen: list[Victim] = []
     for _, equals in groupby(sorted(useful, key=lambda each: each.class_key), lambda each: each.class_key):
         left = list(equals)
@@ -145,13 +164,24 @@ def _for(need: Need, missing: int, known: Known, gangs: GangAccount, taken: froz
 
 def _needed(chosen: list[Victim], needs: tuple[Need, ...], known: Known) -> list[Victim]:
     """Without those that turned out not to be: the costliest, which was chosen last, is spared first."""
-    freed = [sum(known.held(each.pod, need.resource) for each in chosen) for need in needs]
-    kept = []
+    # Who found no place this time goes in a later tick, and then those spared for being too little would go too.
+    least_pct = known.strategy.least_help_pct if len(chosen) < _MOST_AT_ONCE else 0
+    everything = [sum(known.held(each.pod, need.resource) for each in chosen) for need in needs]
+    freed, kept = everything, []
     for victim in reversed(chosen):
         own = [known.held(victim.pod, need.resource) for need in needs]
-        spare = zip(needs, freed, own, strict=True)
-        if all(part == 0 or whole - part >= need.missing for need, whole, part in spare):
-            freed = [whole - part for whole, part in zip(freed, own, strict=True)]
+        without = [whole - part for whole, part in zip(freed, own, strict=True)]
+        accounts = zip(needs, everything, without, own, strict=True)
+        if all(part == 0 or _enough(need, rest, whole - rest, least_pct) for need, whole, rest, part in accounts):
+            freed = without
         else:
             kept.append(victim)
     return kept[::-1]
+
+
+def _enough(need: Need, rest: int, spared: int, least_pct: int) -> bool:
+    """Who stays frees all that is missing; or most of what can be freed, and those spared would hardly add to it."""
+    if rest >= need.missing:
+        return True
+    helps = need.helped_by(rest, need.missing, least_pct)
+    return helps and not need.helped_by(spared, need.missing - rest, least_pct)

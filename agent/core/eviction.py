@@ -14,7 +14,7 @@ from agent.core.evict_known import Known, unit_of
 from agent.core.evict_needs import Need, measured, rules_on, unknown
 from agent.core.evict_orders import after_kills, due_by_now, ordered_out
 from agent.core.evict_pending import EvictionMemory, Refusal, at_present, by_clock, heard
-from agent.core.evict_victims import GangAccount, Victim, choose
+from agent.core.evict_victims import Choice, GangAccount, Victim, choose
 from agent.core.last_resort import last_resort, urgency
 from agent.core.observation import Observation
 from agent.core.order import Order, OrderOutcome
@@ -108,8 +108,8 @@ def _chosen(memory: EvictionMemory, known: Known, hurry: str) -> tuple[tuple[Nee
     if not open_needs:
         return tuple(needs), ()
     gangs = GangAccount(known.costs, (pod.uid for pod in leaving))
-    victims = choose(open_needs, known, gangs, memory.not_to_choose(known.seen.at_seconds))
-    return tuple(_answered(need, victims, known) for need in needs), victims
+    choice = choose(open_needs, known, gangs, memory.not_to_choose(known.seen.at_seconds))
+    return tuple(_answered(need, choice, known) for need in needs), choice.victims
 
 
 def _outstanding(need: Need, leaving: tuple[Pod, ...], memory: EvictionMemory, known: Known, hurry: str) -> Need:
@@ -126,12 +126,16 @@ def _outstanding(need: Need, leaving: tuple[Pod, ...], memory: EvictionMemory, k
     return need
 
 
-def _answered(need: Need, victims: tuple[Victim, ...], known: Known) -> Need:
+def _answered(need: Need, choice: Choice, known: Known) -> Need:
     """Whether enough goes, or anything."""
     if need.held is not None:
         return need
-    freed = known.held_together((victim.pod for victim in victims), need.resource)
+    freed = known.held_together((victim.pod for victim in choice.victims), need.resource)
     short = need.missing - freed
+    if not freed and need in choice.futile:
+        together = amount(choice.futile[need], unit_of(need.resource))
+        detail = f"all who may go free {together} of it together"
+        return msgspec.structs.replace(need, held=Reason.EVICTION_NOT_HELPFUL, detail=detail)
     if not freed:
         return msgspec.structs.replace(need, held=Reason.NO_VICTIM)
     detail = f"{amount(short, unit_of(need.resource))} of it cannot be freed" if short > 0 else ""

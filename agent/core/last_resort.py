@@ -51,6 +51,7 @@ def last_resort(
         victims=tuple(
             PreparedVictim(pod.uid, pod.namespace, pod.name, path, memory_bytes(seen, pod.uid)) for _, pod, path in best
         ),
+        least_help_pct=strategy.least_help_pct,
     )
 
 

@@ -63,13 +63,15 @@ class LastResort(msgspec.Struct, frozen=True):
     """Kill the first victim that still lives while memory is this short; one, then wait until it is gone.
 
     Short is less than `node_available_bytes` of /proc/meminfo's MemAvailable, or less than `kubepods_room_bytes`
-    between kubepods' charge without page cache and its limit (None: it has none).
+    between kubepods' charge without page cache and its limit (None: it has none). Nobody is killed where all victims
+    together hold less than `least_help_pct` percent of what is left.
     """
 
     node_available_bytes: int
     kubepods_room_bytes: int | None
     kubepods_limit_bytes: int | None
     victims: tuple[PreparedVictim, ...]
+    least_help_pct: int = 0
 
 
 class Watch(msgspec.Struct, frozen=True):

@@ -92,6 +92,11 @@ class BrakeThread:
         return tuple(self._kills.popleft() for _ in range(len(self._kills)))
 
     @property
+    def futile_looks(self) -> int:
+        """How often memory was short and no prepared victim would have helped."""
+        return self._last_resort.futile_looks if self._last_resort else 0
+
+    @property
     def unreadable(self) -> int:
         """Readings that failed, of any file."""
         memory = self._last_resort.memory.unreadable if self._last_resort else 0

@@ -36,13 +36,11 @@ class MemoryLevels:
         """Of that what the kernel drops before it kills: file pages, inactive and active, bytes."""
         return self._read(self._stat, lambda text: self._memory.parse(text)[1])
 
-    def charge(self, cgroup: str) -> int | None:
-        """All memory of one cgroup, page cache included, bytes."""
-        file = self._file(cgroup, self._level)
-        try:
-            return self._read(file, counter)
-        finally:
-            file.close()
+    def held(self, cgroup: str) -> int | None:
+        """What the end of one cgroup's processes gives back, bytes: kernel memory included, page cache not."""
+        charge = self._once(cgroup, self._level, counter)
+        cache = self._once(cgroup, self._memory, lambda text: self._memory.parse(text)[1])
+        return None if charge is None or cache is None else max(charge - cache, 0)
 
     def close(self) -> None:
         for file in (self._meminfo, self._charge, self._stat):
@@ -50,6 +48,13 @@ class MemoryLevels:
 
     def _file(self, cgroup: str, kind: FileKind) -> OpenFile:
         return OpenFile(f"{self._tree}{cgroup}/{kind.file}", kind.size)
+
+    def _once(self, cgroup: str, kind: FileKind, parse: Callable[[bytes], int]) -> int | None:
+        file = self._file(cgroup, kind)
+        try:
+            return self._read(file, parse)
+        finally:
+            file.close()
 
     def _read(self, file: OpenFile, parse: Callable[[bytes], int]) -> int | None:
         try:

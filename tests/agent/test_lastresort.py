@@ -19,7 +19,7 @@ class FakeMemory:
 
     def __init__(self, available: int | None = 10, charge: int | None = None, cache: int | None = 0) -> None:
         self.levels = (available, charge, cache)
-        self.charges: dict[str, int] = {}
+        self.held_now: dict[str, int] = {}
         self.dear_reads = 0
 
     def available(self) -> int | None:
@@ -32,8 +32,8 @@ class FakeMemory:
         self.dear_reads += 1
         return self.levels[2]
 
-    def charge(self, cgroup: str) -> int | None:
-        return self.charges.get(cgroup)
+    def held(self, cgroup: str) -> int | None:
+        return self.held_now.get(cgroup)
 
     def close(self) -> None:
         pass
@@ -91,7 +91,7 @@ def test_one_dies_and_the_next_only_once_its_memory_must_be_gone() -> None:
 def test_it_waits_for_what_the_victim_holds_now() -> None:
     """Ten gigabytes take 1.15 s, however little the victim held when it was prepared."""
     rig = Rig()
-    rig.memory.charges["/be/pod0"] = 10 * GB
+    rig.memory.held_now["/be/pod0"] = 10 * GB
     assert [rig.dies(now) for now in (5.0, 6.1, 6.2)] == ["u0", "", "u1"]
 
 
@@ -155,6 +155,29 @@ def test_nothing_prepared_is_nothing_to_do() -> None:
     rig = Rig()
     assert rig.last_resort.look(None, 1.0, 1.0) is None and rig.kernel.killed == []
     assert rig.last_resort.look(LastResort(50, None, None, ()), 1.0, 1.0) is None and rig.kernel.killed == []
+
+
+# available, what each victim holds now (None: as prepared), least percent -> who dies, looks in vain
+HELP: dict[str, tuple[int, tuple[int | None, ...], int, str, int]] = {
+    "as prepared": (10, (None, None, None), 5, "u0", 0),
+    "all together too little": (49_000, (1000, 1000, 449), 5, "", 1),
+    "just enough together": (49_000, (1000, 1000, 450), 5, "u0", 0),
+    "by setting, whoever holds anything": (49_000, (0, 0, 1), 0, "u2", 0),
+    "who holds nothing is passed over": (49_000, (0, 10_000, 0), 5, "u1", 0),
+    "nobody holds anything": (49_000, (0, 0, 0), 0, "", 0),
+    "nothing is left: each byte counts": (0, (0, 1, 0), 5, "u1", 0),
+    "what came since it was prepared": (49_000, (10_000, 0, 0), 5, "u0", 0),
+}
+
+
+@pytest.mark.parametrize(("left", "held", "least_pct", "dies", "futile"), HELP.values(), ids=HELP.keys())
+def test_nobody_dies_in_vain(left: int, held: tuple[int | None, ...], least_pct: int, dies: str, futile: int) -> None:
+    """What they hold at that moment counts, beside what is left of memory."""
+    rig = Rig(FakeMemory(left))
+    now = zip(VICTIMS, held, strict=True)
+    rig.memory.held_now = {victim.cgroup: bytes_ for victim, bytes_ in now if bytes_ is not None}
+    kill = rig.last_resort.look(LastResort(50_000, None, None, VICTIMS, least_pct), 1.0, 1.0)
+    assert (kill.victim.uid if kill else "", rig.last_resort.futile_looks) == (dies, futile)
 
 
 CACHE: dict[str, tuple[FakeMemory, int | None, int]] = {

@@ -45,6 +45,7 @@ COUNTERS = Counters(
     brake_mechanisms=lambda: ("CPU counters each 100 ms",),
     early_ticks=lambda: (("cpu use", 11), ("memory mark", 0)),
     last_resort_kills=lambda: 12,
+    last_resort_futile=lambda: 14,
     evictions=lambda: (("BEMemoryEvict", "evicted", 13),),
     dropped_evictions=lambda: 14,
     observing=False,
@@ -143,6 +144,7 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "evictions_dropped_total": {(): 14},
     "evictions_pending": {(): 1},
     "last_resort_kills_total": {(): 12},
+    "last_resort_futile_total": {(): 14},
     "write_errors": {(): 1},
     "unmeasured_pods": {(): 1},
     "unlisted_pods": {(): 2},
@@ -190,6 +192,7 @@ def test_before_the_first_tick() -> None:
         *("brake_cuts_total", "brake_unreadable_total", "brake_failed_cuts_total", "published", "network_bytes_total"),
         *("task_restarts_total", "sink_failures_total", "brake_mechanism", "early_ticks_total", "observing"),
         *("evictions_total", "evictions_dropped_total", "last_resort_kills_total"),
+        "last_resort_futile_total",
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,8 +30,8 @@ def missing(mib: int, rule: Reason = Reason.BE_MEMORY_EVICT) -> Need:
 
 
 def chosen(facts: Known, *needs: Need, leaving: tuple[str, ...] = (), passed_over: tuple[str, ...] = ()) -> list[str]:
-    victims = choose(needs, facts, GangAccount(facts.costs, leaving), frozenset(passed_over))
-    return [victim.pod.name for victim in victims]
+    choice = choose(needs, facts, GangAccount(facts.costs, leaving), frozenset(passed_over))
+    return [victim.pod.name for victim in choice.victims]
 
 
 def allowed(**terms: Any) -> Holding:
@@ -201,7 +202,7 @@ def test_what_goes_for_satisfaction_and_for_requests() -> None:
     satisfaction = Need(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 1000),))
     requests = Need(Reason.CPU_ALLOCATABLE_EVICT, BATCH_CPU, "y", (Term("missing", 4000),))
     found = choose([satisfaction, requests], known(*pods), GangAccount({}), frozenset())
-    assert [(victim.pod.name, victim.frees) for victim in found] == [("a", 1000)]
+    assert [(victim.pod.name, victim.frees) for victim in found.victims] == [("a", 1000)]
 
 
 def test_order_of_satisfaction() -> None:
@@ -209,7 +210,9 @@ def test_order_of_satisfaction() -> None:
     pods = [batch("a", cpu=900, **asking(2000)), batch("b", cpu=500, **asking(500)), batch("c", cpu=900)]
     wanted = Need(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 600),))
     found = choose([wanted], known(*pods), GangAccount({}), frozenset())
-    assert [(victim.pod.name, victim.frees) for victim in found] == [("a", 2000)], "b is spared: a alone is enough"
+    assert [(victim.pod.name, victim.frees) for victim in found.victims] == [("a", 2000)], (
+        "b is spared: a alone is enough"
+    )
     more = Need(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 2100),))
     assert chosen(known(*pods), more) == ["b", "a"]
 
@@ -253,7 +256,54 @@ def test_who_is_passed_over() -> None:
 def test_a_bound() -> None:
     """The rest waits for the next tick."""
     many = [batch(f"p{number:03}", 1) for number in range(40)]
-    assert len(chosen(known(*many), missing(1000))) == 32
+    assert len(chosen(known(*many), missing(100))) == 32
+
+
+# pods (MiB), MiB missing, MiB left (None: it cannot run out), least percent -> who goes
+HELPFUL: dict[str, tuple[list[Holding], int, int | None, int, list[str]]] = {
+    "all together a thousandth": ([batch("a", 6), batch("b", 4)], 10_000, None, 5, []),
+    "just less than the share": ([batch("a", 49)], 1000, None, 5, []),
+    "the share": ([batch("a", 30), batch("b", 20)], 1000, None, 5, ["a", "b"]),
+    "many small ones count together": (
+        [batch(f"p{n:02}", 2) for n in range(25)],
+        1000,
+        None,
+        5,
+        [f"p{n:02}" for n in range(25)],
+    ),
+    "by setting, whoever frees anything": ([batch("a", 1), batch("b", 0)], 10_000, None, 0, ["a"]),
+    "nobody frees anything": ([batch("a", 0), batch("b", None)], 10_000, 0, 0, []),
+    "less is left than is missing": ([batch("a", 10)], 10_000, 200, 5, ["a"]),
+    "still too little of what is left": ([batch("a", 9)], 10_000, 200, 5, []),
+    "nothing is left: each MiB counts": ([batch("a", 1)], 10_000, 0, 5, ["a"]),
+    "more is left than is missing": ([batch("a", 5)], 100, 10_000, 5, ["a"]),
+    "a trifle beside one that helps": ([batch("a", 1, priority=1), batch("b", 500)], 1000, None, 5, ["b"]),
+    "a trifle that is all that is missing then": (
+        [batch("a", 1, priority=1), batch("b", 999)],
+        1000,
+        None,
+        5,
+        ["a", "b"],
+    ),
+    "no trifle, if only together they help": ([batch("a", 30), batch("b", 29)], 1000, None, 5, ["a", "b"]),
+}
+
+
+@pytest.mark.parametrize(("pods", "mib", "left", "least_pct", "expected"), HELPFUL.values(), ids=HELPFUL.keys())
+def test_only_who_helps(pods: list[Holding], mib: int, left: int | None, least_pct: int, expected: list[str]) -> None:
+    """Nobody goes for a need that all who may go would hardly change, nor beside others that do all there is to do."""
+    facts = known(*pods, strategy=EvictionStrategy(least_help_pct=least_pct))
+    need = msgspec.structs.replace(missing(mib), left=None if left is None else left * MIB)
+    assert chosen(facts, need) == expected
+
+
+def test_a_futile_need_names_what_could_be_freed() -> None:
+    """And takes nobody from the need after it."""
+    pods = [batch("a", 10, cpu=300, eviction=EvictionTerms(True))]
+    cpu = Need(Reason.CPU_EVICT, USED_CPU, "CPU", (Term("missing", 300),))
+    choice = choose([missing(9000), cpu], known(*pods, strategy=BY_PRIORITY), GangAccount({}), frozenset())
+    assert choice.futile == {missing(9000): 10 * MIB}
+    assert [(victim.pod.name, victim.need.rule) for victim in choice.victims] == [("a", Reason.CPU_EVICT)]
 
 
 WORDS: dict[str, tuple[EvictionCost | None, str]] = {
@@ -287,6 +337,7 @@ def test_never_one_too_many(sizes: list[int], priorities: list[int], gangs: list
     freed = sum(held[name] for name in picked)
     assert (freed >= mib) == (sum(sizes) >= mib)
     assert len(set(picked)) == len(picked) and all(held[name] for name in picked)
+    assert not picked or freed * 20 >= mib, "who goes helps"
     if freed >= mib:
         assert all(freed - held[name] < mib for name in picked)
 
@@ -294,5 +345,5 @@ def test_never_one_too_many(sizes: list[int], priorities: list[int], gangs: list
 def test_pods_are_not_confused() -> None:
     """A pod is known by its uid; same names in two namespaces are two pods."""
     one, other = batch("p", 10), Holding(Pod("e", "p", "q", qos_label=QoSClass.BE), memory=20)
-    victims = choose([missing(15)], known(one, other), GangAccount({}), frozenset())
-    assert [victim.pod.uid for victim in victims] == ["q"]
+    choice = choose([missing(15)], known(one, other), GangAccount({}), frozenset())
+    assert [victim.pod.uid for victim in choice.victims] == ["q"]

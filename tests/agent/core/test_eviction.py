@@ -387,6 +387,35 @@ def test_too_little_to_free() -> None:
     assert (found.needs[0].reason, found.needs[0].detail) == (Reason.BE_MEMORY_EVICT, "~0.49Gi of it cannot be freed")
 
 
+# node MiB in use, pods (MiB) -> who goes, why nobody
+HELP: dict[str, tuple[int, tuple[int, ...], list[str], Reason | None]] = {
+    "a thousandth of what is missing": (9000, (1, 1), [], Reason.EVICTION_NOT_HELPFUL),
+    "a twentieth": (9000, (102,), ["evict p0"], None),
+    "a hundredth of what is missing, and a twentieth of what is left": (9700, (27,), ["evict p0"], None),
+    "less than a twentieth of what is left": (9700, (26,), [], Reason.EVICTION_NOT_HELPFUL),
+    "when memory runs out each MiB counts": (10_220, (1,), ["evict p0"], None),
+    "nobody holds anything": (10_240, (0,), [], Reason.NO_VICTIM),
+}
+
+
+@pytest.mark.parametrize(("used", "sizes", "expected", "why"), HELP.values(), ids=HELP.keys())
+def test_who_goes_helps(used: int, sizes: tuple[int, ...], expected: list[str], why: Reason | None) -> None:
+    """A twentieth of what is missing, or of what is left where that is less; the need says why nobody goes."""
+    found = Play(*(batch(f"p{number}", size) for number, size in enumerate(sizes))).tick(used)
+    assert names(found) == expected
+    assert found.needs[0].reason is (why or Reason.BE_MEMORY_EVICT)
+    if why is Reason.EVICTION_NOT_HELPFUL:
+        assert found.needs[0].detail.startswith("all who may go free ")
+
+
+def test_the_help_of_those_on_their_way_out_counts_first() -> None:
+    """What is left to free after them is small, and a small pod is a large part of it."""
+    play = Play(batch("a", 600), batch("b", 5))
+    assert names(play.tick(FULL)) == ["evict a"], "what b adds is too little of what is missing then"
+    assert play.tick(FULL, 5.0).needs[0].reason is Reason.EVICTION_NOT_HELPFUL
+    assert names(play.tick(FULL - 60, 6.0)) == ["evict b"]
+
+
 def test_a_restart_remembers() -> None:
     """The record alone is enough: credit, rest and notice go on."""
     play = Play(batch("a", 1024, eviction=notified(20.0)), batch("b", 1000))

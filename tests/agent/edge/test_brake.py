@@ -80,7 +80,7 @@ class FakeMemory:
     def kubepods_page_cache(self) -> int | None:
         return None
 
-    def charge(self, cgroup: str) -> int | None:
+    def held(self, cgroup: str) -> int | None:
         return None
 
     def close(self) -> None:

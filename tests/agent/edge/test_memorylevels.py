@@ -35,14 +35,17 @@ def test_levels(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_charge_of_one_cgroup(tmp_path: Path, version: int) -> None:
-    """Asked for anew each time; None where it is gone."""
+def test_what_one_cgroup_holds(tmp_path: Path, version: int) -> None:
+    """Its charge without page cache, asked for anew each time; None where it is gone, or one of the two files is."""
     levels = MemoryLevels(tmp_path, Layout("/kubepods", version), tmp_path)
-    folder, charge, _ = FILES[version]
+    folder, charge, stat = FILES[version]
     pod = tmp_path / folder / "besteffort/poda"
     pod.mkdir(parents=True)
+    (pod / "memory.stat").write_text(stat)
     found = []
-    for text in ("4096\n", "8192\n"):
+    for text in ("4096\n", "8192\n", "1000\n"):
         (pod / charge).write_text(text)
-        found.append(levels.charge("/kubepods/besteffort/poda"))
-    assert found == [4096, 8192] and levels.charge("/kubepods/besteffort/podb") is None
+        found.append(levels.held("/kubepods/besteffort/poda"))
+    assert found == [2560, 6656, 0], "1,536 of it are page cache"
+    (pod / "memory.stat").unlink()
+    assert levels.held("/kubepods/besteffort/poda") is None and levels.held("/kubepods/besteffort/podb") is None
