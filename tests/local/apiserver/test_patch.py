@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.apiserver.patch import json_patch, merge_patch
+from local.apiserver.patch import MOST_COPIED_BYTES, json_patch, merge_patch
 from local.apiserver.status import StatusError
 
 MERGE_CASES = {  # the examples of RFC 7386
@@ -101,3 +101,53 @@ def test_a_json_patch_that_cannot_be_applied_is_refused(patch, code):
     with pytest.raises(StatusError) as refused:
         json_patch({"a": 1, "l": []}, patch)
     assert refused.value.code == code
+
+
+def doubling(times):
+    """Each copies the whole document into itself."""
+    return [{"op": "copy", "from": "", "path": f"/c{number}"} for number in range(times)]
+
+
+def of_bytes(count):
+    """A value of so many bytes as JSON."""
+    return "x" * (count - 2)
+
+
+COPIES = {
+    "forty that double": ({"a": "x" * 100}, doubling(40)),
+    "of one large value": (
+        {"a": of_bytes(MOST_COPIED_BYTES // 2 + 1)},
+        [{"op": "copy", "from": "/a", "path": "/b"}] * 2,
+    ),
+    "taken away again": (
+        {"a": of_bytes(MOST_COPIED_BYTES)},
+        [{"op": "copy", "from": "/a", "path": "/b"}, {"op": "remove", "path": "/b"}] * 2,
+    ),
+}
+
+
+@pytest.mark.parametrize(("target", "patch"), COPIES.values(), ids=COPIES)
+def test_the_sum_of_copies_is_bounded(target, patch):
+    """`AccumulatedCopySizeLimit` of kube-apiserver, in its words: 3 MiB for all copies of a patch together."""
+    with pytest.raises(StatusError) as refused:
+        json_patch(target, patch)
+    assert (refused.value.code, refused.value.reason) == (422, "Invalid")
+    assert "Unable to complete the copy, the accumulated size increase of copy is " in refused.value.message
+    assert refused.value.message.endswith(f"exceeding the limit {MOST_COPIED_BYTES}")
+
+
+def test_copies_up_to_the_bound_are_made():
+    """No byte less."""
+    target = {"a": of_bytes(MOST_COPIED_BYTES // 2)}
+    patched = json_patch(target, [{"op": "copy", "from": "/a", "path": f"/{to}"} for to in "bc"])
+    assert patched == {"a": target["a"], "b": target["a"], "c": target["a"]}
+
+
+def test_the_object_stays_as_it_was(api):
+    """A client that asks for too much gets a Status, and nothing is stored."""
+    maps = "/api/v1/namespaces/default/configmaps"
+    api.call("POST", maps, {"metadata": {"name": "m"}, "data": {"k": "x" * 1000}})
+    before = api.call("GET", f"{maps}/m")
+    code, told = api.call("PATCH", f"{maps}/m", doubling(40), content_type="application/json-patch+json")
+    assert (code, told["reason"]) == (422, "Invalid")
+    assert api.call("GET", f"{maps}/m") == before
