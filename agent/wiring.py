@@ -27,6 +27,7 @@ from agent.edge.kubelet import KubeletPods
 from agent.edge.link import Access, LinkClient
 from agent.edge.metrics import registry
 from agent.edge.network import NetworkEdge, PodNetworks
+from agent.edge.podlinks import links_of_pods
 from agent.edge.processes import processes
 from agent.edge.publisher import CONDITION, Publisher
 from agent.edge.topology import kubelet_cpus
@@ -178,7 +179,7 @@ class _Agent:
         surroundings = Surroundings(self._events, lambda: self._cluster.node_ref, self._notify, state.keep)
         self._evictor = Evictor(client, surroundings, dry=self._observing, saved=state.evictions)
         self._network = NetworkEdge(options.proc)
-        self._pod_networks = PodNetworks(self._processes, lambda: self._network.newest)
+        self._pod_networks = PodNetworks(self._processes, lambda: self._network.newest, links_of_pods)
         self._status = AgentStatus(settings.tick_seconds)
         self._feed = DecisionFeed()
         # Only where it is the node's one agent: one that observes for a person must not undo what another offers.

@@ -21,7 +21,7 @@ _SMALL_MIB = 0.3
 _LIST = """
 import sys
 bare = set(sys.modules)
-import agent.__main__
+import agent.__main__, agent.wiring, kube.transport
 print(*(name for name, module in sys.modules.items() if name not in bare and getattr(module, "__spec__", None)))
 """
 

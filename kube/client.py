@@ -1,26 +1,22 @@
-"""A Kubernetes client: identity and TLS from the official package, raw JSON in and out.
-
-The official typed models are not used (see kube/objects.py); its configuration loading, token refresh and
-connection pool are.
-"""
+"""A Kubernetes client: raw JSON in and out; the official typed models are not used (see kube/objects.py)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
-import aiohttp
 import msgspec
-from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.client.rest import RESTClientObject
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
-from yaml import YAMLError
 
 from model.fault import ConfigurationFault, KubernetesFault
+
+if TYPE_CHECKING:
+    from kube.transport import Connections
 
 T = TypeVar("T")
 
@@ -33,29 +29,16 @@ class PatchKind(StrEnum):
     JSON = "application/json-patch+json"
 
 
-class _Cause(msgspec.Struct, frozen=True):
-    message: str = ""
-
-
-class _Details(msgspec.Struct, frozen=True, rename="camel"):
-    causes: list[_Cause] | None = None
-    retry_after_seconds: int | None = None
-
-
-class _Status(msgspec.Struct, frozen=True):
-    message: str = ""
-    reason: str = ""
-    details: _Details | None = None
-
-
 class KubeClient:
-    """Requests against one API server. Every failure is a KubernetesFault with the HTTP status (0: no answer)."""
+    """Requests against one API server. Every failure is a KubernetesFault with the HTTP status (0: no answer).
 
-    def __init__(self, configuration: Configuration, user_agent: str) -> None:
-        self._configuration = configuration
-        self._user_agent = user_agent
-        self._transport = RESTClientObject(configuration)
-        self._session: aiohttp.ClientSession | None = None
+    `opening` gives the connections; it is called once, by `open` or by the first request.
+    """
+
+    def __init__(self, opening: Callable[[], Awaitable[Connections]]) -> None:
+        self._opening = opening
+        self._one_at_a_time = asyncio.Lock()
+        self._connections: Connections | None = None
 
     @classmethod
     async def connect(cls, kubeconfig: Path | None, user_agent: str) -> KubeClient:
@@ -63,23 +46,43 @@ class KubeClient:
 
         Raises ConfigurationFault naming the file and what is wrong with it.
         """
+        client = cls.later(kubeconfig, user_agent)
+        await client.open()
+        return client
+
+    @classmethod
+    def later(
+        cls, kubeconfig: Path | None, user_agent: str, due: Callable[[], Awaitable[object]] | None = None
+    ) -> KubeClient:
+        """The same, opened by its first request, and not before `due` returns: what that loads would hold up a start.
+
+        Raises ConfigurationFault at once where the file is missing; the first request raises it for a wrong one.
+        """
         if kubeconfig is not None and not kubeconfig.is_file():
             raise ConfigurationFault(str(kubeconfig), "no such file", "give --kubeconfig FILE")
-        configuration = Configuration()
-        configuration.client_session_kwargs = {"trust_env": False}
-        try:
-            if kubeconfig is None:
-                load_incluster_config(client_configuration=configuration)
-            else:
-                await load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
-            return cls(configuration, user_agent)
-        except (ConfigException, YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-            where = "service account" if kubeconfig is None else str(kubeconfig)
-            raise ConfigurationFault(where, f"no usable cluster access: {error}", "give --kubeconfig FILE") from error
+
+        async def opening() -> Connections:
+            if due is not None:
+                await due()
+            # In a thread: the event loop has other work than to load modules.
+            made = await asyncio.to_thread(_connections)
+            return await made.of(kubeconfig, user_agent)
+
+        return cls(opening)
+
+    async def open(self) -> Connections:
+        """Load what requests need, unless that is done. Raises ConfigurationFault."""
+        if self._connections is None:
+            async with self._one_at_a_time:
+                if self._connections is None:
+                    self._connections = await self._opening()
+        return self._connections
 
     @property
     def host(self) -> str:
-        return str(self._configuration.host)
+        """The server's URL; only once it is open."""
+        assert self._connections is not None
+        return self._connections.host
 
     async def __aenter__(self) -> KubeClient:
         return self
@@ -90,8 +93,8 @@ class KubeClient:
         await self.close()
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        if self._connections is not None:
+            await self._connections.close()
 
     async def request(
         self,
@@ -104,15 +107,8 @@ class KubeClient:
         timeout_seconds: float = 30.0,
     ) -> bytes:
         """One request; returns the body of a 2xx answer. Raises KubernetesFault."""
-        timeout = aiohttp.ClientTimeout(total=timeout_seconds)
-        try:
-            async with await self._call(method, path, query, body, content_type, timeout) as response:
-                payload = await response.read()
-                if response.status >= 400:
-                    raise _refusal(method, path, response, payload)
-                return bytes(payload)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _no_answer(self.host, method, path, error) from error
+        connections = await self.open()
+        return await connections.request(method, path, query, body, content_type, timeout_seconds)
 
     async def get(self, path: str, type_: type[T], **query: str | int) -> T:
         """GET decoded into `type_` (a Struct of kube.objects, or dict)."""
@@ -140,42 +136,10 @@ class KubeClient:
 
     async def stream(self, path: str, query: Mapping[str, str | int], idle_seconds: float) -> AsyncIterator[bytes]:
         """Lines of a watch as they come; ends when the server ends it. Raises KubernetesFault."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle_seconds)
-        try:
-            async with await self._call("GET", path, query, None, "application/json", timeout) as response:
-                if response.status >= 400:
-                    raise _refusal("GET", path, response, await response.read())
-                pending = b""
-                async for chunk, _ in response.content.iter_chunks():
-                    *whole, pending = (pending + chunk).split(b"\n")
-                    for line in whole:
-                        if line:
-                            yield line
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _no_answer(self.host, "GET", path, error) from error
-
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str | int] | None,
-        body: bytes | None,
-        content_type: str,
-        timeout: aiohttp.ClientTimeout,
-    ) -> Any:
-        if self._session is None:
-            self._session = self._transport._create_pool_manager()
-        url = self.host + path + ("?" + urlencode(query) if query else "")
-        headers = {"User-Agent": self._user_agent, "Accept": "application/json"}
-        try:
-            token = await self._configuration.get_api_key_with_prefix("BearerToken")
-        except ConfigException as error:
-            raise KubernetesFault(f"{method} {path}", f"no identity: {error}", reason="NoIdentity") from error
-        if token:
-            headers["Authorization"] = token
-        if body is not None:
-            headers["Content-Type"] = content_type
-        return await self._session.request(method, url, data=body, headers=headers, timeout=timeout)
+        connections = await self.open()
+        async with contextlib.aclosing(connections.stream(path, query, idle_seconds)) as lines:
+            async for line in lines:
+                yield line
 
 
 def path_of(resource: str, *, namespace: str | None = None, name: str | None = None, subresource: str = "") -> str:
@@ -200,22 +164,7 @@ def decode(payload: bytes, type_: type[T], where: str) -> T:
         raise KubernetesFault(where, f"unreadable object: {error}", reason="Unreadable") from error
 
 
-def _refusal(method: str, path: str, response: aiohttp.ClientResponse, payload: bytes) -> KubernetesFault:
-    try:
-        told = msgspec.json.decode(payload, type=_Status)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        told = _Status(message=payload[:200].decode(errors="replace"))
-    details = told.details or _Details()
-    # Which disruption budget refused stands in the causes alone; elsewhere the message repeats them.
-    causes = [cause.message for cause in details.causes or ()] if response.status == 429 else []
-    text = " ".join([str(response.status), told.message, *causes]).strip()
-    wait = response.headers.get("Retry-After", "")
-    seconds = float(wait) if wait.isdecimal() else float(details.retry_after_seconds or 0)
-    return KubernetesFault(
-        f"{method} {path}", text, status=response.status, reason=told.reason, retry_after_seconds=max(seconds, 0.0)
-    )
+def _connections() -> type[Connections]:
+    from kube.transport import Connections
 
-
-def _no_answer(host: str, method: str, path: str, error: BaseException) -> KubernetesFault:
-    text = str(error) or type(error).__name__
-    return KubernetesFault(f"{method} {path}", f"no answer from {host}: {text}", reason="NoAnswer")
+    return Connections

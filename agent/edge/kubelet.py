@@ -12,13 +12,12 @@ from pathlib import Path
 
 import msgspec
 import structlog
-from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.config import ConfigException
 
 from agent.settings import PodSource
 from kube import objects
 from kube.client import KubeClient, decode
 from kube.dialects import upstream
+from kube.transport import ConfigException, Configuration, Connections
 from model.fault import ConfigurationFault, KubernetesFault
 from model.pod import Pod
 
@@ -113,9 +112,14 @@ def _client(source: PodSource, user_agent: str) -> KubeClient:
     configuration.client_session_kwargs = {"trust_env": False}
     configuration.refresh_api_key_hook = lambda into: _read_token(Path(source.token_file), into)
     try:
-        return KubeClient(configuration, user_agent)
+        connections = Connections(configuration, user_agent)
     except OSError as error:
         raise ConfigurationFault(f"pods.ca_file {source.ca_file}", str(error), "give the kubelet's CA") from error
+
+    async def opened() -> Connections:
+        return connections
+
+    return KubeClient(opened)
 
 
 def _pod(item: msgspec.Raw) -> Pod | str:

@@ -1,4 +1,4 @@
-"""Traffic of the node's own interfaces (/proc/net/dev), and which of them lead into which pod (netlink, pyroute2).
+"""Traffic of the node's own interfaces (/proc/net/dev), and of each pod by the interface that leads into it.
 
 A pod's traffic is counted on the host side of its link, so that nothing enters the pod's namespace. A netlink dump of
 225 links takes 168 ms of CPU (reference: kernel measurements), so links are looked up only for pods that are new.
@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import structlog
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
 
 from agent.core import network
-from agent.core.network import HostLink, InterfaceTraffic
+from agent.core.network import InterfaceTraffic
 from agent.core.observation import NetworkBytes
 
 log = structlog.get_logger()
@@ -29,23 +27,6 @@ _TRIES = 3
 def interfaces(proc: Path = Path("/proc")) -> tuple[InterfaceTraffic, ...]:
     """Every interface but loopback. Raises OSError or ValueError."""
     return network.interfaces((proc / "net/dev").read_bytes())
-
-
-def links_of_pods(pods: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    """uid → host-side interfaces, of uid → pid. Raises OSError or NetlinkError where netlink is not granted."""
-    with IPRoute() as route:
-        # The dump comes first: it is what makes the kernel number the namespaces.
-        links = [HostLink(link.get("ifname", ""), link.get("link_netnsid")) for link in route.get_links()]
-        return network.links_of_pods({uid: _namespace(route, pid) for uid, pid in pods.items()}, links)
-
-
-def _namespace(route: IPRoute, pid: int) -> int | None:
-    """None for a process that is gone."""
-    try:
-        answer = route.get_netnsid(pid=pid)
-    except NetlinkError:
-        return None
-    return answer["nsid"] if answer else None
 
 
 class NetworkEdge:
@@ -70,15 +51,15 @@ class NetworkEdge:
 class PodNetworks:
     """Traffic of each pod that has an interface of its own.
 
-    `pods` gives uid → a process id of the pod, `traffic` the newest counters; neither may wait. `links` is
-    `links_of_pods` or a fake of it, and is called in a thread.
+    `pods` gives uid → a process id of the pod, `traffic` the newest counters; neither may wait. `links` gives uid →
+    host-side interfaces of uid → pid; it is called in a thread, and raises OSError where that cannot be told.
     """
 
     def __init__(
         self,
         pods: Callable[[], Mapping[str, int]],
         traffic: Callable[[], tuple[InterfaceTraffic, ...]],
-        links: Callable[[Mapping[str, int]], Mapping[str, tuple[str, ...]]] = links_of_pods,
+        links: Callable[[Mapping[str, int]], Mapping[str, tuple[str, ...]]],
     ) -> None:
         self._pods = pods
         self._traffic = traffic
@@ -108,7 +89,7 @@ class PodNetworks:
             return
         try:
             self._names |= await asyncio.to_thread(self._links, due)
-        except (OSError, NetlinkError) as error:
+        except OSError as error:
             if not self._refused:
                 log.warning("netlink refused", error=str(error), effect="no network counters of pods")
             self._refused = True

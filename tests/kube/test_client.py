@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -122,3 +123,58 @@ def test_an_undecodable_object_names_object_and_field() -> None:
     """Where and what, as a Kubernetes fault."""
     with pytest.raises(KubernetesFault, match=r"pods/p: unreadable object: .*\$\.metadata\.name"):
         decode(b'{"metadata": {"name": 5}}', Pod, "pods/p")
+
+
+def test_a_client_that_is_opened_later(tmp_path: Path, server: Any, says_: Any) -> None:
+    """Nothing is opened before it is due, and once for however many requests; a wrong file is told by each of them."""
+
+    async def scene() -> None:
+        await (await server.start()).close()
+        server.answers = [says_({"metadata": {"name": "n"}})]
+        due, asked = asyncio.Event(), 0
+
+        async def when() -> None:
+            nonlocal asked
+            asked += 1
+            await due.wait()
+
+        client = KubeClient.later(tmp_path / "kubeconfig", "x", when)
+        waiting = [asyncio.create_task(client.get("/api/v1/nodes/n", Node)) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert not server.requests
+        due.set()
+        assert [node.metadata.name for node in await asyncio.gather(*waiting)] == ["n"] * 3 and asked == 1
+        await client.close()
+        await server.stop()
+        (tmp_path / "wrong").write_text("clusters: 5")
+        wrong = KubeClient.later(tmp_path / "wrong", "x")
+        for _ in range(2):
+            with pytest.raises(ConfigurationFault, match="no usable cluster access"):
+                await wrong.get("/api/v1/x", Node)
+        await wrong.close()
+
+    asyncio.run(scene())
+
+
+def test_a_missing_kubeconfig_is_told_at_once(tmp_path: Path) -> None:
+    """Before anything is opened."""
+    with pytest.raises(ConfigurationFault, match="no such file"):
+        KubeClient.later(tmp_path / "none", "x")
+
+
+def test_what_only_the_official_reader_knows(tmp_path: Path, server: Any, says_: Any) -> None:
+    """A token in a file of its own, and a certificate that is not looked at."""
+
+    async def scene() -> None:
+        await (await server.start()).close()
+        config = msgspec.yaml.decode((tmp_path / "kubeconfig").read_bytes())
+        (tmp_path / "token").write_text("t0ken")
+        config["users"][0]["user"] = {"tokenFile": str(tmp_path / "token")}
+        config["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
+        (tmp_path / "other").write_bytes(msgspec.yaml.encode(config))
+        server.answers = [says_({"metadata": {"name": "n"}})]
+        async with await KubeClient.connect(tmp_path / "other", "x") as client:
+            assert (await client.get("/api/v1/nodes/n", Node)).metadata.name == "n"
+        await server.stop()
+
+    asyncio.run(scene())
