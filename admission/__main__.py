@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from kube.logs import LogFormat, configure
+
+# isort: split
+# Above all others, since whoever loads structlog first decides whether rich comes with it.
+
 import argparse
 import asyncio
 import os
@@ -16,7 +21,6 @@ import structlog
 
 from admission import settings
 from admission.wiring import Options, run
-from kube.logs import LogFormat, configure
 from kube.tls import TlsFiles
 from model.fault import ConfigurationFault, Fault, fault_in
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from kube.logs import LogFormat, configure
+
+# isort: split
+# Above all others, since whoever loads structlog first decides whether rich comes with it.
+
 import argparse
 import asyncio
 import os
@@ -14,7 +19,6 @@ import structlog
 
 from agent.core.layout import CgroupDriver
 from agent.version import VERSION
-from kube.logs import LogFormat, configure
 from model.fault import ConfigurationFault, Fault
 
 if TYPE_CHECKING:
@@ -143,7 +147,8 @@ def _offline(arguments: argparse.Namespace) -> OfflineOptions:
 
 
 def _options(arguments: argparse.Namespace) -> AgentOptions:
-    from agent.options import AgentOptions
+    from agent.options import NOWHERE, AgentOptions
+    from agent.settings import require_loopback
 
     if not arguments.node_name:
         _parser().error("--node-name is missing and NODE_NAME is not set")
@@ -151,6 +156,9 @@ def _options(arguments: argparse.Namespace) -> AgentOptions:
         _parser().error("--scheduler needs --scheduler-ca and --token-file")
     if bool(arguments.tls_cert) != bool(arguments.tls_key):
         _parser().error("--tls-cert and --tls-key go together")
+    # Served only after the first tick: a mistake must be told before anything is limited.
+    if arguments.grpc_listen != NOWHERE:
+        require_loopback("--grpc-listen", arguments.grpc_listen)
     if arguments.journal_max_mib < 1:
         raise ConfigurationFault(f"--journal-max-mib {arguments.journal_max_mib}", "is below 1", "give a size in MiB")
     return AgentOptions(**{name: getattr(arguments, name) for name in AgentOptions.__struct_fields__})

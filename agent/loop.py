@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 from collections.abc import Callable, Iterator
 
 import structlog
@@ -42,7 +41,6 @@ class TickLoop:
         self._cgroups_changed = cgroups_changed
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._settled = False
         self.failed_ticks = 0
 
     def wake(self) -> None:
@@ -70,11 +68,6 @@ class TickLoop:
     def _turn(self) -> None:
         try:
             self._tick()
-            if not self._settled:
-                # What was made so far stays for good: no collection needs to look at it again.
-                gc.collect()
-                gc.freeze()
-            self._settled = True
         except Exception:
             self.failed_ticks += 1
             log.exception("tick failed; limits stay as they are")

@@ -8,6 +8,9 @@ import msgspec
 
 from agent.core.layout import CgroupDriver
 
+NOWHERE = "none"
+"""`grpc_listen` where diagnostics are on the socket alone."""
+
 
 class AgentOptions(msgspec.Struct, frozen=True):
     """Where this agent runs; what it does is in its settings. An empty `kubepods` is looked for.

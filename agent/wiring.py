@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
+import gc
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import structlog
@@ -18,16 +19,11 @@ from agent.core.prediction import Checkpoint, PredictionState, checkpoint, resto
 from agent.course import Course
 from agent.edge.checkpoints import CheckpointFile
 from agent.edge.cluster import ClusterEdge
-from agent.edge.diagnostics import DiagnosticsServers, Sources
 from agent.edge.discovery import find_layout
 from agent.edge.evictor import Evictor, Surroundings
 from agent.edge.fleet import FleetWatch, Standing
 from agent.edge.journal import Journal
-from agent.edge.kubelet import KubeletPods
-from agent.edge.link import Access, LinkClient
-from agent.edge.metrics import registry
 from agent.edge.network import NetworkEdge, PodNetworks
-from agent.edge.podlinks import links_of_pods
 from agent.edge.processes import processes
 from agent.edge.publisher import CONDITION, Publisher
 from agent.edge.topology import kubelet_cpus
@@ -42,6 +38,7 @@ from agent.options import AgentOptions
 from agent.ports import Sink, TickPorts, TickResult
 from agent.settings import AgentSettings, Mode, PodOrigin, load_settings
 from agent.silence import Heartbeat
+from agent.sources import Inside, Sources
 from agent.statefile import StateFile, guard_file
 from agent.status import AgentStatus
 from agent.takingback import TakingBack
@@ -50,12 +47,14 @@ from agent.tick import Tick, TickState
 from agent.version import VERSION
 from kube.client import KubeClient
 from kube.events import EventRecorder
-from kube.monitoring import Guard, MonitoringServer, Probes
-from kube.reviews import Reviews
-from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault, KubernetesFault
 from model.reason import Reason, words
-from model.report import AgentHello, CheckpointSaved, EvictionCost, PreemptionNotice
+from model.report import CheckpointSaved, EvictionCost, PreemptionNotice
+
+if TYPE_CHECKING:
+    from agent.edge.kubelet import KubeletPods
+    from agent.edge.link import LinkClient
+    from agent.outward import Outward
 
 log = structlog.get_logger()
 
@@ -73,14 +72,17 @@ async def run(options: AgentOptions) -> None:
     async with contextlib.AsyncExitStack() as stack:
         state = StateFile(options.state_file)
         stack.callback(state.close)
-        client = await stack.enter_async_context(await KubeClient.connect(options.kubeconfig, _USER_AGENT))
+        # On a node whose online pods want every CPU a start is short of CPU time: limits come before all else.
+        ticked = asyncio.Event()
+        client = await stack.enter_async_context(KubeClient.later(options.kubeconfig, _USER_AGENT, ticked.wait))
         kubelet = await stack.enter_async_context(_kubelet(settings))
         course = await stack.enter_async_context(_course(options, settings, client, state))
+        lasting = _Lasting(options, layout, state, client, kubelet, course, ticked)
         while not course.stopped:
             mode, ending = course.begin()
             own = msgspec.structs.replace(settings, mode=mode)
             async with contextlib.AsyncExitStack() as turn:
-                await _Agent(options, own, layout, state, client, kubelet, course, turn).serve(turn, ending)
+                await _Agent(lasting, own, turn).serve(turn, ending)
     log.info("stopped; best-effort ceilings and weights stay in force")
 
 
@@ -114,6 +116,8 @@ async def _kubelet(settings: AgentSettings) -> AsyncIterator[KubeletPods | None]
     if settings.pods.source is not PodOrigin.KUBELET:
         yield None
         return
+    from agent.edge.kubelet import KubeletPods
+
     kubelet = KubeletPods(settings.pods, _USER_AGENT)
     try:
         yield kubelet
@@ -121,26 +125,32 @@ async def _kubelet(settings: AgentSettings) -> AsyncIterator[KubeletPods | None]
         await kubelet.close()
 
 
+class _Lasting(NamedTuple):
+    """What outlives a change of mode; `ticked` is set by the first tick of the process."""
+
+    options: AgentOptions
+    layout: Layout
+    state: StateFile
+    client: KubeClient
+    kubelet: KubeletPods | None
+    course: Course
+    ticked: asyncio.Event
+
+
 class _Agent:
     """Every edge, constructed once."""
 
-    def __init__(
-        self,
-        options: AgentOptions,
-        settings: AgentSettings,
-        layout: Layout,
-        state: StateFile,
-        client: KubeClient,
-        kubelet: KubeletPods | None,
-        course: Course,
-        stack: contextlib.AsyncExitStack,
-    ) -> None:
+    def __init__(self, lasting: _Lasting, settings: AgentSettings, stack: contextlib.AsyncExitStack) -> None:
+        options, layout, state, client, kubelet, course, ticked = lasting
         self._options = options
         self._course = course
         self._settings = settings
         self._layout = layout
         self._state = state
+        self._client = client
         self._kubelet = kubelet
+        self._ticked = ticked
+        self._outward: Outward | None = None
         self._observing = settings.mode is Mode.OBSERVE
         if self._observing:
             _tell_what_stays(state)
@@ -155,8 +165,6 @@ class _Agent:
         )
         self._brake, self._executor = self._machine.brake, self._machine.executor
         self._events = EventRecorder(client, "sublet-agent", options.node_name)
-        self._guard = _guard(options, client)
-        self._link = self._make_link()
         self._cluster = ClusterEdge(
             client,
             options.node_name,
@@ -179,12 +187,11 @@ class _Agent:
         surroundings = Surroundings(self._events, lambda: self._cluster.node_ref, self._notify, state.keep)
         self._evictor = Evictor(client, surroundings, dry=self._observing, saved=state.evictions)
         self._network = NetworkEdge(options.proc)
-        self._pod_networks = PodNetworks(self._processes, lambda: self._network.newest, links_of_pods)
+        self._pod_networks = PodNetworks(self._processes, lambda: self._network.newest, _links_of_pods)
         self._status = AgentStatus(settings.tick_seconds)
         self._feed = DecisionFeed()
         # Only where it is the node's one agent: one that observes for a person must not undo what another offers.
         self._taking_back = self._make_taking_back() if self._observing and settings.fleet else None
-        self._servers = DiagnosticsServers(self._sources(), options.grpc_listen, options.socket)
         self._checkpoints = CheckpointFile(options.prediction_file or options.state_file.with_name("prediction.json"))
         self._journal = self._make_journal()
         self._guarded_sinks = self._make_guarded_sinks()
@@ -192,7 +199,7 @@ class _Agent:
         publishing = () if self._observing else (self._publisher,)
         self._tick = self._make_tick((*publishing, *self._guarded_sinks, self._status))
         self._tick_loop = TickLoop(
-            self._tick.run,
+            self._tick_once,
             settings.tick_seconds,
             self._status,
             self._machine.discovery.fileno,
@@ -204,11 +211,7 @@ class _Agent:
         self._guarded_tasks: tuple[GuardedTask, ...] = ()
 
     async def serve(self, stack: contextlib.AsyncExitStack, ending: asyncio.Event) -> None:
-        """Start everything, tick until the end, stop everything."""
-        probes = Probes(self._not_alive, self._not_ready)
-        http = MonitoringServer(self._options.http_listen, registry(self._collect), probes, self._guard)
-        http.start()
-        stack.callback(http.close)
+        """Limit first, then talk: tick until the end, and once there was a tick start everything else."""
         if self._journal is not None:
             self._journal.begin()
             stack.callback(self._journal.close)
@@ -217,16 +220,42 @@ class _Agent:
         # One that observes beside an agent that enforces, for a person, must not speak for that one.
         if self._observing and self._settings.fleet:
             Heartbeat(self._options.heartbeat).rest()
-        grpc_address = await self._servers.start()
-        stack.push_async_callback(self._servers.stop)
         self._brake.start()
         stack.callback(self._brake.stop)
-        self._guarded_tasks = self._make_guarded_tasks({"grpc": grpc_address, "http": http.address})
-        # Without one of these three the agent is of no use: it ends, its limits stay, and it is started again.
-        tasks = [self._cluster.run, self._tick_loop.run]
+        # Without one of these the agent is of no use: it ends, its limits stay, and it is started again.
+        tasks = [self._tick_loop.run, self._cluster.run, lambda: self._serve_others(stack)]
         if not self._observing:
             tasks.append(self._publisher.run)
-        await run_until(ending, [*tasks, *(task.run for task in self._guarded_tasks)], self._before_the_end)
+        await run_until(ending, tasks, self._before_the_end)
+
+    def _tick_once(self) -> None:
+        try:
+            self._tick.run()
+        finally:
+            self._ticked.set()
+
+    async def _serve_others(self, stack: contextlib.AsyncExitStack) -> None:
+        """What a node can be limited without. Never returns."""
+        await self._client.open()
+        self._outward = await self._make_outward()
+        stack.push_async_callback(self._outward.stop)
+        self._guarded_tasks = self._make_guarded_tasks(await self._outward.start())
+        # What was made so far stays for good: no collection needs to look at it again.
+        gc.collect()
+        gc.freeze()
+        async with asyncio.TaskGroup() as running:
+            for task in self._guarded_tasks:
+                running.create_task(task.run())
+
+    async def _make_outward(self) -> Outward:
+        inside = Inside(self._sources(), self._collect, self._not_alive, self._not_ready)
+        # In a thread: a tick may be due while it is loaded.
+        outward = await asyncio.to_thread(_outward)
+        return outward(self._options, self._client, inside, observing=self._observing)
+
+    @property
+    def _link(self) -> LinkClient | None:
+        return self._outward.link if self._outward is not None else None
 
     def _not_alive(self) -> str:
         return "" if self._status.alive and self._brake.alive else "ticks have stopped"
@@ -264,7 +293,7 @@ class _Agent:
             "kills": _KillTeller(self._evictor),
             "feed": self._feed,
             "zones": None if self._observing else self._zones,
-            "link": self._link,
+            "link": _LinkSink(lambda: self._link) if self._options.scheduler and not self._observing else None,
             "journal": self._journal,
             "taking_back": self._taking_back,
         }
@@ -312,17 +341,8 @@ class _Agent:
     def _make_taking_back(self) -> TakingBack:
         return TakingBack(self._publisher, lambda: self._cluster.condition(CONDITION))
 
-    def _make_link(self) -> LinkClient | None:
-        options = self._options
-        if self._observing or not (options.scheduler and options.scheduler_ca and options.token_file):
-            log.info("no scheduler is linked", effect="eviction costs are neutral")
-            return None
-        hello = AgentHello(options.node_name, VERSION, secrets.token_hex(8))
-        access = Access(options.scheduler, options.scheduler_ca, options.token_file)
-        return LinkClient(access, hello, self._notify, self._spare)
-
     def _sources(self) -> Sources:
-        link, layout = self._link, self._layout
+        layout = self._layout
         return Sources(
             node=self._options.node_name,
             version=VERSION,
@@ -331,7 +351,7 @@ class _Agent:
             feed=self._feed,
             read_knob=self._executor.read,
             knob_path=self._executor.path,
-            link_connected=lambda: link is not None and link.connected,
+            link_connected=self._link_connected,
             brake_cuts=lambda: self._brake.total,
             brake_mechanisms=lambda: self._brake.mechanisms,
             wakes=lambda: self._brake.wakes,
@@ -340,8 +360,10 @@ class _Agent:
             published=lambda: self._publisher.published,
         )
 
+    def _link_connected(self) -> bool:
+        return self._link is not None and self._link.connected
+
     def _collect(self) -> Mapping[str, list[Sample]]:
-        link = self._link
         counters = Counters(
             failed_ticks=lambda: self._tick_loop.failed_ticks,
             task_restarts=lambda: [(task.name, task.failures) for task in self._guarded_tasks],
@@ -357,7 +379,7 @@ class _Agent:
             observing=self._observing,
             failed_cuts=lambda: self._executor.failed_cuts,
             publish_failures=lambda: self._publisher.failures + self._zones.failures,
-            link_connected=lambda: link is not None and link.connected,
+            link_connected=self._link_connected,
             interfaces=lambda: self._network.newest,
             published=lambda: [(decision.name, decision.value) for decision in self._publisher.published],
         )
@@ -377,16 +399,21 @@ class _Agent:
             self._link.checkpoint(saved)
 
     def _notify(self, notice: PreemptionNotice) -> None:
-        self._servers.checkpoints.notify(notice)
+        # Evictions begin once others are served.
+        assert self._outward is not None
+        self._outward.notify(notice)
 
-    def _spare(self, pod_uid: str) -> None:
-        self._servers.checkpoints.spare(pod_uid)
 
+class _LinkSink:
+    """A sink of the tick that passes on to the link, once there is one."""
 
-def _guard(options: AgentOptions, client: KubeClient) -> Guard | None:
-    if options.tls_cert is None or options.tls_key is None:
-        return None
-    return Guard(ServerCertificate(TlsFiles(options.tls_cert, options.tls_key)), Reviews(client))
+    def __init__(self, link: Callable[[], LinkClient | None]) -> None:
+        self._link = link
+
+    def take(self, result: TickResult) -> None:
+        link = self._link()
+        if link is not None:
+            link.take(result)
 
 
 class _KillTeller:
@@ -415,3 +442,15 @@ def _make_folder_of(file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise ConfigurationFault(str(file), f"its folder cannot be made: {error.strerror}", "give another") from error
+
+
+def _outward() -> type[Outward]:
+    from agent.outward import Outward
+
+    return Outward
+
+
+def _links_of_pods(pods: Mapping[str, int]) -> Mapping[str, tuple[str, ...]]:
+    from agent.edge.podlinks import links_of_pods
+
+    return links_of_pods(pods)

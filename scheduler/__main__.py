@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from kube.logs import LogFormat, configure
+
+# isort: split
+# Above all others, since whoever loads structlog first decides whether rich comes with it.
+
 import argparse
 import asyncio
 import ctypes
@@ -14,7 +19,6 @@ from pathlib import Path
 
 import structlog
 
-from kube.logs import LogFormat, configure
 from kube.tls import TlsFiles
 from model.fault import Fault, fault_in
 from scheduler import settings

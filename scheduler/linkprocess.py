@@ -6,6 +6,11 @@ frames, what they are to know comes down. It ends when the other end does.
 
 from __future__ import annotations
 
+from kube.logs import LogFormat, configure
+
+# isort: split
+# Above all others, since whoever loads structlog first decides whether rich comes with it.
+
 import asyncio
 import contextlib
 import resource
@@ -20,7 +25,6 @@ import msgspec
 import structlog
 
 from kube.client import KubeClient
-from kube.logs import LogFormat, configure
 from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault
 from scheduler.callers import Callers, ReviewedCallers, TokenTable

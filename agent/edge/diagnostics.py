@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,10 @@ from agent.core.observation import CgroupSample, Knob, Missing, Value
 from agent.core.order import PendingVictim
 from agent.core.publish import condition
 from agent.core.usage import Averages, best_effort_request_millis
-from agent.feed import DecisionFeed
+from agent.options import NOWHERE
 from agent.ports import TickResult
-from agent.settings import AgentSettings, Mode, require_loopback
-from agent.status import AgentStatus
-from model.decision import Decision
+from agent.settings import Mode, require_loopback
+from agent.sources import Sources
 from model.fault import ConfigurationFault, PeerFault
 from model.pod import Pod
 from model.report import CheckpointSaved, PreemptionNotice, Usage
@@ -30,32 +29,12 @@ from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_M
 from wire import codec
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, decision_pb2, link_pb2
 
-NOWHERE = "none"
 _OBSERVING = ("Observing", "nothing is lent and nothing written; these are the numbers that mode enforce would act on")
 _SETTLE_TRIES = 20
 _SETTLE_SECONDS = 0.05
 # A pod asks under the names of its band.
 _CPU_NAMES, _MEMORY_NAMES = (CPU, BATCH_CPU, MID_CPU), (MEMORY, BATCH_MEMORY, MID_MEMORY)
 _OPTIONS = (("grpc.max_receive_message_length", 1 << 20), ("grpc.so_reuseport", 0))
-
-
-class Sources(msgspec.Struct, frozen=True):
-    """Where answers come from; the callables are other edges' read-only views."""
-
-    node: str
-    version: str
-    settings: AgentSettings
-    status: AgentStatus
-    feed: DecisionFeed
-    read_knob: Callable[[Knob], Value | Missing]
-    knob_path: Callable[[Knob], Path]
-    link_connected: Callable[[], bool]
-    brake_cuts: Callable[[], int]
-    brake_mechanisms: Callable[[], tuple[str, ...]]
-    wakes: Callable[[], Mapping[str, int]]
-    cgroups: str
-    checkpoint: Callable[[CheckpointSaved], None]
-    published: Callable[[], tuple[Decision, ...]]
 
 
 class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):

@@ -82,3 +82,11 @@ def test_guard_or_restore(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--guard", "--restore"])
     assert ended.value.code == 2 and "not allowed with argument" in capsys.readouterr().err
+
+
+def test_diagnostics_for_everybody_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is limited, though nothing is served until then."""
+    arguments = ["--node-name", "n", "--grpc-listen", "0.0.0.0:1", "--state-file", str(tmp_path / "agent.json")]
+    assert main(arguments) == 2
+    assert "--grpc-listen 0.0.0.0:1: is not a loopback address" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

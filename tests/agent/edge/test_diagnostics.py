@@ -22,10 +22,12 @@ from agent.core.order import EvictionRecord, Order, OrderKind, PendingVictim
 from agent.core.plan import Write
 from agent.core.prediction import Prediction
 from agent.core.reclaimable import lending
-from agent.edge.diagnostics import NOWHERE, DiagnosticsServers, Sources
+from agent.edge.diagnostics import DiagnosticsServers
 from agent.feed import DecisionFeed
+from agent.options import NOWHERE
 from agent.ports import TickResult, WriteOutcome
 from agent.settings import AgentSettings, Mode
+from agent.sources import Sources
 from agent.status import AgentStatus
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault
