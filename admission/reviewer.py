@@ -15,7 +15,7 @@ import msgspec
 
 from admission.checked import Checked, Surroundings
 from admission.core.jsonpatch import difference
-from admission.core.mutate import DRAWS, Mutation, MutationPolicy, PodFacts, Step, created, updated
+from admission.core.mutate import DRAWS, Mutation, MutationPolicy, PodFacts, Step, created
 from admission.core.validate import Claims, PodRules, violations
 from admission.documents import check
 from kube.dialects.amounts import amounts_of
@@ -142,13 +142,10 @@ class Reviewer:
         if request.kind.kind != "Pod":
             return _unknown(request)
         pod = msgspec.json.decode(request.object, type=dict[str, Any])
-        if self._exempt(request.namespace, msgspec.convert(pod, Pod, strict=False)):
+        # What a pod asks for is settled when it is made, and so is what admission makes of it.
+        if request.operation != "CREATE" or self._exempt(request.namespace, msgspec.convert(pod, Pod, strict=False)):
             return Answer(request)
-        if request.operation == "UPDATE":
-            mutation = updated(pod, self._mutation)
-        else:
-            mutation = created(pod, self._facts(request.namespace), self._mutation, merge_pod)
-        return _mutated(request, pod, mutation)
+        return _mutated(request, pod, created(pod, self._facts(request.namespace), self._mutation, merge_pod))
 
     def _facts(self, namespace: str) -> PodFacts:
         known = self._surroundings

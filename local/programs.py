@@ -35,8 +35,9 @@ _BOOTSTRAP = (
     "scheduler/rbac.yaml",
     "admission/rbac.yaml",
     "admission/webhooks.yaml",
+    "admission/podpolicy.yaml",
 )
-"""Of `deploy/` what is no program: rights, the policy of the agents, and who is asked when pods are made."""
+"""Of `deploy/` what is no program: rights, the policies of agents and pods, and who is asked when pods are made."""
 
 
 class Program(msgspec.Struct, frozen=True):

@@ -32,7 +32,11 @@ class MutationPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bool, Meta(description="Turn cpu and memory of batch and mid pods into lent resources.")
     ] = True
     resource_spec: Annotated[
-        bool, Meta(description="Write lent amounts into annotation node.koordinator.sh/extended-resource-spec.")
+        bool,
+        Meta(
+            description="Write lent amounts into annotation node.koordinator.sh/extended-resource-spec, for other "
+            "readers: the agent goes by the pod's own resources alone."
+        ),
     ] = True
 
 
@@ -76,11 +80,6 @@ def created(pod: Pod, facts: PodFacts, policy: MutationPolicy, merge: Merge) -> 
         return Mutation(dict(pod), tuple(run.steps), str(refusal))
     result = with_resource_spec(run.pod) if policy.resource_spec else run.pod
     return Mutation(result, tuple(run.steps))
-
-
-def updated(pod: Pod, policy: MutationPolicy) -> Mutation:
-    """A pod that is being changed: its class is settled, the annotation follows its resources."""
-    return Mutation(with_resource_spec(pod) if policy.resource_spec else dict(pod))
 
 
 class _Run:

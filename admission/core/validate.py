@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from admission.core.podfields import LABEL_PRIORITY_CLASS, LABEL_QOS, LABEL_SUB_PRIORITY
+from admission.core.resourcespec import ANNOTATION as RESOURCE_SPEC
 from model.qos import PriorityBand, QoSClass, priority_band
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, ResourceVector
 
@@ -72,6 +73,8 @@ def _changed(new: Claims, old: Claims, rules: PodRules) -> Iterator[str]:
     if rules.sub_priority_immutable and before != after:
         change = f"from {_or_none(before)} to {_or_none(after)}"
         yield f"metadata.labels[{LABEL_SUB_PRIORITY}] cannot change {change}: it {told}"
+    if old.annotations.get(RESOURCE_SPEC) != new.annotations.get(RESOURCE_SPEC):
+        yield f"metadata.annotations[{RESOURCE_SPEC}] says what admission lent the pod and cannot change: it {told}"
 
 
 def _combined(pod: Claims) -> Iterator[str]:

@@ -18,7 +18,7 @@ from agent.core.windows import Averages
 from model.decision import TermSum
 from model.node import Node
 from model.pod import Pod
-from model.qos import QoSClass
+from model.qos import KubernetesQoS, QoSClass
 from model.resources import CPU
 from model.strategy import HostApplication
 
@@ -75,8 +75,11 @@ def by_cgroups(usage: NodeUsage) -> Demand:
 
 
 def by_pods(usage: NodeUsage, pods: Iterable[Pod], applications: Iterable[HostApplication]) -> Demand:
-    """Online is what listed pods that are not best effort use now; of an unlisted pod it is system use."""
-    batch = {pod.uid for pod in pods if pod.best_effort}
+    """Online is what listed pods outside the best-effort root use now; of an unlisted pod it is system use.
+
+    Where a pod lives is the kubelet's word: a label BE on a pod that no ceiling holds takes nothing off.
+    """
+    batch = {pod.uid for pod in pods if pod.kubernetes_qos is KubernetesQoS.BEST_EFFORT}
     below = {app.name for app in applications if app.below_best_effort and app.qos == QoSClass.BE}
     online = sum(used.last.cpu_millis for uid, used in usage.pods.items() if uid not in batch)
     host = sum(used.last.cpu_millis for name, used in usage.host_applications.items() if name not in below)
@@ -84,7 +87,7 @@ def by_pods(usage: NodeUsage, pods: Iterable[Pod], applications: Iterable[HostAp
         online,
         usage.unlisted_system.last.cpu_millis,
         host,
-        online_note="pods that are not best effort, newest second",
+        online_note="pods outside the best-effort root, newest second",
         system_note="node minus listed pods and host applications",
     )
     return Demand(load, load, usage.online.last.cpu_millis - online)

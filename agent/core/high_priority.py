@@ -12,7 +12,7 @@ import msgspec
 from agent.core.room import Lendable
 from model.nodemetric import NodeMetric
 from model.pod import Pod
-from model.qos import PriorityBand, QoSClass
+from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import Usage
 from model.resources import CPU, ResourceVector
 from model.strategy import CalculatePolicy
@@ -68,14 +68,17 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def holders(pods: Iterable[Pod], metric: NodeMetric) -> list[Holder]:
-    """All live pods above batch, then metrics of such pods that are not live (unlisted, or finished meanwhile)."""
+    """All live pods above batch, then metrics of such pods that are not live (unlisted, or finished meanwhile).
+
+    A pod that the kubelet keeps outside the best-effort root holds what it asked for there, whatever it calls itself.
+    """
     measured = {pod.key: pod for pod in metric.pods}
     found = []
     for pod in pods:
         if pod.terminal:
             continue
         own = measured.pop(pod.key, None)
-        if pod.band not in _BELOW:
+        if pod.band not in _BELOW or pod.kubernetes_qos is not KubernetesQoS.BEST_EFFORT:
             usage, missing = (own.usage, own.missing) if own else (None, ())
             found.append(Holder(pod.requests, usage, missing, pod.qos is QoSClass.LSE, pod.numa_zones))
     found.extend(Holder(None, own.usage) for own in measured.values() if own.band not in _BELOW)

@@ -5,7 +5,9 @@
 
 both between 0 and mid*ThresholdPercent of capacity, where
 
-    unallocated = capacity - max(system used, reserved) - requests of production pods, at least 0
+    unallocated = capacity - max(system used, reserved) - requests of pods, at least 0
+
+What is lent is asked for under other names: who asks for the resource itself is promised it, whatever its class.
 
 Source: Koordinator pkg/slo-controller/noderesource/plugins/{midresource,util}.
 """
@@ -20,12 +22,10 @@ from agent.core.room import Lendable, Room, cap, share
 from model.decision import Decision, TermSum
 from model.explain import amount
 from model.pod import Pod
-from model.qos import PriorityBand
 from model.reason import Reason
 from model.report import Usage
 from model.strategy import ColocationStrategy, MidMode
 
-_NOT_PRODUCTION = (PriorityBand.MID, PriorityBand.BATCH, PriorityBand.FREE)
 _NO_PREDICTION = "no prediction of production's peaks is known, so nothing of their requests is lent"
 
 
@@ -71,8 +71,6 @@ def _add_predicted(terms: TermSum, resource: Lendable, room: Room, facts: MidFac
 
 
 def _add_unallocated(terms: TermSum, resource: Lendable, room: Room, pods: Iterable[Pod], pct: int) -> None:
-    requested = sum(
-        pod.requests[resource.native] for pod in pods if not pod.terminal and pod.band not in _NOT_PRODUCTION
-    )
+    requested = sum(pod.requests[resource.native] for pod in pods if not pod.terminal)
     free = max(room.capacity - room.occupied - requested, 0)
     terms.add("unallocated share", share(free, pct), f"{pct} % of {amount(free, resource.unit)} nobody requested")

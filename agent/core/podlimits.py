@@ -3,8 +3,10 @@
     shares = request x 1024 / 1000, as a weight on v2     quota = limit x 100 us     memory = limit, in whole pages
 
 Kubernetes knows nothing of batch resources, so its own cgroup files would leave such pods without any limit. A pod gets
-what its containers get together, or what an init container needs while it runs, if that is more. Source: Koordinator
-pkg/koordlet/runtimehooks/hooks/batchresource (label BE alone), Kubernetes pkg/kubelet/cm/helpers_linux.go, KEP-753.
+what its containers get together, or what an init container needs while it runs, if that is more. Its own spec says so,
+which nobody can change once the pod is made; a pod outside the best-effort root is the kubelet's to limit, whatever its
+labels say (docs/adr/0025). Source: Koordinator pkg/koordlet/runtimehooks/hooks/batchresource (label BE alone),
+Kubernetes pkg/kubelet/cm/helpers_linux.go, KEP-753.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from model.explain import amount
 from model.pod import Container, Pod
 from model.qos import QoSClass
 from model.reason import Reason
-from model.resources import BATCH_CPU, BATCH_MEMORY
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
 
 _FEWEST_SHARES, _MOST_SHARES = 2, 262_144
 _LARGEST_WEIGHT = 10_000
@@ -66,25 +68,26 @@ def pod_limits(
     in_use: Mapping[str, int],
     at_seconds: float = 0.0,
 ) -> dict[Knob, Limit]:
-    """Every limit of pods labelled BE that ask for batch resources and have a cgroup.
+    """Every limit of pods labelled BE that ask for batch resources and have a cgroup below the best-effort root.
 
     `ratio` is the node's CPU normalization, `root_quota_us` what the best-effort root will hold, `in_use` the bytes by
     cgroup path that cannot be dropped: a memory limit below them would kill.
     """
     node = _Node(layout, ratio, root_quota_us, in_use, at_seconds)
-    limits = (limit for group in _groups(places, pods) for limit in _limits(node, group))
+    limits = (limit for group in _groups(layout, places, pods) for limit in _limits(node, group))
     return {limit.knob: limit for limit in limits}
 
 
 def pod_knobs(layout: Layout, places: Places, pods: Iterable[Pod]) -> tuple[Knob, ...]:
     """The control files `pod_limits` speaks of."""
-    return tuple(knob for group in _groups(places, pods) for knob in _knobs(layout, group))
+    return tuple(knob for group in _groups(layout, places, pods) for knob in _knobs(layout, group))
 
 
-def _groups(places: Places, pods: Iterable[Pod]) -> Iterator[_Group]:
+def _groups(layout: Layout, places: Places, pods: Iterable[Pod]) -> Iterator[_Group]:
+    below = f"{layout.best_effort}/"
     for pod in pods:
         place = places.pods.get(pod.uid)
-        if place is None or pod.qos_label is not QoSClass.BE or pod.terminal:
+        if place is None or not place.path.startswith(below) or pod.qos_label is not QoSClass.BE or pod.terminal:
             continue
         yield _Group(place.path, f"pod {pod.key}", pod.containers, pod.init_containers)
         for container in (*pod.containers, *pod.init_containers):
@@ -121,15 +124,14 @@ def _shares(node: _Node, group: _Group) -> Limit:
 
 def _quota(node: _Node, group: _Group) -> Limit:
     knob = quota_knob(node.layout, group.cgroup)
-    if (missing := _without(group, BATCH_CPU)) is not None:
+    if (missing := _without(group, _cpu_limit)) is not None:
         return _limit(node, group, knob, Unit.MICROSECONDS, _no_limit(missing, BATCH_CPU))
     millis, note = _together(group, _cpu_limit, Unit.MILLI_CPU)
     terms = TermSum().add("limits", millis * _US_PER_MILLI, note)
     if node.ratio is not None and node.ratio > 1:
         terms.become("normalization", math.ceil(terms.value / node.ratio), f"ratio {node.ratio:g}, rounded up")
     terms.at_least("the kernel's smallest", SMALLEST_QUOTA_US)
-    below = group.cgroup.startswith(f"{node.layout.best_effort}/") and node.root_quota_us != UNLIMITED
-    if node.layout.version == 1 and below and terms.value > node.root_quota_us:
+    if node.layout.version == 1 and node.root_quota_us != UNLIMITED and terms.value > node.root_quota_us:
         terms.become("unlimited", UNLIMITED, f"below the ceiling of {node.root_quota_us} us")
         return _limit(node, group, knob, Unit.MICROSECONDS, terms, Reason.CEILING_IS_TIGHTER)
     return _limit(node, group, knob, Unit.MICROSECONDS, terms)
@@ -137,7 +139,7 @@ def _quota(node: _Node, group: _Group) -> Limit:
 
 def _memory(node: _Node, group: _Group) -> Limit:
     knob = memory_knob(node.layout, group.cgroup)
-    if (missing := _without(group, BATCH_MEMORY)) is not None:
+    if (missing := _without(group, _memory_limit)) is not None:
         return _limit(node, group, knob, Unit.BYTES, _no_limit(missing, BATCH_MEMORY))
     wanted, note = _together(group, _memory_limit, Unit.BYTES)
     terms = TermSum().add("limits", wanted, note)
@@ -163,9 +165,9 @@ def _no_limit(container: Container, resource: str) -> TermSum:
     return TermSum().add("unlimited", UNLIMITED, f"{container.name} has no limit of {resource}")
 
 
-def _without(group: _Group, resource: str) -> Container | None:
-    """A container that may use as much as there is; a limit of 0 is none."""
-    return next((c for c in (*group.containers, *group.inits) if not c.limits[resource]), None)
+def _without(group: _Group, of: Callable[[Container], int]) -> Container | None:
+    """A container that may use as much as there is."""
+    return next((c for c in (*group.containers, *group.inits) if not of(c)), None)
 
 
 def _request(container: Container) -> int:
@@ -175,11 +177,16 @@ def _request(container: Container) -> int:
 
 
 def _cpu_limit(container: Container) -> int:
-    return container.limits[BATCH_CPU]
+    return _tighter(container, BATCH_CPU, CPU)
 
 
 def _memory_limit(container: Container) -> int:
-    return container.limits[BATCH_MEMORY]
+    return _tighter(container, BATCH_MEMORY, MEMORY)
+
+
+def _tighter(container: Container, batch: str, native: str) -> int:
+    """The batch limit, or the one that the kubelet holds the container to, where that is less; a limit of 0 is none."""
+    return min((limit for limit in (container.limits[batch], container.limits[native]) if limit), default=0)
 
 
 def _together(group: _Group, of: Callable[[Container], int], unit: Unit) -> tuple[int, str]:

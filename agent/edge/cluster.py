@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
+from agent.core.mirrors import undisputed
 from agent.core.topology import zones
 from agent.ports import ClusterFacts
 from agent.settings import AgentSettings
@@ -60,7 +61,7 @@ class WatchedPods:
     @property
     def pods(self) -> tuple[Pod, ...] | None:
         if self._sorted is None and self.informer.synced.is_set():
-            self._sorted = tuple(sorted(self._pods.values(), key=lambda pod: pod.key))
+            self._sorted = undisputed(sorted(self._pods.values(), key=lambda pod: pod.key))
         return self._sorted
 
     @property

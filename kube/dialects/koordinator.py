@@ -14,16 +14,14 @@ import msgspec
 from kube.dialects.document import annotated
 from model.fault import ConfigurationFault
 from model.node import Node
-from model.pod import Container
 from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band, qos_class
-from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector, parse_resources
+from model.resources import ResourceVector, parse_resources
 from model.topology import parse_cpus
 
 LABEL_QOS = "koordinator.sh/qosClass"
 LABEL_PRIORITY_CLASS = "koordinator.sh/priority-class"
 ANNOTATION_RESOURCE_STATUS = "scheduling.koordinator.sh/resource-status"
 _NODE = "node.koordinator.sh/"
-ANNOTATION_RESOURCE_SPEC = _NODE + "extended-resource-spec"
 ANNOTATION_THIRD_PARTY = _NODE + "thirdPartyAllocations"
 ANNOTATION_ORIGIN = _NODE + "originExtendedAllocatable"
 ANNOTATION_NORMALIZATION = _NODE + "cpu-normalization-ratio"
@@ -40,47 +38,6 @@ def qos_of(labels: Mapping[str, str], kubernetes: KubernetesQoS) -> tuple[QoSCla
 def band_of(labels: Mapping[str, str], priority: int | None, qos: QoSClass) -> PriorityBand:
     """The priority band with default."""
     return priority_band(labels.get(LABEL_PRIORITY_CLASS), priority, qos)
-
-
-class _Amounts(msgspec.Struct, frozen=True):
-    requests: dict[str, Any] | None = None
-    limits: dict[str, Any] | None = None
-
-
-class _ResourceSpec(msgspec.Struct, frozen=True):
-    containers: dict[str, _Amounts | None] | None = None
-
-
-_EXTENDED = (BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY)
-
-
-def with_extended_resources(containers: tuple[Container, ...], annotations: Mapping[str, str]) -> tuple[Container, ...]:
-    """Batch and mid amounts of the webhook's annotation, where a container's own spec has none of them.
-
-    An annotation or amount that cannot be read says nothing.
-    """
-    if ANNOTATION_RESOURCE_SPEC not in annotations:
-        return containers
-    try:
-        told = annotated(annotations, ANNOTATION_RESOURCE_SPEC, _ResourceSpec, "Pod") or _ResourceSpec()
-    except ConfigurationFault:
-        return containers
-    amounts = told.containers or {}
-    return tuple(_extended(each, amounts.get(each.name) or _Amounts()) for each in containers)
-
-
-def _extended(container: Container, told: _Amounts) -> Container:
-    if any(name in of for name in _EXTENDED for of in (container.requests, container.limits)):
-        return container
-    requests, limits = _readable(told.requests), _readable(told.limits)
-    return msgspec.structs.replace(container, requests=container.requests + requests, limits=container.limits + limits)
-
-
-def _readable(amounts: dict[str, Any] | None) -> ResourceVector:
-    try:
-        return parse_resources({name: (amounts or {})[name] for name in _EXTENDED if name in (amounts or {})}, "Pod")
-    except ConfigurationFault:
-        return ResourceVector()
 
 
 class PinnedTo(msgspec.Struct, frozen=True):

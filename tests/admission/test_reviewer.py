@@ -110,6 +110,26 @@ def test_a_change_is_compared_with_what_was() -> None:
     assert ask(Path.VALIDATE_POD, new, oldObject=None)["allowed"] is True
 
 
+def test_an_update_changes_nothing() -> None:
+    """What admission made of a pod stands: also where a configuration of before still sends updates."""
+    old = raw_pod(raw_container(requests={"kubernetes.io/batch-cpu": "2k"}))
+    assert ask(Path.MUTATE_POD, old, operation="UPDATE", oldObject=old) == {"uid": "u1", "allowed": True}
+
+
+SPEC = "node.koordinator.sh/extended-resource-spec"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [({}, {SPEC: "{}"}), ({SPEC: "{}"}, {}), ({SPEC: "{}"}, {SPEC: "x"}), ({}, {SPEC: ""})]
+)
+def test_what_admission_wrote_cannot_change(before: dict[str, str], after: dict[str, str]) -> None:
+    """Nor be added or removed afterwards; when the pod is created it is admission's to correct."""
+    old, new = raw_pod(annotations=before), raw_pod(annotations=after)
+    told = ask(Path.VALIDATE_POD, new, operation="UPDATE", oldObject=old)["status"]["message"]
+    assert told.startswith(f"metadata.annotations[{SPEC}] says what admission lent the pod and cannot change")
+    assert ask(Path.VALIDATE_POD, new)["allowed"] is True
+
+
 def test_amounts_that_cannot_be_read_are_refused() -> None:
     """A fault of the pod, not of ours."""
     answer = ask(Path.VALIDATE_POD, raw_pod(raw_container(requests={"cpu": "lots"})))

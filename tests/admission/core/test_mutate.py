@@ -6,11 +6,11 @@ import copy
 from typing import Any
 
 import pytest
-from admission_builders import BATCH, BATCH_SPEC, COLOCATED, POLICY, create, profile, raw_container, raw_pod, resources
+from admission_builders import BATCH, BATCH_SPEC, COLOCATED, create, profile, raw_container, raw_pod, resources
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission.core.mutate import ANNOTATION_DRAW, MutationPolicy, PodFacts, created, updated
+from admission.core.mutate import ANNOTATION_DRAW, MutationPolicy, PodFacts, created
 from admission.core.resourcespec import ANNOTATION
 from kube.podmerge import merge_pod
 from model.profile import Profile
@@ -364,16 +364,6 @@ def test_switches() -> None:
     facts = PodFacts((profile(qosClass="BE"),), COLOCATED, {}, 0)
     off = created(raw_pod(), facts, MutationPolicy(rewrite_resources=False, resource_spec=False), merge_pod)
     assert resources(off.pod) == resources(raw_pod()) and "annotations" not in off.pod["metadata"]
-
-
-def test_an_update_keeps_the_annotation_in_step() -> None:
-    """A change touches no class and no amount."""
-    pod = raw_pod(raw_container(requests={BATCH_CPU: "2k", "cpu": "1"}))
-    changed = updated(pod, POLICY).pod
-    assert changed["spec"] == pod["spec"]
-    assert changed["metadata"]["annotations"][ANNOTATION] == (
-        '{"containers":{"main":{"requests":{"kubernetes.io/batch-cpu":"2000"}}}}'
-    )
 
 
 amounts = st.dictionaries(

@@ -9,8 +9,6 @@ import pytest
 from admission_builders import raw_container, raw_pod
 
 from admission.core.resourcespec import ANNOTATION, with_resource_spec
-from kube.dialects.upstream import pod as read_pod
-from kube.objects import Pod
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU
 
 LENT = {BATCH_CPU: "1000", BATCH_MEMORY: "1Gi"}
@@ -54,14 +52,3 @@ def test_other_notations_of_the_same_amounts_are_left_alone() -> None:
     )
     pod = raw_pod(raw_container(requests={BATCH_CPU: "2k", BATCH_MEMORY: "4Gi"}), annotations={ANNOTATION: text})
     assert with_resource_spec(pod) == pod
-
-
-def test_the_agent_reads_what_is_written() -> None:
-    """A container whose own resources do not show gets its lent amounts from the annotation, init containers too."""
-    asked = raw_pod(raw_container(requests=LENT), initContainers=[raw_container("init", requests={BATCH_CPU: "1"})])
-    marked = with_resource_spec(asked)
-    for each in (*marked["spec"]["containers"], *marked["spec"]["initContainers"]):
-        each["resources"] = {}
-    found = read_pod(msgspec.convert(marked, Pod, strict=False))
-    assert dict(found.containers[0].requests.amounts) == {BATCH_CPU: 1000, BATCH_MEMORY: 1 << 30}
-    assert dict(found.init_containers[0].requests.amounts) == {BATCH_CPU: 1}

@@ -10,7 +10,7 @@ from agent.core.high_priority import Kept, claims, holders, kept, kept_in_zones
 from agent.core.room import lendables
 from model.nodemetric import NodeMetric, PodMetric
 from model.pod import Pod, PodPhase
-from model.qos import PriorityBand, QoSClass
+from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import Usage
 from model.resources import CPU, MEMORY, ResourceVector
 from model.strategy import CalculatePolicy, ColocationStrategy
@@ -35,6 +35,7 @@ def keep(pods: list[Pod], metrics: list[PodMetric], policy: CalculatePolicy, mem
 
 
 LSE = {"qos": QoSClass.LSE}
+BELOW = {"kubernetes_qos": KubernetesQoS.BEST_EFFORT}
 SITUATIONS: dict[str, tuple[list[Pod], list[PodMetric], int, int, int]] = {
     # pods, metrics, then memory kept by usage, request, maxUsageRequest (requests 10000, usage 4000 unless said)
     "measured": ([pod()], [measured()], 4000, 10_000, 10_000),
@@ -47,9 +48,11 @@ SITUATIONS: dict[str, tuple[list[Pod], list[PodMetric], int, int, int]] = {
     "mid": ([pod(band=PriorityBand.MID)], [measured()], 4000, 10_000, 10_000),
     "mid with QoS BE": ([pod(band=PriorityBand.MID, qos=QoSClass.BE)], [measured()], 4000, 10_000, 10_000),
     "no band": ([pod(band=PriorityBand.NONE)], [measured()], 4000, 10_000, 10_000),
-    "batch": ([pod(band=PriorityBand.BATCH)], [measured()], 0, 0, 0),
-    "batch whose metric says prod": ([pod(band=PriorityBand.BATCH)], [measured(band=PriorityBand.PROD)], 0, 0, 0),
-    "free": ([pod(band=PriorityBand.FREE)], [measured()], 0, 0, 0),
+    "batch": ([pod(band=PriorityBand.BATCH, **BELOW)], [measured()], 0, 0, 0),
+    "batch whose metric says prod": ([pod(band=PriorityBand.BATCH, **BELOW)], [measured()], 0, 0, 0),
+    "batch in name alone": ([pod(band=PriorityBand.BATCH)], [measured(band=PriorityBand.BATCH)], 4000, 10_000, 10_000),
+    "free in name alone": ([pod(band=PriorityBand.FREE, qos=QoSClass.BE)], [], 10_000, 10_000, 10_000),
+    "free": ([pod(band=PriorityBand.FREE, **BELOW)], [measured()], 0, 0, 0),
     "finished": ([pod(phase=PodPhase.SUCCEEDED)], [], 0, 0, 0),
     "finished, still measured": ([pod(phase=PodPhase.FAILED)], [measured()], 4000, 4000, 4000),
     "dangling": ([], [measured()], 4000, 4000, 4000),
@@ -128,7 +131,7 @@ def test_each_situation_has_its_term() -> None:
 def test_a_term_says_how_many_pods_it_sums() -> None:
     """Batch pods are not among them."""
     resource = lendables(ColocationStrategy())[0]
-    held = holders([pod("a"), pod("b", band=PriorityBand.BATCH)], NodeMetric(pods=(measured("a"),)))
+    held = holders([pod("a"), pod("b", band=PriorityBand.BATCH, **BELOW)], NodeMetric(pods=(measured("a"),)))
     (used,) = kept(resource, claims(resource, held))
     assert used == Kept("high-priority used", 400, 1) and used.note == "measured usage; pods: 1"
 

@@ -73,14 +73,14 @@ def test_prediction(case: dict[str, Any], expected: int) -> None:
         (pod(), 90_000),
         (pod(band=PriorityBand.NONE), 90_000),
         (pod(phase=PodPhase.PENDING), 90_000),
-        (pod(band=PriorityBand.MID), 114_000),
-        (pod(band=PriorityBand.BATCH), 114_000),
-        (pod(band=PriorityBand.FREE), 114_000),
+        (pod(band=PriorityBand.MID), 90_000),
+        (pod(band=PriorityBand.BATCH), 90_000),
+        (pod(band=PriorityBand.FREE), 90_000),
         (pod(phase=PodPhase.SUCCEEDED), 114_000),
     ],
 )
-def test_requests_of_production_are_allocated(one: Pod, unallocated: int) -> None:
-    """Mid, batch, free and finished pods leave the native resource to others."""
+def test_requests_are_allocated(one: Pod, unallocated: int) -> None:
+    """Whoever asks for the resource itself is promised it, whatever its class; lent amounts have other names."""
     assert lend(0, pods=(one,), mid_unallocated_pct=100).value == unallocated
 
 

@@ -149,6 +149,23 @@ def test_whom_it_leaves_alone(other: Pod) -> None:
     assert values(other) == {}
 
 
+@pytest.mark.parametrize("outside", ["/kubepods/podx", "/kubepods/burstable/podx", "/kubepods/besteffort-not/podx"])
+def test_a_pod_outside_the_best_effort_root_is_left_alone(outside: str) -> None:
+    """The kubelet limits it, whatever its labels and its batch resources say."""
+    claims = pod(container("a", 256_000, 900 << 30), kubernetes_qos=KubernetesQoS.BURSTABLE)
+    assert values(claims, path=outside) == {} != values(claims)
+
+
+def test_native_limits_are_never_loosened() -> None:
+    """Batch limits above them change nothing; where there is no batch limit they count alone."""
+    native, more = {"cpu": 250, "memory": MI}, {BATCH_CPU: 256_000, BATCH_MEMORY: 900 << 30}
+    above = Container("a", ResourceVector(more), ResourceVector({**more, **native}))
+    without = Container("a", ResourceVector(more), ResourceVector(native))
+    for each in (above, without):
+        found = values(pod(each))
+        assert {found["", QUOTA], found["/a", QUOTA]} == {25_000} and found["", MEMORY] == found["/a", MEMORY] == MI
+
+
 def test_a_pod_without_a_cgroup_is_left_alone() -> None:
     """It has ended, or was not started yet."""
     assert pod_limits(V1, Places(), (pod(container("a", 500)),), None, -1, {}) == {}
@@ -168,12 +185,6 @@ def test_v1_quota_above_the_root(root: int, expected: int) -> None:
     found = decided(pod(container("a", 500)), root_quota_us=root)["", QUOTA]
     assert found.value == expected
     assert (found.decision.reason is Reason.CEILING_IS_TIGHTER) is (expected == -1)
-
-
-def test_a_pod_elsewhere_has_no_such_root() -> None:
-    """A BE pod with requests of its own is Burstable to Kubernetes."""
-    found = values(pod(container("a", 500)), path="/kubepods/burstable/podx", root_quota_us=1000)
-    assert found["", QUOTA] == 50_000
 
 
 IN_USE = {

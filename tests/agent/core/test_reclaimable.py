@@ -14,7 +14,7 @@ from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodemetric import HostApplicationMetric, NodeMetric, PodMetric
 from model.pod import Pod, PodPhase
-from model.qos import PriorityBand, QoSClass
+from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
@@ -88,7 +88,7 @@ def test_koordinator_example() -> None:
         pod("exclusive", 12_000, 12 * gb, qos=QoSClass.LSE),
         pod("online", 10_000, 10 * gb),
         pod("middle", 20_000, 40 * gb, band=PriorityBand.MID, qos=QoSClass.BE, phase=PodPhase.PENDING),
-        pod("work", 10_000, 10 * gb, band=PriorityBand.BATCH, qos=QoSClass.BE),
+        pod("work", 0, 0, band=PriorityBand.BATCH, qos=QoSClass.BE, kubernetes_qos=KubernetesQoS.BEST_EFFORT),
         pod("done", 10_000, 10 * gb, phase=PodPhase.SUCCEEDED),
     )
     measured = (("exclusive", 6), ("online", 7), ("middle", 20), ("work", 9), ("done", 3))

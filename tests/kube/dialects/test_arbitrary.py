@@ -14,7 +14,7 @@ from kube import objects
 from kube.dialects.affinity import affinity, node_terms, spread
 from kube.dialects.eviction import eviction_terms
 from kube.dialects.gangs import gang_of
-from kube.dialects.koordinator import pinned_to, with_extended_resources
+from kube.dialects.koordinator import pinned_to
 from kube.dialects.loadaware import load_terms
 from kube.dialects.networktopology import levels
 from kube.dialects.nodemetric import node_metric
@@ -23,7 +23,6 @@ from kube.dialects.schedulerconfig import coscheduling
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
-from model.pod import Container
 from model.strategy import ColocationStrategy, EvictionStrategy
 
 KEYS = ("colocation-config", "resource-threshold-config", "host-application-config", "cpu-normalization-config")
@@ -190,13 +189,6 @@ def test_a_pods_status(text: str) -> None:
     """An unreadable one pins to nothing."""
     found = pinned_to({"scheduling.koordinator.sh/resource-status": text})
     assert isinstance(found.cpuset, str) and list(found.numa_zones) == sorted(set(found.numa_zones))
-
-
-@given(text=texts, name=st.text(max_size=3))
-def test_a_pods_extended_resources(text: str, name: str) -> None:
-    """An unreadable annotation adds nothing; a readable one nothing but batch and mid amounts."""
-    (found,) = with_extended_resources((Container(name),), {"node.koordinator.sh/extended-resource-spec": text})
-    assert all(each.startswith("kubernetes.io/") for each in (*found.requests, *found.limits))
 
 
 @given(text=texts)

@@ -9,7 +9,6 @@ import pytest
 from kube.dialects import koordinator
 from model.fault import ConfigurationFault
 from model.node import Node
-from model.pod import Container
 from model.resources import ResourceVector
 
 ANNOTATION = "node.koordinator.sh/"
@@ -105,38 +104,3 @@ PINNED: dict[str, tuple[str, koordinator.PinnedTo]] = {
 def test_what_the_scheduler_pinned_a_pod_to(text: str, expected: koordinator.PinnedTo) -> None:
     """An unreadable part of a status pins to nothing; an unreadable cpuset keeps the zones."""
     assert koordinator.pinned_to({"scheduling.koordinator.sh/resource-status": text}) == expected
-
-
-CPU, MEMORY, MID = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory", "kubernetes.io/mid-cpu"
-EXTENDED: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
-    "requests and limits": (
-        '{"containers": {"c": {"requests": {"kubernetes.io/batch-cpu": "1k"}, "limits": {"kubernetes.io/batch-memory": "1Gi"}}}}',
-        {CPU: 1000},
-        {MEMORY: 1 << 30},
-    ),
-    "mid": ('{"containers": {"c": {"requests": {"kubernetes.io/mid-cpu": 5}}}}', {MID: 5}, {}),
-    "another resource": ('{"containers": {"c": {"requests": {"cpu": "4"}}}}', {}, {}),
-    "another container": ('{"containers": {"d": {"requests": {"kubernetes.io/batch-cpu": 1}}}}', {}, {}),
-    "nothing of it": ('{"containers": {"c": null}}', {}, {}),
-    "nothing at all": ("{}", {}, {}),
-    "no JSON": ("{", {}, {}),
-    "no quantity": ('{"containers": {"c": {"requests": {"kubernetes.io/batch-cpu": "x"}}}}', {}, {}),
-    "a list": ("[]", {}, {}),
-}
-
-
-@pytest.mark.parametrize(("text", "requests", "limits"), EXTENDED.values(), ids=EXTENDED.keys())
-def test_extended_resources(text: str, requests: dict[str, int], limits: dict[str, int]) -> None:
-    """Of the webhook's annotation; what cannot be read says nothing."""
-    (found,) = koordinator.with_extended_resources((Container("c"),), {ANNOTATION + "extended-resource-spec": text})
-    assert found == Container("c", ResourceVector(requests), ResourceVector(limits))
-
-
-def test_a_spec_wins_over_the_annotation() -> None:
-    """Of all batch and mid amounts, be they requested or limited; native amounts say nothing of them."""
-    text = '{"containers": {"a": {"limits": {"kubernetes.io/batch-cpu": 7}}, "b": {"limits": {"kubernetes.io/batch-cpu": 8}}}}'
-    own = Container("a", ResourceVector({MEMORY: 1}))
-    native = Container("b", ResourceVector({"cpu": 1}))
-    found = koordinator.with_extended_resources((own, native), {ANNOTATION + "extended-resource-spec": text})
-    assert found == (own, Container("b", ResourceVector({"cpu": 1}), ResourceVector({CPU: 8})))
-    assert koordinator.with_extended_resources((own,), {}) == (own,)

@@ -12,7 +12,7 @@ from kube.dialects import upstream
 from model.affinity import HostPort
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
-from model.pod import PodPhase
+from model.pod import Container, PodPhase
 from model.priority import PreemptionPolicy, PriorityClass
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import BATCH_CPU, CPU, MEMORY
@@ -382,11 +382,11 @@ def test_init_containers_and_sidecars() -> None:
     ]
 
 
-def test_extended_resources_of_the_annotation() -> None:
-    """They stand in for what the spec does not say, and change nothing of what the kubelet counts."""
+def test_the_annotation_about_lent_resources_is_not_believed() -> None:
+    """Who may annotate a pod may write it, and no spec ever follows it; the pod's own resources cannot be changed."""
     text = '{"containers": {"c": {"limits": {"kubernetes.io/batch-cpu": 500}}}}'
     found = upstream.pod(pod(annotations={"node.koordinator.sh/extended-resource-spec": text}))
-    assert found.containers[0].limits[BATCH_CPU] == 500 and not found.requests
+    assert found.containers == (Container("c"),) and not found.requests
 
 
 @pytest.mark.parametrize(

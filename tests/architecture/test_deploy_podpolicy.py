@@ -1,0 +1,127 @@
+"""deploy/admission/podpolicy.yaml: what is settled when a pod is made stays as it is, whoever edits the pod, and how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from local.apiserver.identity import ANONYMOUS, Identity
+from tests.local.apiserver.conftest import Api
+
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+Object = dict[str, Any]
+PODS = "/api/v1/namespaces/default/pods"
+SPEC = "node.koordinator.sh/extended-resource-spec"
+MIRROR, HASH = "kubernetes.io/config.mirror", "kubernetes.io/config.hash"
+QOS, CLASS = "koordinator.sh/qosClass", "koordinator.sh/priority-class"
+EDITOR = Identity("ann", "", ("system:authenticated",), {})
+ADMISSION = Identity("system:serviceaccount:sublet-system:sublet-admission", "", ("system:serviceaccounts",), {})
+ADMIN = Identity("kubernetes-admin", "", ("system:masters",), {})
+NODE = Identity("system:node:one", "", ("system:nodes",), {})
+
+
+def pod(name: str, **metadata: Any) -> Object:
+    spec = {"containers": [{"name": "main", "image": "image"}], **metadata.pop("spec", {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def api() -> Api:
+    """A batch pod, an online one, and the policy; everything else is allowed."""
+    made = Api()
+    for document in yaml.safe_load_all((DEPLOY / "admission/podpolicy.yaml").read_text()):
+        plural = "validatingadmissionpolic" + ("ybindings" if document["kind"].endswith("Binding") else "ies")
+        made.post(f"/apis/admissionregistration.k8s.io/v1/{plural}", document)
+    made.post(PODS, pod("batch", labels={QOS: "BE", CLASS: "koord-batch"}, annotations={SPEC: "{}"}))
+    made.post(PODS, pod("web", labels={"app": "web"}))
+    return made
+
+
+class Change(NamedTuple):
+    """A merge patch of a pod, or of a part of it."""
+
+    pod: str
+    metadata: Object
+    part: str = ""
+
+
+REFUSED = {
+    "the annotation is changed": (Change("batch", {"annotations": {SPEC: "x"}}), SPEC),
+    "the annotation is emptied": (Change("batch", {"annotations": {SPEC: ""}}), SPEC),
+    "the annotation is removed": (Change("batch", {"annotations": {SPEC: None}}), SPEC),
+    "all annotations are removed": (Change("batch", {"annotations": None}), SPEC),
+    "the annotation is added": (Change("web", {"annotations": {SPEC: "{}"}}), SPEC),
+    "the annotation is added empty": (Change("web", {"annotations": {SPEC: ""}}), SPEC),
+    "by the status": (Change("web", {"annotations": {SPEC: "{}"}}, "/status"), SPEC),
+    "the class is added": (Change("web", {"labels": {QOS: "BE"}}), QOS),
+    "the class is changed": (Change("batch", {"labels": {QOS: "LS"}}), QOS),
+    "the class is removed": (Change("batch", {"labels": {QOS: None}}), QOS),
+    "all labels are removed": (Change("batch", {"labels": None}), QOS),
+    "the class is changed by the status": (Change("batch", {"labels": {QOS: "LS"}}, "/status"), QOS),
+    "the priority class is changed": (Change("batch", {"labels": {CLASS: "koord-prod"}}), CLASS),
+    "the priority class is added": (Change("web", {"labels": {CLASS: "koord-batch"}}), CLASS),
+    "it becomes a static pod": (Change("web", {"annotations": {HASH: "0af9"}}), HASH),
+}
+
+
+def patched(api: Api, user: Identity, change: Change) -> tuple[int, str]:
+    api.user = user
+    code, answer = api.patch(f"{PODS}/{change.pod}{change.part}?dryRun=All", {"metadata": change.metadata}, "merge")
+    api.user = ANONYMOUS
+    return code, answer.get("message", "")
+
+
+@pytest.mark.parametrize("user", [EDITOR, ADMISSION, ADMIN], ids=lambda user: user.name)
+@pytest.mark.parametrize(("change", "key"), REFUSED.values(), ids=REFUSED)
+def test_what_is_settled(api: Api, change: Change, key: str, user: Identity) -> None:
+    """The sentence names the key and says what to do instead; nobody is excepted."""
+    code, message = patched(api, user, change)
+    assert code == 422 and f"[{key}] is settled when the pod is created; delete the pod and create it" in message
+
+
+ALLOWED = {
+    "another annotation": Change("batch", {"annotations": {"sublet.dev/eviction": "because"}}),
+    "another label": Change("batch", {"labels": {"koordinator.sh/eviction-enabled": "true"}}),
+    "the same once more": Change("batch", {"annotations": {SPEC: "{}"}, "labels": {QOS: "BE"}}),
+    "labels of a pod without any of ours": Change("web", {"labels": None}),
+    "a status": Change("batch", {"annotations": {"a": "b"}}, "/status"),
+}
+
+
+@pytest.mark.parametrize("change", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_not(api: Api, change: Change) -> None:
+    """Nothing else is anybody's business here."""
+    assert patched(api, EDITOR, change)[0] == 200
+
+
+def test_a_binding_brings_none_of_it(api: Api) -> None:
+    """The API server puts a Binding's annotations on the pod."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": "one"}
+    for brought, expected in (({SPEC: "{}"}, 422), ({"a": "b"}, 201)):
+        metadata = {"name": "web", "annotations": brought}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        code, answer = api.call("POST", f"{PODS}/web/binding?dryRun=All", body)
+        assert code == expected, answer
+
+
+CREATED = {
+    "an ordinary pod": (EDITOR, pod("new"), 201),
+    "a batch pod": (EDITOR, pod("new", labels={QOS: "BE"}, annotations={SPEC: "{}"}), 201),
+    "a mirror by a person": (EDITOR, pod("new", annotations={MIRROR: "x", HASH: "y"}, spec={"nodeName": "one"}), 422),
+    "a mirror by admission": (ADMISSION, pod("new", annotations={MIRROR: "x"}, spec={"nodeName": "one"}), 422),
+    "a mirror of another node": (NODE, pod("new", annotations={MIRROR: "x"}, spec={"nodeName": "two"}), 422),
+    "a mirror of no node": (NODE, pod("new", annotations={MIRROR: "x"}), 422),
+    "a mirror by its node": (NODE, pod("new", annotations={MIRROR: "x"}, spec={"nodeName": "one"}), 201),
+}
+
+
+@pytest.mark.parametrize(("user", "body", "expected"), CREATED.values(), ids=CREATED)
+def test_who_makes_mirrors(api: Api, user: Identity, body: Object, expected: int) -> None:
+    """The kubelet of the node alone: a mirror says which cgroup it stands for."""
+    api.user = user
+    code, answer = api.call("POST", f"{PODS}?dryRun=All", body)
+    api.user = ANONYMOUS
+    assert code == expected, answer

@@ -1,0 +1,165 @@
+"""Somebody who may edit the pods of one namespace, as ClusterRole `edit` grants it, takes nothing of a node by that."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import ALWAYS_ROOM, CGROUPS, RunningCluster, until
+
+SPEC = "node.koordinator.sh/extended-resource-spec"
+QOS = "koordinator.sh/qosClass"
+CLAIM = {"kubernetes.io/batch-cpu": "256000", "kubernetes.io/batch-memory": "900Gi"}
+CLAIMED = json.dumps({"containers": {"c": {"requests": CLAIM, "limits": CLAIM}}})
+OFFERED = {"kubernetes.io/batch-cpu": "100", "kubernetes.io/batch-memory": "16Mi"}
+NATIVE = {"cpu": "100m", "memory": "64Mi"}
+GUARDS = (
+    "mutatingwebhookconfiguration/sublet-admission",
+    "validatingwebhookconfiguration/sublet-admission",
+    "validatingadmissionpolicybinding/sublet-settled-pods",
+)
+FILES = ("cpu/cpu.shares", "cpu/cpu.cfs_quota_us", "memory/memory.limit_in_bytes")
+
+
+def pod(name: str, amounts: dict[str, str], /, **metadata: Any) -> dict[str, Any]:
+    """A pod of the batch band, as any editor of the namespace may create it."""
+    resources = {"requests": amounts, "limits": amounts}
+    container = {"name": "c", "image": "python:3.9", "command": ["python", "-c", "import time; time.sleep(600)"]}
+    spec = {"priorityClassName": "koord-batch", "terminationGracePeriodSeconds": 0}
+    spec |= {"containers": [{**container, "resources": resources}]}  # type: ignore[dict-item]
+    labels = {QOS: "BE", **metadata.pop("labels", {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels, **metadata},
+        "spec": spec,
+    }
+
+
+class Editor:
+    """Service account `ann`, with ClusterRole `edit` in namespace default and a token of its own."""
+
+    def __init__(self, cluster: RunningCluster) -> None:
+        cluster.kubectl("create", "serviceaccount", "ann")
+        cluster.kubectl("create", "rolebinding", "ann", "--clusterrole=edit", "--serviceaccount=default:ann")
+        self._cluster = cluster
+        self._token = cluster.kubectl("create", "token", "ann").strip()
+
+    def kubectl(self, *arguments: str, text: str = "") -> str:
+        """What kubectl says, on both of its outputs."""
+        endpoints = self._cluster.endpoints
+        command = ["kubectl", "--kubeconfig", "/dev/null", "--server", endpoints["api"], "--token", self._token]
+        command += ["--certificate-authority", f"{endpoints['directory']}/keys/ca.crt"]
+        command += ["--cache-dir", str(self._cluster.directory / "cache-of-ann"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, input=text, timeout=60)
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def cluster(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+    """One with admission and the policies of deploy/, as `sublet up` always has them."""
+    return start_cluster(agent_settings=ALWAYS_ROOM)
+
+
+@pytest.fixture(scope="module")
+def ann(cluster: RunningCluster) -> Editor:
+    return Editor(cluster)
+
+
+@contextmanager
+def unguarded(cluster: RunningCluster) -> Iterator[None]:
+    """While the block runs neither webhooks nor the policy of pods are there, as before they were installed."""
+    kept = [json.loads(cluster.kubectl("get", guard, "-o", "json")) for guard in GUARDS]
+    cluster.kubectl("delete", *GUARDS)
+    try:
+        yield
+    finally:
+        for each in kept:
+            each["metadata"] = {key: each["metadata"].get(key, {}) for key in ("name", "labels", "annotations")}
+            cluster.apply(json.dumps(each))
+
+
+def running(cluster: RunningCluster, *names: str) -> bool:
+    found = [json.loads(cluster.kubectl("get", "pod", name, "-o", "json")) for name in names]
+    return all(each["status"].get("phase") == "Running" for each in found)
+
+
+def limits(cluster: RunningCluster, name: str) -> dict[str, str]:
+    """What the kernel holds a pod and its container to, by path below the pod's cgroup."""
+    uid = json.loads(cluster.kubectl("get", "pod", name, "-o", "json"))["metadata"]["uid"]
+    found = {}
+    for file in map(Path, FILES):
+        (root,) = [path for path in cluster.cgroups() if path.parent == CGROUPS / file.parent]
+        (folder,) = root.glob(f"kubepods/**/pod{uid}")
+        for path in (folder / file.name, *folder.glob(f"*/{file.name}")):
+            found[f"{file.parent}/{path.relative_to(folder)}"] = path.read_text().strip()
+    return found
+
+
+@pytest.fixture(scope="module")
+def victims(cluster: RunningCluster) -> Iterator[tuple[str, ...]]:
+    """A pod that the kubelet limits, one of best effort without batch resources, and a batch pod."""
+    made = {"limited": NATIVE, "plain": {}, "batch": OFFERED}
+    for name, amounts in made.items():
+        cluster.apply(json.dumps(pod(name, amounts)))
+    assert until(lambda: running(cluster, *made), 60), cluster.kubectl("get", "pods", "-o", "yaml")
+    yield tuple(made)
+    cluster.kubectl("delete", "pod", *made, "--ignore-not-found", "--wait=true")
+
+
+SETTLED = {
+    "annotate": ("annotate", "--overwrite", "pod", "{}", f"{SPEC}={CLAIMED}"),
+    "label": ("label", "--overwrite", "pod", "{}", f"{QOS}=LS"),
+    "a label away": ("label", "pod", "{}", f"{QOS}-"),
+    "priority": ("label", "--overwrite", "pod", "{}", "koordinator.sh/priority-class=koord-prod"),
+    "patch": ("patch", "pod", "{}", "--type=merge", "-p", json.dumps({"metadata": {"annotations": {SPEC: CLAIMED}}})),
+}
+
+
+@pytest.mark.parametrize("attempt", SETTLED.values(), ids=SETTLED)
+def test_what_is_settled_cannot_be_edited(
+    cluster: RunningCluster, ann: Editor, victims: tuple[str, ...], attempt: tuple[str, ...]
+) -> None:
+    """Neither of a pod that has it nor of one that does not; what the kernel holds stays as it is."""
+    for name in victims:
+        before = json.loads(cluster.kubectl("get", "pod", name, "-o", "json"))["metadata"]
+        said = ann.kubectl(*(each.format(name) if each == "{}" else each for each in attempt))
+        assert "is settled when the pod is created" in said or "cannot change" in said, said
+        after = json.loads(cluster.kubectl("get", "pod", name, "-o", "json"))["metadata"]
+        assert (after["labels"], after.get("annotations")) == (before["labels"], before.get("annotations"))
+
+
+def test_nobody_but_a_kubelet_makes_mirrors(ann: Editor) -> None:
+    """One could claim the cgroup of any pod of the node."""
+    metadata = {"annotations": {"kubernetes.io/config.mirror": "x", "kubernetes.io/config.hash": "y"}}
+    body = pod("mirror", {}, **metadata)
+    body["spec"]["nodeName"] = "local"
+    said = ann.kubectl("create", "-f", "-", text=json.dumps(body))
+    assert "config.mirror] is the kubelet's, of its own node" in said, said
+
+
+def test_what_an_annotation_claims_is_not_written(
+    cluster: RunningCluster, ann: Editor, victims: tuple[str, ...]
+) -> None:
+    """Whatever got onto a pod while nobody looked at it: shares, quota and memory limit stay as they were."""
+    assert until(lambda: limits(cluster, "batch")["cpu/cpu.cfs_quota_us"] == "10000", 30)
+    before = {name: limits(cluster, name) for name in victims}
+    assert before["limited"]["cpu/cpu.cfs_quota_us"] == "10000"
+    with unguarded(cluster):
+        for name in victims:
+            assert "annotated" in ann.kubectl("annotate", "--overwrite", "pod", name, f"{SPEC}={CLAIMED}")
+        cluster.apply(json.dumps(pod("late", NATIVE, annotations={SPEC: CLAIMED})))
+    # The agent has seen all of it once it limits a batch pod that came after.
+    cluster.apply(json.dumps(pod("marker", OFFERED)))
+    assert until(lambda: running(cluster, "marker", "late"), 60), cluster.kubectl("get", "pods", "-o", "yaml")
+    assert until(lambda: limits(cluster, "marker")["cpu/cpu.cfs_quota_us"] == "10000", 30)
+    assert {name: limits(cluster, name) for name in victims} == before
+    late = limits(cluster, "late")
+    assert (late["cpu/cpu.cfs_quota_us"], late["memory/memory.limit_in_bytes"]) == ("10000", str(64 << 20))
+    cluster.kubectl("delete", "pod", "marker", "late", "--wait=true")
