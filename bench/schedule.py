@@ -9,13 +9,13 @@ import msgspec
 from bench.report import Machine, this_machine
 from bench.schedule_cold import Cold, measure_cold
 from bench.schedule_effort import Effort
-from bench.schedule_end import EndToEnd, measure_end_to_end
+from bench.schedule_end import EndToEnd, measure_binds, measure_end_to_end
 from bench.schedule_packing import Packing, measure_packing
 from bench.schedule_preemption import Preemption, Quality, measure_preemption, measure_quality
 from bench.schedule_speed import Speed, measure_speed, measure_traces
 from scheduler.__main__ import keep_memory
 
-PARTS = ("speed", "traces", "preemption", "quality", "packing", "cold", "end")
+PARTS = ("speed", "traces", "preemption", "quality", "packing", "cold", "end", "binds")
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -29,6 +29,7 @@ class Schedule(msgspec.Struct, frozen=True):
     packing: tuple[Packing, ...] = ()
     cold: Cold | None = None
     end: tuple[EndToEnd, ...] = ()
+    binds: tuple[EndToEnd, ...] = ()
     skipped: tuple[str, ...] = ()
 
 
@@ -51,5 +52,6 @@ def measure_schedule(effort: Effort, data: Path | None, parts: tuple[str, ...] =
         tuple(measure_packing(effort, real)) if real is not None and "packing" in parts else (),
         measure_cold(effort) if "cold" in parts else None,
         tuple(measure_end_to_end(effort)) if "end" in parts else (),
+        tuple(measure_binds(effort)) if "binds" in parts else (),
         tuple(skipped),
     )

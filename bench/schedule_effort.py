@@ -25,6 +25,8 @@ class Effort(msgspec.Struct, frozen=True):
     cold_pods: int = 140_000
     end_nodes: int = 100
     end_pods: int = 1_000
+    end_burst: int = 5_000
+    end_binds: tuple[int, ...] = (16, 32, 64, 128)
     end_rounds: int = 3
 
 
@@ -44,6 +46,8 @@ QUICK = Effort(
     cold_pods=200,
     end_nodes=5,
     end_pods=20,
+    end_burst=40,
+    end_binds=(1, 8),
     end_rounds=1,
 )
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from local.choices import Choices
 from local.programs import api_address, embedded_programs
 from local.rundir import RunDirectory
 from model.fault import Fault
+from scheduler.settings import Settings
 
 _PODS = "/api/v1/namespaces/default/pods"
 _WORKERS = 16
@@ -34,16 +35,28 @@ UNLIMITED, CAPPED = 0, 100
 _OTHER_SCHEDULER = "bench"
 
 
+class Round(msgspec.Struct, frozen=True):
+    """Pods bound a second from the first request on, and how long a pod waited from its creation to its binding."""
+
+    per_second: float
+    p50_ms: float
+    p99_ms: float
+
+
 class EndToEnd(msgspec.Struct, frozen=True):
-    """Pods bound a second from the first request on, round by round; latencies of ours from creation to bound, ms."""
+    """Rounds side by side: bound by the scheduler, and by the client alone; `qps` is the client's, 0 without a cap."""
 
     nodes: int
     pods: int
     qps: int
-    ours: tuple[float, ...]
-    alone: tuple[float, ...]
-    p50_ms: float
-    p99_ms: float
+    binds: int
+    ours: tuple[Round, ...]
+    alone: tuple[Round, ...]
+
+    def pair(self, figure: str) -> tuple[list[float], list[float]]:
+        """One figure of each round, ours and alone."""
+        ours, alone = ([getattr(one, figure) for one in side] for side in (self.ours, self.alone))
+        return ours, alone
 
 
 class EndFault(Fault):
@@ -56,45 +69,60 @@ class _Seen(msgspec.Struct):
     created: dict[str, float] = msgspec.field(default_factory=dict)
     bound: dict[str, float] = msgspec.field(default_factory=dict)
 
-    def per_second(self) -> float:
-        return len(self.bound) / (max(self.bound.values()) - min(self.created.values()))
+    def round(self) -> Round:
+        waits = sorted((self.bound[name] - at) * 1000 for name, at in self.created.items())
+        taken = max(self.bound.values()) - min(self.created.values())
+        return Round(len(waits) / taken, waits[len(waits) // 2], waits[len(waits) * 99 // 100])
 
-    def waits_ms(self) -> Iterator[float]:
-        return ((self.bound[name] - at) * 1000 for name, at in self.created.items())
+
+class _Load(msgspec.Struct, frozen=True):
+    pods: int
+    qps: int
 
 
 def measure_end_to_end(effort: Effort) -> list[EndToEnd]:
-    """Raises a Fault where a program does not come up, or a pod stays unbound."""
+    """As settings come. Raises a Fault where a program does not come up, or a pod stays unbound."""
+    loads = (_Load(effort.end_pods, UNLIMITED), _Load(effort.end_pods, CAPPED), _Load(effort.end_burst, UNLIMITED))
+    return _with_cluster(effort, Settings().concurrent_binds, loads)
+
+
+def measure_binds(effort: Effort) -> list[EndToEnd]:
+    """The same burst with each number of bindings at once; raises as `measure_end_to_end` does."""
+    load = (_Load(2 * effort.end_pods, UNLIMITED),)
+    return [found for binds in effort.end_binds for found in _with_cluster(effort, binds, load)]
+
+
+def _with_cluster(effort: Effort, binds: int, loads: Sequence[_Load]) -> list[EndToEnd]:
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as folder:
-        return asyncio.run(_measured(Path(folder) / "run", effort))
+        return asyncio.run(_measured(Path(folder) / "run", effort, binds, loads))
 
 
-async def _measured(folder: Path, effort: Effort) -> list[EndToEnd]:
-    async with _cluster(folder) as client:
-        for number in range(effort.end_nodes):
-            await _make_node(client, f"node-{number:03d}")
+async def _measured(folder: Path, effort: Effort, binds: int, loads: Sequence[_Load]) -> list[EndToEnd]:
+    async with _cluster(folder, binds) as client:
+        nodes = [f"node-{number:03d}" for number in range(effort.end_nodes)]
+        for name in nodes:
+            await _make_node(client, name)
         found = []
-        for qps in (UNLIMITED, CAPPED):
-            tell(f"creating {effort.end_pods} pods on {effort.end_nodes} nodes, client QPS {qps or 'unlimited'}")
+        for load in loads:
+            tell(f"creating {load.pods} pods, client QPS {load.qps or 'unlimited'}, {binds} bindings at once")
+            # Connections, and what is compiled or looked up once, are in nobody's figure.
+            await _round(client, nodes, _Load(effort.end_nodes, UNLIMITED), own=True)
             pairs = [
-                (await _round(client, effort, qps, own=True), await _round(client, effort, qps, own=False))
+                (await _round(client, nodes, load, own=True), await _round(client, nodes, load, own=False))
                 for _ in range(effort.end_rounds)
             ]
-            waits = sorted(wait for ours, _ in pairs for wait in ours.waits_ms())
-            rates = [(ours.per_second(), alone.per_second()) for ours, alone in pairs]
-            ranks = (waits[len(waits) // 2], waits[min(len(waits) - 1, len(waits) * 99 // 100)])
-            ours, alone = zip(*rates, strict=True)
-            found.append(EndToEnd(effort.end_nodes, effort.end_pods, qps, ours, alone, *ranks))
+            ours, alone = zip(*pairs, strict=True)
+            found.append(EndToEnd(len(nodes), load.pods, load.qps, binds, ours, alone))
         return found
 
 
 @asynccontextmanager
-async def _cluster(folder: Path) -> AsyncIterator[KubeClient]:
+async def _cluster(folder: Path, binds: int) -> AsyncIterator[KubeClient]:
     """The API server and the scheduler as processes, as `sublet up` starts them."""
     async with AsyncExitStack() as stack:
         run, choices = stack.enter_context(RunDirectory(folder)), Choices("bench", "bench")
         tokens = write_secrets(run, choices)
-        settings = {"scheduler_names": [SCHEDULER], "lease": {"namespace": NAMESPACE}}
+        settings = {"scheduler_names": [SCHEDULER], "lease": {"namespace": NAMESPACE}, "concurrent_binds": binds}
         run.scheduler_settings.write_bytes(msgspec.json.encode(settings))
         bound: dict[str, dict[str, Any]] = {}
         for program in embedded_programs(run, choices):
@@ -123,10 +151,10 @@ async def _make_node(client: KubeClient, name: str) -> None:
         await client.create("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease)
 
 
-async def _round(client: KubeClient, effort: Effort, qps: int, *, own: bool) -> _Seen:
+async def _round(client: KubeClient, nodes: Sequence[str], load: _Load, *, own: bool) -> Round:
     """Create all, see all bound, delete all; `own`: the scheduler binds, else the client does."""
-    seen, pace = _Seen(), _Pace(qps)
-    names = [f"{'own' if own else 'alone'}-{number}" for number in range(effort.end_pods)]
+    seen, pace = _Seen(), _Pace(load.qps)
+    names = [f"{'own' if own else 'alone'}-{number}" for number in range(load.pods)]
     # The watch begins where nothing was created yet, however late it is opened.
     since = (await client.get(_PODS, dict, limit=1))["metadata"]["resourceVersion"]
     watching = asyncio.create_task(_watch(client, seen, set(names), since))
@@ -140,16 +168,21 @@ async def _round(client: KubeClient, effort: Effort, qps: int, *, own: bool) -> 
             await client.create(_PODS, _pod(name, SCHEDULER if own else _OTHER_SCHEDULER))
             if not own:
                 await pace.next()
-                await client.create(f"{_PODS}/{name}/binding", _binding(name, f"node-{number % effort.end_nodes:03d}"))
+                await client.create(f"{_PODS}/{name}/binding", _binding(name, nodes[number % len(nodes)]))
 
     await asyncio.gather(*(work() for _ in range(_WORKERS)))
     try:
         await asyncio.wait_for(watching, _BOUND_SECONDS)
     except TimeoutError:
         raise EndFault("end to end", f"{len(seen.bound)} of {len(names)} pods were bound in time") from None
-    for name in names:
-        await client.delete(f"{_PODS}/{name}", grace_seconds=0)
-    return seen
+    left = list(names)
+
+    async def clean() -> None:
+        while left:
+            await client.delete(f"{_PODS}/{left.pop()}", grace_seconds=0)
+
+    await asyncio.gather(*(clean() for _ in range(_WORKERS)))
+    return seen.round()
 
 
 async def _watch(client: KubeClient, seen: _Seen, names: set[str], since: str) -> None:

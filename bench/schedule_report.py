@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
@@ -13,7 +13,7 @@ from bench.api_report import told
 from bench.colocate_figures import Interval, Target, interval, ratios
 from bench.report import block
 from bench.schedule import Schedule
-from bench.schedule_end import CAPPED
+from bench.schedule_end import CAPPED, EndToEnd
 from bench.schedule_speed import SYNTHETIC, Speed
 
 # Issue 5/11, "Speed".
@@ -64,12 +64,13 @@ def _other_targets(measured: Schedule) -> Iterator[Target]:
     if measured.cold is not None:
         yield Target("cold start: s to the first decision", interval([measured.cold.seconds]), COLD_SECONDS)
     for one in measured.end:
-        yield Target(
-            f"end to end, QPS {one.qps or 'unlimited'}: / no scheduler", ratios(one.ours, one.alone), ALONE_SHARE, False
-        )
+        name = f"end to end, {one.pods} pods, QPS {one.qps or 'unlimited'}"
+        yield Target(f"{name}: / no scheduler", ratios(*one.pair("per_second")), ALONE_SHARE, False)
         if one.qps == CAPPED:
-            yield Target("end to end, QPS 100: pods/s", interval(one.ours), KOORDINATOR_PODS_PER_SECOND, False)
-            yield Target("end to end, QPS 100: p99 s", interval([one.p99_ms / 1000]), KOORDINATOR_P99_SECONDS)
+            ours, _ = one.pair("per_second")
+            yield Target("end to end, QPS 100: pods/s", interval(ours), KOORDINATOR_PODS_PER_SECOND, False)
+            slowest = interval([one_round.p99_ms / 1000 for one_round in one.ours])
+            yield Target("end to end, QPS 100: p99 s", slowest, KOORDINATOR_P99_SECONDS)
 
 
 def show(measured: Schedule, console: Console) -> None:
@@ -84,8 +85,9 @@ def show(measured: Schedule, console: Console) -> None:
         console, "openb packed, mean of the seeds", ("", "GPUs allocated %", "nodes at half load"), _packings(measured)
     )
     _show_cold(measured, console)
-    ends = ("client QPS", "pods/s", "no scheduler", "/ no scheduler", "p50 ms", "p99 ms")
-    block(console, "end to end, created to bound", ends, _ends(measured))
+    ends = ("pods, QPS, binds", "pods/s", "/ alone", "p50 ms", "alone", "/ alone", "p99 ms", "alone", "/ alone")
+    title = "end to end, created to bound; alone: the client binds by itself"
+    block(console, title, ends, _ends((*measured.end, *measured.binds)))
     listed = [
         [t.name, told(t.measured), f"{'<=' if t.at_most else '>='} {t.limit:g}", t.verdict.value]
         for t in targets(measured)
@@ -180,14 +182,18 @@ def _show_cold(measured: Schedule, console: Console) -> None:
         )
 
 
-def _ends(measured: Schedule) -> list[list[str]]:
+def _ends(measured: Sequence[EndToEnd]) -> list[list[str]]:
     return [
         [
-            f"{one.qps or 'unlimited'}",
-            *(told(interval(rates), 0) for rates in (one.ours, one.alone)),
-            told(ratios(one.ours, one.alone)),
-            f"{one.p50_ms:.0f}",
-            f"{one.p99_ms:.0f}",
+            f"{one.pods}, {one.qps or 'unlimited'}, {one.binds}",
+            told(interval(one.pair("per_second")[0]), 0),
+            told(ratios(*one.pair("per_second"))),
+            *(cell for figure in ("p50_ms", "p99_ms") for cell in _waits(one, figure)),
         ]
-        for one in measured.end
+        for one in measured
     ]
+
+
+def _waits(one: EndToEnd, figure: str) -> list[str]:
+    ours, alone = one.pair(figure)
+    return [told(interval(ours), 0), told(interval(alone), 0), told(ratios(ours, alone), 1)]

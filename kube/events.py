@@ -44,7 +44,11 @@ class _Posted(msgspec.Struct, frozen=True):
 
 
 class EventRecorder:
-    """`record` returns at once; `run` posts. Events of cluster-scoped objects go to namespace `default`."""
+    """`record` returns at once; `run` posts. Events of cluster-scoped objects go to namespace `default`.
+
+    While `give_way` says that more urgent writes are under way, Events are posted one at a time, unless half the
+    room is taken.
+    """
 
     def __init__(
         self,
@@ -55,6 +59,7 @@ class EventRecorder:
         capacity: EventCapacity | None = None,
     ) -> None:
         self._client = client
+        self.give_way: Callable[[], bool] = lambda: False
         self._source = {"component": component, "host": host}
         self._now = now or (lambda: datetime.now(UTC))
         self._capacity = capacity or EventCapacity()
@@ -101,6 +106,7 @@ class EventRecorder:
         """
         dropped = self.dropped
         self._ending.set()
+        self._post_more()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._empty.wait(), timeout_seconds)
         self._ending.clear()
@@ -109,12 +115,17 @@ class EventRecorder:
             log.warning("events not posted before the stop", events=lost)
 
     def _post_more(self) -> None:
-        while self._posters is not None and self._under_way < self._capacity.posts:
+        while self._posters is not None and self._under_way < self._posts_now():
             waiting = self._queue.take()
             if waiting is None:
                 return
             self._under_way += 1
             self._posters.create_task(self._deliver(waiting))
+
+    def _posts_now(self) -> int:
+        """A poster that ends starts the next ones, so those that gave way come back by themselves."""
+        calm = len(self._queue) <= self._capacity.waiting // 2 and not self._ending.is_set()
+        return 1 if calm and self.give_way() else self._capacity.posts
 
     async def _deliver(self, waiting: Waiting) -> None:
         """One try; an Event that shall be tried again goes back before this poster pauses."""

@@ -60,6 +60,7 @@ class Loop:
         async with asyncio.TaskGroup() as group:
             while True:
                 turn = self.step(group)
+                await self._publisher.bindings_first()
                 await asyncio.sleep(0) if turn.more else await self._wait()
 
     def step(self, group: asyncio.TaskGroup) -> Turn:

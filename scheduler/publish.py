@@ -7,6 +7,7 @@ the gang comes back with its bound members counting towards the minimum.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -21,6 +22,9 @@ from scheduler.settings import Settings
 from scheduler.turn import Batch, Bind, Eviction, GangCondition, GangNote, Note, Notice, Turn
 
 log = structlog.get_logger()
+
+_BINDINGS_FIRST_SECONDS = 1.0
+"""How long deciding waits for bindings: much less than anything else that happens by the clock."""
 
 
 class Outlets(msgspec.Struct, frozen=True):
@@ -48,6 +52,7 @@ class Publisher:
         self._clock = clock
         self._backoff = settings.backoff
         self._bind_slots = asyncio.Semaphore(settings.concurrent_binds)
+        self._most_bindings, self._bindings, self._fewer = settings.concurrent_binds, 0, asyncio.Event()
         self._write_slots = asyncio.Semaphore(settings.concurrent_writes)
         self._notes: dict[str, asyncio.Task[None]] = {}
         self._undated: set[str] = set()
@@ -56,9 +61,22 @@ class Publisher:
         self._conditions: dict[tuple[str, str], GangCondition] = {}
         self._evictions: dict[str, Eviction] = {}
 
+    @property
+    def binding(self) -> bool:
+        """Whether bindings wait or are under way."""
+        return self._bindings > 0
+
+    async def bindings_first(self) -> None:
+        """Return once no decided binding waits for its turn; soon in any case, since some may hang."""
+        self._fewer.clear()
+        if self._bindings > self._most_bindings:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._fewer.wait(), _BINDINGS_FIRST_SECONDS)
+
     def publish(self, turn: Turn, group: asyncio.TaskGroup, tell: Callable[[facts.Fact], None]) -> None:
         """Start every write of a turn; returns at once."""
         for batch in turn.batches:
+            self._bindings += len(batch.binds)
             group.create_task(self._bind_batch(batch, tell))
         for note in turn.notes:
             self._note(note, group, tell)
@@ -128,8 +146,14 @@ class Publisher:
         failed = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             for bind in batch.binds:
-                group.create_task(self._bind(batch, bind, failed, tell))
+                bound = group.create_task(self._bind(batch, bind, failed, tell))
+                bound.add_done_callback(self._count_binding)
         tell(facts.BatchDone(batch.subject))
+
+    def _count_binding(self, done: asyncio.Task[None]) -> None:
+        self._bindings -= 1
+        if self._bindings <= self._most_bindings:
+            self._fewer.set()
 
     async def _bind(self, batch: Batch, bind: Bind, failed: asyncio.Event, tell: Callable[[facts.Fact], None]) -> None:
         """A condition still on its way to the pod is waited for: written after the binding it would be untrue."""

@@ -73,7 +73,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     preemptions_per_cycle: Annotated[
         int, Meta(ge=1, le=10_000, description="Plans to evict that one cycle makes; others wait for the next one.")
     ] = 16
-    concurrent_binds: Annotated[int, Meta(ge=1, le=1000, description="Bindings under way at once.")] = 16
+    concurrent_binds: Annotated[int, Meta(ge=1, le=1000, description="Bindings under way at once.")] = 64
     concurrent_writes: Annotated[int, Meta(ge=1, le=1000, description="Condition writes under way at once.")] = 8
     concurrent_events: Annotated[int, Meta(ge=1, le=1000, description="Events being posted at once.")] = 8
     waiting_events: Annotated[

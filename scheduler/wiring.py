@@ -132,6 +132,7 @@ class Scheduler:
         binder, writer, evictor = KubernetesBinder(client), KubernetesStatusWriter(client), KubernetesEvictor(client)
         outlets = Outlets(binder, writer, evictor, announcer, link, leadership.leading)
         publisher = Publisher(outlets, metrics, self.clock, settings)
+        recorder.give_way = lambda: publisher.binding
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
         self.desk = NodeDesk(cache, self.history, self.clock)
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)

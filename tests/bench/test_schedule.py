@@ -188,5 +188,9 @@ def test_without_traces_their_parts_are_skipped(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_small_run_end_to_end() -> None:
     """Through the API server and the scheduler as processes."""
-    result = measure_schedule(QUICK, None, ("end",))
-    assert all(rate > 0 for each in result.end for rate in (*each.ours, *each.alone))
+    result = measure_schedule(QUICK, None, ("end", "binds"))
+    rows = (*result.end, *result.binds)
+    assert [(each.pods, each.qps) for each in result.end] == [(20, 0), (20, 100), (40, 0)]
+    assert [(each.pods, each.binds) for each in result.binds] == [(40, 1), (40, 8)]
+    figures = ("per_second", "p50_ms", "p99_ms")
+    assert all(value > 0 for each in rows for figure in figures for side in each.pair(figure) for value in side)

@@ -258,3 +258,41 @@ def test_many_ordinary_events_do_not_forget_those_that_repeat() -> None:
             assert len(it.sink.stored) == 4
 
     asyncio.run(scene())
+
+
+def test_events_give_way() -> None:
+    """One at a time while more urgent writes are under way; all posters once they are over, or half the room is taken."""
+
+    async def scene() -> None:
+        async with Scene(waiting=8, posts=4) as it:
+            urgent = True
+            it.recorder.give_way = lambda: urgent
+            it.sink.opened.clear()
+            it.tell("n1", "n2", "n3", "n4", "n5")
+            await asyncio.sleep(0)
+            assert it.sink.under_way == 1
+            it.tell("n6")
+            await asyncio.sleep(0)
+            assert it.sink.under_way == 2
+            urgent = False
+            it.tell("n7")
+            await asyncio.sleep(0)
+            assert it.sink.under_way == 4
+            it.sink.opened.set()
+            await it.recorder.flush(20)
+            assert len(it.sink.stored) == 7
+
+    asyncio.run(scene())
+
+
+def test_a_flush_gives_way_to_nothing() -> None:
+    """What was urgent is cut off at a stop and never over."""
+
+    async def scene() -> None:
+        async with Scene(posts=4) as it:
+            it.recorder.give_way = lambda: True
+            it.tell("n1", "n2", "n3", "n4", "n5")
+            await it.recorder.flush(20)
+            assert (len(it.sink.stored), it.sink.most_under_way) == (5, 4)
+
+    asyncio.run(scene())

@@ -181,3 +181,65 @@ def test_an_overtaken_nomination_is_written_all_the_same() -> None:
         assert (writer.conditions, writer.nominated) == ({"p1": "three"}, {"p1": "n2"})
 
     asyncio.run(body())
+
+
+class SlowBinder(FakeBinder):
+    """Binds once it is let, one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Semaphore(0)
+
+    async def bind(self, placement: Placement) -> None:
+        await self.let.acquire()
+        await super().bind(placement)
+
+
+def lone(count: int) -> Turn:
+    pods = [Named("default", f"p{number}", f"u{number}") for number in range(count)]
+    binds = [Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods]
+    return Turn(batches=[Batch(f"pod/{bind.pod.key}", False, (bind,)) for bind in binds])
+
+
+def test_bindings_come_before_more_decisions() -> None:
+    """Decided bindings are under way before more is decided, and Events wait for the last one."""
+
+    async def body() -> None:
+        binder = SlowBinder()
+        publisher = publisher_of(binder, FakeWriter(), Settings(concurrent_binds=2))
+        async with asyncio.TaskGroup() as group:
+            publisher.publish(lone(4), group, lambda fact: None)
+            waiting = asyncio.create_task(publisher.bindings_first())
+            for _ in range(2):
+                await settled()
+                assert (waiting.done(), publisher.binding) == (False, True)
+                binder.let.release()
+            await waiting
+            assert len(binder.assigned) == 2
+            binder.let.release()
+            binder.let.release()
+            await settled()
+            assert not publisher.binding
+            await publisher.bindings_first()
+
+    asyncio.run(body())
+
+
+def test_a_binding_that_hangs_holds_up_no_decision() -> None:
+    async def body() -> None:
+        binder = SlowBinder()
+        publisher = publisher_of(binder, FakeWriter(), Settings(concurrent_binds=1))
+        async with asyncio.TaskGroup() as group:
+            publisher.publish(lone(2), group, lambda fact: None)
+            await publisher.bindings_first()
+            assert binder.assigned == {}
+            for _ in range(2):
+                binder.let.release()
+
+    asyncio.run(body())
+
+
+async def settled() -> None:
+    """Whatever can go on without anybody's help has gone on."""
+    for _ in range(20):
+        await asyncio.sleep(0)
