@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from kube.lease import LeaseElector
+from kube.leadership import Leadership
 from model.fault import KubernetesFault
 
 log = structlog.get_logger()
@@ -18,29 +18,30 @@ Turn = Callable[[float], Awaitable[None]]
 _CONFLICT = 409
 
 
-async def lead(elector: LeaseElector, turn: Turn, pause_seconds: float) -> None:
+async def lead(campaign: Callable[[], Leadership], turn: Turn, pause_seconds: float) -> None:
     """For ever: wait for the lease, work while it is held, and wait again. Cancelled, it hands the lease on.
 
     Losing it is no failure here: every write carries the version it is about, and all replicas answer reviews anyway.
+    A `campaign` is one leadership, from the wait for it to its end; raises what keeps one from campaigning at all.
     """
-    try:
-        while True:
-            await elector.acquire()
-            working = asyncio.create_task(_work(turn, pause_seconds))
+    while True:
+        async with campaign() as leadership:
+            working = asyncio.create_task(_work(leadership, turn, pause_seconds))
             try:
-                await elector.hold()
+                await leadership.ended.wait()
             finally:
                 working.cancel()
                 await asyncio.wait([working])
-    finally:
-        if elector.leading:
-            await elector.release()
+        if leadership.error is not None:
+            raise leadership.error
 
 
-async def _work(turn: Turn, pause_seconds: float) -> None:
+async def _work(leadership: Leadership, turn: Turn, pause_seconds: float) -> None:
+    """A turn after each pause, while the lease is renewed in time."""
     told = ""
+    await leadership.acquired.wait()
     while True:
-        trouble = await _attempt(turn)
+        trouble = await _attempt(turn) if leadership.leading() else told
         if trouble and trouble != told:
             log.error("certificates not looked after", error=trouble)
         told = trouble

@@ -24,7 +24,8 @@ from admission.leading import lead
 from admission.reviewer import Reviewer
 from admission.settings import Settings
 from kube.client import KubeClient
-from kube.lease import LeaseElector, LeaseSettings
+from kube.leadership import Leadership
+from kube.lease import LeaseSettings
 from kube.monitoring import Guard, MonitoringServer, Probes
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
@@ -120,22 +121,21 @@ class _Program:
         reviewer = Reviewer(self._view, settings.mutation, settings.pods)
         self._desk = Desk(reviewer, self._view.look_for, self._metrics)
         self._keeper = CertificateKeeper(client, options.namespace, SERVICES, settings.certificates)
-        lease = LeaseSettings(namespace=options.namespace, name="sublet-admission")
-        self._elector = LeaseElector(client, lease, options.identity)
+        self._leadership: Leadership | None = None
 
     async def run(self, stop: asyncio.Event) -> int:
         self._metrics.watch(
             {
                 "certificate_expires_in_seconds": self._state.expires_in_seconds,
                 "authority_expires_in_seconds": self._authority_expires_in_seconds,
-                "leader": lambda: float(self._elector.leading),
+                "leader": lambda: float(self._leading),
                 "cluster_silent_seconds": lambda: self._view.silent_seconds,
             }
         )
         work = [*self._view.work(), self._state.beat()]
         if self._options.tls is None:
             pause = self._options.settings.certificates.check_seconds
-            work.append(lead(self._elector, lambda now: self._keeper.turn(now, self._metrics), pause))
+            work.append(lead(self._campaign, lambda now: self._keeper.turn(now, self._metrics), pause))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in work]
             await _until(stop, self._serve())
@@ -187,7 +187,18 @@ class _Program:
             server.close()
 
     def _authority_expires_in_seconds(self) -> float:
-        return max(0.0, self._keeper.authority_expires_seconds - time.time()) if self._elector.leading else 0.0
+        return max(0.0, self._keeper.authority_expires_seconds - time.time()) if self._leading else 0.0
+
+    @property
+    def _leading(self) -> bool:
+        return self._leadership is not None and self._leadership.leading()
+
+    def _campaign(self) -> Leadership:
+        """One more leadership to wait for, on a thread and a connection that no review holds up."""
+        options = self._options
+        lease = LeaseSettings(namespace=options.namespace, name="sublet-admission")
+        self._leadership = Leadership(options.kubeconfig, lease, options.identity, user_agent="sublet-admission-lease")
+        return self._leadership
 
 
 async def _follow(source: ServingPair, memory: MemoryFiles) -> None:

@@ -1,30 +1,37 @@
 """Leader election on a coordination.k8s.io Lease.
 
 Rules of client-go's leaderelection: whoever holds the lease renews it; a lease that was not seen to change for its
-duration, measured on our own monotonic clock and never by comparing wall clocks, may be taken. A holder that could not
-renew in time must stop acting before the others may start.
+duration, measured on our own monotonic clock and never by comparing wall clocks, may be taken. A holder whose last
+confirmed renewal is older than the deadline acts no more, since others may start soon after. Unlike client-go's it
+does not end then: nobody has replaced it while the lease names it, and it acts again with the next renewal.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 import structlog
 from msgspec import Meta
 
-from kube.client import KubeClient, path_of
+from kube.client import KubeClient, decode, path_of
 from kube.objects import Lease
 from model.fault import KubernetesFault
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
+
 LINK_ADDRESS = "sublet.dev/link-address"
 """Annotation of the Lease: HOST:PORT where its holder serves agents."""
+
+_TRIES = 3
+"""Attempts at a renewal that may be under way at a time: one on a connection that died holds up no other."""
 
 
 class LeaseSettings(msgspec.Struct, frozen=True):
@@ -36,9 +43,22 @@ class LeaseSettings(msgspec.Struct, frozen=True):
         float, Meta(gt=0, le=3600, description="Others wait this long after the last renewal.")
     ] = 15.0
     renew_deadline_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="A leader that could not renew for so long stops.")
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            description="How long a renewal may take, and how long one lasts: a leader whose last one is older writes "
+            "nothing until the next. Shorter than `duration_seconds`.",
+        ),
     ] = 10.0
     retry_seconds: Annotated[float, Meta(gt=0, le=3600, description="Time between two attempts.")] = 2.0
+
+    def __post_init__(self) -> None:
+        if self.renew_deadline_seconds >= self.duration_seconds:
+            raise ValueError(
+                f"renew_deadline_seconds {self.renew_deadline_seconds:g} is not below duration_seconds "
+                f"{self.duration_seconds:g}: two could lead at a time"
+            )
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -49,9 +69,10 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class LeaseElector:
-    """`acquire` waits for leadership; `hold` renews and returns once it is lost; `release` hands it on at once.
+    """`acquire` waits for leadership; `hold` renews and returns once somebody else has it; `release` hands it on.
 
     `address` is written beside the lease while it is held. `on_holder` hears of each holder, ourselves included.
+    `clock` is monotonic seconds.
     """
 
     def __init__(
@@ -62,15 +83,22 @@ class LeaseElector:
         *,
         address: str = "",
         on_holder: Callable[[Holder], None] = lambda holder: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._settings = settings
         self._identity = identity
         self._address = address
         self._on_holder = on_holder
+        self._clock = clock
         self._path = path_of("coordination.k8s.io/v1/leases", namespace=settings.namespace, name=settings.name)
         self._holder = Holder()
+        self._known: Lease | None = None
+        self._stamp = ""
+        self._held = False
         self._told = False
+        self._trouble = ""
+        self._asked = 0.0
         self._seen_version = ""
         self._seen_at = 0.0
         self._led_until = 0.0
@@ -78,11 +106,17 @@ class LeaseElector:
     @property
     def leading(self) -> bool:
         """Whether writes are ours to make at this moment; any thread may ask, however long the loop was busy."""
-        return time.monotonic() < self._led_until
+        return self._clock() < self._led_until
+
+    @property
+    def held(self) -> bool:
+        """Whether the lease names us as far as we know; others may take it all the same while `leading` is false."""
+        return self._held
 
     async def acquire(self) -> None:
         """Return once this process is the leader."""
-        while not await self._attempt():
+        self._held, self._known = False, None
+        while not await self._campaign():
             if self._holder.identity and not self._told:
                 self._told = True
                 log.info("waiting for the leader to go", lease=self._settings.name, leader=self._holder.identity)
@@ -90,67 +124,132 @@ class LeaseElector:
         log.info("became leader", lease=self._settings.name, identity=self._identity)
 
     async def hold(self) -> None:
-        """Renew until a renewal has not succeeded for `renew_deadline_seconds`, or somebody else holds the lease."""
-        try:
-            while self._holder.identity == self._identity:
-                # One slow answer must not carry the leader past its lease.
-                async with asyncio.timeout(self._led_until - time.monotonic()):
-                    await asyncio.sleep(self._settings.retry_seconds)
-                    await self._attempt()
-        except TimeoutError:
-            pass
-        self._led_until = 0.0
+        """Renew until somebody else holds the lease; `leading` is false while renewals do not come through."""
+        led = True
+        while self._held:
+            # From question to question: what is answered slowly is asked again at once.
+            await asyncio.sleep(max(0.0, self._asked + self._settings.retry_seconds - self._clock()))
+            await self._attempt()
+            if self._held and led != self.leading:
+                led = self.leading
+                told = "leading again: nobody else took the lease" if led else "not leading until the lease is renewed"
+                log.warning(told, lease=self._settings.name, identity=self._identity)
         log.error("leadership lost", lease=self._settings.name, identity=self._identity, holder=self._holder.identity)
 
     async def release(self) -> None:
         """Give the lease up so that a successor need not wait; best effort."""
-        self._led_until = 0.0
+        known, self._known, self._held, self._led_until = self._known, None, False, 0.0
         try:
-            lease = await self._client.get(self._path, Lease)
-            if lease.spec.holder_identity == self._identity:
-                await self._client.replace(self._path, self._body(lease, holder=""))
+            if known is None or not await self._cleared(known):
+                lease = await self._read()
+                if lease is not None and self._is_ours(lease):
+                    await self._cleared(lease)
+        except (KubernetesFault, TimeoutError) as error:
+            log.warning("lease not released", error=str(error) or "no answer in time")
+
+    async def _cleared(self, known: Lease) -> bool:
+        """False where the lease is another by now."""
+        try:
+            await self._client.replace(self._path, self._body(known, holder=""))
         except KubernetesFault as fault:
-            log.warning("lease not released", error=str(fault))
+            if fault.status == 409:
+                return False
+            raise
+        return True
+
+    async def _campaign(self) -> bool:
+        """One attempt to take the lease, dated by itself."""
+        self._stamp = _now()
+        return await self._attempt()
 
     async def _attempt(self) -> bool:
-        """Take or renew; a renewal counts from when it was asked for."""
-        asked = time.monotonic()
+        """Take or renew. The first try that is answered counts; one that is late has others beside it."""
+        self._asked = self._clock()
+        known, self._known = self._known, None
+        tries = [asyncio.create_task(self._try(known))]
+        waiting = set(tries)
         try:
-            # A connection that died without a word leaves time for a second one.
-            async with asyncio.timeout(self._settings.renew_deadline_seconds / 3):
-                taken = await self._take_or_renew()
-        except (KubernetesFault, TimeoutError) as error:
-            if not isinstance(error, KubernetesFault) or error.status != 409:
-                log.warning("lease not reached", lease=self._settings.name, error=str(error) or "no answer in time")
-            return False
-        if taken:
-            self._led_until = asked + self._settings.renew_deadline_seconds
-            self._notice(Holder(self._identity, self._address))
-        return taken
+            while waiting:
+                late = self._settings.renew_deadline_seconds / _TRIES if len(tries) < _TRIES else None
+                done, waiting = await asyncio.wait(waiting, timeout=late, return_when=asyncio.FIRST_COMPLETED)
+                errors = [error for each in done if (error := each.exception()) is not None]
+                if len(errors) < len(done):
+                    return next(each.result() for each in done if each.exception() is None)
+                if not done:
+                    tries.append(asyncio.create_task(self._try(None)))
+                    waiting.add(tries[-1])
+        finally:
+            for each in tries:
+                each.cancel()
+        self._explain(errors[0])
+        return False
 
-    async def _take_or_renew(self) -> bool:
+    def _explain(self, error: BaseException) -> None:
+        """A failure of the API server is told once, another's write in between is an ordinary thing."""
+        if not isinstance(error, KubernetesFault | TimeoutError):
+            raise error
+        trouble, self._trouble = self._trouble, str(error) or "no answer in time"
+        if trouble != self._trouble and not (isinstance(error, KubernetesFault) and error.status == 409):
+            log.warning("lease not reached", lease=self._settings.name, error=self._trouble)
+
+    async def _try(self, known: Lease | None) -> bool:
+        """One write where the version is known; else the lease is read first. False: somebody else holds it."""
+        if known is not None:
+            try:
+                return await self._write(known)
+            except KubernetesFault as fault:
+                if fault.status not in (404, 409):
+                    raise
+        lease = await self._read()
+        return (lease is None or self._may_write(lease)) and await self._write(lease)
+
+    async def _read(self) -> Lease | None:
+        """None where there is none."""
         try:
-            lease = await self._client.get(self._path, Lease)
+            return await self._in_time(self._client.get(self._path, Lease))
         except KubernetesFault as fault:
             if fault.status != 404:
                 raise
+            return None
+
+    async def _write(self, current: Lease | None) -> bool:
+        """Ours from here on, only if it is as `current` says still. A renewal counts from when it was asked for."""
+        asked, body = self._clock(), self._body(current, holder=self._identity)
+        if current is None:
             collection = path_of("coordination.k8s.io/v1/leases", namespace=self._settings.namespace)
-            await self._client.create(collection, self._body(None, holder=self._identity))
-            return True
-        if not self._mine_or_expired(lease):
-            return False
-        await self._client.replace(self._path, self._body(lease, holder=self._identity))
+            answer = await self._in_time(self._client.create(collection, body))
+        else:
+            answer = await self._in_time(self._client.replace(self._path, body))
+        self._known, self._held, self._trouble = decode(answer, Lease, self._path), True, ""
+        self._led_until = max(self._led_until, asked + self._settings.renew_deadline_seconds)
+        self._notice(Holder(self._identity, self._address))
         return True
 
-    def _mine_or_expired(self, lease: Lease) -> bool:
-        if lease.spec.holder_identity in (None, "", self._identity):
+    async def _in_time(self, request: Awaitable[T]) -> T:
+        """A request has the whole deadline: what is answered later is of no use."""
+        async with asyncio.timeout(self._settings.renew_deadline_seconds):
+            return await request
+
+    def _may_write(self, lease: Lease) -> bool:
+        """Whether the lease is ours to renew or to take. Once held, another's name or another process's is the end."""
+        holder = lease.spec.holder_identity
+        if not holder or self._is_ours(lease):
             return True
         annotations = lease.metadata.annotations or {}
-        self._notice(Holder(lease.spec.holder_identity or "", annotations.get(LINK_ADDRESS, "")))
+        self._notice(Holder(holder, annotations.get(LINK_ADDRESS, "")))
+        if self._held:
+            self._held, self._led_until = False, 0.0
+            return False
+        if holder == self._identity:
+            return True
         if lease.metadata.resource_version != self._seen_version:
-            self._seen_version, self._seen_at = lease.metadata.resource_version, time.monotonic()
+            self._seen_version, self._seen_at = lease.metadata.resource_version, self._clock()
         duration = lease.spec.lease_duration_seconds or self._settings.duration_seconds
-        return time.monotonic() - self._seen_at > duration
+        return self._clock() - self._seen_at > duration
+
+    def _is_ours(self, lease: Lease) -> bool:
+        """Whether it is this very process that the lease names: whoever takes it dates it anew."""
+        return (lease.spec.holder_identity, lease.spec.acquire_time) == (self._identity, self._stamp)
 
     def _notice(self, holder: Holder) -> None:
         if holder != self._holder:
@@ -158,19 +257,19 @@ class LeaseElector:
             self._on_holder(holder)
 
     def _body(self, current: Lease | None, holder: str) -> dict[str, object]:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec = current.spec if current else None
-        renewal = spec is not None and spec.holder_identity == holder
+        changes = spec is not None and not (holder and current is not None and self._is_ours(current))
         return {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": self._metadata(current, self._address if holder else ""),
             "spec": {
                 "holderIdentity": holder,
-                "leaseDurationSeconds": int(self._settings.duration_seconds) if holder else 1,
-                "acquireTime": (spec.acquire_time if spec and renewal else None) or now,
-                "renewTime": now,
-                "leaseTransitions": (spec.lease_transitions or 0) + (0 if renewal else 1) if spec else 0,
+                # Whole seconds, and never fewer than we count on ourselves.
+                "leaseDurationSeconds": math.ceil(self._settings.duration_seconds) if holder else 1,
+                "acquireTime": self._stamp,
+                "renewTime": _now(),
+                "leaseTransitions": ((spec.lease_transitions or 0) if spec else 0) + int(changes),
             },
         }
 
@@ -184,3 +283,7 @@ class LeaseElector:
             metadata["resourceVersion"] = current.metadata.resource_version
             metadata["labels"] = current.metadata.labels or {}
         return metadata
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -38,10 +38,13 @@ class ProgramFault(Fault):
 class Child:
     """A running program. `log` collects its output; `ready_file` is what it writes once it serves."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path, ready_file: Path | None) -> None:
+    def __init__(
+        self, name: str, process: asyncio.subprocess.Process, log: Path, ready_file: Path | None, log_begin: int = 0
+    ) -> None:
         self.name = name
         self.log = log
         self._process = process
+        self._log_begin = log_begin
         self._ready_file = ready_file
 
     @classmethod
@@ -53,6 +56,7 @@ class Child:
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
         with log.open("ab") as output:
+            log_begin = output.tell()
             try:
                 process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-I", "-S", "-c", _STUB, str(os.getpid()), *argv),
@@ -64,7 +68,7 @@ class Child:
             except OSError as error:
                 fix = "it must be a file that this user may execute"
                 raise ProgramFault(name, f"cannot start {sys.executable}: {error.strerror}", fix) from error
-        return cls(name, process, log, ready_file)
+        return cls(name, process, log, ready_file, log_begin)
 
     @property
     def pid(self) -> int:
@@ -105,7 +109,7 @@ class Child:
     def last_words(self) -> str:
         """What it said last, or how it ended. Of a signal it could say nothing: what it said last is not the cause."""
         by_signal = self.exit_code is not None and self.exit_code < 0
-        return ("" if by_signal else last_words(self.log)) or how_it_ended(self.exit_code)
+        return ("" if by_signal else last_words(self.log, self._log_begin)) or how_it_ended(self.exit_code)
 
     def _signal(self, number: signal.Signals, *, group: bool) -> None:
         if self.exit_code is not None:
@@ -128,15 +132,19 @@ def how_it_ended(exit_code: int | None) -> str:
     return f"was ended by {signal.Signals(-exit_code).name}"
 
 
-def last_words(log: Path) -> str:
-    """The last `error: …` line without that word, or else the last line; empty where there is none."""
+def last_words(log: Path, begin: int = 0) -> str:
+    """The last `error: …` line without that word, or else the last line that says something; empty where there is none.
+
+    `begin` is where this life of the program begins in the log: what an earlier one said is not the cause.
+    """
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
+            file.seek(max(begin, log.stat().st_size - _LOG_TAIL_BYTES))
             text = file.read().decode(errors="replace")
     except OSError:
         return ""
-    written = [line.strip() for line in text.splitlines() if line.strip()]
+    # The frame that Python draws around the traceback of several errors says nothing.
+    written = [line for each in text.splitlines() if (line := each.strip().lstrip("|+- ").strip())]
     # Warnings of libraries may follow the line that says what is wrong.
     errors = [line for line in written if line.startswith(_ERROR)]
     return (errors or written or [""])[-1].removeprefix(_ERROR)

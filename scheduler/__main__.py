@@ -92,7 +92,7 @@ def _own_pod() -> str:
     return f"{namespace}/{name}" if namespace and name else ""
 
 
-async def _serve(options: Options) -> int:
+async def _serve(options: Options) -> str:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -106,7 +106,7 @@ def main(argv: Sequence[str]) -> int:
         options, style = parse(argv)
         configure(style)
         keep_memory()
-        return asyncio.run(_serve(options))
+        lost = asyncio.run(_serve(options))
     except Fault as fault:
         return _report(fault)
     except BaseExceptionGroup as group:
@@ -114,6 +114,9 @@ def main(argv: Sequence[str]) -> int:
             return _report(known)
         log.error("internal error; this is a bug of the scheduler", exc_info=True)
         return 1
+    if lost:
+        print(f"error: {lost}", file=sys.stderr)
+    return int(bool(lost))
 
 
 def _report(fault: Fault) -> int:

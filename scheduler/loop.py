@@ -14,7 +14,7 @@ from scheduler.core.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.ports import Clock, Meter
-from scheduler.publish import Publisher
+from scheduler.publish import FENCE_SECONDS, Publisher
 from scheduler.settings import Settings
 from scheduler.turn import Turn
 
@@ -59,9 +59,16 @@ class Loop:
         """Never returns; an exception is a bug and ends the process."""
         async with asyncio.TaskGroup() as group:
             while True:
+                await self._led()
                 turn = self.step(group)
                 await self._publisher.bindings_first()
                 await asyncio.sleep(0) if turn.more else await self._wait()
+
+    async def _led(self) -> None:
+        """Until decisions may be carried out; waiting for the lease is no sign of a loop that is stuck."""
+        while not self._publisher.leading():
+            self.last_turn_seconds = self._clock()
+            await asyncio.sleep(FENCE_SECONDS)
 
     def step(self, group: asyncio.TaskGroup) -> Turn:
         """One turn with all facts told so far; its writes run in `group`."""

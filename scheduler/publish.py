@@ -27,8 +27,16 @@ _BINDINGS_FIRST_SECONDS = 1.0
 """How long deciding waits for bindings: much less than anything else that happens by the clock."""
 
 
+FENCE_SECONDS = 0.05
+"""Rest between two looks at a lease that is not renewed in time."""
+
+_REPEATS = 8
+"""Attempts at a binding of which it is not known whether it was made: with back-off a minute, the longest that an API
+server of Kubernetes works on a request (--request-timeout)."""
+
+
 class Outlets(msgspec.Struct, frozen=True):
-    """Where decisions go. `leading` is asked before each write: who has lost the lease writes nothing more."""
+    """Where decisions go. `leading` is asked before each write: without it writes wait, and bindings come back."""
 
     binder: Binder
     writer: StatusWriter
@@ -47,7 +55,7 @@ class Publisher:
         self._evictor = outlets.evictor
         self._announcer = outlets.announcer
         self._courier = outlets.courier
-        self._leading = outlets.leading
+        self.leading = outlets.leading
         self._meter = meter
         self._clock = clock
         self._backoff = settings.backoff
@@ -103,6 +111,11 @@ class Publisher:
             if refusal.pod is not None:
                 self._note(Note(refusal.pod, refusal.message), group, tell)
 
+    async def led(self) -> None:
+        """Return once writes may go out; at once where they may."""
+        while not self.leading():
+            await asyncio.sleep(FENCE_SECONDS)
+
     def _give_notice(self, notice: Notice) -> None:
         if self._courier is None:
             return
@@ -115,9 +128,10 @@ class Publisher:
     async def _evict(self, eviction: Eviction) -> None:
         """Again until it is done or the pod is spared: room is kept for the preemptor until then."""
         failures, uid = 0, eviction.pod.uid
-        while self._leading() and self._evictions.get(uid) is eviction:
+        while self._evictions.get(uid) is eviction:
             try:
                 async with self._write_slots:
+                    await self.led()
                     await self._evictor.evict(eviction.pod, eviction.reason, eviction.message)
             except KubernetesFault as fault:
                 failures += 1
@@ -165,15 +179,15 @@ class Publisher:
             self._nominated.pop(uid, None)
         try:
             async with self._bind_slots:
-                if (failed.is_set() and batch.strict) or not self._leading():
+                if (failed.is_set() and batch.strict) or not self.leading():
                     tell(facts.BindingReleased(batch.subject, uid))
                     return
                 began = self._clock()
                 await self._binder.bind(bind.placement)
         except KubernetesFault as fault:
-            failed.set()
             log.warning("binding failed", pod=bind.pod.key, node=bind.placement.node, error=str(fault))
             if not await self._bound_after_all(bind, fault):
+                failed.set()
                 self._meter.bound(self._clock() - began, "failed")
                 tell(facts.BindingReleased(batch.subject, uid, str(fault), fault.status))
                 return
@@ -182,9 +196,38 @@ class Publisher:
         self._announcer.scheduled(bind.pod, bind.placement.node)
 
     async def _bound_after_all(self, bind: Bind, fault: KubernetesFault) -> bool:
-        """Asked until there is an answer: room given back before it is known to be free would be lent twice."""
+        """Whether the pod is bound as placed, once that is certain: room given back earlier could be lent twice.
+
+        A write without an answer may be carried out after the pod was read, so the very same is asked for again until
+        it is made or refused. Nothing else of this pod's is asked for meanwhile.
+        """
+        if _is_refusal(fault):
+            return False
+        for attempt in range(1, _REPEATS + 1):
+            if await self._is_bound(bind):
+                return True
+            await asyncio.sleep(delay_seconds(attempt, self._backoff))
+            again = await self._repeated(bind)
+            if again is None:
+                return True
+            if _is_refusal(again):
+                break
+        return await self._is_bound(bind)
+
+    async def _repeated(self, bind: Bind) -> KubernetesFault | None:
+        """What became of one more attempt, None where it was made."""
+        try:
+            async with self._bind_slots:
+                await self.led()
+                await self._binder.bind(bind.placement)
+        except KubernetesFault as fault:
+            return fault
+        return None
+
+    async def _is_bound(self, bind: Bind) -> bool:
+        """Asked until there is an answer."""
         attempts = 0
-        while fault.status == 0 or fault.status >= 500:
+        while True:
             try:
                 return await self._binder.bound(bind.placement)
             except KubernetesFault as unknown:
@@ -192,7 +235,6 @@ class Publisher:
                 if attempts == 1:
                     log.warning("not known whether the pod is bound", pod=bind.pod.key, error=str(unknown))
                 await asyncio.sleep(delay_seconds(attempts, self._backoff))
-        return False
 
     async def _write_note(
         self, note: Note, before: asyncio.Task[None] | None, tell: Callable[[facts.Fact], None]
@@ -202,7 +244,8 @@ class Publisher:
             await asyncio.wait([before])
         mine = asyncio.current_task()
         async with self._write_slots:
-            if self._notes.get(note.pod.uid) is not mine or not self._leading():
+            await self.led()
+            if self._notes.get(note.pod.uid) is not mine:
                 return
             try:
                 first, nominated = note.pod.uid in self._undated, self._nominated.get(note.pod.uid)
@@ -221,8 +264,9 @@ class Publisher:
     async def _write_status(self, key: str) -> None:
         """A PodGroup's newest status, again until it stands; one that a newer overtook is never sent."""
         failures, told = 0, ""
-        while key in self._statuses and self._leading():
+        while key in self._statuses:
             async with self._write_slots:
+                await self.led()
                 note = self._statuses[key]
                 problem = await self._status_problem(note)
             if problem:
@@ -237,9 +281,10 @@ class Publisher:
     async def _write_condition(self, told: GangCondition) -> None:
         """Again until it stands or a newer overtakes it: what is told once and for all must not get lost."""
         failures = 0
-        while self._leading() and self._conditions.get(told.key) is told:
+        while self._conditions.get(told.key) is told:
             try:
                 async with self._write_slots:
+                    await self.led()
                     await self._writer.group_condition(told.gang, told.condition)
                 break
             except KubernetesFault as fault:
@@ -259,3 +304,8 @@ class Publisher:
         except KubernetesFault as fault:
             return "" if fault.status in (404, 409) else str(fault)
         return ""
+
+
+def _is_refusal(fault: KubernetesFault) -> bool:
+    """Whether the API server said no; where it does not answer, or fails, the write may be made all the same."""
+    return 400 <= fault.status < 500

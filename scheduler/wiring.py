@@ -17,7 +17,8 @@ from prometheus_client import CollectorRegistry
 
 from kube.client import KubeClient
 from kube.events import EventRecorder
-from kube.lease import Holder
+from kube.leadership import Leadership
+from kube.lease import Holder, LeaseSettings
 from kube.monitoring import Guard, MonitoringServer, Probes
 from kube.objects import NodeMetric
 from kube.reviews import Reviews
@@ -39,7 +40,6 @@ from scheduler.edge.kubernetes import (
     coscheduling,
 )
 from scheduler.edge.leaderlabel import LeaderLabel
-from scheduler.edge.leadership import Leadership
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import Metrics
 from scheduler.edge.nodeobjects import NodeObjects
@@ -177,8 +177,8 @@ def steady_clock() -> Any:
     return lambda: time.monotonic() + offset
 
 
-async def run(options: Options, stop: asyncio.Event) -> int:
-    """Serve until told to stop: 0. Leadership lost: 1, at once, since another leads by then.
+async def run(options: Options, stop: asyncio.Event) -> str:
+    """Serve until told to stop: nothing. Leadership lost: why, at once, since another leads by then.
 
     Raises ConfigurationFault for what only the operator can mend.
     """
@@ -215,16 +215,18 @@ class _Process:
         self._recorder = EventRecorder(client, settings.scheduler_names[0], options.identity, capacity=settings.events)
         self._label = LeaderLabel(client, options.pod)
 
-    async def run(self, stop: asyncio.Event) -> int:
+    async def run(self, stop: asyncio.Event) -> str:
         options = self._options
         async with _beside(_together(self._link.run(), self._recorder.run())) as linking:
             address = await _first(self._link.address(), linking)
             lease, advertised = options.settings.lease, _advertised(str(address), options.advertise_host)
-            async with Leadership(options.kubeconfig, lease, options.identity, advertised) as leadership:
+            async with Leadership(
+                options.kubeconfig, lease, options.identity, address=advertised, user_agent="sublet-scheduler-lease"
+            ) as leadership:
                 leadership.on_holder = self._heard_of
                 async with _beside(self._label.put(False)):
                     await _first(stop.wait(), leadership.acquired.wait(), leadership.ended.wait(), linking)
-                if leadership.leading() and not stop.is_set():
+                if leadership.acquired.is_set() and not (leadership.ended.is_set() or stop.is_set()):
                     await self._lead(leadership, linking, stop)
                 # Nothing but a stop ends a leader in order, even where the lease went before it was noticed.
                 lost = leadership.ended.is_set() or not stop.is_set()
@@ -232,7 +234,7 @@ class _Process:
             await self._recorder.flush(_LOST_FLUSH_SECONDS if lost else _FLUSH_SECONDS)
         if leadership.error is not None:
             raise leadership.error
-        return int(lost)
+        return _loss(lease, leadership.holder, options.identity) if lost else ""
 
     def _heard_of(self, holder: Holder) -> None:
         """Agents that come to a standby are sent to the leader."""
@@ -241,7 +243,7 @@ class _Process:
 
     async def _lead(self, leadership: Leadership, linking: asyncio.Task[None], stop: asyncio.Event) -> None:
         """Schedule until told to stop, or leadership is lost."""
-        self._metrics.leads(True)
+        self._metrics.watch({"leader": lambda: float(leadership.leading())})
         told = await _first(coscheduling(self._client), stop.wait(), leadership.ended.wait(), linking)
         if stop.is_set() or leadership.ended.is_set():
             return
@@ -289,6 +291,12 @@ class _Process:
         self._state.ready = True
         _write_ready(self._options.ready_file, Listening(link, grpc, self._http))
         log.info("scheduling", link=link, grpc=grpc, http=self._http, identity=self._options.identity)
+
+
+def _loss(lease: LeaseSettings, holder: Holder, identity: str) -> str:
+    """Why this process leads no more."""
+    who = f"another process called {identity}" if holder.identity == identity else holder.identity or "somebody else"
+    return f"lease {lease.namespace}/{lease.name}: held by {who} now, and two schedulers must not act at a time"
 
 
 def _advertised(address: str, host: str) -> str:

@@ -43,7 +43,7 @@ METRICS = (
     Row("gauge", "links", "Node agents connected."),
     Row("gauge", "link_restarts", "Times the process that serves the agents was started anew."),
     Row("gauge", "dropped_decisions", "Agents' decisions dropped because nobody took them in time."),
-    Row("gauge", "leader", "1 while this process leads."),
+    Row("gauge", "leader", "1 while this process leads and its lease is renewed in time."),
     Row(
         "gauge",
         "dropped_events",
@@ -92,10 +92,6 @@ class Metrics:
 
     def refused(self, kind: str) -> None:
         self._metrics["refused_objects_total"].labels(kind).inc()
-
-    def leads(self, leading: bool) -> None:
-        """Whether this process is the leader."""
-        self._metrics["leader"].set(int(leading))
 
     def watch(self, figures: Mapping[str, Callable[[], float]]) -> None:
         """Read these gauges at each scrape, by row."""

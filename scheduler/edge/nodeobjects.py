@@ -31,6 +31,8 @@ _WORKERS = 4
 _RETRY_SECONDS = 5.0
 _PATIENT_RETRY_SECONDS = 60.0
 """After a refusal, and where the definition is not installed: neither ends by asking more often."""
+_FENCE_SECONDS = 1.0
+"""Rest between two looks at a lease that is not renewed in time: what differs is written once it is."""
 _CONFLICT = 409
 _NOT_FOUND = 404
 
@@ -186,8 +188,8 @@ class NodeObjects:
 
     async def _write(self, kind: str, name: str, spec: dict[str, Any], held: _Held | None, node_uid: str) -> None:
         """Made where there is none; replaced only while it is the very object that was seen. Raises KubernetesFault."""
-        if not self._leading():
-            return
+        while not self._leading():
+            await asyncio.sleep(_FENCE_SECONDS)
         resource = f"{_GROUP}/{_PLURALS[kind]}"
         try:
             if held is None:

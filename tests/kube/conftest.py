@@ -12,6 +12,9 @@ import pytest
 from aiohttp import web
 
 from kube.client import KubeClient
+from tests.scheduler.conftest import certificate, cluster
+
+__all__ = ["certificate", "cluster"]
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

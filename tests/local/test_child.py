@@ -109,6 +109,19 @@ def test_an_old_ready_file_is_not_believed(tmp_path: Path) -> None:
         asyncio.run(story())
 
 
+def test_what_an_earlier_life_said_is_not_the_cause(tmp_path: Path) -> None:
+    """All lives write to one log; the reason of an end is what this one said last."""
+
+    async def ended(script: str) -> str:
+        child = await Child.start("again", ["/bin/sh", "-c", script], tmp_path / "log")
+        await child.wait()
+        return child.last_words()
+
+    assert asyncio.run(ended("echo error: no lease; exit 1")) == "no lease"
+    assert asyncio.run(ended("echo ValueError: odd; exit 1")) == "ValueError: odd"
+    assert asyncio.run(ended("exit 3")) == "ended with exit code 3"
+
+
 @pytest.mark.parametrize(
     ("case", "log", "expected"),
     [
@@ -116,6 +129,11 @@ def test_an_old_ready_file_is_not_believed(tmp_path: Path) -> None:
         ("the last line", "one\ntwo\n\n", "two"),
         ("an error before a warning", "error: no root\nRuntimeWarning: x\n", "no root"),
         ("the last error", "error: one\nerror: two\n", "two"),
+        (
+            "several errors at once",
+            "  +-+---- 1 ----\n    | TypeError: x is None\n    +---------\n",
+            "TypeError: x is None",
+        ),
     ],
 )
 def test_last_words(tmp_path: Path, case: str, log: str, expected: str) -> None:

@@ -107,7 +107,7 @@ def test_a_failed_write_about_pods_that_are_held_is_made_good() -> None:
 def test_bind_failure_in_mid_gang_releases_the_rest() -> None:
     """With one binding at a time the second fails: the third is not tried, both are tried together later."""
     world = World(Settings(concurrent_binds=1)).see(raw_node(batch_cpu="2000"), raw_group(), *GANG)
-    world.binder.failures["w1"] = KubernetesFault("POST", "500 broken", status=500)
+    world.binder.failures["w1"] = KubernetesFault("POST", "403 forbidden", status=403)
     world.turn()
     assert world.binder.assigned == {"w0": "n1"}
     world.see(bound("w0"))
@@ -126,7 +126,7 @@ def test_repeated_bind_failures_back_off() -> None:
     world = World().see(raw_node(), raw_pod())
     delays = []
     for _ in range(3):
-        world.binder.failures["p1"] = KubernetesFault("POST", "500 broken", status=500)
+        world.binder.failures["p1"] = KubernetesFault("POST", "403 forbidden", status=403)
         world.turn()
         world.turn()
         due = world.cycle.backlog.next_due()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from dream_loop import dream
 from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter
 
 from model.fault import KubernetesFault
 from model.placement import Placement
 from scheduler import facts
-from scheduler.core.parking import BackoffPolicy
+from scheduler.core.parking import BackoffPolicy, delay_seconds
 from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
 from scheduler.publish import Outlets, Publisher
@@ -104,14 +105,66 @@ def test_a_lost_answer_is_asked_about_until_it_is_known() -> None:
     assert (binder.assigned, binder.silent) == ({"p1": "n1"}, 0)
 
 
-@pytest.mark.parametrize(("status", "asked"), [(0, 1), (500, 1), (504, 1), (403, 0), (409, 0)])
-def test_a_refused_binding_is_released(status: int, asked: int) -> None:
-    """At once where the answer is certain; otherwise once the pod was seen not to be bound."""
+@pytest.mark.parametrize("status", [403, 404, 409, 422, 429])
+def test_a_refused_binding_is_released(status: int) -> None:
+    """At once: the answer is certain, nobody needs to be asked."""
     binder = FakeBinder()
     binder.failures["p1"], binder.silent = KubernetesFault("POST", "refused", status=status), 1
     released = facts.BindingReleased("pod/default/p1", "u1", "POST: refused", status)
     assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [released, facts.BatchDone("pod/default/p1")]
-    assert binder.silent == 1 - asked
+    assert (binder.assigned, binder.silent) == ({}, 1)
+
+
+@pytest.mark.parametrize("status", [0, 500, 504])
+def test_a_binding_that_failed_without_a_refusal_is_made_as_it_was(status: int) -> None:
+    """The pod was seen not to be bound; the write may come yet, so the same node is asked for again."""
+    binder = FakeBinder()
+    binder.failures["p1"], binder.silent = KubernetesFault("POST", "broken", status=status), 1
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [facts.BatchDone("pod/default/p1")]
+    assert (binder.assigned, binder.silent) == ({"p1": "n1"}, 0)
+
+
+class LateBinder(FakeBinder):
+    """The first write is answered with 504 and carried out only while the pod is asked about for the second time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def bind(self, placement: Placement) -> None:
+        self.asked.append(placement.node)
+        if len(self.asked) == 1:
+            raise KubernetesFault("POST", "504", status=504)
+        self.assigned.setdefault("p1", "n1")
+        raise KubernetesFault("POST", "409 assigned already", status=409)
+
+
+def test_a_write_that_comes_late_is_the_binding() -> None:
+    """The repeated one is refused since the first came through: the pod is bound, and its room is not given back."""
+    binder = LateBinder()
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [facts.BatchDone("pod/default/p1")]
+    assert (binder.asked, binder.assigned) == (["n1", "n1"], {"p1": "n1"})
+
+
+class BrokenBinder(FakeBinder):
+    """Never binds, and never says no."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    async def bind(self, placement: Placement) -> None:
+        self.asked += 1
+        raise KubernetesFault("POST", "500 webhook failed", status=500)
+
+
+def test_a_server_that_only_fails_is_given_up_in_the_end() -> None:
+    """After a minute of attempts on one node the workload is planned again, and says why it waits."""
+    binder = BrokenBinder()
+    released = facts.BindingReleased("pod/default/p1", "u1", "POST: 500 webhook failed", 500)
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [released, facts.BatchDone("pod/default/p1")]
+    policy = BackoffPolicy()
+    assert sum(delay_seconds(attempt, policy) for attempt in range(1, binder.asked)) == 55.0
 
 
 def test_a_status_that_failed_is_written_again() -> None:
@@ -148,11 +201,12 @@ def test_a_victim_is_evicted_again_until_it_is_done() -> None:
 
 
 def test_who_does_not_lead_writes_nothing() -> None:
-    """Bindings come back as not tried; conditions, statuses and evictions are left to the successor."""
+    """Bindings come back as not tried; conditions, statuses and evictions wait until it leads again."""
 
     async def body() -> None:
         binder, writer, evictor, told = FakeBinder(), FakeWriter(), FakeEvictor(), list[facts.Fact]()
-        outlets = Outlets(binder, writer, evictor, FakeAnnouncer(), leading=lambda: False)
+        leads: list[bool] = []
+        outlets = Outlets(binder, writer, evictor, FakeAnnouncer(), leading=lambda: bool(leads))
         turn = Turn(
             batches=[batch()],
             notes=[Note(Named("default", "p2", "u3"), "waits")],
@@ -161,10 +215,34 @@ def test_who_does_not_lead_writes_nothing() -> None:
         )
         async with asyncio.TaskGroup() as group:
             Publisher(outlets, FakeMeter(), FakeClock(), AT_ONCE).publish(turn, group, told.append)
-        assert (binder.assigned, writer.writes, writer.statuses, evictor.evicted) == ({}, 0, {}, {})
-        assert told == [facts.BindingReleased("pod/default/p1", "u1"), facts.BatchDone("pod/default/p1")]
+            await asyncio.sleep(3600)
+            assert (binder.assigned, writer.writes, writer.statuses, evictor.evicted) == ({}, 0, {}, {})
+            assert told == [facts.BindingReleased("pod/default/p1", "u1"), facts.BatchDone("pod/default/p1")]
+            leads.append(True)
+        assert (binder.assigned, writer.writes, len(writer.statuses), list(evictor.evicted)) == ({}, 1, 1, ["p3"])
 
-    asyncio.run(body())
+    dream(body())
+
+
+def test_an_uncertain_binding_is_not_repeated_by_who_does_not_lead() -> None:
+    """Its room stays taken meanwhile; with the lease renewed it is asked for again."""
+
+    async def body() -> None:
+        binder, told, leads = FakeBinder(), list[facts.Fact](), [True]
+        binder.failures["p1"] = KubernetesFault("POST", "no answer")
+        outlets = Outlets(binder, FakeWriter(), FakeEvictor(), FakeAnnouncer(), leading=lambda: bool(leads))
+        async with asyncio.TaskGroup() as group:
+            Publisher(outlets, FakeMeter(), FakeClock(), Settings()).publish(
+                Turn(batches=[batch()]), group, told.append
+            )
+            await asyncio.sleep(0.5)
+            leads.clear()
+            await asyncio.sleep(3600)
+            assert (binder.assigned, told) == ({}, [])
+            leads.append(True)
+        assert (binder.assigned, told) == ({"p1": "n1"}, [facts.BatchDone("pod/default/p1")])
+
+    dream(body())
 
 
 def test_an_overtaken_nomination_is_written_all_the_same() -> None:

@@ -27,7 +27,6 @@ def test_what_is_counted() -> None:
     metrics.waited(3.0)
     metrics.waiting(candidates=5, parked=2, held=1)
     metrics.refused("Pod")
-    metrics.leads(True)
     metrics.watch({"links": lambda: 4})
     samples = {
         (sample.name, *sample.labels.values()): sample.value

@@ -1,4 +1,4 @@
-"""Leader election on a thread of its own: a scheduling loop that is busy for seconds does not lose the lease.
+"""Leader election on a thread of its own: a program whose event loop is busy for seconds renews its lease all the same.
 
 The thread has its own event loop and its own connection. What it learns is handed to the loop of the process, except
 for the fence `leading`, which tells the truth without any loop in between.
@@ -21,18 +21,20 @@ from kube.lease import Holder, LeaseElector, LeaseSettings
 
 log = structlog.get_logger()
 
-_RELEASE_SECONDS = 1.0
+_RELEASE_SECONDS = 3.0
 _STOP_SECONDS = 5.0
 
 
 class Leadership:
     """Campaigns while entered as a context; left, it gives the lease up. `holder` is who leads as far as is known.
 
-    `acquired` is set once this process leads; `ended` when it does not lead any more and never will again, whether
-    the lease was lost or the thread died of `error`.
+    `acquired` is set once this process has led; `ended` when it never will again, whether somebody else holds the lease
+    or the thread died of `error`. In between `leading` is false for as long as renewals do not come through.
     """
 
-    def __init__(self, kubeconfig: Path | None, settings: LeaseSettings, identity: str, address: str) -> None:
+    def __init__(
+        self, kubeconfig: Path | None, settings: LeaseSettings, identity: str, *, address: str = "", user_agent: str
+    ) -> None:
         self.acquired = asyncio.Event()
         self.ended = asyncio.Event()
         self.holder = Holder()
@@ -42,13 +44,14 @@ class Leadership:
         self._settings = settings
         self._identity = identity
         self._address = address
+        self._user_agent = user_agent
         self._elector: LeaseElector | None = None
         self._home: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
         self._wake: Callable[[], Any] = lambda: None
 
     def leading(self) -> bool:
-        """Whether a write may go out at this moment; any thread may ask."""
+        """Whether a write may go out at this moment; any thread may ask, and it may be true again later."""
         elector = self._elector
         return elector is not None and not self._stop.is_set() and elector.leading
 
@@ -80,7 +83,7 @@ class Leadership:
         self._wake = lambda: _call(loop, stopping.set)
         if self._stop.is_set():
             return
-        async with await KubeClient.connect(self._kubeconfig, "sublet-scheduler-lease") as client:
+        async with await KubeClient.connect(self._kubeconfig, self._user_agent) as client:
             elector = LeaseElector(
                 client, self._settings, self._identity, address=self._address, on_holder=self._on_holder
             )
@@ -99,10 +102,9 @@ class Leadership:
         await elector.hold()
 
     async def _give_up(self, elector: LeaseElector, leading: asyncio.Task[None]) -> None:
-        held = elector.leading
         leading.cancel()
         await asyncio.wait([leading])
-        if held:
+        if elector.held:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(elector.release(), _RELEASE_SECONDS)
 

@@ -1,0 +1,45 @@
+"""When the loop turns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from dream_loop import dream
+from scheduler_builders import raw_node, raw_pod
+from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter
+
+from kube.informer import Change, ChangeKind
+from scheduler import facts
+from scheduler.cache import ClusterCache
+from scheduler.cycle import Cycle
+from scheduler.history import DecisionHistory
+from scheduler.loop import Loop
+from scheduler.publish import Outlets, Publisher
+from scheduler.settings import Settings
+
+
+def test_without_the_lease_nothing_is_decided_and_the_loop_is_alive() -> None:
+    """What happened meanwhile is taken in with the first turn after it."""
+
+    async def body() -> None:
+        settings, clock, binder, leads = Settings(), FakeClock(), FakeBinder(), list[bool]()
+        cache = ClusterCache(settings.served, settings.load, settings.gangs)
+        outlets = Outlets(binder, FakeWriter(), FakeEvictor(), FakeAnnouncer(), leading=lambda: bool(leads))
+        publisher = Publisher(outlets, FakeMeter(), clock, settings)
+        loop = Loop(Cycle(cache, settings), publisher, DecisionHistory(0), FakeMeter(), clock, settings)
+        running = asyncio.create_task(loop.run())
+        loop.tell(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
+        loop.tell(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod("p1"))))
+        await asyncio.sleep(100)
+        clock.now += 100
+        await asyncio.sleep(1)
+        assert (loop.turned.is_set(), loop.last_turn_seconds, binder.assigned) == (False, clock.now, {})
+        leads.append(True)
+        await asyncio.sleep(1)
+        assert binder.assigned == {"p1": "n1"}
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+    dream(body())
