@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from agent.core.files import FILES
-from agent.core.knobs import quota_knob
+from agent.core.knobs import pids_knob, quota_knob
 from agent.core.layout import Layout
 from agent.core.observation import NetworkBytes
 from agent.edge.brake import BrakeThread
@@ -28,6 +29,8 @@ from agent.edge.topology import TopologyReader
 from agent.lastresort import LastResortKill
 from agent.observer import NodeObserver, Senses
 from agent.statefile import StateFile, originals_in
+
+log = structlog.get_logger()
 
 _TOPOLOGY_SECONDS = 60.0
 
@@ -77,6 +80,7 @@ class Machine:
         self.executor = KnobExecutor(root, state, dry=dry, guarded=lambda: originals_in(paths.guard_file))
         stack.callback(self.executor.close)
         self.executor.remember(quota_knob(layout, layout.best_effort))
+        _tell_without_pids(self.executor.path(pids_knob(layout, layout.best_effort)))
         killing = LastResortKill(MemoryLevels(root, layout, proc), Killer(root, layout, proc))
         alarms = () if dry else (StallTriggers(root, layout, proc), memory_alarms(root, layout))
         self.brake = BrakeThread(
@@ -101,3 +105,9 @@ class Machine:
             found = self.topology.read()
             if found != self.cpu_info:
                 self.cpu_info = found
+
+
+def _tell_without_pids(file: Path) -> None:
+    if not file.exists():
+        effect = "a fork bomb in a batch pod may take every process of the node"
+        log.warning("no pids controller", path=str(file), effect=effect, fix="enable it below kubepods")

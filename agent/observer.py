@@ -18,6 +18,7 @@ from agent.core.observation import (
     NodeSample,
     NumaSample,
     Observation,
+    PidCounts,
     Places,
     PodPlace,
 )
@@ -45,6 +46,8 @@ class Cgroups(Protocol):
 
     def memory_limit(self, cgroup: str) -> int | None: ...
 
+    def pids(self, cgroup: str) -> tuple[int | None, int | None]: ...
+
 
 class Host(Protocol):
     """Reads facts of the whole node."""
@@ -52,6 +55,8 @@ class Host(Protocol):
     def sample(self) -> NodeSample | Missing: ...
 
     def pressure(self) -> CgroupPressure | None: ...
+
+    def pids(self) -> tuple[int, int] | None: ...
 
 
 class Senses(msgspec.Struct, frozen=True):
@@ -121,7 +126,15 @@ class NodeObserver:
             last_cut_monotonic=knobs.last_cut_monotonic,
             places=self._places,
             kubepods_memory_limit_bytes=cgroups.memory_limit(layout.root),
+            pids=self._pids(),
         )
+
+    def _pids(self) -> PidCounts | None:
+        node, cgroups, layout = self._senses.host.pids(), self._senses.cgroups, self._layout
+        if node is None:
+            return None
+        kubepods, most = cgroups.pids(layout.root)
+        return PidCounts(*node, kubepods, most, cgroups.pids(layout.best_effort)[0])
 
     def _settle(self, facts: ClusterFacts) -> None:
         """Match pods and directories, when either changed, and have the cgroups read that follow from it."""

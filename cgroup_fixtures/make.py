@@ -186,6 +186,8 @@ def _v1(path: str, work: Work, seconds: int, quota_us: int) -> dict[str, str]:
         f"memory{path}/memory.failcnt": "0\n",
         f"memory{path}/memory.limit_in_bytes": "9223372036854771712\n",
         f"memory{path}/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n",
+        f"pids{path}/pids.current": "10\n",
+        f"pids{path}/pids.max": "max\n",
         f"blkio{path}/blkio.throttle.io_service_bytes": "Total 0\n",
         f"blkio{path}/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
         **{f"unified{path}/{kind}.pressure": _CALM for kind in ("cpu", "memory", "io")},
@@ -217,6 +219,8 @@ def _v2(path: str, work: Work, seconds: int, quota_us: int) -> dict[str, str]:
         f"{folder}/memory.current": f"{anon + file}\n",
         f"{folder}/memory.max": "max\n",
         f"{folder}/memory.events": _keyed(dict.fromkeys(("low", "high", "max", "oom", "oom_kill"), 0)),
+        f"{folder}/pids.current": "10\n",
+        f"{folder}/pids.max": "max\n",
         f"{folder}/io.stat": f"254:0 rbytes=0 wbytes={seconds * 4096} rios=0 wios={seconds} dbytes=0 dios=0\n",
         **{f"{folder}/{kind}.pressure": _CALM for kind in ("cpu", "memory", "io")},
     }
@@ -240,6 +244,9 @@ def _proc(seconds: int, pods: Work) -> Tree:
     return {
         "proc/stat": f"cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\n{each}".encode(),
         "proc/meminfo": "".join(f"{name + ':':16}{value // 1024:8} kB\n" for name, value in memory.items()).encode(),
+        "proc/loadavg": b"0.50 0.40 0.30 1/300 4711\n",
+        "proc/sys/kernel/pid_max": b"32768\n",
+        "proc/sys/kernel/threads-max": b"63000\n",
         "proc/net/dev": (
             "Inter-|   Receive                                                |  Transmit\n"
             " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls"
@@ -302,8 +309,8 @@ def _garbage(node: Node) -> list[Tree]:
 
 
 def _missing_controllers(node: Node) -> list[Tree]:
-    """No blkio, cpuset or unified hierarchy is mounted."""
-    absent = tuple(f"sys/fs/cgroup/{name}/" for name in ("blkio", "cpuset", "unified"))
+    """No blkio, cpuset, pids or unified hierarchy is mounted."""
+    absent = tuple(f"sys/fs/cgroup/{name}/" for name in ("blkio", "cpuset", "pids", "unified"))
     return [{path: text for path, text in tree.items() if not path.startswith(absent)} for tree in _frames(node)]
 
 
@@ -323,7 +330,9 @@ RECIPES: Mapping[str, Recipe] = {
     "v1_counter_reset": Recipe("the service's counters start again at 0 in frame 3", Node(1, _PLAIN), _counter_reset),
     "v1_garbage": Recipe("garbage in pods' files (frame 1) and in the node's (frame 3)", Node(1, _PLAIN), _garbage),
     "v1_250_pods": Recipe("250 pods of two containers", Node(1, _PLAIN, MANY), lambda node: _frames(node, 2)),
-    "v1_missing_controllers": Recipe("no blkio, cpuset or unified hierarchy", Node(1, _PLAIN), _missing_controllers),
+    "v1_missing_controllers": Recipe(
+        "no blkio, cpuset, pids or unified hierarchy", Node(1, _PLAIN), _missing_controllers
+    ),
     "v1_cgroupfs_docker": Recipe("docker's names, cgroupfs driver", Node(1, _PLAIN._replace(runtime="docker"))),
     "v1_systemd_docker": Recipe(
         "docker's names, systemd driver", Node(1, Place(_SLICE, CgroupDriver.SYSTEMD, "docker"))

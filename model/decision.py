@@ -24,6 +24,7 @@ class Unit(StrEnum):
     NODES = "nodes"
     PODS = "pods"
     CPUS = "cpus"
+    PIDS = "pids"
 
 
 class Term(msgspec.Struct, frozen=True):

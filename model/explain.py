@@ -9,7 +9,7 @@ from model.quantity import format_bytes, format_millis
 from model.reason import words
 
 _UNLIMITED = -1
-_LIMITED = (Unit.MICROSECONDS, Unit.BYTES)
+_LIMITED = (Unit.MICROSECONDS, Unit.BYTES, Unit.PIDS)
 
 
 def amount(value: int, unit: Unit) -> str:

@@ -47,6 +47,8 @@ class Reason(StrEnum):
     CEILING_IS_TIGHTER = "CeilingIsTighter"
     IN_USE_ALREADY = "InUseAlready"
     MEMORY_ROOM = "MemoryRoom"
+    PIDS_SHARE = "PidsShare"
+    CONTROLLER_ABSENT = "ControllerAbsent"
     AGENT_SILENT = "AgentSilent"
     AGENT_NOT_RUNNING = "AgentNotRunning"
     NOTHING_IDLE = "NothingIdle"
@@ -140,6 +142,8 @@ _WORDS: dict[Reason, str] = {
     Reason.CEILING_IS_TIGHTER: "the best-effort root's ceiling is tighter, and this kernel wants no more below it",
     Reason.IN_USE_ALREADY: "more is in use already: the limit comes down with it, nothing is killed for it",
     Reason.MEMORY_ROOM: "best effort may grow until the node's memory reaches its threshold",
+    Reason.PIDS_SHARE: "a share of the processes and threads there may be: a fork bomb leaves the rest to others",
+    Reason.CONTROLLER_ABSENT: "the control file's controller is not enabled here: nothing is limited by it",
     Reason.AGENT_SILENT: "the agent is silent: best effort is held at a fixed share",
     Reason.AGENT_NOT_RUNNING: "the node's agent is not running, or cannot be reached: look for its pod and its log",
     Reason.NOTHING_IDLE: "nothing is idle on the node beyond its margin",

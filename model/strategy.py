@@ -137,6 +137,18 @@ class SuppressStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Online pods throttled in this share of their periods are suffering; none: never."),
     ] = 50
 
+    pids_pct: Annotated[
+        Annotated[int, Meta(ge=1, le=100)] | None,
+        Meta(
+            description="Best effort's share of the processes and threads there may be (the least of kernel.pid_max, "
+            "kernel.threads-max and kubepods' pids.max); none: no limit."
+        ),
+    ] = 50
+    pod_pids_pct: Annotated[
+        Annotated[int, Meta(ge=1, le=100)] | None,
+        Meta(description="Each batch pod's share of best effort's; none: no limit of single pods."),
+    ] = 25
+
     @property
     def ceiling_pct(self) -> int:
         """The threshold with its default (Koordinator cpuSuppressThresholdPercent: 65)."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from agent.core.knobs import CPUSET_FILE, PERIOD_US, UNLIMITED
+from agent.core.knobs import CPUSET_FILE, PERIOD_US, PIDS_FILE, UNLIMITED
 from agent.core.layout import Layout
 from agent.core.observation import (
     Absence,
@@ -68,8 +68,9 @@ class AssumedNode(msgspec.Struct, frozen=True):
         return Places(found, tuple(sorted(inside, key=lambda path: (path.count("/"), path))))
 
     def readings(self, knobs: Iterable[Knob]) -> dict[Knob, KnobReading]:
-        """What the knobs hold before anybody wrote them."""
-        return {knob: KnobReading(self._held(knob)) for knob in knobs}
+        """What the knobs hold before anybody wrote them; nothing of processes, since no object tells how many there
+        are or may be."""
+        return {knob: KnobReading(self._held(knob)) for knob in knobs if knob.file != PIDS_FILE}
 
     def observation(self, held: Mapping[Knob, KnobReading], used: NodeUsage | None, now: float) -> Observation:
         """What a first pass would see; no page cache, since nobody tells of it, and no pressure."""

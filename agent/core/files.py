@@ -42,6 +42,8 @@ class Part(StrEnum):
     FAILURES = "charges refused"
     DISK = "disk bytes"
     MEMORY_LIMIT = "memory limit"
+    PIDS = "processes and threads"
+    PIDS_LIMIT = "most processes and threads"
 
 
 NEEDED = frozenset((Part.CPU, Part.MEMORY))
@@ -85,6 +87,11 @@ def _pressure_files(controller: str) -> tuple[FileKind, ...]:
     return tuple(FileKind(part, controller, f"{name}.pressure", parse.stalls) for part, name in parts)
 
 
+def _pids_files(controller: str) -> tuple[FileKind, ...]:
+    current = FileKind(Part.PIDS, controller, "pids.current", parse.counter, _NUMBER_BYTES)
+    return current, FileKind(Part.PIDS_LIMIT, controller, "pids.max", parse.pids_limit, _NUMBER_BYTES)
+
+
 V1_FILES = (
     FileKind(Part.CPU, "cpuacct", "cpuacct.usage", parse.v1_cpu_time, _NUMBER_BYTES),
     FileKind(Part.LEVEL, "memory", "memory.usage_in_bytes", parse.counter, _NUMBER_BYTES),
@@ -103,6 +110,7 @@ V1_FILES = (
         _DEVICES_BYTES,
         leaf_file="blkio.throttle.io_service_bytes",
     ),
+    *_pids_files("pids"),
 )
 
 V2_FILES = (
@@ -114,6 +122,7 @@ V2_FILES = (
     *_pressure_files(""),
     FileKind(Part.OOM, "", "memory.events", parse.v2_memory_events),
     FileKind(Part.DISK, "", "io.stat", parse.v2_disk, _DEVICES_BYTES),
+    *_pids_files(""),
 )
 
 FILES = {1: V1_FILES, 2: V2_FILES}
@@ -123,7 +132,7 @@ FILES = {1: V1_FILES, 2: V2_FILES}
 def cadence(part: Part, role: Role) -> Cadence:
     """memory.stat is half the cost of reading everything, so it follows the cheap level (reference kernel.md §3)."""
     pod = role in (Role.POD, Role.BEST_EFFORT_POD)
-    if part in (Part.CPUS, Part.MEMORY_LIMIT):
+    if part in (Part.CPUS, Part.MEMORY_LIMIT, Part.PIDS, Part.PIDS_LIMIT):
         return Cadence.EVERY_PASS if role is Role.ROOT else Cadence.NEVER
     if part is Part.LEVEL:
         return Cadence.EVERY_PASS if pod or role is Role.ROOT else Cadence.NEVER

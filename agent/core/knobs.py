@@ -26,6 +26,7 @@ _UNLIMITED_MEMORY_BYTES = (1 << 63) - _LARGEST_PAGE_BYTES
 """cgroup v1 has no word for it: it says the largest whole number of pages."""
 CPUSET_FILE = "cpuset.cpus"
 IDLE_FILE = "cpu.idle"
+PIDS_FILE = "pids.max"
 V1_QUOTA_FILE = "cpu.cfs_quota_us"
 V2_QUOTA_FILE = "cpu.max"
 _MEMORY_FILES = frozenset(("memory.limit_in_bytes", "memory.max", "memory.high"))
@@ -48,26 +49,27 @@ class Knobs(msgspec.Struct, frozen=True):
     fixed: tuple[FixedKnob, ...]
     cpuset: Knob
     idle: Knob
+    pids: Knob
     memory_high: Knob | None
 
     @classmethod
     def of(cls, layout: Layout) -> Knobs:
         """The kernel's smallest weight (kubelet's choice for best effort), and on v1 the period the quota counts on."""
         root = layout.best_effort
-        cpuset = cpuset_knob(layout, root)
+        cpuset, pids = cpuset_knob(layout, root), pids_knob(layout, root)
         if layout.version == 2:
             weight = FixedKnob(shares_knob(layout, root), 1)
             idle, high = Knob(root, "", IDLE_FILE), Knob(root, "", "memory.high")
-            return cls(quota_knob(layout, root), (weight,), cpuset, idle, high)
+            return cls(quota_knob(layout, root), (weight,), cpuset, idle, pids, high)
         period = FixedKnob(Knob(root, "cpu", "cpu.cfs_period_us"), PERIOD_US)
         weight = FixedKnob(shares_knob(layout, root), 2)
-        return cls(quota_knob(layout, root), (period, weight), cpuset, Knob(root, "cpu", IDLE_FILE), None)
+        return cls(quota_knob(layout, root), (period, weight), cpuset, Knob(root, "cpu", IDLE_FILE), pids, None)
 
     @property
     def all(self) -> tuple[Knob, ...]:
         """What is read each tick."""
         high = () if self.memory_high is None else (self.memory_high,)
-        return (self.quota, *(fixed.knob for fixed in self.fixed), self.cpuset, self.idle, *high)
+        return (self.quota, *(fixed.knob for fixed in self.fixed), self.cpuset, self.idle, self.pids, *high)
 
 
 def quota_knob(layout: Layout, cgroup: str) -> Knob:
@@ -88,6 +90,11 @@ def memory_knob(layout: Layout, cgroup: str) -> Knob:
 def cpuset_knob(layout: Layout, cgroup: str) -> Knob:
     """The CPUs a cgroup's processes may run on."""
     return Knob(cgroup, "" if layout.version == 2 else "cpuset", CPUSET_FILE)
+
+
+def pids_knob(layout: Layout, cgroup: str) -> Knob:
+    """How many processes and threads a cgroup may have."""
+    return Knob(cgroup, "" if layout.version == 2 else "pids", PIDS_FILE)
 
 
 def is_quota(knob: Knob) -> bool:
@@ -116,6 +123,8 @@ def value_of(knob: Knob, text: bytes) -> Value:
         return format_cpus(parse_cpus(text.decode(errors="replace")))
     if is_memory_limit(knob):
         return _memory_limit(text)
+    if knob.file == PIDS_FILE:
+        return UNLIMITED if text.strip() == b"max" else counter(text)
     return _quota(text) if knob.file == V2_QUOTA_FILE else whole_number(text)
 
 
@@ -139,7 +148,7 @@ def text_of(knob: Knob, value: Value) -> str:
     """What to write so that the kernel holds `value`."""
     if knob.file == V2_QUOTA_FILE:
         return f"max {PERIOD_US}" if value == UNLIMITED else f"{value} {PERIOD_US}"
-    no_limit = value == UNLIMITED and knob.file in ("memory.max", "memory.high")
+    no_limit = value == UNLIMITED and knob.file in ("memory.max", "memory.high", PIDS_FILE)
     return "max" if no_limit else str(value)
 
 

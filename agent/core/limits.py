@@ -11,14 +11,15 @@ from agent.core.brake import BrakePlan
 from agent.core.confine import Confined, Confinement, children_to_read, confined, given_back, may_widen, wants_cpus
 from agent.core.cpuset import CpuSituation, pools
 from agent.core.held import held_limits
-from agent.core.knobs import CPUSET_FILE, PERIOD_US, UNLIMITED, Knobs, is_v1_quota
+from agent.core.knobs import CPUSET_FILE, PERIOD_US, PIDS_FILE, UNLIMITED, Knobs, is_v1_quota
 from agent.core.layout import Layout
 from agent.core.limit import Limit
 from agent.core.listening import Ears, Heard, Listening, listen
 from agent.core.memoryroom import high_limit, memory_marks, memory_room
 from agent.core.observation import CgroupSample, Knob, NodeSample, Observation, Places
+from agent.core.pidlimits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
 from agent.core.podlimits import pod_knobs, pod_limits
-from agent.core.settling import Settling, due, settle
+from agent.core.settling import Settling, due, in_turn, settle
 from agent.core.standing import KnobStanding, standing
 from agent.core.suffering import Grip, Relief
 from agent.core.suppress import ADAPTIVE, Ceiling, Situation, floor_us, quota_ceiling
@@ -65,7 +66,7 @@ class Memory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before.
 
     The quota's standing, the node's size, the brake's plan, the time; who waits and what was cut for it, CPU lists, and
-    control files in general.
+    control files in general; and whether single pods' processes could be limited.
     """
 
     quota: KnobStanding = KnobStanding()
@@ -75,6 +76,7 @@ class Memory(msgspec.Struct, frozen=True):
     listening: Listening = Listening()
     confinement: Confinement = Confinement()
     settling: Settling = Settling()
+    counts_pids: bool = True
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -134,9 +136,15 @@ class _Scene(msgspec.Struct, frozen=True):
 def knobs_to_read(memory: Memory, layout: Layout, places: Places, facts: LimitFacts) -> tuple[Knob, ...]:
     """What the next decision must know of the kernel: the best-effort root, and what is due below it."""
     lists = children_to_read(memory.confinement, layout, places, facts.suppress)
-    groups = (pod_knobs(layout, places, (pod,)) for pod in facts.pods or ())
+    pods, pids_held = facts.pods or (), holds_pods_pids(facts.suppress)
+    counts = pids_held and memory.counts_pids
+    groups = (
+        (*pod_knobs(layout, places, (pod,)), *pods_pids_to_read(layout, places, (pod,) if counts else ()))
+        for pod in pods
+    )
     ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
-    return (*Knobs.of(layout).all, *lists, *due(memory.settling, groups, ceiling_us))
+    released = () if pids_held else pods_pids_to_read(layout, places, in_turn(memory.settling, pods))
+    return (*Knobs.of(layout).all, *lists, *due(memory.settling, groups, ceiling_us), *released)
 
 
 def decide_limits(
@@ -157,7 +165,9 @@ def decide_limits(
     own = (Limit(scene.knobs.quota, quota.decision.value, quota.decision), *held)
     limits = {**{limit.knob: limit for limit in own}, **below}
     brake = _brake_plan(scene, quota, cpus.ceiling, heard, below) if facts.suppress.enable else None
-    after = Memory(remembered, scene.size, brake, seen.monotonic_seconds, listening, confinement, settling)
+    counts_pids = seen.pids is not None and not is_absent(below.get(scene.knobs.pids))
+    at = seen.monotonic_seconds
+    after = Memory(remembered, scene.size, brake, at, listening, confinement, settling, counts_pids)
     return after, Limits(
         limits=limits,
         brake=brake,
@@ -254,7 +264,7 @@ def _cpus(scene: _Scene, situation: Situation) -> tuple[Confinement, Confined]:
 
 def _below(scene: _Scene, cpus: Confined, root_quota_us: int) -> tuple[Settling, dict[Knob, Limit]]:
     """CPU lists, memory of the root, and everything of single pods, as far as other writers leave it to us."""
-    seen, layout, high = scene.seen, scene.layout, _high_limit(scene)
+    seen, layout, of_root = scene.seen, scene.layout, (_high_limit(scene), _root_pids(scene))
     # A CPU list is read whether its pod is due or not.
     places, read = seen.places.pods, {knob.cgroup for knob in seen.knobs if knob.file != CPUSET_FILE}
     placed = [pod for pod in scene.pods if pod.uid in places and not pod.terminal]
@@ -262,7 +272,8 @@ def _below(scene: _Scene, cpus: Confined, root_quota_us: int) -> tuple[Settling,
     others = [places[pod.uid] for pod in placed if places[pod.uid].path not in read]
     ratio, in_use = scene.facts.normalization_ratio, _in_use(seen, due_now)
     of_pods = pod_limits(layout, seen.places, due_now, ratio, root_quota_us, in_use, seen.at_seconds)
-    each_tick = (*cpus.limits, high) if high else cpus.limits
+    of_pods |= pods_pids(layout, seen, due_now, scene.facts.suppress)
+    each_tick = (*cpus.limits, *(limit for limit in of_root if limit))
     unread = {path for place in others for path in (place.path, *place.containers.values())}
     return settle(scene.memory.settling, each_tick, tuple(of_pods.values()), unread, seen.knobs)
 
@@ -273,8 +284,13 @@ def _high_limit(scene: _Scene) -> Limit | None:
     return high_limit(knob, reading, seen, memory_room(seen, strategy), strategy) if knob and reading else None
 
 
+def _root_pids(scene: _Scene) -> Limit | None:
+    reading = scene.seen.knobs.get(scene.knobs.pids)
+    return root_pids(scene.knobs.pids, reading, scene.seen, scene.facts.suppress) if reading else None
+
+
 def _limited_pods(places: Places, below: Mapping[Knob, Limit]) -> int:
-    limited = {knob.cgroup for knob in below if knob.file != CPUSET_FILE}
+    limited = {knob.cgroup for knob in below if knob.file not in (CPUSET_FILE, PIDS_FILE)}
     return sum(place.path in limited for place in places.pods.values())
 
 

@@ -115,6 +115,20 @@ class NumaSample(msgspec.Struct, frozen=True, gc=False):
     memory_used_bytes: int
 
 
+class PidCounts(msgspec.Struct, frozen=True, gc=False):
+    """Processes and threads: how many there are, and how many there may be.
+
+    `node_most` is the smaller of kernel.pid_max and kernel.threads-max, `kubepods_most` None without a limit; what is
+    None otherwise was not read.
+    """
+
+    node: int
+    node_most: int
+    kubepods: int | None = None
+    kubepods_most: int | None = None
+    best_effort: int | None = None
+
+
 Value = int | str
 """What a control file holds: a number, or a Linux CPU list as the kernel prints it (`0-3,8`)."""
 
@@ -192,3 +206,4 @@ class Observation(msgspec.Struct, frozen=True):
     last_cut_monotonic: float | None = None
     places: Places = Places()
     kubepods_memory_limit_bytes: int | None = None
+    pids: PidCounts | None = None

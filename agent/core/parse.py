@@ -132,6 +132,20 @@ def memory_limit(text: bytes) -> int:
     return 0 if limit >= _NO_LIMIT_BYTES else limit
 
 
+def pids_limit(text: bytes) -> int:
+    """pids.max; 0 where there is no limit, which is `max`. A limit of 0 lets nobody fork, and counts as 1."""
+    return 0 if text.strip() == b"max" else max(counter(text), 1)
+
+
+def task_count(text: bytes) -> int:
+    """Processes and threads of the whole machine: what follows the slash in /proc/loadavg."""
+    fields = text.split()
+    _, slash, number = fields[3].partition(b"/") if len(fields) == 5 else (b"", b"", b"")
+    if not slash:
+        raise ValueError(f"{_shown(text)} is not /proc/loadavg")
+    return counter(number)
+
+
 def v1_disk(text: bytes) -> DiskBytes:
     """blkio.throttle.io_service_bytes(_recursive): `major:minor Operation bytes` lines, and a total."""
     sums = {b"Read": 0, b"Write": 0}

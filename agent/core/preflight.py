@@ -91,8 +91,10 @@ def _controllers(facts: NodeFacts) -> Finding:
     if missing := [name for name in effects if name not in facts.controllers]:
         effect = "; ".join(effects[name] for name in missing)
         return Finding("controllers", f"without {', '.join(missing)}", effect, Verdict.REFUSED, "enable them at boot")
-    if "cpuset" not in facts.controllers:
-        return Finding("controllers", "without cpuset", "policy cpuset does not work", Verdict.LIMITED)
+    wanted = {"cpuset": "policy cpuset does not work", "pids": "a fork bomb in a batch pod is not held back"}
+    if missing := [name for name in wanted if name not in facts.controllers]:
+        effect = "; ".join(wanted[name] for name in missing)
+        return Finding("controllers", f"without {', '.join(missing)}", effect, Verdict.LIMITED)
     return Finding("controllers", ", ".join(sorted(facts.controllers)))
 
 

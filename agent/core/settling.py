@@ -13,6 +13,7 @@ from agent.core.knobs import UNLIMITED, is_v1_quota, same
 from agent.core.limit import Limit
 from agent.core.observation import Knob, KnobReading, Value
 from agent.core.standing import settled
+from model.pod import Pod
 
 _TURNS = 10
 _WITHIN_REACH = 4
@@ -26,6 +27,11 @@ class Settling(msgspec.Struct, frozen=True):
     caps: tuple[tuple[Knob, Value], ...] = ()
     settled: tuple[Limit, ...] = ()
     turn: int = 0
+
+
+def in_turn(state: Settling, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+    """The pods whose files are read in this tick in any case."""
+    return pods[state.turn :: _TURNS]
 
 
 def due(state: Settling, groups: Iterable[tuple[Knob, ...]], ceiling_us: int) -> Iterator[Knob]:

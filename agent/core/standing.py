@@ -85,6 +85,8 @@ def settled(limit: Limit, reading: KnobReading, cap: Value | None) -> tuple[Valu
     and never rises again.
     """
     kernel, ours, knob = reading.kernel, reading.ours, limit.knob
+    if isinstance(kernel, Missing) and limit.decision.reason is Reason.CONTROLLER_ABSENT:
+        return cap, limit
     if isinstance(kernel, Missing):
         return cap, _explained(limit, Reason.KNOB_UNREADABLE, f"{kernel.path}: {kernel.detail}")
     more = partial(gives_more, knob)

@@ -195,6 +195,12 @@ class CgroupReader:
         row = self._rows.get(cgroup)
         return (row.value(Part.MEMORY_LIMIT) or None) if row else None
 
+    def pids(self, cgroup: str) -> tuple[int | None, int | None]:
+        """Processes and threads of a placed root, and how many it may have; None where that cannot be told, or there is
+        no limit."""
+        row = self._rows.get(cgroup)
+        return (row.value(Part.PIDS), row.value(Part.PIDS_LIMIT) or None) if row else (None, None)
+
     def close(self) -> None:
         self.place({})
 

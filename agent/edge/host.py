@@ -46,6 +46,13 @@ class HostReader:
         """None where the kernel keeps no pressure stall information."""
         return pressure(*(self._stalls(name) for name in ("cpu", "memory", "io")))
 
+    def pids(self) -> tuple[int, int] | None:
+        """Processes and threads there are, and there may be; None where that cannot be told."""
+        there = self._read("loadavg", parse.task_count)
+        most = [self._read(f"sys/kernel/{name}", parse.counter) for name in ("pid_max", "threads-max")]
+        known = [number for number in most if not isinstance(number, Missing)]
+        return None if isinstance(there, Missing) or len(known) < len(most) else (there, min(known))
+
     def close(self) -> None:
         for name in list(self._descriptors):
             os.close(self._descriptors.pop(name))

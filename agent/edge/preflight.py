@@ -13,7 +13,7 @@ from agent.core.layout import Layout
 from agent.core.preflight import RIVALS, NodeFacts
 from model.fault import KernelFault
 
-_V1_CONTROLLERS = ("blkio", "cpu", "cpuset", "memory")
+_V1_CONTROLLERS = ("blkio", "cpu", "cpuset", "memory", "pids")
 _COMM_CHARACTERS = 15
 
 

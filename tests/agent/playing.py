@@ -23,7 +23,7 @@ from agent.ports import ClusterFacts, Sink, TickPorts, TickResult
 from agent.settings import AgentSettings
 from agent.statefile import StateFile
 from agent.tick import Tick
-from cgroup_fixtures.scenarios import FOLDER, Playback, pread
+from cgroup_fixtures.scenarios import FOLDER, Playback, open_scenario, pread
 from model.nodesettings import NodeSettings
 from model.pod import Pod
 from model.qos import QoSClass
@@ -91,8 +91,10 @@ class SizedHost(HostReader):
 class Scenario:
     """One node played back: `play` lays the next frame over the tree and runs a tick."""
 
-    def __init__(self, name: str, root: Path, build: Any, settings: AgentSettings | None = None) -> None:
-        self.playback = Playback(FOLDER / name)
+    def __init__(
+        self, name: str, root: Path, build: Any, settings: AgentSettings | None = None, made: Path | None = None
+    ) -> None:
+        self.playback = Playback(FOLDER / name) if made is None else open_scenario(name, made)
         self.told = self.playback.scenario
         self.root = root
         self.settings = settings or AgentSettings()

@@ -19,6 +19,7 @@ from agent.core.observation import (
     NodeSample,
     NumaSample,
     Observation,
+    PidCounts,
     Places,
     PodPlace,
     Stall,
@@ -56,6 +57,9 @@ class FakeCgroups:
     def memory_limit(self, cgroup: str) -> int | None:
         return 77 if cgroup == "/kubepods" else None
 
+    def pids(self, cgroup: str) -> tuple[int | None, int | None]:
+        return {"/kubepods": (30, 1000), "/kubepods/besteffort": (7, None)}[cgroup]
+
 
 class FakeNode:
     """Directories and host; what a test changes."""
@@ -64,6 +68,7 @@ class FakeNode:
         self.cgroups = FakeCgroups()
         self.found: Mapping[str, PodDirectory] = {}
         self.stalls: CgroupPressure | None = PRESSURE
+        self.tasks: tuple[int, int] | None = (90, 32_768)
         self.passes_before_host = 0
         network = {"uid-web": NetworkBytes(1, 2)}
         senses = Senses(self, self.cgroups, self, lambda: network, lambda: (NumaSample(0, 1, 2),))
@@ -71,6 +76,9 @@ class FakeNode:
 
     def pods(self) -> Mapping[str, PodDirectory]:
         return self.found
+
+    def pids(self) -> tuple[int, int] | None:
+        return self.tasks
 
     def sample(self) -> NodeSample | Missing:
         self.passes_before_host = self.cgroups.passes
@@ -114,6 +122,13 @@ def test_an_empty_node(node: FakeNode) -> None:
     assert seen.network == {"uid-web": NetworkBytes(1, 2)} and seen.numa == (NumaSample(0, 1, 2),)
     assert (seen.pods, seen.containers, seen.host_applications, seen.strangers) == ({}, {}, {}, ())
     assert node.cgroups.rosters == [ROOTS]
+
+
+def test_processes_and_threads(node: FakeNode) -> None:
+    """The node's, all pods' and best effort's; nothing where the node's cannot be told."""
+    assert node.observe(()).pids == PidCounts(90, 32_768, 30, 1000, 7)
+    node.tasks = None
+    assert node.observe(()).pids is None
 
 
 def test_the_host_is_read_after_the_cgroups(node: FakeNode) -> None:

@@ -177,9 +177,45 @@ def test_recorded_nodes(tmp_path: Path, build: Any, name: str) -> None:
     assert last.limits.decisions[node.knob].value > 0
     for knob, limit in last.limits.limits.items():
         held = node.executor.read(knob)
-        assert held == limit.value or (isinstance(held, Missing) and limit.decision.reason is Reason.KNOB_UNREADABLE)
+        absent = limit.decision.reason in (Reason.KNOB_UNREADABLE, Reason.CONTROLLER_ABSENT)
+        assert held == limit.value or (isinstance(held, Missing) and absent)
     node.executor.restore()
     assert {path: path.read_text().split() for path in files} == before
+
+
+@pytest.mark.parametrize("name", ["v1_cgroupfs_docker", "v1_systemd_docker", "v2_cgroupfs_crio", "v2_systemd_crio"])
+def test_processes_are_limited(tmp_path: Path, build: Any, name: str) -> None:
+    """Best effort gets half of 32,768, its pod a quarter of that; online pods keep theirs; restore undoes it."""
+    node = Scenario(name, tmp_path / "node", build, made=tmp_path / "made")
+    node.play_all()
+    below = node.cgroups if node.layout.version == 2 else node.cgroups / "pids"
+    said = {str(path.parent.relative_to(below)): path.read_text().strip() for path in below.rglob("pids.max")}
+    best_effort = node.layout.best_effort.lstrip("/")
+    limited = {group: text for group, text in said.items() if text != "max"}
+    assert sorted(limited.values(), key=int) == ["4096", "16384"] and limited[best_effort] == "16384"
+    assert all(group.startswith(best_effort) for group in limited)
+    assert node.originals is not None and len([k for k in node.originals.originals if k.file == "pids.max"]) == 2
+    node.executor.restore()
+    assert {path.read_text().strip() for path in below.rglob("pids.max")} == {"max"}
+
+
+def test_a_foreign_writer_of_pids_max(tmp_path: Path, build: Any) -> None:
+    """A looser value is undone, a tighter one stands until it is loosened."""
+    node = Scenario("v2_cgroupfs_crio", tmp_path / "node", build, made=tmp_path / "made")
+    node.play()
+    file = node.file(f"{node.layout.best_effort.lstrip('/')}/pids.max")
+    for foreign, expected in (("max", "16384"), ("20000", "16384"), ("9", "9"), ("max", "16384")):
+        file.write_text(foreign)
+        node.play()
+        assert file.read_text().strip() == expected, foreign
+
+
+def test_a_node_without_pids_is_told_of_and_goes_on(tmp_path: Path, build: Any) -> None:
+    """Neither an error nor a failed write."""
+    node = Scenario("v1_missing_controllers", tmp_path / "node", build, made=tmp_path / "made")
+    last = node.play_all()[-1]
+    assert last.limits.decisions[node.knobs.pids].reason is Reason.CONTROLLER_ABSENT
+    assert last.degraded_reason == "" and [o.error for r in node.results for o in r.outcomes if o.error] == []
 
 
 def test_the_prediction_is_trained_as_set(tmp_path: Path, build: Any) -> None:

@@ -190,8 +190,9 @@ def test_an_untouched_file(version: int, controller: str, file: str, expected: i
 
 def test_a_file_nobody_thought_of_is_not_guessed() -> None:
     """It counts as unreadable, so that nothing is decided by it."""
-    knob = Knob(ROOT, "", "pids.max")
-    assert isinstance(assumed().readings([knob])[knob].kernel, Missing)
+    knob, pids = Knob(ROOT, "", "io.max"), Knob(ROOT, "", "pids.max")
+    found = assumed().readings([knob, pids])
+    assert isinstance(found[knob].kernel, Missing) and pids not in found
 
 
 @pytest.mark.parametrize(("millis", "expected"), [(2500, (0, 1)), (999, ()), (0, ()), (2**53, tuple(range(8192)))])

@@ -23,6 +23,7 @@ def test_what_is_owned() -> None:
         ("cpu", "cpu.shares"),
         ("cpuset", "cpuset.cpus"),
         ("cpu", "cpu.idle"),
+        ("pids", "pids.max"),
     ]
     assert [fixed.value for fixed in V1.fixed] == [100_000, 2]
     assert [(knob.controller, knob.file) for knob in V2.all] == [
@@ -30,6 +31,7 @@ def test_what_is_owned() -> None:
         ("", "cpu.weight"),
         ("", "cpuset.cpus"),
         ("", "cpu.idle"),
+        ("", "pids.max"),
         ("", "memory.high"),
     ]
     assert [fixed.value for fixed in V2.fixed] == [1]
@@ -56,6 +58,8 @@ def test_what_is_owned() -> None:
         (V1_MEMORY, b"1048576\n", 1 << 20),
         (V2_MEMORY, b"max\n", -1),
         (V2_MEMORY, b"0\n", 0),
+        (V1.pids, b"max\n", -1),
+        (V2.pids, b"16384\n", 16_384),
     ],
 )
 def test_reading(knob: Knob, text: bytes, value: Value) -> None:
@@ -71,7 +75,8 @@ def test_garbage_in_cpu_max(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("knob", "text"), [(V1.cpuset, b"3-1"), (V1.cpuset, b"x"), (V1_MEMORY, b"-1"), (V2_MEMORY, b""), (V1.idle, b"")]
+    ("knob", "text"),
+    [(V1.cpuset, b"3-1"), (V1.cpuset, b"x"), (V1_MEMORY, b"-1"), (V2_MEMORY, b""), (V1.idle, b""), (V1.pids, b"-1")],
 )
 def test_garbage_elsewhere(knob: Knob, text: bytes) -> None:
     """Nothing is guessed."""
@@ -91,6 +96,8 @@ def test_garbage_elsewhere(knob: Knob, text: bytes) -> None:
         (V2_MEMORY, -1, "max"),
         (V2_MEMORY, 4096, "4096"),
         (V1_MEMORY, 4096, "4096"),
+        (V1.pids, -1, "max"),
+        (V2.pids, 4096, "4096"),
     ],
 )
 def test_writing(knob: Knob, value: Value, text: str) -> None:

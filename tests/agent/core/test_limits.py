@@ -181,7 +181,7 @@ def test_everything_of_the_root_is_read(build: Any) -> None:
     """Each tick, whatever the settings; below it what is due."""
     assert knobs_to_read(Memory(), build.layout, Places(), facts()) == build.knobs.all
     more = knobs_to_read(Memory(), build.layout, PLACES, facts(pods=(job(build),)))
-    assert len(more) == len(build.knobs.all) + 6
+    assert len(more) == len(build.knobs.all) + 7
     lists = knobs_to_read(Memory(), build.layout, PLACES, facts(policy="cpuset"))
     assert lists[len(build.knobs.all) :] == tuple(cpuset_knob(build.layout, path) for path in (POD, BOX))
 
@@ -203,7 +203,7 @@ def test_limits_of_pods(build: Any) -> None:
     memory, limits = decide_limits(memory, build.layout, seen, build.usage(), told)
     quota = quota_knob(build.layout, POD)
     assert (limits.limits[quota].value, limits.decisions[quota].reason) == (50_000, Reason.BATCH_RESOURCES)
-    assert {limit.knob for limit in limits.of_all} == {build.knobs.quota, build.weight, build.period}
+    assert {limit.knob for limit in limits.of_all} == {build.knobs.quota, build.weight, build.period, build.knobs.pids}
     assert limits.limited_pods == 1
     assert memory.settling.settled == ()
     held = read_all(build, memory, told, build.layout) | {

@@ -90,6 +90,10 @@ CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
     ("one CPU", parse.cpu_count, b"7\n", 1),
     ("CPU ranges", parse.cpu_count, b"0-3,8,10-11\n", 7),
     ("no CPU given", parse.cpu_count, b"\n", 0),
+    ("processes, no limit", parse.pids_limit, b"max\n", 0),
+    ("processes", parse.pids_limit, b"4096\n", 4096),
+    ("no process at all", parse.pids_limit, b"0\n", 1),
+    ("tasks", parse.task_count, b"4.26 3.39 1.78 5/134 17344\n", 134),
 ]
 
 
@@ -142,6 +146,8 @@ GARBAGE: list[tuple[Callable[[bytes], Any], bytes]] = [
     (parse.meminfo, b"MemTotal: 5 kB\n"),
     (parse.meminfo, MEMINFO.replace(b"24253924 kB", b"24253924")),
     (parse.meminfo, MEMINFO.replace(b"24684084", b"1")),
+    *((parse.pids_limit, text) for text in (b"", b"-1", b"many")),
+    *((parse.task_count, text) for text in (b"", b"1 2 3", b"1 2 3 4 5", b"1 2 3 4/x 5", b"1 2 3 4/-5 6")),
     *((parse.cpu_count, text) for text in (b"a", b"3-1", b"1,,2", b"0-", b"1-2-3", b"99999")),
 ]
 

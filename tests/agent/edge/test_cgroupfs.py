@@ -43,6 +43,8 @@ V1_TEXTS = {
     "memory/memory.failcnt": "6\n",
     "cpu/cpu.stat": "nr_periods 4\nnr_throttled 1\nthrottled_time 9000\n",
     "cpuset/cpuset.cpus": "0-3\n",
+    "pids/pids.current": "70\n",
+    "pids/pids.max": "max\n",
     "unified/cpu.pressure": PSI,
     "unified/memory.pressure": PSI,
     "unified/io.pressure": PSI,
@@ -55,6 +57,8 @@ V2_TEXTS = {
     "memory.stat": f"anon 3\n{STAT.format('')}",
     "memory.events": "low 0\nhigh 1\nmax 6\noom 3\noom_kill 2\n",
     "cpuset.cpus.effective": "0-3\n",
+    "pids.current": "70\n",
+    "pids.max": "max\n",
     "cpu.pressure": PSI,
     "memory.pressure": PSI,
     "io.pressure": PSI,
@@ -136,6 +140,7 @@ def test_a_new_cgroup_is_read_completely_at_once(tree: Tree, role: Role) -> None
     assert reader.read() == {POD: whole(tree.version, role)} == reader.read()
     assert reader.cpus(POD) == (4 if role is Role.ROOT else None)
     assert reader.memory_limit(POD) == (200 * MIB if role is Role.ROOT else None)
+    assert reader.pids(POD) == ((70, None) if role is Role.ROOT else (None, None))
     reader.close()
     assert reader.open_descriptors == 0
 
@@ -208,7 +213,7 @@ def test_slow_passes_of_one_read_everything(v1: Tree) -> None:
     reader.read()
     v1.reads.clear()
     reader.read()
-    of_roots = ("cpuset.cpus", "memory.limit_in_bytes")
+    of_roots = ("cpuset.cpus", "memory.limit_in_bytes", "pids.current", "pids.max")
     assert v1.reads == Counter({name.split("/")[1]: 1 for name in V1_TEXTS if not name.endswith(of_roots)})
     reader.close()
 

@@ -117,3 +117,21 @@ def test_pressure(proc: Path) -> None:
         (proc / "pressure" / name).write_text(PSI)
     assert reader.pressure() == CgroupPressure(some, None, some, full, some, full)
     reader.close()
+
+
+def test_processes_and_threads(proc: Path) -> None:
+    """Those of the whole machine, and the smaller of its two limits; None while one of the three files is not there."""
+    reader = HostReader(proc)
+    (proc / "sys/kernel").mkdir(parents=True)
+    texts = {
+        "loadavg": "0.00 0.01 0.05 2/345 6789\n",
+        "sys/kernel/pid_max": "32768\n",
+        "sys/kernel/threads-max": "900\n",
+    }
+    for name, text in texts.items():
+        assert reader.pids() is None
+        (proc / name).write_text(text)
+    assert reader.pids() == (345, 900)
+    (proc / "loadavg").write_text("0.00 0.01 0.05\n")
+    assert reader.pids() is None
+    reader.close()

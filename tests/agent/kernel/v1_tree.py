@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from agent.controlfiles import ControlFiles
-from agent.core.knobs import Knobs, cpuset_knob, memory_knob, quota_knob, shares_knob
+from agent.core.knobs import Knobs, cpuset_knob, memory_knob, pids_knob, quota_knob, shares_knob
 from agent.core.layout import Layout
 from agent.core.observation import Knob
 
 MOUNT = Path("/sys/fs/cgroup")
-CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
+CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids")
 _VOLATILE = ("procs", "tasks", "usage", "failcnt", "stat", "event_control", "pressure", "force_empty")
 
 needs_v1 = pytest.mark.skipif(
@@ -71,6 +71,9 @@ class V1Tree:
 
     def memory(self, below: str = "") -> Knob:
         return memory_knob(self.layout, self.cgroup(below))
+
+    def pids(self, below: str = "") -> Knob:
+        return pids_knob(self.layout, self.cgroup(below))
 
     def shares(self, below: str = "") -> Knob:
         return shares_knob(self.layout, self.cgroup(below))
