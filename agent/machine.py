@@ -11,10 +11,12 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from agent.core.brake import BrakePlan
 from agent.core.files import FILES
 from agent.core.knobs import pids_knob, quota_knob
 from agent.core.layout import Layout
 from agent.core.observation import NetworkBytes
+from agent.core.watch import Watch
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, tree_of
@@ -28,6 +30,7 @@ from agent.edge.stalltriggers import StallTriggers
 from agent.edge.topology import TopologyReader
 from agent.lastresort import LastResortKill
 from agent.observer import NodeObserver, Senses
+from agent.silence import last_plan
 from agent.statefile import StateFile, originals_in
 
 log = structlog.get_logger()
@@ -63,7 +66,7 @@ class Machine:
         dry: bool,
     ) -> None:
         root, proc = paths.cgroup_root, paths.proc
-        self._layout = layout
+        self._layout, self._state, self._dry = layout, state, dry
         self.cgroups = CgroupReader(root, FILES[layout.version])
         stack.callback(self.cgroups.close)
         self.cgroups.require(layout)
@@ -97,6 +100,20 @@ class Machine:
             numa=lambda: self.topology.numa(self.cpu_info),
         )
         return NodeObserver(self._layout, senses, lambda: (time.time(), time.monotonic()))
+
+    def arm_as_before(self, heartbeat: Path) -> BrakePlan | None:
+        """Arm the brake with the plan that an agent before this one left; None where there is none to go by.
+
+        It holds until a tick has measured.
+        """
+        quota = quota_knob(self._layout, self._layout.best_effort)
+        last = None if self._dry or quota not in self._state.originals else last_plan(heartbeat, self._layout)
+        held = self.executor.read(quota)
+        if last is None or not isinstance(held, int):
+            return None
+        plan = last.plan.lowered_to(held)
+        self.brake.arm(Watch(plan))
+        return plan
 
     async def follow_topology(self) -> None:
         """CPUs may come and go. Never returns."""

@@ -18,19 +18,18 @@ from agent.core.knobs import PERIOD_US, SMALLEST_QUOTA_US, Knobs, is_quota
 from agent.core.layout import CgroupDriver, Layout
 from agent.core.observation import Knob
 from agent.core.preflight import findings
+from agent.cpucounters import CpuCounters
 from agent.edge.discovery import find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.nodelock import Limiting, NodeLock, best_effort_folder
 from agent.edge.preflight import Places, look
 from agent.restoring import Restored, restore
-from agent.silence import Guard, last_beat
+from agent.silence import Guard, Hold, last_beat, last_plan
 from agent.statefile import StateFile, guard_file
 from model.fault import ConfigurationFault, KernelFault
 from model.finding import Finding
 
 log = structlog.get_logger()
-
-_TURN_SECONDS = 1.0
 
 
 class OfflineOptions(msgspec.Struct, frozen=True):
@@ -101,9 +100,10 @@ def guard(options: OfflineOptions) -> None:
         lock = NodeLock(best_effort_folder(options.cgroup_root, layout), Limiting.GUARD)
         stack.enter_context(contextlib.closing(lock))
         executor = KnobExecutor(options.cgroup_root, state)
-        quota, silence = Knobs.of(layout).quota, options.guard_silence_seconds
-        watch = Guard(quota, share_us, silence, executor, state, time.monotonic())
-        log.info("guarding", heartbeat=str(options.heartbeat), silence_seconds=silence, share_us=share_us)
-        while not stopping.wait(_TURN_SECONDS):
-            watch.turn(last_beat(options.heartbeat), time.monotonic())
+        counters = stack.enter_context(contextlib.closing(CpuCounters(options.cgroup_root, layout)))
+        hold, heartbeat = Hold(Knobs.of(layout).quota, share_us, options.guard_silence_seconds), options.heartbeat
+        watch = Guard(hold, executor, state, counters.sample, time.monotonic())
+        log.info("guarding", heartbeat=str(heartbeat), silence_seconds=hold.silence_seconds, share_us=share_us)
+        while not stopping.wait(watch.pause_seconds):
+            watch.turn(last_beat(heartbeat), lambda: last_plan(heartbeat, layout), time.monotonic())
     log.info("stopped; what is held stays in force")

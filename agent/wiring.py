@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +15,7 @@ import structlog
 
 from agent.core.eviction import EvictionMemory
 from agent.core.layout import Layout
+from agent.core.limits import Memory
 from agent.core.prediction import Checkpoint, PredictionState, checkpoint, restored
 from agent.course import Course
 from agent.edge.checkpoints import CheckpointFile
@@ -35,9 +36,10 @@ from agent.loop import TickLoop
 from agent.machine import Machine, MachinePaths
 from agent.metrics import Counters, Sample, collect
 from agent.options import AgentOptions
-from agent.ports import Sink, TickPorts, TickResult
+from agent.ports import Sink, TickPorts
 from agent.settings import AgentSettings, Mode, PodOrigin, load_settings
 from agent.silence import Heartbeat
+from agent.sinks import KillSink, LinkSink
 from agent.sources import Inside, Sources
 from agent.statefile import StateFile, guard_file
 from agent.status import AgentStatus
@@ -289,11 +291,11 @@ class _Agent:
     def _make_guarded_sinks(self) -> tuple[GuardedSink, ...]:
         sinks: dict[str, Sink | None] = {
             # An observer's would hide the silence of an agent that enforces.
-            "heartbeat": None if self._observing else Heartbeat(self._options.heartbeat),
-            "kills": _KillTeller(self._evictor),
+            "heartbeat": None if self._observing else Heartbeat(self._options.heartbeat, self._settings.tick_seconds),
+            "kills": KillSink(self._evictor),
             "feed": self._feed,
             "zones": None if self._observing else self._zones,
-            "link": _LinkSink(lambda: self._link) if self._options.scheduler and not self._observing else None,
+            "link": LinkSink(lambda: self._link) if self._options.scheduler and not self._observing else None,
             "journal": self._journal,
             "taking_back": self._taking_back,
         }
@@ -324,7 +326,8 @@ class _Agent:
         tick = Tick(self._layout, self._settings, ports, sinks)
         learned, policy = self._checkpoints.load(), self._settings.prediction
         prediction = restored(learned, time.time(), policy) if learned is not None else PredictionState()
-        tick.state = TickState(prediction=prediction, eviction=EvictionMemory(self._state.evictions))
+        limits = Memory(brake=self._machine.arm_as_before(self._options.heartbeat))
+        tick.state = TickState(prediction=prediction, limits=limits, eviction=EvictionMemory(self._state.evictions))
         return tick
 
     def _make_journal(self) -> Journal | None:
@@ -402,29 +405,6 @@ class _Agent:
         # Evictions begin once others are served.
         assert self._outward is not None
         self._outward.notify(notice)
-
-
-class _LinkSink:
-    """A sink of the tick that passes on to the link, once there is one."""
-
-    def __init__(self, link: Callable[[], LinkClient | None]) -> None:
-        self._link = link
-
-    def take(self, result: TickResult) -> None:
-        link = self._link()
-        if link is not None:
-            link.take(result)
-
-
-class _KillTeller:
-    """A sink of the tick that tells pods and node what the last resort did."""
-
-    def __init__(self, evictor: Evictor) -> None:
-        self._evictor = evictor
-
-    def take(self, result: TickResult) -> None:
-        for kill in result.kills:
-            self._evictor.record_kill(kill)
 
 
 def _tell_what_stays(state: StateFile) -> None:

@@ -18,19 +18,17 @@ from typing import Protocol
 import structlog
 
 from agent.core.brake import BrakePlan, BrakeSample, Cut, online_us, suffering_cut, wanted_cut
-from agent.core.files import FILES, Part
 from agent.core.layout import Layout
 from agent.core.observation import Knob
 from agent.core.watch import Kill, Mechanism, WakeCause, Watch
+from agent.cpucounters import CpuCounters
 from agent.lastresort import LastResortKill
-from agent.openfile import OpenFile
 from agent.waking import Alarms, Waking
 
 log = structlog.get_logger()
 
 _HISTORY = 3
 _KEPT = 256
-_GIVEN_UP = 10
 
 
 class Lower(Protocol):
@@ -55,7 +53,7 @@ class BrakeThread:
         alarms: tuple[Alarms, ...] = (),
         last_resort: LastResortKill | None = None,
     ) -> None:
-        self._counters = _Counters(root, layout)
+        self._counters = CpuCounters(root, layout)
         self._interval = interval_seconds
         self._lower = lower
         self._waking = Waking(wake)
@@ -242,34 +240,3 @@ class BrakeThread:
         self._epoll.close()
         self._silence.close()
         os.close(self._interruption)
-
-
-class _Counters:
-    """CPU time of all pods and of best effort."""
-
-    def __init__(self, root: Path, layout: Layout) -> None:
-        self._kind = next(kind for kind in FILES[layout.version] if kind.part is Part.CPU)
-        folder = root / self._kind.controller
-        groups = (layout.root, layout.best_effort)
-        self._files = [OpenFile(f"{folder}{group}/{self._kind.file}", self._kind.size) for group in groups]
-        self._in_vain = _GIVEN_UP
-        self.unreadable = 0
-
-    @property
-    def working(self) -> bool:
-        """Read within the last few intervals: a single failure is no other state."""
-        return self._in_vain < _GIVEN_UP
-
-    def sample(self) -> BrakeSample | None:
-        try:
-            kubepods, best_effort = (self._kind.parse(file.read())[0] for file in self._files)
-        except (OSError, ValueError):
-            self.unreadable += 1
-            self._in_vain += 1
-            return None
-        self._in_vain = 0
-        return BrakeSample(time.monotonic(), kubepods, best_effort)
-
-    def close(self) -> None:
-        for file in self._files:
-            file.close()

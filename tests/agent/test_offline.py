@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from agent.controlfiles import ControlFiles
+from agent.core.brake import BrakePlan
 from agent.core.knobs import PERIOD_US, Knobs
 from agent.core.layout import Layout
 from agent.core.observation import Knob
 from agent.edge.nodelock import Limiting, NodeLock
+from agent.silence import Heartbeat
 from agent.statefile import StateFile
+from model.decision import Term
 
 KNOBS = Knobs.of(Layout())
 FOUND = {KNOBS.quota: "-1", KNOBS.fixed[1].knob: "1024", KNOBS.cpuset: "0-1"}
@@ -127,6 +130,25 @@ def test_guard(node: Node, guard: subprocess.Popen[str]) -> None:
     guard.send_signal(signal.SIGTERM)
     assert guard.wait(PATIENCE_SECONDS) == 0 and node.said()[KNOBS.quota] == str(share)
     assert node.restore()[0] == 0 and node.said() == FOUND
+
+
+def test_guard_keeps_the_plan(node: Node) -> None:
+    """Of an agent that was killed a moment ago, long before the share is due: what online pods use is left to them."""
+    node.say({KNOBS.quota: "150000"})
+    Heartbeat(node.heartbeat).beat(BrakePlan(KNOBS.quota, (Term("capacity", 140_000),), 140_000, 2000, 150_000, 10_000))
+    counters = node.root / "cpuacct/kubepods"
+    (counters / "besteffort/cpuacct.usage").write_text("0")
+
+    def cut() -> bool:
+        (counters / "cpuacct.usage").write_text(str(time.monotonic_ns()))
+        return int(node.said()[KNOBS.quota]) <= 100_000
+
+    process = subprocess.Popen(node.command("--guard", "--guard-silence", "3600"), stderr=subprocess.PIPE, text=True)
+    try:
+        assert eventually(cut)
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_guard_needs_no_cluster_code() -> None:

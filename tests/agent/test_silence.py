@@ -1,4 +1,4 @@
-"""The guard lowers what a silent agent left, only lowers, and lets go when the agent is back."""
+"""The guard keeps the plan of a silent agent, lowers what it left, only lowers, and lets go when the agent is back."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from agent.core.brake import BrakePlan, BrakeSample
 from agent.core.knobs import Knobs
+from agent.core.lastplan import LARGEST_BYTES, LastPlan
 from agent.core.layout import Layout
 from agent.edge.executor import KnobExecutor
-from agent.silence import Guard, Heartbeat, last_beat
+from agent.silence import Guard, Heartbeat, Hold, last_beat, last_plan
 from agent.statefile import StateFile, originals_in
+from model.decision import Term
 
 QUOTA = Knobs.of(Layout()).quota
 SHARE = 40_000
@@ -28,6 +31,9 @@ class Node:
         self.file = root / "cpu" / QUOTA.cgroup.lstrip("/") / QUOTA.file
         self.file.parent.mkdir(parents=True)
         self.now, self.beat = 100.0, 0
+        self.plan: LastPlan | None = None
+        self.readable = True
+        self.online_ns = self.best_effort_ns = 0
         self.state: StateFile | None = None
         self.start()
 
@@ -37,7 +43,11 @@ class Node:
             self.state.close()
         self.state = StateFile(self.root / "guard.json")
         limiter = KnobExecutor(self.root, self.state)
-        self.guard = Guard(QUOTA, SHARE, SILENCE, limiter, self.state, self.now)
+        self.guard = Guard(Hold(QUOTA, SHARE, SILENCE), limiter, self.state, self.sample, self.now)
+
+    def sample(self) -> BrakeSample | None:
+        used = self.online_ns + self.best_effort_ns
+        return BrakeSample(self.now, used, self.best_effort_ns) if self.readable else None
 
     def say(self, quota: int) -> None:
         self.file.write_text(f"{quota}\n")
@@ -49,7 +59,17 @@ class Node:
         for _ in range(seconds):
             self.now += 1
             self.beat += beating
-            self.guard.turn(self.beat or None, self.now)
+            self.guard.turn(self.beat or None, lambda: self.plan, self.now)
+
+    def online(self, seconds: float, millis: int) -> None:
+        """Silence, while online pods use so much; best effort uses what it may."""
+        end = self.now + seconds
+        while self.now < end - 1e-9:
+            step = self.guard.pause_seconds
+            self.now += step
+            self.online_ns += int(millis * 1e6 * step)
+            self.best_effort_ns += int(1e8 * step)
+            self.guard.turn(self.beat or None, lambda: self.plan, self.now)
 
 
 @pytest.fixture
@@ -80,12 +100,12 @@ def test_an_agent_that_observes_is_not_silent(node: Node) -> None:
     beat.rest()
     for _ in range(300):
         node.now += 1
-        node.guard.turn(last_beat(node.root / "heartbeat"), node.now)
+        node.guard.turn(last_beat(node.root / "heartbeat"), lambda: None, node.now)
     assert node.said() == 190_000
     beat.beat()
     for _ in range(61):
         node.now += 1
-        node.guard.turn(last_beat(node.root / "heartbeat"), node.now)
+        node.guard.turn(last_beat(node.root / "heartbeat"), lambda: None, node.now)
     assert node.said() == SHARE
 
 
@@ -151,6 +171,136 @@ def test_a_guard_that_starts_anew_goes_on(node: Node) -> None:
     assert node.said() == SHARE
     node.turn(61, beating=True)
     assert node.said() == 190_000
+
+
+PLAN = BrakePlan(
+    knob=QUOTA,
+    base_terms=(Term("capacity", 200_000), Term("margin", -10_000)),
+    base_us=190_000,
+    floor_us=2000,
+    ceiling_us=150_000,
+    deadband_us=10_000,
+    suffering_us=30_000,
+)
+"""For online pods that use 400 milli-CPU of two CPUs."""
+
+
+@pytest.fixture
+def left(node: Node) -> Node:
+    """An agent left a plan, beat once and is silent from now on."""
+    node.say(150_000)
+    node.plan = LastPlan(PLAN, 3.0)
+    node.turn(1, beating=True)
+    return node
+
+
+def test_a_plan_is_kept(left: Node) -> None:
+    """From its silence on, not before, and in steps fit for a surge: what online pods use more is taken away at once."""
+    left.online(2, 1900)
+    assert left.said() == 150_000 and left.guard.pause_seconds == 1.0
+    left.online(2, 1900)
+    assert left.said() == 2000 and left.guard.pause_seconds < 0.5
+
+
+CUTS = {
+    "as the ceiling assumed": (400, 150_000),
+    "less than it assumed": (0, 150_000),
+    "a little more": (450, 150_000),
+    "more": (900, 100_000),
+    "everything": (2000, 2000),
+}
+
+
+@pytest.mark.parametrize(("millis", "quota"), CUTS.values(), ids=CUTS)
+def test_what_online_pods_use(left: Node, millis: int, quota: int) -> None:
+    """The ceiling follows it down, and never up."""
+    left.online(10, millis)
+    assert left.said() == quota
+    left.online(10, 0)
+    assert left.said() == quota
+
+
+def test_a_ceiling_that_somebody_loosened_is_kept(left: Node) -> None:
+    """The agent would have undone it, too."""
+    left.say(-1)
+    left.online(5, 400)
+    assert left.said() == 150_000
+
+
+def test_use_that_cannot_be_read(left: Node) -> None:
+    """After some tries best effort gets what was prepared for online pods in need."""
+    left.readable = False
+    left.online(4, 400)
+    assert left.said() == 150_000
+    left.online(4, 400)
+    assert left.said() == 30_000
+
+
+def test_the_share_comes_after_the_plan(left: Node) -> None:
+    """Whichever gives less holds."""
+    left.online(70, 400)
+    assert left.said() == SHARE
+    left.online(2, 1800)
+    assert left.said() == 10_000
+
+
+def test_an_agent_that_is_back_has_its_plan_in_hand(left: Node) -> None:
+    """It goes on from what the guard wrote, which is on the disk as the guard's; nothing is raised by the guard."""
+    left.online(10, 900)
+    assert left.said() == 100_000 and originals_in(left.root / "guard.json") == {QUOTA: "150000"}
+    left.turn(59, beating=True)
+    assert (left.root / "guard.json").exists()
+    left.turn(1, beating=True)
+    assert left.said() == 100_000 and not (left.root / "guard.json").exists()
+
+
+def test_no_plan_no_cut(node: Node) -> None:
+    """Where there is nothing to defend only the long silence counts."""
+    node.turn(1, beating=True)
+    node.online(50, 2000)
+    assert node.said() == 190_000
+
+
+def test_a_heartbeat_holds_the_plan(tmp_path: Path) -> None:
+    """Of the newest beat; one without takes it away, and so does rest."""
+    path = tmp_path / "agent.heartbeat"
+    heart = Heartbeat(path, tick_seconds=2.0)
+    heart.beat(PLAN)
+    assert last_plan(path, Layout()) == LastPlan(PLAN, 6.0)
+    first = last_beat(path)
+    heart.beat(PLAN)
+    assert last_plan(path, Layout()) == LastPlan(PLAN, 6.0) and last_beat(path) != first
+    heart.beat(PLAN.lowered_to(5000))
+    found = last_plan(path, Layout())
+    assert found is not None and found.plan.ceiling_us == 5000
+    heart.rest()
+    assert last_plan(path, Layout()) is None and last_beat(path) == 0
+    heart.beat(PLAN)
+    heart.beat(None)
+    assert last_plan(path, Layout()) is None
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["agent.heartbeat"]
+
+
+def test_a_plan_that_cannot_be_written(tmp_path: Path) -> None:
+    """Beats go on, the plan before stays, and it is said once."""
+    path = tmp_path / "agent.heartbeat"
+    heart: Any = Heartbeat(path)
+    heart.beat(PLAN)
+    (tmp_path / "agent.heartbeat.new").mkdir()
+    before = last_beat(path)
+    with capture_logs() as logs:
+        heart.beat(PLAN.lowered_to(5000))
+        heart.beat(PLAN.lowered_to(6000))
+    assert last_beat(path) != before and last_plan(path, Layout()) == LastPlan(PLAN, 3.0)
+    assert [entry["log_level"] for entry in logs] == ["error"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"x" * (LARGEST_BYTES + 9)])
+def test_a_heartbeat_of_another_kind(tmp_path: Path, content: bytes) -> None:
+    """An older agent's is empty."""
+    path = tmp_path / "agent.heartbeat"
+    path.write_bytes(content)
+    assert last_plan(path, Layout()) is None and last_plan(tmp_path / "none", Layout()) is None
 
 
 def test_a_root_that_is_gone_is_told_once(node: Node) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +16,14 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from agent.core.brake import BrakePlan
 from agent.core.observation import Knob
 from agent.edge.nodelock import NodeLock
 from agent.options import AgentOptions
-from agent.silence import last_beat
+from agent.silence import Heartbeat, last_beat
 from agent.statefile import StateFile, originals_in
 from agent.wiring import run
+from model.decision import Term
 from model.fault import ConfigurationFault
 from tests.agent.playing import Scenario
 from tests.kube.conftest import ScriptedServer, says, streams
@@ -261,3 +264,29 @@ def test_what_an_agent_before_still_offers_is_taken_back(tmp_path: Path, build: 
             await server.stop()
 
     asyncio.run(main())
+
+
+def test_the_plan_of_an_agent_before_holds_until_this_one_has_measured(tmp_path: Path, build: Any) -> None:
+    """Nothing of the node can be measured, and online pods use a whole CPU: best effort is cut by what was left."""
+    chosen = options(tmp_path, build)
+    root = chosen.cgroup_root
+    quota, used = root / "cpu/kubepods/besteffort/cpu.cfs_quota_us", root / "cpuacct/kubepods/cpuacct.usage"
+    knob = Knob("/kubepods/besteffort", "cpu", "cpu.cfs_quota_us")
+    (chosen.proc / "stat").unlink()
+    quota.write_text("150000")
+    before = StateFile(chosen.state_file)
+    before.remember({knob: "-1"})
+    before.close()
+    chosen.heartbeat.parent.mkdir(exist_ok=True)
+    terms = (Term("capacity", 200_000), Term("margin", -60_000))
+    Heartbeat(chosen.heartbeat).beat(BrakePlan(knob, terms, 140_000, 2000, 150_000, 10_000))
+
+    async def main() -> None:
+        async with running(tmp_path, chosen) as agent:
+            while not agent.done() and int(quota.read_text()) > 100_000:
+                used.write_text(str(time.monotonic_ns()))
+                await asyncio.sleep(0.02)
+            assert not agent.done()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    assert 2000 <= int(quota.read_text()) <= 100_000
