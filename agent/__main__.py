@@ -53,7 +53,10 @@ def _run(arguments: argparse.Namespace) -> None:
 
     if arguments.restore:
         print(offline.restore_all(_offline(arguments), if_any=arguments.if_any))
-    elif arguments.guard:
+        return
+    if arguments.preflight:
+        offline.require_node(_offline(arguments))
+    if arguments.guard:
         offline.guard(_offline(arguments))
     else:
         from agent.wiring import run
@@ -122,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="touched by the agent each tick (default: agent.heartbeat beside the socket)",
     )
+    add("--preflight", action="store_true", help="look first whether Sublet works here, and end where it would not")
     also = parser.add_mutually_exclusive_group()
     also.add_argument("--restore", action="store_true", help="put the original limits back and exit")
     also.add_argument(

@@ -27,7 +27,7 @@ from agent.restoring import Restored, restore
 from agent.silence import Guard, Hold, last_beat, last_plan
 from agent.statefile import StateFile, guard_file
 from model.fault import ConfigurationFault, KernelFault
-from model.finding import Finding
+from model.finding import Finding, Verdict
 
 log = structlog.get_logger()
 
@@ -52,6 +52,19 @@ def preflight_node(options: OfflineOptions) -> tuple[Finding, ...]:
     except KernelFault as fault:
         layout = fault
     return findings(look(Places(options.cgroup_root, options.proc, options.state_file, layout)))
+
+
+def require_node(options: OfflineOptions) -> None:
+    """Log what would work on this node. Raises ConfigurationFault where it forbids to begin."""
+    found = preflight_node(options)
+    for finding in found:
+        told = {name: value for name, value in msgspec.to_builtins(finding).items() if value}
+        log.info("preflight", **told)
+    forbidding = [finding for finding in found if finding.verdict is Verdict.REFUSED]
+    if forbidding:
+        what = "; ".join(f"{finding.check}: {finding.found}, so {finding.effect}" for finding in forbidding)
+        fix = "; ".join(finding.fix for finding in forbidding if finding.fix)
+        raise ConfigurationFault("this node", f"Sublet would not work here: {what}", fix)
 
 
 def restore_all(options: OfflineOptions, *, if_any: bool = False) -> Restored:

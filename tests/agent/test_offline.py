@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -149,6 +150,27 @@ def test_guard_keeps_the_plan(node: Node) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize("who", [("--guard",), ("--node-name", "n")], ids=["guard", "agent"])
+def test_a_node_where_it_would_not_work_is_refused(node: Node, who: tuple[str, ...]) -> None:
+    """One line that names what is wrong, each check in the log, and no control file touched; restoring goes all the
+    same."""
+    process = node.root / "proc/7"
+    process.mkdir(parents=True)
+    (process / "comm").write_text("koordlet\n")
+    (process / "cgroup").write_text("0::/kubepods\n")
+    seen = ("--preflight", "--proc", str(node.root / "proc"))
+    done = subprocess.run(node.command(*seen, *who), capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    *lines, last = done.stderr.strip().splitlines()
+    assert done.returncode == 2 and last.startswith("error: this node: Sublet would not work here: ")
+    assert "other agents: Koordinator's agent (koordlet)" in last
+    found = {entry["check"]: entry["verdict"] for entry in map(json.loads, lines) if entry["event"] == "preflight"}
+    assert found["other agents"] == "refused" and found["state"] == "ok"
+    assert node.said() == FOUND
+    node.acted(node.state, FOUND)
+    done = subprocess.run(node.command(*seen, "--restore"), capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert done.returncode == 0
 
 
 def test_guard_needs_no_cluster_code() -> None:

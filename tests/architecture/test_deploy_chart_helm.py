@@ -166,7 +166,6 @@ MORE = [
     ("agent.settings", {"tick_seconds": 2}, "ConfigMap/sublet-agent-settings/settings", {"fleet": "sublet-system/sublet-fleet", "tick_seconds": 2}),
     ("scheduler.settings", {"lease": {"seconds": 9}}, "ConfigMap/sublet-scheduler-settings/settings", {"lease": {"namespace": "sublet-system", "seconds": 9}}),
     ("admission.settings", {"limits": {}}, "ConfigMap/sublet-admission-settings/settings", {"limits": {}}),
-    ("agent.preflightArgs", ["--kubepods=/k"], pod("agent", "initContainers.0.args.-1"), "--kubepods=/k"),
     ("agent.guardArgs", ["--kubepods=/k"], pod("agent", "containers.1.args.-1"), "--kubepods=/k"),
 ]  # fmt: skip
 
@@ -196,7 +195,7 @@ def test_a_programs_own_image_wins(helm: Helm) -> None:
     agent, scheduler = (
         objects[kind, name] for kind, name in (("DaemonSet", "sublet-agent"), ("Deployment", "sublet-scheduler"))
     )
-    for container in (*at(agent, "spec.template.spec.initContainers"), *at(agent, "spec.template.spec.containers")):
+    for container in at(agent, "spec.template.spec.containers"):
         assert (container["image"], container["imagePullPolicy"]) == ("nodes.test/sublet-agent:1", "Never")
     assert at(scheduler, "spec.template.spec.containers.0.image") == "everywhere.test/sublet-scheduler:1"
 

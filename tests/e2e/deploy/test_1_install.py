@@ -122,12 +122,15 @@ def test_an_agent_explains_itself_in_its_own_container(site: Site) -> None:
 
 
 def test_preflight_of_each_node_is_in_its_log(site: Site) -> None:
-    """The init container's table, from the image, with the agent's own rights."""
+    """Each check is a line of the agent's, from the image, with its own rights; its guard looks, too."""
     for name in site.node_names:
         pod = site.agent_on(name)["metadata"]["name"]
-        told = site.cluster.kubectl("-n", NAMESPACE, "logs", pod, "-c", "preflight")
-        assert "Sublet will work here" in told and "refused" not in told
-        assert "SIGKILL" in told or "cgroup.kill" in told
+        for container in ("agent", "guard"):
+            lines = site.cluster.kubectl("-n", NAMESPACE, "logs", pod, "-c", container).splitlines()
+            told = {entry["check"]: entry for entry in map(json.loads, lines) if entry["event"] == "preflight"}
+            assert {"cgroups", "control files", "other agents"} <= told.keys()
+            assert not [entry for entry in told.values() if entry["verdict"] == "refused"]
+            assert container == "guard" or told["last resort"]["found"] in ("SIGKILL", "cgroup.kill")
 
 
 def test_nothing_is_lent_at_first(site: Site) -> None:
