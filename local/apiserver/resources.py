@@ -426,8 +426,10 @@ class Resources:
             obj["apiVersion"] = rtype.custom.storage_api_version
         record = self.store.remove(rtype, obj if rtype.form is None else rtype.form.stored(obj))
         if rtype is CUSTOM_RESOURCE_DEFINITIONS:
-            crd.withdraw(self.registry, obj["metadata"]["name"])
-            self.store.end_watches(obj["metadata"]["name"])
+            name = obj["metadata"]["name"]
+            crd.withdraw(self.registry, name)
+            if self.registry.by_id(name) is None:  # not a built-in type of that name
+                self.store.forget(name)
             for other in list(self.objects(rtype)):  # one of them may have waited for the names
                 if self.registry.by_id(other["metadata"]["name"]) is None:
                     self._stored(rtype, other, WriteOptions())

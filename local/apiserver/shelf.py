@@ -14,19 +14,21 @@ Key = tuple[str, str]
 _Pin = tuple[str, str | None]  # a namespace (all when empty) and a value of the pinned field (any when None)
 
 
-class Shelf:
-    """Objects by (namespace, name), and an event log bounded in number and in bytes."""
+_RECORD_BYTES, _LABEL_BYTES = 768, 160  # what an event holds besides the body: its record, fields and names; a label
 
-    def __init__(self, floor: int, ring_events: int, ring_bytes: int) -> None:
+
+class Shelf:
+    """Objects by (namespace, name), and an event log bounded in number; whoever holds the shelf bounds its bytes."""
+
+    def __init__(self, floor: int, ring_events: int) -> None:
         self.records: dict[Key, Record] = {}
         self.floor = floor  # events up to this revision are gone
         self.changes = 0  # moves with everything that is kept or goes
         self._order: list[Key] = []
         self._pinned: dict[str, set[Key]] = {}
         self._events: deque[Event] = deque()
-        self._event_bytes = 0
         self._ring_events = ring_events
-        self._ring_bytes = ring_bytes
+        self.history_bytes = 0  # about what the event log takes of memory
         self._watchers: dict[_Pin, dict[Watcher[Seen], Filter]] = {}
 
     # -- objects -------------------------------------------------------------------------------------------
@@ -93,17 +95,23 @@ class Shelf:
     def publish(self, event: Event) -> None:
         """Remember a change and offer it to whom it concerns."""
         self._events.append(event)
-        self._event_bytes += len(event.record.body)
-        while len(self._events) > self._ring_events or (self._event_bytes > self._ring_bytes and len(self._events) > 1):
-            gone = self._events.popleft()
-            self._event_bytes -= len(gone.record.body)
-            self.floor = gone.record.revision
+        self.history_bytes += _bytes_of(event)
+        if len(self._events) > self._ring_events:
+            self.forget_oldest()
         size = len(event.record.body)
         for pin in self._pins(event):
             for watcher, wanted in self._watchers.get(pin, _NOBODY).items():
                 seen = event.seen_by(wanted)
                 if seen is not None:
                     watcher.offer(seen, size)
+
+    def forget_oldest(self) -> int:
+        """Drop the oldest change from the event log, so that who has not seen it must list again; the bytes freed."""
+        gone = self._events.popleft()
+        freed = _bytes_of(gone)
+        self.history_bytes -= freed
+        self.floor = gone.record.revision
+        return freed
 
     def _pins(self, event: Event) -> list[_Pin]:
         nodes = {None, event.record.fields.get(PINNED_FIELD)}
@@ -129,6 +137,11 @@ class Shelf:
 
 
 _NOBODY: dict[Watcher[Seen], Filter] = {}
+
+
+def _bytes_of(event: Event) -> int:
+    """About what is kept for an event. What was there before it is another event's to count, or still there."""
+    return len(event.record.body) + _RECORD_BYTES + _LABEL_BYTES * len(event.record.labels)
 
 
 def _matching(records: dict[Key, Record], order: list[Key], wanted: Filter, after: Key | None) -> Iterator[Record]:

@@ -58,13 +58,16 @@ class NoLog:
 
 
 class Store:
-    """Objects by type, namespace and name. Synchronous throughout: one call is one atomic step."""
+    """Objects by type, namespace and name. Synchronous throughout: one call is one atomic step.
+
+    The event logs keep `ring_events` changes of a type, and all types together about `history_bytes`.
+    """
 
     def __init__(
         self,
         clock: Clock,
         ring_events: int = 8192,
-        ring_bytes: int = 64 << 20,
+        history_bytes: int = 48 << 20,
         log: Log | None = None,
     ) -> None:
         self.log = log or NoLog()
@@ -74,7 +77,7 @@ class Store:
         self.log.begin(self.revision)
         self._floor = self.revision
         self._ring_events = ring_events
-        self._ring_bytes = ring_bytes
+        self._history_bytes = history_bytes
         self._shelves: dict[str, Shelf] = {}
         self._uids: dict[str, tuple[str, str, str]] = {}
         self._children: dict[str, set[tuple[str, str, str]]] = {}
@@ -157,6 +160,13 @@ class Store:
         """End the watches of a type that looks different from here on; their clients start anew."""
         self._shelf(type_id).end_watches()
 
+    def forget(self, type_id: str) -> None:
+        """End the watches of a type that is served no more, and drop its event log once it has no objects."""
+        self.end_watches(type_id)
+        if not self.count(type_id):
+            del self._shelves[type_id]
+            self._floor = self.revision  # what a type that comes back under this id did before is not told again
+
     def check_reachable(self, type_id: str, since: int) -> None:
         if since > self.revision:
             raise from_the_future(since, self.revision)
@@ -178,7 +188,7 @@ class Store:
         type_id = STORED_AS.get(type_id, type_id)
         shelf = self._shelves.get(type_id)
         if shelf is None:
-            shelf = self._shelves[type_id] = Shelf(self._floor, self._ring_events, self._ring_bytes)
+            shelf = self._shelves[type_id] = Shelf(self._floor, self._ring_events)
         return shelf
 
     def _stamped(self, rtype: ResourceType, obj: Object) -> Record:
@@ -203,5 +213,12 @@ class Store:
 
     def _publish(self, type_id: str, shelf: Shelf, event: Event) -> None:
         shelf.publish(event)
+        self._trim()
         for listener in self._listeners:
             listener.offer((type_id, event))
+
+    def _trim(self) -> None:
+        """Forget where most is kept: one type's history does not cost another's."""
+        kept = sum(shelf.history_bytes for shelf in self._shelves.values())
+        while kept > self._history_bytes:
+            kept -= max(self._shelves.values(), key=lambda shelf: shelf.history_bytes).forget_oldest()

@@ -7,6 +7,7 @@ import heapq
 Key = tuple[str, str]  # namespace and name
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
+_MOST_VOID = 64  # entries of objects that are gone, whose time may be a day ahead
 
 
 class Waiting:
@@ -32,6 +33,9 @@ class Waiting:
         if moment < self._due.get(key, float("inf")):
             self._due[key] = moment
             heapq.heappush(self._order, (moment, key))
+            if len(self._order) > 2 * len(self._due) + _MOST_VOID:
+                self._order = [(due, each) for each, due in self._due.items()]
+                heapq.heapify(self._order)
 
     def refused(self, key: Key, now: float) -> None:
         """What it needs was refused: again after a pause that doubles."""

@@ -1,12 +1,13 @@
 """The store: revisions, event logs, watches and their limits."""
 
 import asyncio
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.apiserver.registry import CONFIG_MAPS, PODS
+from local.apiserver.registry import CONFIG_MAPS, LEASES, NODES, PODS, SECRETS
 from local.apiserver.selectors import EVERYTHING, Filter, parse_fields, parse_labels
 from local.apiserver.status import StatusError
 from local.apiserver.store import Change, Store
@@ -71,13 +72,64 @@ def test_a_revision_the_log_has_dropped_is_expired(store):
 
 def test_the_log_is_bounded_in_bytes_too(clock):
     """Large objects shorten the history instead of filling the memory."""
-    store = Store(clock, ring_events=1000, ring_bytes=2000)
+    store = Store(clock, ring_events=1000, history_bytes=6000)
     since = store.revision
     for _ in range(20):
         store.put(PODS, pod("a", labels={"x": "y" * 300}))
     with pytest.raises(StatusError):
         store.watch("pods", EVERYTHING, since)
     assert len(store.watch("pods", EVERYTHING, store.revision - 2).take()) == 2
+
+
+def test_the_logs_of_all_types_are_bounded_together(clock):
+    """Where most is kept, most is forgotten: a type that changes much does not cost another its history."""
+    store = Store(clock, history_bytes=100_000)
+    since = store.revision
+    for rtype in (NODES, CONFIG_MAPS, SECRETS):
+        store.put(rtype, {"metadata": {"name": "a", "uid": rtype.id}})
+    for number in range(500):
+        store.put(PODS, pod("a"))
+        store.put(LEASES, {"metadata": {"name": str(number), "uid": str(number)}})
+    assert [len(store.watch(rtype.id, EVERYTHING, since).take()) for rtype in (NODES, CONFIG_MAPS, SECRETS)] == [
+        1,
+        1,
+        1,
+    ]
+    kept = [len(shelf._events) for shelf in store._shelves.values()]
+    assert sum(kept) < 130 and len(store.watch("pods", EVERYTHING, store.revision - 40).take()) == 20
+    for rtype in (PODS, LEASES):
+        with pytest.raises(StatusError):
+            store.watch(rtype.id, EVERYTHING, since)
+
+
+@pytest.mark.parametrize("labels", [0, 1, 6, 30])
+def test_what_is_kept_of_a_change_is_what_it_takes(clock, labels):
+    """The bound is one of memory: labels, fields and names weigh as much as many a body."""
+    store = Store(clock, history_bytes=2 << 20)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(3000):
+            store.put(PODS, pod(f"a-{number % 100}", labels={f"l{at}": f"{number}" for at in range(labels)}))
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.6 * (2 << 20) < taken < 1.2 * (2 << 20)
+
+
+def test_a_type_that_is_served_no_more_leaves_no_log(store):
+    """And one that comes back under its name does not tell of the time before."""
+    since = store.revision
+    store.put(PODS, pod("a"))
+    watcher = store.watch("pods", EVERYTHING, None)
+    store.forget("pods")
+    assert watcher.closed and store.count("pods") == 1  # there are objects still: nothing is lost
+    store.remove(PODS, pod("a"))
+    store.forget("pods")
+    assert "pods" not in store._shelves
+    with pytest.raises(StatusError) as refused:
+        store.watch("pods", EVERYTHING, since)
+    assert refused.value.code == 410
 
 
 def test_a_revision_from_before_the_start_is_expired(store):

@@ -49,3 +49,14 @@ def test_what_is_refused_waits_twice_as_long_each_time():
     waiting.accepted(A)
     waiting.refused(A, now)
     assert waiting.next_due() == now + 1
+
+
+def test_what_was_given_up_leaves_nothing_behind():
+    """Its time may be a day ahead, and as many again may come and go until then."""
+    waiting = Waiting()
+    waiting.at(B, 90_000.0)
+    for number in range(1000):
+        waiting.at(("ns", str(number)), 86_400.0 + number)
+        waiting.forget(("ns", str(number)))
+    assert len(waiting._order) < 100
+    assert waiting.next_due() == 90_000.0 and waiting.take(90_000.0) == [B]
