@@ -13,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from cli.interrupts import ending_at_once
 from cli.up import KernelChoice, simulated_text
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Progress:
             self._status.update(line)
 
 
+@ending_at_once()
 def demo(
     phase_seconds: Annotated[
         float,

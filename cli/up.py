@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.core.layout import CgroupDriver
+from cli.interrupts import ending_at_once
 
 if TYPE_CHECKING:
     from local.choices import Choices
@@ -34,6 +35,7 @@ _AGENT = "Agent"
 _DEPLOYING = "Deploying Sublet yourself"
 
 
+@ending_at_once()
 def up(
     directory: Annotated[
         Path,
