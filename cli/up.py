@@ -41,7 +41,8 @@ def up(
         Path,
         typer.Option(
             "--dir",
-            help="Where keys, logs and endpoints.json go, a new or empty directory; logs and learned peaks stay.",
+            help="Where keys, logs and endpoints.json go, a new or empty directory; logs (of the last four runs) "
+            "and learned peaks stay.",
         ),
     ] = Path("~/.sublet"),
     node_name: Annotated[

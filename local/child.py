@@ -106,6 +106,10 @@ class Child:
             self._signal(signal.SIGKILL, group=True)
             return await self._process.wait()
 
+    def kill(self) -> None:
+        """SIGKILL, to it alone: what it started outlives it, as after any crash."""
+        self._signal(signal.SIGKILL, group=False)
+
     def last_words(self) -> str:
         """What it said last, or how it ended. Of a signal it could say nothing: what it said last is not the cause."""
         by_signal = self.exit_code is not None and self.exit_code < 0

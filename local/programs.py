@@ -22,6 +22,7 @@ from local.admissionservice import publish
 from local.certificates import write_private
 from local.choices import ANY_PORT, Choices, Slot, host_and_port
 from local.node.settings import Kernel
+from local.probing import Door
 from local.rundir import RunDirectory
 from scheduler.settings import Settings
 
@@ -46,11 +47,12 @@ class Program(msgspec.Struct, frozen=True):
     `argv` makes its command line from what the programs so far reported. `restart` is False where a restart could
     not bring back what the program knew: then its end is the end of the cluster. `prepare` is done before
     each start, `announce` once it is ready. All of one `stage` start together, once those of the stages before
-    are ready.
+    are ready. `door` is where it is asked whether it is alive.
     """
 
     name: str
     argv: Callable[[Bound], list[str]]
+    door: Callable[[Ready], Door] | None = None
     prepare: Callable[[Bound], Awaitable[None]] | None = None
     announce: Callable[[Bound], Awaitable[None]] | None = None
     stage: int = 0
@@ -59,6 +61,7 @@ class Program(msgspec.Struct, frozen=True):
     restart: bool = True
 
 
+_HERE = "127.0.0.1"
 _DEFAULT_SCHEDULER = "default-scheduler"
 _SILENT_SECONDS = 120
 """An agent says each minute that it is there."""
@@ -92,6 +95,7 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
         Program(
             "apiserver",
             lambda bound: _apiserver(run, choices, bound),
+            door=lambda ready: Door(str(ready["address"]), int(ready["port"]), tls=True),
             stop_bound_seconds=3.0,
             restart=choices.state_dir is not None,
         ),
@@ -99,14 +103,17 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
             Program(
                 f"node{slot.suffix}",
                 _node_of(run, choices, slot),
+                door=lambda ready: Door(_HERE, int(ready["log_port"]), tls=True),
                 stop_bound_seconds=15.0,
                 stage=1,
             )
             for slot in choices.slots
         ),
-        *([Program("proxy", lambda bound: _proxy(run), stage=1)] if choices.bare else []),
+        *([Program("proxy", lambda bound: _proxy(run), door=_health, stage=1)] if choices.bare else []),
         # It posts the Events that still wait.
-        Program("scheduler", lambda bound: _scheduler(run, choices, bound), stop_bound_seconds=20.0, stage=1),
+        Program(
+            "scheduler", lambda bound: _scheduler(run, choices, bound), door=_health, stop_bound_seconds=20.0, stage=1
+        ),
         *([] if choices.bare else _lending_programs(run, choices)),
         *([_simnodes_program(run, choices)] if choices.simulated_nodes else []),
     )
@@ -116,6 +123,7 @@ def _lending_programs(run: RunDirectory, choices: Choices) -> list[Program]:
     admission = Program(
         "admission",
         lambda bound: _admission(run, bound),
+        door=_health,
         announce=lambda bound: publish(run.kubeconfig, NAMESPACE, str(bound["admission"]["reviews"])),
         stage=1,
     )
@@ -126,6 +134,7 @@ def _agent_program(run: RunDirectory, choices: Choices, slot: Slot) -> Program:
     return Program(
         f"agent{slot.suffix}",
         _agent_of(run, choices, slot),
+        door=_health,
         prepare=lambda bound: give_agent_tokens(run, slot, api_address(bound)),
         stage=2,
     )
@@ -259,7 +268,13 @@ def _journal(file: Path | None, slot: Slot) -> Path | None:
 def _simnodes_program(run: RunDirectory, choices: Choices) -> Program:
     """Every node is one more object to write before all are ready."""
     bound_seconds = 30.0 + choices.simulated_nodes / 20
-    return Program("simnodes", lambda bound: _simnodes(run, choices), stage=3, ready_bound_seconds=bound_seconds)
+    return Program(
+        "simnodes",
+        lambda bound: _simnodes(run, choices),
+        door=lambda ready: Door(_HERE, int(ready["port"]), tls=True),
+        stage=3,
+        ready_bound_seconds=bound_seconds,
+    )
 
 
 def _simnodes(run: RunDirectory, choices: Choices) -> list[str]:
@@ -272,6 +287,12 @@ def _simnodes(run: RunDirectory, choices: Choices) -> list[str]:
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
         *trace,
     ]
+
+
+def _health(ready: Ready) -> Door:
+    """Of a program that serves /healthz in plain text."""
+    host, port = host_and_port(str(ready["http"]))
+    return Door(host, int(port))
 
 
 def api_address(bound: Bound) -> str:

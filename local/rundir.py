@@ -109,7 +109,7 @@ class RunDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        runfiles.forget(self.path, {"logs"})
+        runfiles.forget(self.path, {runfiles.LOGS})
         if self._lock is not None:
             self._lock.close()
 
@@ -120,7 +120,7 @@ class RunDirectory:
 
     @property
     def logs(self) -> Path:
-        return self.path / "logs"
+        return self.path / runfiles.LOGS
 
     @property
     def ready(self) -> Path:
@@ -188,6 +188,7 @@ class RunDirectory:
             fix = "stop that one, or give this one another --dir"
             raise ConfigurationFault(str(self.path), f"`sublet up` with pid {self.previous.up_pid} runs here", fix)
         runfiles.mark(self.path)
+        runfiles.put_away_logs(self.path)
         # By these a previous run is ended, which may still use its nodes' directories.
         told = {"kernel", runfiles.ENDPOINTS, *runfiles.NODES}
         runfiles.forget(self.path, told if self.previous else ())
@@ -221,7 +222,7 @@ class RunDirectory:
         return found if os.path.realpath(found.directory) == os.path.realpath(self.path) else None
 
 
-_OF_THIS_RUN = frozenset({"logs", "ready", "keys"})
+_OF_THIS_RUN = frozenset({runfiles.LOGS, "ready", "keys"})
 
 
 def _lives(run: Endpoints) -> bool:

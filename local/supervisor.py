@@ -1,4 +1,4 @@
-"""Keeps programs running: starts them in order, restarts what crashes, stops them in reverse-of-need order."""
+"""Keeps programs running: starts them in order, restarts what crashes or hangs, stops them in reverse-of-need order."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 
+import msgspec
+
 from local.child import Child, ProgramFault, how_it_ended
+from local.liveness import Liveness, Patience, Probe
+from local.probing import unanswered
 from local.programs import Bound, Program, Ready
 from local.rundir import RunDirectory
 from model.fault import KubernetesFault
 
-FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 30.0
 # A program that served this long was healthy: its next crash starts from the shortest wait again.
 HEALTHY_SECONDS = 60.0
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How long to wait before the first new start, and how long for an answer of a program that runs."""
+
+    first_backoff_seconds: float = 1.0
+    patience: Patience = Patience()
+
+
+_PACE = Pace()
 
 
 class Supervisor:
@@ -26,13 +39,13 @@ class Supervisor:
         programs: Sequence[Program],
         tell: Callable[[str], None],
         changed: Callable[[str], None] = lambda name: None,
-        first_backoff_seconds: float = FIRST_BACKOFF_SECONDS,
+        pace: Pace = _PACE,
     ) -> None:
         self._run = run
         self._programs = programs
         self._tell = tell
         self._changed = changed
-        self._first_backoff = first_backoff_seconds
+        self._pace = pace
         self._children: dict[str, Child] = {}
         self._watchers: list[asyncio.Task[None]] = []
         self.bound: dict[str, Ready] = {}
@@ -85,7 +98,7 @@ class Supervisor:
         return self.bound
 
     async def _keep(self, program: Program) -> None:
-        backoff = self._first_backoff
+        backoff = self._pace.first_backoff_seconds
         while True:
             backoff = await self._outlive(program, backoff)
             self._tell(f"{self._obituary(program.name)}; restarting in {backoff:.0f} s")
@@ -101,11 +114,38 @@ class Supervisor:
         """Wait for the program's end; returns how long to wait before the next start."""
         loop = asyncio.get_running_loop()
         since = loop.time()
-        code = await self._children[program.name].wait()
+        code = await self._ended(program, self._children[program.name])
         if not program.restart:
             fix = "its state was in memory, so the cluster ends with it"
             raise ProgramFault(program.name, self._obituary(program.name), fix, exit_code=code)
-        return self._first_backoff if loop.time() - since > HEALTHY_SECONDS else backoff
+        return self._pace.first_backoff_seconds if loop.time() - since > HEALTHY_SECONDS else backoff
+
+    async def _ended(self, program: Program, child: Child) -> int:
+        """Wait for the end of one run, which may be ours to bring about; returns its exit code."""
+        if program.door is None:
+            return await child.wait()
+        watching = asyncio.create_task(self._watch_over(program, child))
+        try:
+            return await child.wait()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _watch_over(self, program: Program, child: Child) -> None:
+        """Kill a program that runs and answers no more: SIGTERM would wait for what hangs."""
+        assert program.door is not None
+        door, patience, loop = program.door(self.bound[program.name]), self._pace.patience, asyncio.get_running_loop()
+        liveness, verdict = Liveness(patience, loop.time()), ""
+        while not verdict:
+            await asyncio.sleep(patience.period_seconds)
+            began = loop.time()
+            why = await unanswered(door, patience.answer_seconds)
+            verdict = liveness.judge(Probe(began, loop.time(), why))
+        if program.restart:
+            self._tell(f"{program.name} {verdict}: it is killed")
+            child.kill()
+        else:
+            self._tell(f"{program.name} {verdict}; its state is in memory, so it is left as it is")
 
     def _obituary(self, name: str) -> str:
         child = self._children[name]

@@ -11,6 +11,7 @@ import structlog
 from kube.client import KubeClient
 from kube.informer import Change, Informer
 from local.proxy.fronts import Fronts
+from local.proxy.health import serve_health
 from local.proxy.objects import EndpointSliceObject, ServiceObject
 from local.proxy.routes import routes
 from local.proxy.settings import Access, ProxySettings
@@ -67,7 +68,8 @@ class Proxy:
                 await informer.synced.wait()
             complete = await self._apply()
             if access.ready_file is not None:
-                write_ready_file(access.ready_file, {"services": len(self.fronts.places)})
+                facts = {"services": len(self.fronts.places), "http": await serve_health()}
+                write_ready_file(access.ready_file, facts)
             while True:
                 await self._wait(None if complete else self._settings.retry_seconds)
                 complete = await self._apply()

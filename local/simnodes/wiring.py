@@ -70,13 +70,13 @@ class _Simulation:
                 await nodes.synced.wait()
                 tasks.create_task(pods.run())
                 await pods.synced.wait()
-                await self._register(access.ready_file)
+                await self._register(access.ready_file, port)
                 await self._live()
         finally:
             if server:
                 await server.stop()
 
-    async def _register(self, ready_file: Path | None) -> None:
+    async def _register(self, ready_file: Path | None, port: int) -> None:
         began = time.monotonic()
         self._cluster.begin(time.time())
         self._writer.put(self._cluster.take())
@@ -85,7 +85,8 @@ class _Simulation:
         log.info("simulated nodes registered", nodes=self._simulation.count, seconds=round(seconds, 1))
         gc.freeze()
         if ready_file:
-            facts = {"nodes": self._simulation.count, "prefix": self._simulation.prefix, "seconds": seconds}
+            told = self._simulation
+            facts = {"nodes": told.count, "prefix": told.prefix, "seconds": seconds, "port": port}
             write_ready_file(ready_file, facts)
 
     async def _live(self) -> None:

@@ -6,6 +6,9 @@ import json
 import os
 import signal
 import stat
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +100,20 @@ def test_a_killed_program_comes_back_on_its_ports(cluster: RunningCluster) -> No
     assert [cluster.endpoints[name] for name in addresses] == [before[name] for name in addresses]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_program_that_hangs_comes_back_too(start_cluster: StartCluster) -> None:
+    """Stopped as one that hangs: `up` says so after a minute without an answer, kills it and starts it again."""
+    own = start_cluster()
+    before = own.endpoints["programs"]["admission"]
+    os.kill(before, signal.SIGSTOP)
+    assert until(lambda: own.endpoints["programs"].get("admission", before) != before, 150)
+    told = own.output.read_text()
+    assert "admission has not answered for " in told and "it is killed" in told
+    assert {name for name in own.endpoints["programs"] if f"{name} has not answered" in told} == {"admission"}
+    assert not alive(before)
+
+
 def test_stopping_leaves_nothing(start_cluster: StartCluster) -> None:
     """SIGTERM: exit code 0, every program has ended, every cgroup is gone."""
     own = start_cluster()
@@ -106,6 +123,30 @@ def test_stopping_leaves_nothing(start_cluster: StartCluster) -> None:
     assert own.stop() == 0
     assert [pid for pid in programs.values() if alive(pid)] == []
     assert own.cgroups_of(id_) == []
+
+
+def running_in(directory: Path) -> list[str]:
+    """Command lines of processes that were told of the directory."""
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    return [line.decode(errors="replace") for line in lines if str(directory).encode() in line]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_ctrl_c_while_it_starts_leaves_nothing_and_says_nothing_odd(tmp_path: Path) -> None:
+    """At a dozen moments from the first import to the last program; tests/cli/test_interrupts has those of the imports."""
+    for number in range(12):
+        directory = tmp_path / f"up-{number}"
+        command = [sys.executable, "-m", "cli", "up", "--no-process-node", "--dir", str(directory)]
+        up = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        # Until then the interpreter itself starts, whose own words nobody can help.
+        assert until(lambda up=up: "cli" in Path(f"/proc/{up.pid}/cmdline").read_text())
+        time.sleep(0.15 + 0.3 * number)
+        up.send_signal(signal.SIGINT)
+        told, _ = up.communicate(timeout=60)
+        assert "Traceback" not in told and "ignored" not in told, told
+        assert up.returncode in (0, 130, -signal.SIGINT), told
+        assert running_in(directory) == []
 
 
 def test_killing_up_leaves_nothing(start_cluster: StartCluster) -> None:

@@ -28,6 +28,29 @@ print("error: the dummy had enough", file=sys.stderr)
 sys.exit(7)
 """
 
+# Serves HTTP, and says which port in its ready file.
+_SERVER = """
+import http.server, json, os, signal, sys
+ready = sys.argv[1]
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Answer)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+with open(ready + ".new", "w") as file:
+    json.dump({"port": server.server_address[1]}, file)
+os.replace(ready + ".new", ready)
+server.serve_forever()
+"""
+
+
+def answering(ready: Path) -> list[str]:
+    """The command line of a program that answers every GET."""
+    return [sys.executable, "-c", _SERVER, str(ready)]
+
 
 def dummy(name: str, ready: Path, journal: Path, *extra: str, seconds: float = 60.0) -> list[str]:
     """The command line of a program that crashes after `seconds`."""

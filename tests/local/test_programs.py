@@ -74,6 +74,16 @@ def test_a_restart_listens_where_the_first_start_did(tmp_path: Path, program: st
     assert option(programs(run)[program].argv(BOUND), flag) == again
 
 
+def test_every_program_can_be_asked_whether_it_is_alive(tmp_path: Path) -> None:
+    """Where its ready file says, whichever programs a cluster has."""
+    told = {**BOUND, "proxy": {"http": "127.0.0.1:8"}, "simnodes": {"port": 9}}
+    for choices in (CHOICES, Choices("n", "abc", bare=True), Choices("n", "abc", simulated_nodes=3)):
+        for program in programs(RunDirectory(tmp_path), choices).values():
+            assert program.door is not None
+            door = program.door(told[program.name])
+            assert door.port > 0 and door.tls == (program.name in ("apiserver", "node", "simnodes"))
+
+
 def test_the_agent_works_below_the_nodes_cgroup_and_calls_the_schedulers_link(tmp_path: Path) -> None:
     """Both come from what the programs before it reported."""
     argv = programs(RunDirectory(tmp_path))["agent"].argv(BEFORE["agent"])

@@ -64,6 +64,33 @@ def test_leaving_keeps_logs_and_strangers_and_nothing_else(tmp_path: Path) -> No
     assert left == [".sublet-run", "lock", "logs", "notes", "prediction-1.json"]
 
 
+def logs_of(path: Path) -> dict[str, str]:
+    return {log.parent.name: log.read_text() for log in sorted(path.glob("logs*/agent.log"))}
+
+
+@pytest.mark.parametrize("ends", ["orderly", "killed"])
+def test_the_logs_of_the_last_three_runs_are_kept(tmp_path: Path, ends: str) -> None:
+    """However they ended: what a run that crashed said last is looked for after the next start."""
+    path = tmp_path / "run"
+    for number in range(6):
+        run = killed(path)
+        run.forget_previous()
+        run.log_of("agent").write_text(f"run {number}")
+        if ends == "orderly":
+            run.__exit__(None, None, None)
+    assert logs_of(path) == {"logs": "run 5", "logs.1": "run 4", "logs.2": "run 3", "logs.3": "run 2"}
+
+
+def test_starts_that_say_nothing_push_out_no_logs(tmp_path: Path) -> None:
+    """One that fails before its first program, again and again."""
+    with RunDirectory(tmp_path / "run") as run:
+        run.log_of("agent").write_text("the crash")
+    for _ in range(5):
+        with RunDirectory(tmp_path / "run") as run:
+            run.log_of("agent").touch()
+    assert logs_of(tmp_path / "run") == {"logs": "", "logs.1": "the crash"}
+
+
 def test_a_run_that_was_killed_is_known_to_the_next(tmp_path: Path) -> None:
     """Its endpoints are read, and forgotten once it has been ended."""
     killed(tmp_path / "run")
@@ -100,7 +127,9 @@ def test_a_run_whose_lock_was_removed_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o755])
-@pytest.mark.parametrize("name", ["keys/id_rsa", "kubeconfig", "node/code.js", "logs/mine.log", "prediction.json"])
+@pytest.mark.parametrize(
+    "name", ["keys/id_rsa", "kubeconfig", "node/code.js", "logs/mine.log", "logs.2/mine.log", "prediction.json"]
+)
 def test_a_persons_own_files_are_refused_not_replaced(tmp_path: Path, name: str, mode: int) -> None:
     """Whatever they are called; the directory stays as it was."""
     own = tmp_path / "project" / name

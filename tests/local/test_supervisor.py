@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from local.child import ProgramFault
+from local.liveness import Patience
+from local.probing import Door
 from local.programs import Bound, Program
 from local.rundir import RunDirectory
-from local.supervisor import Supervisor
+from local.supervisor import Pace, Supervisor
 from model.fault import KubernetesFault
-from tests.local.dummies import alive, dummy, kill, lines_of
+from tests.local.dummies import alive, answering, dummy, kill, lines_of
 
 
 async def refused(bound: Bound) -> None:
@@ -33,7 +35,7 @@ class Stage:
             self._program(run, name, crashes.get(name, 60.0), stage)
             for name, stage in zip(("first", "second", "third"), stages, strict=True)
         ]
-        self.supervisor = Supervisor(run, self.programs, self.told.append, self.ready.append, 0.05)
+        self.supervisor = Supervisor(run, self.programs, self.told.append, self.ready.append, Pace(0.05))
 
     def _program(self, run: RunDirectory, name: str, seconds: float, stage: int) -> Program:
         def argv(bound: Bound) -> list[str]:
@@ -161,3 +163,64 @@ def test_a_program_that_does_not_come_up_is_named_with_its_last_words(tmp_path: 
     pids = asyncio.run(story())
     assert pids
     assert not any(alive(pid) for pid in pids)
+
+
+QUICK = Patience(period_seconds=0.1, answer_seconds=0.3, silence_seconds=0.8, misses=2)
+
+
+@asynccontextmanager
+async def hanging(tmp_path: Path, restart: bool) -> AsyncIterator[tuple[Supervisor, list[str]]]:
+    """A supervisor of one program that has been stopped like a process that hangs."""
+    told: list[str] = []
+    with RunDirectory(tmp_path / "run") as run:
+        program = Program(
+            "hangs",
+            lambda bound: answering(run.ready_file_of("hangs")),
+            door=lambda ready: Door("127.0.0.1", ready["port"]),
+            restart=restart,
+        )
+        supervisor = Supervisor(run, [program], told.append, pace=Pace(0.05, QUICK))
+        try:
+            await supervisor.start()
+            kill(supervisor.pids["hangs"], signal.SIGSTOP)
+            yield supervisor, told
+        finally:
+            for pid in supervisor.pids.values():
+                kill(pid, signal.SIGCONT)
+            await supervisor.stop(["hangs"])
+
+
+async def said(told: list[str], words: str) -> None:
+    async with asyncio.timeout(30):
+        while not any(words in line for line in told):
+            await asyncio.sleep(0.02)
+
+
+def test_a_program_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None:
+    """It runs and answers nobody, SIGTERM included; why it was killed is told."""
+
+    async def story() -> tuple[int, int, list[str]]:
+        async with hanging(tmp_path, restart=True) as (supervisor, told):
+            before = supervisor.pids["hangs"]
+            await said(told, "serves again")
+            return before, supervisor.pids["hangs"], told
+
+    before, after, told = asyncio.run(story())
+    assert before != after and not alive(before)
+    assert told[0].startswith("hangs has not answered for ") and told[0].endswith(
+        "(no answer within 0 s): it is killed"
+    )
+    assert told[1].startswith("hangs was ended by SIGKILL; restarting in")
+
+
+def test_a_program_whose_state_would_go_is_only_told_of(tmp_path: Path) -> None:
+    """A restart brings back nothing of what it knew; it may go on yet."""
+
+    async def story() -> tuple[Supervisor, list[str]]:
+        async with hanging(tmp_path, restart=False) as (supervisor, told):
+            await said(told, "its state is in memory, so it is left as it is")
+            assert supervisor.pids
+            return supervisor, told
+
+    _, told = asyncio.run(story())
+    assert len(told) == 1
