@@ -17,6 +17,7 @@ AGENT = "system:serviceaccount:sublet-system:sublet-agent"
 NODE, POD = "/api/v1/nodes/one", "/api/v1/namespaces/default/pods/victim"
 METRIC = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
 TOPOLOGY = "/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies"
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 EVENTS = "/api/v1/namespaces/default/events"
 EVICTION: Object = {
     "apiVersion": "policy/v1",
@@ -109,9 +110,34 @@ NOBODY = {
 """What no agent may, not even that of the node."""
 
 
+QOS, CLASS, WILLING = "koordinator.sh/qosClass", "koordinator.sh/priority-class", "koordinator.sh/eviction-enabled"
+EVICTABLE: dict[str, tuple[Object, int | None]] = {
+    "best-effort": ({QOS: "BE"}, None),
+    "best-effort-of-high-priority": ({QOS: "BE"}, 9000),
+    "batch-by-label": ({CLASS: "koord-batch"}, None),
+    "free-by-label": ({CLASS: "koord-free"}, 9000),
+    "batch-by-number": ({}, 5999),
+    "free-by-number": ({CLASS: "unknown"}, 3000),
+    "willing": ({QOS: "LS", WILLING: "true"}, 9000),
+}
+"""Labels and priority of pods that an agent may evict."""
+SPARED: dict[str, tuple[Object, int | None]] = {
+    "plain": ({}, None),
+    "service": ({QOS: "LS"}, 9000),
+    "mid": ({}, 7500),
+    "mid-by-label": ({CLASS: "koord-mid"}, 5500),
+    "prod-by-label": ({CLASS: "koord-prod"}, 5500),
+    "between": ({}, 6000),
+    "below": ({}, 2999),
+    "unwilling": ({WILLING: "false"}, None),
+    "another-spelling": ({QOS: "be"}, None),
+}
+"""Those it may not: online services, and what says nothing of itself."""
+
+
 @pytest.fixture(scope="module")
 def api() -> Api:
-    """Two nodes, a pod on the first, the policies, and everything else allowed: the policies alone say no."""
+    """Two nodes, pods on the first, the policies, and everything else allowed: the policies alone say no."""
     made = Api()
     files = ("crds/nodemetrics", "crds/nodeslos", "crds/noderesourcetopologies", "daemonset/policy")
     for document in (each for name in files for each in yaml.safe_load_all((DEPLOY / f"{name}.yaml").read_text())):
@@ -125,8 +151,13 @@ def api() -> Api:
         status = {"capacity": amounts, "allocatable": amounts, "conditions": ready}
         made.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status})
     spec = {"nodeName": "one", "containers": [{"name": "main", "image": "image"}]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "victim"}, "spec": spec}
-    made.post("/api/v1/namespaces/default/pods", pod)
+    for name, (labels, priority) in {"victim": ({QOS: "BE"}, None), **SPARED, **EVICTABLE}.items():
+        own = spec
+        if priority is not None:
+            made.post(PRIORITIES, {"metadata": {"name": f"of-{name}"}, "value": priority})
+            own = {**spec, "priorityClassName": f"of-{name}"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": own}
+        made.post("/api/v1/namespaces/default/pods", pod)
     return made
 
 
@@ -190,6 +221,24 @@ def test_an_event_of_others_cannot_be_taken_over(api: Api) -> None:
     assert send(api, agent_of("one"), Write("merge", f"{EVENTS}/kept-one", {"count": 2})) == (200, "")
 
 
+def evicts(api: Api, pod: str) -> tuple[int, str]:
+    body = {**EVICTION, "metadata": {"name": pod, "namespace": "default"}}
+    return send(api, agent_of("one"), Write("POST", f"/api/v1/namespaces/default/pods/{pod}/eviction", body))
+
+
+@pytest.mark.parametrize("pod", SPARED)
+def test_an_online_pod_is_not_an_agents_to_evict(api: Api, pod: str) -> None:
+    """Not even on its own node; the sentence says which pods are."""
+    code, message = evicts(api, pod)
+    assert code == 422 and "an agent may evict pods of class BE" in message and f"{pod} is none of them" in message
+
+
+@pytest.mark.parametrize("pod", EVICTABLE)
+def test_whom_an_agent_may_evict(api: Api, pod: str) -> None:
+    """Best effort, the classes batch and free, and who wants it so."""
+    assert evicts(api, pod) == (201, "")
+
+
 def test_a_pod_that_is_gone_is_not_found(api: Api) -> None:
     """The agent tells it from a refusal: among other pods, and in a namespace with none."""
     for namespace in ("default", "kube-node-lease"):
@@ -201,7 +250,8 @@ def test_a_pod_that_is_gone_is_not_found(api: Api) -> None:
 def test_a_pod_of_the_same_name_elsewhere_does_not_count(api: Api) -> None:
     """The policy looks at the pods of the request's namespace alone."""
     spec = {"nodeName": "two", "containers": [{"name": "main", "image": "image"}]}
-    twin = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "victim"}, "spec": spec}
+    metadata = {"name": "victim", "labels": {QOS: "BE"}}
+    twin = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     api.post("/api/v1/namespaces/kube-public/pods", twin)
     assert send(api, agent_of("one"), OWN["evicts a pod"])[0] == 201
     body = {**EVICTION, "metadata": {"name": "victim", "namespace": "kube-public"}}

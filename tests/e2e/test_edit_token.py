@@ -17,7 +17,9 @@ SPEC = "node.koordinator.sh/extended-resource-spec"
 QOS = "koordinator.sh/qosClass"
 CLAIM = {"kubernetes.io/batch-cpu": "256000", "kubernetes.io/batch-memory": "900Gi"}
 CLAIMED = json.dumps({"containers": {"c": {"requests": CLAIM, "limits": CLAIM}}})
-OFFERED = {"kubernetes.io/batch-cpu": "100", "kubernetes.io/batch-memory": "16Mi"}
+OFFERED = {"kubernetes.io/batch-cpu": "15", "kubernetes.io/batch-memory": "16Mi"}
+OWN_QUOTA = "1500"
+"""Below the smallest ceiling of best effort as a whole, above which a quota would bind nobody and is not written."""
 NATIVE = {"cpu": "100m", "memory": "64Mi"}
 GUARDS = (
     "mutatingwebhookconfiguration/sublet-admission",
@@ -148,7 +150,7 @@ def test_what_an_annotation_claims_is_not_written(
     cluster: RunningCluster, ann: Editor, victims: tuple[str, ...]
 ) -> None:
     """Whatever got onto a pod while nobody looked at it: shares, quota and memory limit stay as they were."""
-    assert until(lambda: limits(cluster, "batch")["cpu/cpu.cfs_quota_us"] == "10000", 30)
+    assert until(lambda: limits(cluster, "batch")["cpu/cpu.cfs_quota_us"] == OWN_QUOTA, 30)
     before = {name: limits(cluster, name) for name in victims}
     assert before["limited"]["cpu/cpu.cfs_quota_us"] == "10000"
     with unguarded(cluster):
@@ -158,7 +160,7 @@ def test_what_an_annotation_claims_is_not_written(
     # The agent has seen all of it once it limits a batch pod that came after.
     cluster.apply(json.dumps(pod("marker", OFFERED)))
     assert until(lambda: running(cluster, "marker", "late"), 60), cluster.kubectl("get", "pods", "-o", "yaml")
-    assert until(lambda: limits(cluster, "marker")["cpu/cpu.cfs_quota_us"] == "10000", 30)
+    assert until(lambda: limits(cluster, "marker")["cpu/cpu.cfs_quota_us"] == OWN_QUOTA, 30)
     assert {name: limits(cluster, name) for name in victims} == before
     late = limits(cluster, "late")
     assert (late["cpu/cpu.cfs_quota_us"], late["memory/memory.limit_in_bytes"]) == ("10000", str(64 << 20))

@@ -18,7 +18,7 @@ from tests.e2e.deploy.site import NAMESPACE, Site
 OTHER_NODE = "may not touch what belongs to another node"
 OTHER_POD = "may not touch a pod of another node"
 API_TOKEN = "var/run/secrets/kubernetes.io/serviceaccount/token"
-MINE, THEIRS = "pod-of-mine", "pod-of-theirs"
+MINE, THEIRS, ONLINE = "pod-of-mine", "pod-of-theirs", "online-pod-of-mine"
 Asking = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -61,13 +61,14 @@ def thief(request: pytest.FixtureRequest, site: Site) -> Iterator[Thief]:
     else:
         bound = f"--bound-object-kind Pod --bound-object-name {pod['metadata']['name']}"
         token = site.shell(f"kubectl -n {NAMESPACE} create token sublet-agent {bound}").stdout
-    for name, place in ((MINE, node), (THEIRS, other)):
+    for name, place, qos in ((MINE, node, "BE"), (THEIRS, other, "BE"), (ONLINE, node, "LS")):
         container = {"name": "c", "image": "busybox", "command": ["sleep", "3600"]}
         spec = {"nodeName": place, "terminationGracePeriodSeconds": 0, "containers": [container]}
-        metadata = {"name": name, "namespace": "default"}
+        spec |= {"priorityClassName": "koord-batch"} if qos == "BE" else {}
+        metadata = {"name": name, "namespace": "default", "labels": {"koordinator.sh/qosClass": qos}}
         site.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
     yield Thief(site, node, other, token.strip())
-    site.cluster.kubectl("delete", "pod", MINE, THEIRS, "--ignore-not-found", "--wait=true")
+    site.cluster.kubectl("delete", "pod", MINE, THEIRS, ONLINE, "--ignore-not-found", "--wait=true")
 
 
 def node(name: str, **fields: Any) -> dict[str, Any]:
@@ -120,6 +121,15 @@ def test_pods_of_another_node_are_out_of_reach(thief: Thief) -> None:
     assert "ValidatingAdmissionPolicy 'sublet-agent-own-pods'" in said, said
     assert f"the agent of node {thief.node} may not evict a pod of another node" in said, said
     found = thief.site.get("pod", THEIRS, namespace="default")
+    assert found["metadata"]["uid"] == before and "deletionTimestamp" not in found["metadata"]
+
+
+def test_an_online_pod_of_its_node_stays(thief: Thief) -> None:
+    """An agent has business with best effort and batch alone."""
+    before = thief.site.uids("default")[ONLINE]
+    said = thief.evict(ONLINE)
+    assert "ValidatingAdmissionPolicy 'sublet-agent-own-pods'" in said and f"{ONLINE} is none of them" in said, said
+    found = thief.site.get("pod", ONLINE, namespace="default")
     assert found["metadata"]["uid"] == before and "deletionTimestamp" not in found["metadata"]
 
 
