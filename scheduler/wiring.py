@@ -340,8 +340,10 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task
 
 
 async def _together(*works: Coroutine[Any, Any, None]) -> None:
-    """All of them; the first that fails is the outcome."""
-    await asyncio.gather(*works)
+    """All of them, and none is left behind."""
+    async with asyncio.TaskGroup() as group:
+        for work in works:
+            group.create_task(work)
 
 
 async def _first(*works: Any) -> Any:
