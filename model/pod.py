@@ -72,6 +72,7 @@ class Pod(msgspec.Struct, frozen=True):
     """One pod. `requests` is Kubernetes' effective request (containers, sidecars, init maximum, overhead).
 
     `qos_label` is the label as written (NONE when absent or unknown), `qos` the class with default.
+    `band` is the band with default, `below_prod` whether its own words make it one of mid, batch or free.
     Times are Unix seconds. `container_ids` are the runtime's ids by container name, without the `runtime://` prefix.
     `cgroup_uid` names the pod's cgroup: the uid, or the configuration hash of a static pod's mirror.
     `numa_zones` and `cpuset` are what the scheduler pinned the pod to (Koordinator resource-status); empty: nothing.
@@ -97,6 +98,7 @@ class Pod(msgspec.Struct, frozen=True):
     qos_label: QoSClass = QoSClass.NONE
     kubernetes_qos: KubernetesQoS = KubernetesQoS.BURSTABLE
     band: PriorityBand = PriorityBand.PROD
+    below_prod: bool = False
     priority: int = 0
     phase: PodPhase = PodPhase.PENDING
     node_name: str = ""

@@ -59,6 +59,7 @@ _BANDS = (
     (5000, 5999, PriorityBand.BATCH),
     (3000, 3999, PriorityBand.FREE),
 )
+_BELOW_PROD = (PriorityBand.MID, PriorityBand.BATCH, PriorityBand.FREE)
 _BY_KUBERNETES = {
     KubernetesQoS.GUARANTEED: QoSClass.LSR,
     KubernetesQoS.BURSTABLE: QoSClass.LS,
@@ -73,9 +74,20 @@ def qos_class(label: str | None, kubernetes: KubernetesQoS) -> QoSClass:
 
 def priority_band(label: str | None, priority: int | None, qos: QoSClass) -> PriorityBand:
     """The band with default: label, then the number, then BE → batch and all others → prod."""
-    if named := PriorityBand.of(label):
+    if named := PriorityBand.of(label) or _numbered(priority):
         return named
-    for low, high, band in _BANDS:
-        if priority is not None and low <= priority <= high:
-            return band
     return PriorityBand.BATCH if qos is QoSClass.BE else PriorityBand.PROD
+
+
+def below_prod(label: str | None, priority: int | None, qos_label: QoSClass) -> bool:
+    """Whether any word of a pod's own, label of band or QoS class or number, makes it one of mid, batch or free.
+
+    No word outweighs another: a number of the batch band with the label koord-prod is below prod. A pod without
+    requests, which is best effort to Kubernetes, has said nothing by that.
+    """
+    return qos_label is QoSClass.BE or PriorityBand.of(label) in _BELOW_PROD or _numbered(priority) in _BELOW_PROD
+
+
+def _numbered(priority: int | None) -> PriorityBand:
+    found = (band for low, high, band in _BANDS if priority is not None and low <= priority <= high)
+    return next(found, PriorityBand.NONE)

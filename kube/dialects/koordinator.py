@@ -14,7 +14,7 @@ import msgspec
 from kube.dialects.document import annotated
 from model.fault import ConfigurationFault
 from model.node import Node
-from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band, qos_class
+from model.qos import KubernetesQoS, PriorityBand, QoSClass, below_prod, priority_band, qos_class
 from model.resources import ResourceVector, parse_resources
 from model.topology import parse_cpus
 
@@ -38,6 +38,11 @@ def qos_of(labels: Mapping[str, str], kubernetes: KubernetesQoS) -> tuple[QoSCla
 def band_of(labels: Mapping[str, str], priority: int | None, qos: QoSClass) -> PriorityBand:
     """The priority band with default."""
     return priority_band(labels.get(LABEL_PRIORITY_CLASS), priority, qos)
+
+
+def below_prod_of(labels: Mapping[str, str], priority: int | None, qos_label: QoSClass) -> bool:
+    """Whether the pod says itself that it is of the mid, batch or free band."""
+    return below_prod(labels.get(LABEL_PRIORITY_CLASS), priority, qos_label)
 
 
 class PinnedTo(msgspec.Struct, frozen=True):

@@ -54,6 +54,7 @@ def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
         qos_label=label,
         kubernetes_qos=kubernetes,
         band=koordinator.band_of(labels, spec.priority, qos),
+        below_prod=koordinator.below_prod_of(labels, spec.priority, label),
         priority=spec.priority or 0,
         phase=podstate.phase(status),
         node_name=spec.node_name,

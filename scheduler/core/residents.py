@@ -22,9 +22,10 @@ class Flag(IntFlag):
     DELETING = 2
     PROTECTED = 4
     DISRUPTED = 8
+    BELOW_PROD = 16
 
 
-_ASSUMED, _DELETING, _PROTECTED, _DISRUPTED = (int(flag) for flag in Flag)
+_ASSUMED, _DELETING, _PROTECTED, _DISRUPTED, _BELOW_PROD = (int(flag) for flag in Flag)
 
 
 class Residents(msgspec.Struct, frozen=True, eq=False):
@@ -56,4 +57,5 @@ def flags_of(charge: Charge) -> int:
     pod = charge.pod
     if pod is None:
         return flags
-    return flags + _DELETING * pod.deleting + _PROTECTED * (not pod.preemptible) + _DISRUPTED * pod.disrupted
+    flags += _DELETING * pod.deleting + _PROTECTED * (not pod.preemptible) + _DISRUPTED * pod.disrupted
+    return flags + _BELOW_PROD * pod.below_prod

@@ -1,12 +1,12 @@
 """Whom to evict where only amounts decide: several ways to choose, each then freed of whom it does not need.
 
-A plan never needs a higher priority than another would: levels are opened from the lowest up, and of the plans of the
-first level that helps the cheapest is taken (see `stakes`).
+Victims are looked for among those up to a level of priority, the lowest first, and of the plans of the first level that
+helps the cheapest is taken (see `stakes`); only to break fewer disruption budgets may others of higher priority go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from scheduler.core.preemption.field import Ask, Balance, Field, room, taken, useful_rows
 from scheduler.core.preemption.gangcover import cover_with_gangs
 from scheduler.core.preemption.groups import one_by_one, put_back_first, spread_to_gangs
-from scheduler.core.preemption.herd import Herd
+from scheduler.core.preemption.herd import OUTSIDE, Herd
 from scheduler.core.preemption.rows import clear_rows
 from scheduler.core.preemption.spare import FEW_GROUPS, Fits, items_of, least_cost, spare
 from scheduler.core.preemption.stakes import Stakes
@@ -24,7 +24,7 @@ _TRIES = 1_000
 
 
 def levels(field: Field, herd: Herd) -> list[int]:
-    """Priorities up to which victims would be enough, ascending; empty where not even all of them are."""
+    """Weights up to which victims would be enough, ascending; empty where not even all of them are."""
     found = herd.opened.weights
     low, high = 0, len(found)
     while low < high:
@@ -38,17 +38,43 @@ def levels(field: Field, herd: Herd) -> list[int]:
 
 def cheapest(field: Field, stakes: Stakes) -> frozenset[int] | None:
     """The victims after whose going everything fits, None where no choice does that."""
-    for level in levels(field, stakes.herd):
-        pool = np.flatnonzero(stakes.herd.weights <= level)
-        fits = fits_of(field, stakes.herd)
-        found = [_spare(field, chosen, fits, stakes) for chosen in _choices(field, pool, stakes)]
-        best = stakes.cheapest(found)
-        items = items_of(pool.tolist(), stakes) if len(pool) <= 4 * FEW_GROUPS else []
-        if items and len(items) <= FEW_GROUPS:
-            best = least_cost(items, fits, stakes, best, _TRIES)
-        if best is not None:
-            return best
-    return None
+    return lowest(levels(field, stakes.herd), lambda level: _up_to(level, field, stakes), stakes)
+
+
+def lowest(
+    levels: Sequence[int], up_to: Callable[[int], frozenset[int] | None], stakes: Stakes
+) -> frozenset[int] | None:
+    """The plan of the lowest level that has one; of a higher one where that breaks fewer disruption budgets.
+
+    `up_to` plans with victims up to a level. A level of pods outside the bands is no help to budgets.
+    """
+    found = ((number, plan) for number, level in enumerate(levels) if (plan := up_to(level)) is not None)
+    number, plan = next(found, (0, None))
+    if plan is None or not stakes.violating(plan):
+        return plan
+    higher = [level for level in levels[number + 1 :] if level < OUTSIDE or levels[number] >= OUTSIDE]
+    best = up_to(higher[-1]) if higher else None
+    if best is None or len(stakes.violating(best)) >= len(stakes.violating(plan)):
+        return plan
+    fewest = len(stakes.violating(best))
+    low, high = 0, len(higher) - 1
+    while low < high:
+        middle = (low + high) // 2
+        plan = up_to(higher[middle])
+        if plan is not None and len(stakes.violating(plan)) <= fewest:
+            best, high = min(plan, best, key=stakes.cost), middle
+        else:
+            low = middle + 1
+    return best
+
+
+def _up_to(level: int, field: Field, stakes: Stakes) -> frozenset[int] | None:
+    pool = np.flatnonzero(stakes.herd.weights <= level)
+    fits = fits_of(field, stakes.herd)
+    found = [_spare(field, chosen, fits, stakes) for chosen in _choices(field, pool, stakes)]
+    best = stakes.cheapest(found)
+    items = items_of(pool.tolist(), stakes) if len(pool) <= 4 * FEW_GROUPS else []
+    return least_cost(items, fits, stakes, best, _TRIES) if items and len(items) <= FEW_GROUPS else best
 
 
 def fits_of(field: Field, herd: Herd) -> Fits:
@@ -113,8 +139,7 @@ def _singles(field: Field, singles: Amounts, stakes: Stakes) -> set[int] | None:
     """Class after class, each finding what those before it left."""
     free, chosen = field.free.copy(), set[int]()
     for ask in field.asks:
-        left = singles[~np.isin(singles, list(chosen))] if chosen else singles
-        found = clear_rows(ask, free, left, stakes)
+        found = clear_rows(ask, free, singles, stakes, chosen)
         if found is None:
             return None
         free += stakes.herd.freed(np.array(found, np.int64), len(free))
@@ -136,7 +161,7 @@ def widening(field: Field, pool: Amounts, stakes: Stakes) -> Iterator[set[int]]:
         cleared = np.zeros(len(field.free), bool)
         cleared[ranked[:number]] = True
         touched = pool[cleared[stakes.herd.rows[pool]]]
-        chosen = spread_to_gangs(touched.tolist(), stakes)
+        chosen = spread_to_gangs(touched.tolist(), pool, stakes)
         if fits(frozenset(chosen)):
             yield chosen
             return
@@ -144,7 +169,7 @@ def widening(field: Field, pool: Amounts, stakes: Stakes) -> Iterator[set[int]]:
 
 
 def rows_by_price(field: Field, pool: Amounts, stakes: Stakes, *, any_row: bool = False) -> Amounts:
-    """Rows that gain room, the fewest pods lost a pod gained first; a gang counts whole on each of its rows.
+    """Rows that gain room, the lightest burden a pod gained first; a gang counts whole on each of its rows.
 
     `any_row`: those with room already too, since something other than amounts may be in the way there.
     """
@@ -157,8 +182,9 @@ def rows_by_price(field: Field, pool: Amounts, stakes: Stakes, *, any_row: bool 
     together = herd.by_gang[(inside & ~herd.alone)[herd.by_gang]]
     gangs, rows = herd.gangs[together], herd.rows[together]
     first = np.flatnonzero(np.diff(gangs, prepend=-1) | np.diff(rows, prepend=-1))
-    weights = np.diff(herd.ends, prepend=0)[gangs[first]].astype(float)
-    prices = np.bincount(herd.rows[pool[herd.alone[pool]]], minlength=len(every)).astype(float)
-    prices += np.bincount(rows[first], weights=weights, minlength=len(every))
+    alone = pool[herd.alone[pool]]
+    prices = np.bincount(herd.rows[alone], weights=stakes.burdens[alone], minlength=len(every)) + np.bincount(
+        rows[first], weights=stakes.gang_burdens[gangs[first]], minlength=len(every)
+    )
     useful = np.flatnonzero((gains > 0) | (any_row & (room_at_all > 0) & (prices > 0)))
     return useful[np.lexsort((useful, prices[useful] / np.maximum(gains[useful], 1)))]

@@ -45,12 +45,13 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
 
 
 class Preemptor(msgspec.Struct, frozen=True):
-    """Who asks for room."""
+    """Who asks for room; `below_prod` where any of its waiting pods is of the mid, batch or free band."""
 
     subject: str
     priority: int
     policy: PreemptionPolicy = PreemptionPolicy.LOWER
     created_seconds: float = 0.0
+    below_prod: bool = False
 
 
 class Tally(msgspec.Struct, frozen=True):

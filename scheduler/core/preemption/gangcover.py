@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from scheduler.core.preemption.field import Ask, Field, room, taken
 from scheduler.core.preemption.rows import clear_rows
@@ -15,12 +16,12 @@ _LOOKED_AT = 4
 
 
 class _Parts(msgspec.Struct, frozen=True, eq=False):
-    """What each gang frees on each of its rows; `gang` indexes `sizes` and the gangs' `numbers`."""
+    """What each gang frees on each of its rows; `gang` indexes `burdens` and the gangs' `numbers`."""
 
     gang: Amounts
     rows: Amounts
     freed: Amounts
-    sizes: Amounts
+    burdens: npt.NDArray[np.float64]
     numbers: Amounts
 
 
@@ -35,8 +36,7 @@ def cover_with_gangs(field: Field, pool: Amounts, singles: Amounts, stakes: Stak
         parts = _cover(ask, free, parts, chosen, stakes)
         if len(field.asks) == 1 and not chosen:
             return None
-        left = singles[~np.isin(singles, list(chosen))] if chosen else singles
-        found = clear_rows(ask, free, left, stakes)
+        found = clear_rows(ask, free, singles, stakes, chosen)
         if found is None:
             return None
         free += stakes.herd.freed(np.array(found, np.int64), len(free))
@@ -50,9 +50,9 @@ def _cover(ask: Ask, free: Amounts, parts: _Parts, chosen: set[int], stakes: Sta
     missing = ask.want - int(room(ask, free, np.arange(len(free))).sum())
     looked_at = _only(parts, _ranked(ask, free, parts, stakes, missing)[: _LOOKED_AT * missing + 32])
     taken_out: list[int] = []
-    while missing > 0 and len(looked_at.sizes):
+    while missing > 0 and len(looked_at.burdens):
         gains = np.minimum(_gains(ask, free, looked_at), missing)
-        best = int(np.argmax(gains / looked_at.sizes))
+        best = int(np.argmax(gains / looked_at.burdens))
         if gains[best] <= 0:
             break
         members = np.array(stakes.herd.members(int(looked_at.numbers[best])), np.int64)
@@ -60,14 +60,14 @@ def _cover(ask: Ask, free: Amounts, parts: _Parts, chosen: set[int], stakes: Sta
         chosen.update(members.tolist())
         taken_out.append(int(looked_at.numbers[best]))
         missing -= int(gains[best])
-        looked_at = _only(looked_at, np.delete(np.arange(len(looked_at.sizes)), best))
+        looked_at = _only(looked_at, np.delete(np.arange(len(looked_at.burdens)), best))
     return _only(parts, np.flatnonzero(~np.isin(parts.numbers, taken_out)))
 
 
 def _ranked(ask: Ask, free: Amounts, parts: _Parts, stakes: Stakes, missing: int) -> Amounts:
-    """Gangs that gain members, most for each pod lost first; of equals the first by row, of these the first by name."""
-    gains = np.minimum(_gains(ask, free, parts), missing) / np.maximum(parts.sizes, 1)
-    first = np.full(len(parts.sizes), len(free))
+    """Gangs that gain members, most for their weight first; of equals the first by row, of these the first by name."""
+    gains = np.minimum(_gains(ask, free, parts), missing) / np.maximum(parts.burdens, 1)
+    first = np.full(len(parts.burdens), len(free))
     np.minimum.at(first, parts.gang, parts.rows)
     helping = np.flatnonzero(gains > 0)
     order = helping[np.lexsort((first[helping], -gains[helping]))]
@@ -92,20 +92,20 @@ def _parts(pool: Amounts, stakes: Stakes) -> _Parts:
     freed = np.zeros((len(starts), herd.amounts.shape[1]), np.int64)
     for column in range(freed.shape[1] if len(starts) else 0):
         freed[:, column] = np.add.reduceat(herd.amounts[flat, column], starts)
-    return _Parts(gang[starts], rows[starts], freed, sizes[numbers], numbers)
+    return _Parts(gang[starts], rows[starts], freed, stakes.gang_burdens[numbers], numbers)
 
 
 def _gains(ask: Ask, free: Amounts, parts: _Parts) -> Amounts:
     """How many more members fit once each gang is gone, one gang at a time."""
     before = room(ask, free[parts.rows], parts.rows)
     gain = room(ask, free[parts.rows] + parts.freed, parts.rows) - before
-    return np.bincount(parts.gang, weights=gain, minlength=len(parts.sizes)).astype(np.int64)
+    return np.bincount(parts.gang, weights=gain, minlength=len(parts.burdens)).astype(np.int64)
 
 
 def _only(parts: _Parts, kept: Amounts) -> _Parts:
     """Those gangs alone, in this order."""
-    position = np.full(len(parts.sizes), -1, np.int64)
+    position = np.full(len(parts.burdens), -1, np.int64)
     position[kept] = np.arange(len(kept))
     inside = position[parts.gang] >= 0
     gang = position[parts.gang[inside]]
-    return _Parts(gang, parts.rows[inside], parts.freed[inside], parts.sizes[kept], parts.numbers[kept])
+    return _Parts(gang, parts.rows[inside], parts.freed[inside], parts.burdens[kept], parts.numbers[kept])

@@ -35,14 +35,20 @@ def groups_of(chosen: Iterable[int], stakes: Stakes) -> list[Group]:
     return singles
 
 
-def spread_to_gangs(chosen: Iterable[int], stakes: Stakes) -> set[int]:
-    """With every member of the gangs that cannot lose what is chosen of them."""
+def spread_to_gangs(chosen: Iterable[int], pool: Amounts, stakes: Stakes) -> set[int]:
+    """With all of a gang that cannot lose what is chosen of it; with none of it where a member is not in the pool."""
     herd = stakes.herd
     found = set(chosen)
     gangs = herd.gangs[list(found)]
     going = np.bincount(gangs[gangs >= 0], minlength=len(herd.surplus))
+    inside = np.zeros(len(herd), bool)
+    inside[pool] = True
     for gang in np.flatnonzero(going > herd.surplus).tolist():
-        found.update(herd.members(gang))
+        members = herd.members(gang)
+        if herd.whole[gang] and inside[list(members)].all():
+            found.update(members)
+        else:
+            found.difference_update(members)
     return found
 
 
@@ -80,17 +86,17 @@ def put_back_first(chosen: Iterable[int], stakes: Stakes) -> list[Group]:
 
 
 def _importances(groups: list[Group], stakes: Stakes) -> list[tuple[int, bool, int, float]]:
-    """Higher priority, members before lone pods, larger gangs, more to lose."""
+    """Higher standing, members before lone pods, larger gangs, more to lose."""
     every = [index for group in groups for index in group]
-    priorities, lost = stakes.weight(every)
+    standings, lost = stakes.weight(every)
     member = (stakes.herd.gangs[[group[0] for group in groups]] >= 0).tolist()
     found, start = [], 0
     for group, inside in zip(groups, member, strict=True):
         if len(group) == 1:
-            found.append((priorities[start], inside, 1, lost[start]))
+            found.append((standings[start], inside, 1, lost[start]))
         else:
             own = slice(start, start + len(group))
-            found.append((max(priorities[own]), inside, len(group), fsum(lost[own])))
+            found.append((max(standings[own]), inside, len(group), fsum(lost[own])))
         start += len(group)
     return found
 

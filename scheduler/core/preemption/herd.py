@@ -14,6 +14,9 @@ from scheduler.core.snapshot import Amounts, Mask
 
 _SHORT = 1 << 16
 _MOST_LEVELS = 32
+OUTSIDE = 1 << 40
+"""Standings from here up are those of pods outside the mid, batch and free bands."""
+_LOWEST_PRIORITY = -(1 << 31)
 
 
 class Opened(msgspec.Struct, frozen=True, eq=False):
@@ -38,7 +41,8 @@ class Opened(msgspec.Struct, frozen=True, eq=False):
 class Herd(msgspec.Struct, frozen=True, eq=False):
     """One entry a legal victim: its slot, row and what it frees of the demanded columns.
 
-    `weights` is the priority at which it can go: its own, or where it goes with its gang the highest in that gang.
+    `standings` is its priority, that of pods outside the mid, batch and free bands above all inside (see OUTSIDE).
+    `weights` is the standing at which it can go: its own, or where it goes with its gang the highest in that gang.
     `gangs` is the number of its gang, −1 for a pod that is no member; `alone` may go by themselves, at most
     `surplus[gang]` of them; a gang goes whole only where `whole[gang]`. `by_gang` lists members gang after gang, those
     of one gang by row; those of a gang end at `ends[gang]`. `opened` is what they free level by level.
@@ -47,6 +51,7 @@ class Herd(msgspec.Struct, frozen=True, eq=False):
     slots: Amounts
     rows: Amounts
     amounts: Amounts
+    standings: Amounts
     weights: Amounts
     gangs: Amounts
     alone: Mask
@@ -92,11 +97,13 @@ def herd_of(residents: Residents, legal: Mask, columns: list[int], gangs: Mappin
     by_gang = sorted_by(rows, np.flatnonzero(member))
     by_gang = sorted_by(own, by_gang)
     amounts = residents.class_requests[:, columns].take(residents.classes[slots], axis=0)
-    weights = _weights(residents.priorities[slots], subjects, alone, len(whole))
+    standings = _standings(residents.priorities[slots], (residents.flags[slots] & Flag.BELOW_PROD) == 0)
+    weights = _weights(standings, subjects, alone, len(whole))
     return Herd(
         slots=slots,
         rows=rows,
         amounts=amounts,
+        standings=standings,
         weights=weights,
         gangs=own,
         alone=alone,
@@ -146,8 +153,12 @@ def _numbers(residents: Residents, mask: Mask) -> Amounts:
     return np.bincount(residents.subjects[mask], minlength=max(len(residents.subject_names), 1))
 
 
-def _weights(priorities: Amounts, subjects: Amounts, alone: Mask, number: int) -> Amounts:
+def _standings(priorities: Amounts, outside: Mask) -> Amounts:
+    return np.asarray(priorities + outside * (OUTSIDE - _LOWEST_PRIORITY))
+
+
+def _weights(standings: Amounts, subjects: Amounts, alone: Mask, number: int) -> Amounts:
     """Each member that only goes with its gang weighs as the highest of it."""
     peaks = np.full(number, np.iinfo(np.int64).min)
-    np.maximum.at(peaks, subjects[~alone], priorities[~alone])
-    return np.asarray(np.where(alone, priorities, peaks[subjects]))
+    np.maximum.at(peaks, subjects[~alone], standings[~alone])
+    return np.asarray(np.where(alone, standings, peaks[subjects]))

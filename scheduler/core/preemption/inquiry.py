@@ -51,7 +51,7 @@ def inquire(
     snapshot = scene.snapshot
     demand = needed_only(snapshot, candidate)
     columns = columns_of(snapshot, demand)
-    legal = legality(residents, preemptor_of(candidate), facts, policy, now)
+    legal = legality(residents, _preemptor(candidate, facts), facts, policy, now)
     herd = herd_of(residents, legal.mask, columns, facts.gangs, len(snapshot.names))
     legal = _with_stuck(legal, int(np.count_nonzero(legal.mask)) - len(herd))
     leaving = np.flatnonzero((residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0))
@@ -73,9 +73,11 @@ def _with_stuck(legal: Legality, number: int) -> Legality:
     return msgspec.structs.replace(legal, spared=spared)
 
 
-def preemptor_of(candidate: Candidate) -> Preemptor:
-    workload = candidate.workload
-    return Preemptor(candidate.subject, workload.priority, workload.preemption_policy, workload.created_seconds)
+def _preemptor(candidate: Candidate, facts: PreemptionFacts) -> Preemptor:
+    workload, pods = candidate.workload, facts.pods
+    below_prod = any(pods[uid].below_prod for uid in candidate.uids if uid in pods)
+    policy, created = workload.preemption_policy, workload.created_seconds
+    return Preemptor(candidate.subject, workload.priority, policy, created, below_prod)
 
 
 def _field(scene: Scene, demand: Candidate, columns: list[int], herd: Herd) -> Field:

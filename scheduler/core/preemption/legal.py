@@ -1,7 +1,8 @@
 """Who may be a victim: one rule, asked of all residents at once.
 
-Priority as kube-scheduler (strictly lower); Koordinator's protection labels are in the pods' flags. Pods that are only
-assumed are no victims: their binding is on its way and would arrive after the eviction.
+Priority as kube-scheduler (strictly lower), but work of the mid, batch and free bands evicts nobody outside them.
+Koordinator's protection labels are in the pods' flags. Pods that are only assumed are no victims: their binding is on
+its way and would arrive after the eviction.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def legality(
     mask, spared = present.copy(), []
     for name, out in (
         ("same or higher priority", _too_important(residents, preemptor, policy)),
+        ("outside the mid, batch and free bands", _outside(residents, preemptor)),
         ("own members", _number_is(residents, frozenset({preemptor.subject}))),
         ("being deleted", (residents.flags & Flag.DELETING) != 0),
         ("not bound yet", (residents.flags & Flag.ASSUMED) != 0),
@@ -61,6 +63,13 @@ def _too_important(residents: Residents, preemptor: Preemptor, policy: Preemptio
         newer = _where(equal, lambda slot: _created(residents, slot) > preemptor.created_seconds)
         out &= ~newer
     return np.asarray(out)
+
+
+def _outside(residents: Residents, preemptor: Preemptor) -> Mask:
+    """Nobody outside these bands goes for work inside, whatever the numbers: online pods without a class have 0."""
+    if not preemptor.below_prod:
+        return np.zeros(len(residents.rows), bool)
+    return np.asarray((residents.flags & Flag.BELOW_PROD) == 0)
 
 
 def _created(residents: Residents, slot: int) -> float:

@@ -1,12 +1,14 @@
 """Pods that may go one by one: which rows to clear how far, for one class of preemptors.
 
-Each row gets a price list (so many victims for so many members), and the lists are combined by dynamic programming.
+Each row makes an offer (so many victims for so many members, at which price), and offers are combined by dynamic
+programming; a row that loses pods costs something by itself, so that few of them do.
 Exact where all rows are looked at and the pods of a row are few; on large clusters only the most promising rows are.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import accumulate, chain, combinations
 from math import comb
@@ -15,36 +17,41 @@ import msgspec
 import numpy as np
 
 from scheduler.core.preemption.field import Ask, room
-from scheduler.core.preemption.herd import Herd, sorted_by
+from scheduler.core.preemption.herd import OUTSIDE, Herd, sorted_by
+from scheduler.core.preemption.price import Prices, prices
 from scheduler.core.preemption.stakes import Stakes
-from scheduler.core.snapshot import Amounts
+from scheduler.core.snapshot import Amounts, Mask
 
 _FEWEST_ROWS = 32
 _COMBINATIONS = 5_000
 """Sets of a row's pods that are compared one with another; beyond that the largest pods go first."""
-_GUARDED, _VICTIM = 1 << 50, 1 << 36
-"""Price of breaking a budget and of one more victim; what is below breaks ties."""
-_NEVER = np.int64(1 << 61)
 
 
-class Prices(msgspec.Struct, frozen=True, eq=False):
+class Offer(msgspec.Struct, frozen=True, eq=False):
     """On `row`, with `base` members for nothing, so many more are had by evicting `order` up to `lengths`.
 
-    `weights` of the pods in that order: broken budgets first, then priority; `ties` decide among equals.
+    `each` is the price of each pod in that order; `prices` are of all up to each length, the row's own included.
+    `dear`: a smaller number of pods may cost more than a larger one.
     """
 
     row: int
     base: int
     order: Amounts
-    weights: Amounts
-    ties: Amounts
+    each: Amounts
+    dear: bool
     lengths: tuple[int, ...] = ()
     prices: tuple[int, ...] = ()
 
 
-def clear_rows(ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes) -> list[int] | None:
-    """Indexes of the pool whose going makes the ask fit, None where all of them are not enough."""
+def clear_rows(ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes, going: Collection[int] = ()) -> list[int] | None:
+    """Indexes of the pool whose going makes the ask fit, None where all of them are not enough.
+
+    `going` are to go already, and what they free is in `free`; their nodes cost nothing more.
+    """
     herd, every = stakes.herd, np.arange(len(free))
+    gone = np.array(sorted(going), np.int64)
+    if len(gone):
+        pool = pool[~np.isin(pool, gone)]
     base = room(ask, free, every)
     reach = room(ask, free + herd.freed(pool, len(free)), every)
     missing = ask.want - int(base.sum())
@@ -53,9 +60,11 @@ def clear_rows(ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes) -> list[i
     if int(reach.sum()) < ask.want:
         return None
     rows = _promising(ask, free, pool, stakes, (base, reach, missing))
-    lists = _price_lists(ask, free, pool[np.isin(herd.rows[pool], rows)], stakes)
-    bought = _buy(lists, missing)
-    return [index for prices, extra in bought for index in _of_row(ask, free, prices, extra, herd)]
+    offers, priced = _offers(
+        ask, free, pool[np.isin(herd.rows[pool], rows)], stakes, frozenset(herd.rows[gone].tolist())
+    )
+    bought = _buy(offers, missing, np.full(missing + 1, priced.never, priced.each.dtype))
+    return [index for offer, extra in bought for index in _of_row(ask, free, offer, extra, herd)]
 
 
 def _promising(
@@ -78,10 +87,11 @@ def _promising(
             deficit = number * ask.request[column] - free[rows, column]
             np.maximum(least, np.ceil(deficit / np.maximum(largest, 1)), out=least)
     per_member = np.minimum(each[0], each[1] / (last - base[rows]))
-    guarded = _guarded_share(stakes, order, own, rows)
-    counts = np.bincount(own, minlength=len(free))[rows]
-    means = np.bincount(own, weights=herd.weights[order], minlength=len(free))[rows] / np.maximum(counts, 1)
-    ranked = rows[np.lexsort((rows, means, per_member, guarded))]
+    counts = np.maximum(np.bincount(own, minlength=len(free))[rows], 1)
+    means = np.bincount(own, weights=herd.weights[order], minlength=len(free))[rows] / counts
+    gains = np.minimum(last - base[rows], missing)
+    shares = [_tenths(mask, own, rows, counts) for mask in _dear(stakes, order)]
+    ranked = rows[np.lexsort((rows, -gains, means, per_member, *shares))]
     enough = int(np.searchsorted(np.cumsum(np.minimum(reach - base, missing)[ranked]), 3 * missing)) + 1
     return np.sort(ranked[: max(enough, _FEWEST_ROWS)])
 
@@ -99,40 +109,42 @@ def _largest(amounts: Amounts, own: Amounts, rows: Amounts, starts: Amounts) -> 
     return found
 
 
-def _guarded_share(stakes: Stakes, order: Amounts, own: Amounts, rows: Amounts) -> Amounts:
-    """Per row how many of its pods no budget lets go, in whole tenths of them."""
-    if not stakes.watched:
-        return np.zeros(len(rows), np.int64)
-    guarded = stakes.guarded(order).astype(float)
-    width = int(own.max()) + 1
-    share = np.bincount(own, weights=guarded, minlength=width) / np.maximum(np.bincount(own, minlength=width), 1)
-    return np.asarray((share * 10).astype(np.int64)[rows])
+def _dear(stakes: Stakes, order: Amounts) -> Iterator[Mask]:
+    """Who of them is spared before priority counts, what weighs less first; what holds of all of them is left out."""
+    for mask in (stakes.herd.standings[order] >= OUTSIDE, stakes.guards.closed(order)):
+        if mask.any() and not mask.all():
+            yield mask
 
 
-def _price_lists(ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes) -> list[Prices]:
-    herd = stakes.herd
-    if not len(pool):
-        return []
-    ties = _ties(pool, stakes)
-    guarded = stakes.guarded(pool)
-    sizes = _sizes(ask, free, pool, herd)
-    order = np.lexsort((ties, -sizes, guarded, herd.rows[pool]))
-    chosen, ties, guarded = pool[order], ties[order], guarded[order]
+def _tenths(mask: Mask, own: Amounts, rows: Amounts, counts: Amounts) -> Amounts:
+    """The share of it on each of the rows, in whole tenths."""
+    return np.asarray(np.bincount(own, weights=mask, minlength=int(rows[-1]) + 1)[rows] * 10 // counts)
+
+
+def _offers(
+    ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes, touched: frozenset[int]
+) -> tuple[list[Offer], Prices]:
+    """One of each row, and by which prices."""
+    herd, ranks = stakes.herd, stakes.ranks(pool)
+    most = min(len(pool), ask.want * int(np.bincount(herd.rows[pool]).max()))
+    priced = prices(pool, ranks, stakes, most)
+    order = np.lexsort((ranks, -_sizes(ask, free, pool, herd), priced.dear, herd.rows[pool]))
+    chosen, each, dear = pool[order], priced.each[order], priced.dear[order]
     rows = herd.rows[chosen]
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     ends = [*starts[1:].tolist(), len(rows)]
     bases = room(ask, free[rows[starts]], rows[starts]).tolist()
     reached = room(ask, free[rows] + _running(herd.amounts[chosen], starts), rows).tolist()
-    weights = guarded * _GUARDED + herd.weights[chosen]
-    steps = _running(guarded * _GUARDED + _VICTIM + ties, starts).tolist()
-    lists = []
+    steps = _running(each, starts).tolist()
+    offers = []
     for start, end, base in zip(starts.tolist(), ends, bases, strict=True):
+        row, own = int(rows[start]), slice(start, end)
         last = min(reached[end - 1], base + ask.want)
         lengths = tuple(bisect_left(reached, number, start, end) - start + 1 for number in range(base + 1, last + 1))
-        prices = tuple(steps[start + length - 1] for length in lengths)
-        own = slice(start, end)
-        lists.append(Prices(int(rows[start]), base, chosen[own], weights[own], ties[own], lengths, prices))
-    return lists
+        once = 0 if row in touched else priced.node
+        asked = tuple(once + steps[start + length - 1] for length in lengths)
+        offers.append(Offer(row, base, chosen[own], each[own], bool(dear[own].any()), lengths, asked))
+    return offers, priced
 
 
 def _running(amounts: Amounts, starts: Amounts) -> Amounts:
@@ -140,11 +152,6 @@ def _running(amounts: Amounts, starts: Amounts) -> Amounts:
     sums = np.cumsum(amounts, axis=0)
     before = np.concatenate([np.zeros_like(sums[:1]), sums[starts[1:] - 1]])
     return np.asarray(sums - np.repeat(before, np.diff(starts, append=len(sums)), axis=0))
-
-
-def _ties(pool: Amounts, stakes: Stakes) -> Amounts:
-    """Rank by importance, spread over 20 bits, so that no sum of a thousand of them is worth a victim."""
-    return np.asarray(stakes.ranks(pool) * (1 << 20) // max(len(pool), 1))
 
 
 def _sizes(ask: Ask, free: Amounts, pool: Amounts, herd: Herd) -> Amounts:
@@ -159,42 +166,43 @@ def _sizes(ask: Ask, free: Amounts, pool: Amounts, herd: Herd) -> Amounts:
     return np.asarray((sizes * 1e6).astype(np.int64))
 
 
-def _buy(lists: list[Prices], missing: int) -> list[tuple[Prices, int]]:
-    """How many further members to buy on which row, at the lowest sum of prices."""
-    best = np.full(missing + 1, _NEVER)
+def _buy(offers: list[Offer], missing: int, best: Amounts) -> list[tuple[Offer, int]]:
+    """How many further members to buy on which row, at the lowest sum of prices; `best` are sums no plan comes to."""
     best[0] = 0
-    choices = np.zeros((len(lists), missing + 1), np.int64)
-    for number, prices in enumerate(lists):
+    choices = np.zeros((len(offers), missing + 1), np.int64)
+    for number, offer in enumerate(offers):
         before = best.copy()
-        for extra, price in enumerate(prices.prices[:missing], 1):
-            offer = before[:-extra] + price
-            better = offer < best[extra:]
-            best[extra:][better] = offer[better]
+        for extra, price in enumerate(offer.prices[:missing], 1):
+            sums = before[:-extra] + price
+            better = sums < best[extra:]
+            best[extra:][better] = sums[better]
             choices[number, extra:][better] = extra
     bought, left = [], missing
-    for number in range(len(lists) - 1, -1, -1):
+    for number in range(len(offers) - 1, -1, -1):
         extra = int(choices[number, left])
         if extra:
-            bought.append((lists[number], extra))
+            bought.append((offers[number], extra))
             left -= extra
     return bought
 
 
-def _of_row(ask: Ask, free: Amounts, prices: Prices, extra: int, herd: Herd) -> list[int]:
+def _of_row(ask: Ask, free: Amounts, offer: Offer, extra: int, herd: Herd) -> list[int]:
     """The cheapest set on the row for so many further members, as far as sets can be compared one by one."""
-    greedy = prices.order[: prices.lengths[extra - 1]]
-    deficit = (prices.base + extra) * ask.request - free[prices.row]
+    greedy = np.arange(offer.lengths[extra - 1])
+    deficit = (offer.base + extra) * ask.request - free[offer.row]
     deficit = np.where(ask.request > 0, deficit, 0).clip(min=0)
-    sizes = np.minimum(herd.amounts[prices.order], deficit)
-    if (sizes == sizes[0]).all():
-        return [int(index) for index in greedy]
-    for number in range(_least_number(sizes, deficit), len(greedy) + 1):
-        if comb(len(sizes), number) > _COMBINATIONS:
-            break
-        found = _cheapest_set(prices, sizes, number, deficit)
-        if found:
-            return found
-    return [int(index) for index in greedy]
+    sizes = np.minimum(herd.amounts[offer.order], deficit)
+    best = greedy
+    if not (sizes == sizes[0]).all():
+        for number in range(_least_number(sizes, deficit), len(greedy) + 1):
+            if comb(len(sizes), number) > _COMBINATIONS:
+                break
+            found = _cheapest_set(offer, sizes, number, deficit)
+            if found is not None and offer.each[found].sum() < offer.each[best].sum():
+                best = found
+            if found is not None and not offer.dear:
+                break
+    return [int(index) for index in offer.order[best]]
 
 
 def _least_number(sizes: Amounts, deficit: Amounts) -> int:
@@ -206,19 +214,14 @@ def _least_number(sizes: Amounts, deficit: Amounts) -> int:
     return least
 
 
-def _cheapest_set(prices: Prices, sizes: Amounts, number: int, deficit: Amounts) -> list[int]:
-    """The least costly set of so many pods that covers the deficit, empty where none does."""
+def _cheapest_set(offer: Offer, sizes: Amounts, number: int, deficit: Amounts) -> Amounts | None:
+    """Positions of the least costly set of so many pods that covers the deficit, None where none does."""
     sets = _sets(len(sizes), number)
     enough = np.ones(len(sets), bool)
     for column in np.flatnonzero(deficit):
         enough &= _summed(sizes[:, column], sets) >= deficit[column]
     covering = sets[enough]
-    if not len(covering):
-        return []
-    weights = _summed(prices.weights, covering)
-    covering = covering[weights == weights.min()]
-    first = int(_summed(prices.ties, covering).argmin())
-    return [int(index) for index in prices.order[covering[first]]]
+    return np.asarray(covering[int(_summed(offer.each, covering).argmin())]) if len(covering) else None
 
 
 def _summed(amounts: Amounts, sets: Amounts) -> Amounts:

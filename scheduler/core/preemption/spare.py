@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from scheduler.core.preemption.groups import Group, put_back_first
-from scheduler.core.preemption.stakes import Cost, Stakes
+from scheduler.core.preemption.stakes import GROWING, Cost, Stakes
 
 Fits: TypeAlias = Callable[[frozenset[int]], bool]
 """Whether everybody needed fits once these victims are gone."""
@@ -75,7 +75,7 @@ class _Search:
         if self._tries <= 0:
             return
         cost = self._stakes.cost(chosen)
-        if self._cost is not None and cost[:3] > self._cost[:3]:
+        if self._cost is not None and cost[0][:GROWING] > self._cost[0][:GROWING]:
             return
         if self._asked(chosen):
             if self._cost is None or cost < self._cost:

@@ -1,7 +1,11 @@
 """What an eviction costs, so that of two plans that help the cheaper is taken.
 
-Compared in this order: the highest priority that must go, disruption budgets broken, how many pods, the sum of their
-priorities, work lost since the newest checkpoint, age (the younger go), and names last.
+Compared in this order: whether pods outside the mid, batch and free bands go, disruption budgets broken, the highest
+priority that must go, how many pods outside these bands, how many pods, the sum of their priorities, nodes and lost
+work together, work lost since the newest checkpoint, age (the younger go), and names last.
+
+Lost work counts by its order of magnitude: a doubling of the work that one pod loses weighs as much as one more node
+that loses pods. So pods of about one age go from few nodes, and days are not lost where minutes would do.
 """
 
 from __future__ import annotations
@@ -14,14 +18,21 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from model.budget import DisruptionBudget
 from model.pod import Pod
 from scheduler.core.preemption.facts import PreemptionFacts
-from scheduler.core.preemption.herd import Herd, sorted_by
+from scheduler.core.preemption.guards import Guards
+from scheduler.core.preemption.herd import OUTSIDE, Herd, sorted_by
 from scheduler.core.residents import Residents
-from scheduler.core.snapshot import Amounts, Mask
+from scheduler.core.snapshot import Amounts
 
-Cost: TypeAlias = tuple[int, int, int, int, float, float, tuple[str, ...]]
+Price: TypeAlias = tuple[bool, int, int, int, int, int, int, float, float]
+Cost: TypeAlias = tuple[Price, tuple[str, ...]]
+GROWING = 5
+"""So many parts of a price, from the first on, only grow where more pods go."""
+NODE = 256
+"""Price of a node that loses pods, and of a doubling of the work that a pod loses."""
+_FIRST_DOUBLING_SECONDS = 60.0
+_MANY = 1e4
 
 
 class Stakes:
@@ -30,14 +41,9 @@ class Stakes:
     def __init__(self, herd: Herd, residents: Residents, facts: PreemptionFacts, now: float) -> None:
         self.herd = herd
         self._residents, self._facts, self._now = residents, facts, now
-        self._budgets: dict[int, tuple[int, ...]] = {}
+        self.guards = Guards(herd, residents, facts.budgets)
         self._priorities = residents.priorities[herd.slots]
         self._started = residents.started[herd.slots]
-
-    @cached_property
-    def watched(self) -> frozenset[str]:
-        """Namespaces with disruption budgets."""
-        return frozenset(budget.namespace for budget in self._facts.budgets)
 
     def pod(self, index: int) -> Pod | None:
         return self._residents.pods[int(self.herd.slots[index])]
@@ -64,13 +70,18 @@ class Stakes:
     def started(self, index: int) -> float:
         return float(self._started[index])
 
-    def priority(self, index: int) -> int:
-        return int(self._priorities[index])
-
     def weight(self, chosen: list[int]) -> tuple[list[int], list[float]]:
-        """Of each its priority, and the seconds lost, where those of younger pods count a trifle less."""
+        """Of each its standing, and the seconds lost, where those of younger pods count a trifle less."""
         lost = self.lost[chosen] - self._started[chosen] * 1e-12
-        return self._priorities[chosen].tolist(), lost.tolist()
+        return self.herd.standings[chosen].tolist(), lost.tolist()
+
+    def priorities(self, indexes: Amounts) -> Amounts:
+        return np.asarray(self._priorities[indexes])
+
+    def losses(self, indexes: Amounts | list[int]) -> Amounts:
+        """The price of the work that each loses."""
+        doublings = np.log2(1.0 + self.lost[indexes] / _FIRST_DOUBLING_SECONDS)
+        return np.asarray(np.rint(NODE * doublings).astype(np.int64))
 
     def lost_seconds(self, index: int) -> float:
         """Work since the newest checkpoint; all of it where none is known, none before the pod started."""
@@ -80,8 +91,8 @@ class Stakes:
         return max(0.0, self._now - max(started, self._facts.saved.get(self.uid(index), started)))
 
     def importance(self, index: int) -> tuple[int, bool, float, float, str]:
-        """Sorts the least important first: lower priority, no gang, less to lose, younger, then by name."""
-        own = (self.priority(index), bool(self.herd.gangs[index] >= 0), self.lost_seconds(index))
+        """Sorts the least important first: lower standing, no gang, less to lose, younger, then by name."""
+        own = (int(self.herd.standings[index]), bool(self.herd.gangs[index] >= 0), self.lost_seconds(index))
         return (*own, -self.started(index), self.key(index))
 
     def ranks(self, indexes: Amounts) -> Amounts:
@@ -114,13 +125,13 @@ class Stakes:
 
         Where all have started and no checkpoint is known, the younger have lost less: age is enough then.
         """
-        started, priorities = -self._started[indexes], self._priorities[indexes]
+        started, standings = -self._started[indexes], self.herd.standings[indexes]
         order = np.argsort(started)
         keys: list[npt.NDArray[Any]] = [started]
         if self._facts.saved or (len(started) and started.max() >= 0):
             keys.append(self.lost[indexes])
             order = sorted_by(keys[-1], order)
-        for key in ((self.herd.gangs[indexes] >= 0).astype(np.int64), priorities, groups):
+        for key in ((self.herd.gangs[indexes] >= 0).astype(np.int64), standings, groups):
             lowest = key.min(initial=np.iinfo(np.int64).max)
             if bool((key != lowest).any()):
                 keys.append(key - lowest)
@@ -143,28 +154,28 @@ class Stakes:
 
     def violating(self, indexes: Iterable[int]) -> frozenset[int]:
         """Those that break a budget, counting the budgets down from the most important on as kube-scheduler does."""
-        if not self._facts.budgets:
+        if not self.guards.watched:
             return frozenset()
-        left = [budget.allowed for budget in self._facts.budgets]
-        broken: list[int] = []
-        for index in sorted(indexes, key=self.importance, reverse=True):
-            matched = self._matched(index)
-            for number in matched:
-                left[number] -= 1
-            if any(left[number] < 0 for number in matched):
-                broken.append(index)
-        return frozenset(broken)
+        return self.guards.broken_by(sorted(indexes, key=self.importance, reverse=True))
 
-    def guarded(self, indexes: Amounts) -> Mask:
-        """Which of them a budget covers that allows nothing more."""
-        if not self.watched:
-            return np.zeros(len(indexes), bool)
-        return np.array([self._guarded(index) for index in indexes.tolist()], bool)
+    @cached_property
+    def burdens(self) -> npt.NDArray[np.float64]:
+        """What each counts where pods are only counted: those that are spared before priority counts as very many."""
+        every = np.arange(len(self.herd))
+        closed, outside = self.guards.closed(every), self.herd.standings >= OUTSIDE
+        return np.asarray(1.0 + _MANY * (outside & ~outside.all()) + _MANY * _MANY * closed)
+
+    @cached_property
+    def gang_burdens(self) -> npt.NDArray[np.float64]:
+        """Of each gang together, by its number."""
+        by_gang = self.herd.by_gang
+        gangs = self.herd.gangs[by_gang]
+        return np.bincount(gangs, weights=self.burdens[by_gang], minlength=len(self.herd.surplus)).astype(float)
 
     def cost(self, indexes: Iterable[int]) -> Cost:
         """See the module's words."""
         chosen = list(indexes)
-        return (*self._price(chosen), tuple(sorted(self.key(index) for index in chosen)))
+        return self._price(chosen), tuple(sorted(self.key(index) for index in chosen))
 
     def cheapest(self, plans: Sequence[frozenset[int]]) -> frozenset[int] | None:
         """The plan of the lowest cost; names are looked at only where all else is equal, since they are dear."""
@@ -175,33 +186,18 @@ class Stakes:
         found = [plan for plan, price in zip(plans, prices, strict=True) if price == lowest]
         return min(found, key=self.cost) if len(found) > 1 else found[0]
 
-    def _price(self, chosen: list[int]) -> tuple[int, int, int, int, float, float]:
+    def _price(self, chosen: list[int]) -> Price:
         """The cost without names."""
-        priorities = self._priorities[chosen]
+        herd, standings = self.herd, self.herd.standings[chosen]
+        highest = int(standings.max(initial=np.iinfo(np.int64).min))
         return (
-            int(priorities.max()) if chosen else -(1 << 31),
+            highest >= OUTSIDE,
             len(self.violating(chosen)),
+            highest,
+            int(np.count_nonzero(standings >= OUTSIDE)),
             len(chosen),
-            int(priorities.sum()),
+            int(self._priorities[chosen].sum()),
+            NODE * len(np.unique(herd.rows[chosen])) + int(self.losses(chosen).sum()),
             fsum(self.lost[chosen].tolist()),
             -fsum(self._started[chosen].tolist()),
         )
-
-    def _guarded(self, index: int) -> bool:
-        return any(self._facts.budgets[number].allowed <= 0 for number in self._matched(index))
-
-    def _matched(self, index: int) -> tuple[int, ...]:
-        pod = self.pod(index)
-        if pod is None or pod.namespace not in self.watched:
-            return ()
-        if index not in self._budgets:
-            budgets = enumerate(self._facts.budgets)
-            self._budgets[index] = tuple(number for number, budget in budgets if covers(budget, pod))
-        return self._budgets[index]
-
-
-def covers(budget: DisruptionBudget, pod: Pod) -> bool:
-    """Whether evicting the pod uses up the budget; one it has already counted as going does not."""
-    if budget.namespace != pod.namespace or pod.name in budget.disrupted:
-        return False
-    return bool(budget.selector.requirements) and budget.selector.matches(pod.labels)

@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.core.gang import Candidate
 from scheduler.core.place import Placed, place
-from scheduler.core.preemption.choose import rows_by_price
+from scheduler.core.preemption.choose import lowest, rows_by_price
 from scheduler.core.preemption.field import Field
 from scheduler.core.preemption.groups import put_back_first, spread_to_gangs
 from scheduler.core.preemption.leaving import Beside, Heeds, vacate
@@ -57,20 +57,20 @@ class Trial:
 
     def cheapest(self, field: Field) -> frozenset[int] | None:
         """Victims that help, the lowest priorities first; of a cluster too large to try, among the cheapest rows."""
-        weights = self._stakes.herd.weights
-        ranked = rows_by_price(field, np.arange(len(weights)), self._stakes, any_row=True)[:MOST_ROWS]
-        if self.without(self._touching(np.arange(len(weights)), ranked)) is None:
+        every = np.arange(len(self._stakes.herd))
+        ranked = rows_by_price(field, every, self._stakes, any_row=True)[:MOST_ROWS]
+        if self.without(self._touching(every, ranked)) is None:
             return None
-        for level in self._stakes.herd.opened.weights:
-            pool = np.flatnonzero(weights <= level)
-            found = next(self._widening(field, pool), None)
-            best = None if found is None else spare_in_bulk(self._around_seats(found), self._a_few(), self._stakes)
-            items = items_of(pool.tolist(), self._stakes) if len(pool) <= 4 * FEW_GROUPS else []
-            if items and len(items) <= FEW_GROUPS:
-                best = least_cost(items, self.fits, self._stakes, best, _TRIES)
-            if best is not None:
-                return best
-        return None
+        return lowest(self._stakes.herd.opened.weights, lambda level: self._up_to(level, field), self._stakes)
+
+    def _up_to(self, level: int, field: Field) -> frozenset[int] | None:
+        pool = np.flatnonzero(self._stakes.herd.weights <= level)
+        found = next(self._widening(field, pool), None)
+        best = None if found is None else spare_in_bulk(self._around_seats(found), self._a_few(), self._stakes)
+        items = items_of(pool.tolist(), self._stakes) if len(pool) <= 4 * FEW_GROUPS else []
+        if items and len(items) <= FEW_GROUPS:
+            return least_cost(items, self.fits, self._stakes, best, _TRIES)
+        return best
 
     def _a_few(self) -> Fits:
         """`fits` for so many members in all, then False: what is not asked any more counts as needed."""
@@ -121,10 +121,11 @@ class Trial:
     def _touching(self, pool: Amounts, rows: Amounts) -> frozenset[int]:
         """Those of the pool on the rows, and whoever goes with them."""
         touched = pool[np.isin(self._stakes.herd.rows[pool], rows)]
-        return frozenset(spread_to_gangs(touched.tolist(), self._stakes))
+        return frozenset(spread_to_gangs(touched.tolist(), pool, self._stakes))
 
     def _of_rows(self, chosen: frozenset[int], rows: set[int]) -> frozenset[int]:
         """Only those on the rows that are used, where that is enough."""
-        herd = self._stakes.herd
-        used = frozenset(spread_to_gangs((index for index in chosen if int(herd.rows[index]) in rows), self._stakes))
+        herd, pool = self._stakes.herd, np.array(sorted(chosen), np.int64)
+        touched = [index for index in chosen if int(herd.rows[index]) in rows]
+        used = frozenset(spread_to_gangs(touched, pool, self._stakes))
         return used if used < chosen and self.fits(used) else chosen

@@ -330,3 +330,78 @@ def test_nobody_goes_for_a_member_above_the_minimum() -> None:
     pods[0] = msgspec.structs.replace(pods[0], node_name="n2")
     outcome = Arena(TWO, [resident("a", "n1")]).ask(pods, gang(1))
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_NEEDED
+
+
+def full_nodes(count: int, each: int, seconds: float) -> Arena:
+    """Nodes full of pods of 1 CPU that started within so many seconds, the younger the later in the alphabet."""
+    number = count * each
+    step = seconds / number
+    pods = [resident(f"p{i:03}", f"n{i % count:02}", 1, started_seconds=6000 + i * step) for i in range(number)]
+    return Arena([node(f"n{i:02}", each) for i in range(count)], pods)
+
+
+PACKED: dict[str, tuple[int, int, float, list[Any], int]] = {
+    "a gang of four": (8, 4, 5.0, members(4, 1), 1),
+    "a gang of 64": (48, 4, 60.0, members(64, 1), 16),
+    "a gang of 64, some minutes apart": (48, 4, 600.0, members(64, 1), 16),
+    "a gang of larger pods": (16, 4, 30.0, members(6, 2), 3),
+    "pods of two sizes": (8, 4, 5.0, [*members(2, 1), waiting("x", 2, gang=in_group())], 1),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_pods_of_about_one_age_go_from_few_nodes(name: str) -> None:
+    """No more nodes lose pods, and no more get members, than have to, though the youngest are spread over all."""
+    count, each, seconds, pods, expected = PACKED[name]
+    outcome = full_nodes(count, each, seconds).ask(pods, gang(len(pods)))
+    assert isinstance(outcome, Plan)
+    assert len(outcome.eviction.victims) == sum(pod.requests["cpu"] for pod in pods) // 1000
+    assert len({victim.node for victim in outcome.eviction.victims}) == expected
+    assert len({placement.node for placement in outcome.eviction.placements}) == expected
+
+
+@pytest.mark.parametrize(
+    ("older", "younger", "saved", "expected"),
+    [
+        (700, 600, (), ["a", "b"]),
+        (1000, 600, (), ["c", "e"]),
+        (9000, 8500, (), ["a", "b"]),
+        (9000, 600, (), ["c", "e"]),
+        (9000, 600, ("a", "b"), ["a", "b"]),
+        (20, 1, (), ["a", "b"]),
+        (90, 1, (), ["c", "e"]),
+    ],
+)
+def test_one_node_or_the_younger_pods_of_two(
+    older: float, younger: float, saved: tuple[str, ...], expected: list[str]
+) -> None:
+    """The pods a and b of one node against c and e, a node each: two doublings of lost work weigh more than a node."""
+    ages = {"a": older, "b": older, "c": younger, "d": 9900, "e": younger, "f": 9900}
+    nodes = dict(zip("abcdef", ("n1", "n1", "n2", "n2", "n3", "n3"), strict=True))
+    pods = [resident(name, nodes[name], 2, started_seconds=NOW - age) for name, age in ages.items()]
+    arena = Arena([node("n1"), node("n2"), node("n3")], pods)
+    kept = {f"uid-{name}": NOW for name in saved}
+    assert victims(arena.ask(members(2, 2), gang(2), saved=kept)) == expected
+
+
+def test_work_below_prod_is_told_whom_it_may_not_evict() -> None:
+    """The count of pods outside the bands is in the refusal."""
+    outcome = Arena([node()], [lone("a"), lone("b", below_prod=True, priority=200)]).ask([waiting(below_prod=True)])
+    assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NO_VICTIMS
+    assert outcome.detail == "of 2 pods: 1 same or higher priority, 1 outside the mid, batch and free bands"
+
+
+def test_a_gang_that_reaches_outside_the_bands_is_not_inside() -> None:
+    """A gang of which one member is outside goes after a lone pod of the bands, though its others are inside."""
+    gang_of_two = [lone("a", group="g", below_prod=True), resident("b", "n2", 1, group="g")]
+    arena = Arena([*TWO, node("n3")], [*gang_of_two, resident("c", "n3", below_prod=True, priority=9)])
+    assert victims(arena.ask([waiting(cpu=4)])) == ["c"]
+
+
+def test_a_gang_of_which_some_are_illegal_loses_no_more_than_its_surplus() -> None:
+    """Where only more of it would help, and a member may not go, nobody goes."""
+    own = {"group": "g", "below_prod": True}
+    pods = [resident("a", "n1", 2, **own), resident("b", "n1", 2, **own), resident("c", "n2", 4, group="g")]
+    facts = {"gangs": {"gang/default/g": GangFacts(2, 3)}}
+    outcome = Arena(TWO, pods).ask([waiting(cpu=4, below_prod=True)], **facts)
+    assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_HELPFUL

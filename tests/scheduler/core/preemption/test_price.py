@@ -1,0 +1,130 @@
+"""Prices as numbers: their sums compare as what they stand for, however wide that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from preemption_builders import NOW, Arena, node, resident
+from preemption_reference import budget
+
+from model.pod import Pod
+from scheduler.core.preemption.facts import PreemptionFacts
+from scheduler.core.preemption.herd import herd_of
+from scheduler.core.preemption.price import Prices, prices
+from scheduler.core.preemption.stakes import NODE, Stakes
+
+
+def stakes_of(pods: Sequence[Pod]) -> Stakes:
+    arena = Arena([node(cpu=100)], pods)
+    residents = arena.residents()
+    herd = herd_of(residents, residents.rows >= 0, [0], {}, 1)
+    return Stakes(herd, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
+
+
+def priced(pods: Sequence[Pod], most: int) -> Prices:
+    stakes = stakes_of(pods)
+    pool = np.arange(len(pods))
+    return prices(pool, stakes.ranks(pool), stakes, most)
+
+
+victims = st.builds(
+    lambda number, priority, below, app, age: resident(
+        f"p{number}", cpu=1, priority=priority, below_prod=below, labels={"app": app}, started_seconds=NOW - age
+    ),
+    st.integers(0, 1 << 30),
+    st.sampled_from([-(1 << 31), -1, 0, 5000, 5500, (1 << 31) - 1]),
+    st.booleans(),
+    st.sampled_from(["", "x"]),
+    st.integers(1, 9000),
+)
+pools = st.lists(victims, min_size=2, max_size=9, unique_by=lambda pod: pod.name)
+
+
+def told(pods: Sequence[Pod], stakes: Stakes, chosen: Sequence[int]) -> tuple[int, ...]:
+    """Who breaks a budget, who is outside the bands, how many they are, their priorities, what they lose."""
+    own = [pods[index] for index in chosen]
+    return (
+        sum(pod.labels["app"] == "x" for pod in own),
+        sum(not pod.below_prod for pod in own),
+        len(own),
+        sum(pod.priority for pod in own),
+        int(stakes.losses(list(chosen)).sum()),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(pools, st.data(), st.sampled_from([0, 1, 1000]))
+def test_sums_compare_as_what_they_stand_for(pods: list[Pod], data: st.DataObject, wider: int) -> None:
+    """Of any two sets; equal in all of that are only those between which ties decide. `wider` makes room for more pods."""
+    found, stakes = priced(pods, len(pods) + wider), stakes_of(pods)
+    sets = st.sets(st.sampled_from(range(len(pods))))
+    one, other = sorted(data.draw(sets)), sorted(data.draw(sets))
+    first, second = (told(pods, stakes, chosen) for chosen in (one, other))
+    left, right = (sum(map(int, found.each[chosen])) for chosen in (one, other))
+    if first != second:
+        assert (left < right) == (first < second)
+    assert max(left, right) + len(pods) * found.node < found.never
+
+
+@pytest.mark.parametrize(("priorities", "kind"), [((0, 1), np.int64), ((0, (1 << 31) - 1), object)])
+def test_numbers_are_as_wide_as_needed(priorities: tuple[int, int], kind: type) -> None:
+    """A thousand victims of priorities far apart are more than 64 bits hold."""
+    pods = [resident(f"p{number}", cpu=1, priority=priority) for number, priority in enumerate(priorities * 2)]
+    pods[0] = resident("p0", cpu=1, priority=1)
+    assert priced(pods, 1000).each.dtype == kind
+
+
+def test_a_node_is_worth_a_doubling_of_lost_work() -> None:
+    """From the first minute on; what is lost within it counts less."""
+    pods = [resident(f"p{age}", cpu=1, started_seconds=NOW - age) for age in (60, 180, 420, 7620)]
+    assert stakes_of(pods).losses(np.arange(4)).tolist() == [NODE, 2 * NODE, 3 * NODE, 7 * NODE]
+    found = priced(pods, 4)
+    step = int(found.each[1] - found.each[0])
+    assert abs(step - found.node) < found.node // NODE
+
+
+WORDS = {
+    "nobody": ({}, {}, [0, 0]),
+    "outside": ({}, {"below_prod": True}, [1, 0]),
+    "a budget": ({"labels": {"app": "x"}}, {}, [2, 0]),
+    "both": ({"labels": {"app": "x"}}, {"below_prod": True}, [3, 0]),
+    "one each": ({"labels": {"app": "x"}, "below_prod": True}, {}, [2, 1]),
+    "everybody": ({"labels": {"app": "x"}}, {"labels": {"app": "x"}}, [0, 0]),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), WORDS.values(), ids=WORDS.keys())
+def test_who_is_dear(first: dict[str, object], second: dict[str, object], expected: list[int]) -> None:
+    """Where it is not all of them."""
+    pods = [
+        resident("a", cpu=1, **({"labels": {"app": ""}} | first)),
+        resident("b", cpu=1, **({"labels": {"app": ""}} | second)),
+    ]
+    assert priced(pods, 2).dear.tolist() == expected
+
+
+OLD, YOUNG = {"started_seconds": NOW - 9000}, {"started_seconds": NOW - 60}
+ORDER: dict[str, tuple[list[dict[str, object]], list[dict[str, object]]]] = {
+    "three outside rather than a broken budget": ([{}] * 3, [{"labels": {"app": "x"}, "below_prod": True}]),
+    "three inside rather than one outside": ([{"below_prod": True, "priority": 9} | OLD] * 3, [YOUNG]),
+    "one rather than two": ([{"priority": 9} | OLD], [YOUNG] * 2),
+    "the lower priority": ([OLD], [{"priority": 9} | YOUNG]),
+    "less lost": ([YOUNG], [OLD]),
+    "the least important where all is equal": ([{}], [{}]),
+}
+
+
+@pytest.mark.parametrize(("cheap", "dear"), ORDER.values(), ids=ORDER.keys())
+def test_order(cheap: list[dict[str, object]], dear: list[dict[str, object]]) -> None:
+    """Each digit weighs more than all after it."""
+    words = [{"labels": {"app": ""}} | each for each in (*cheap, *dear)]
+    pods = [resident(f"p{i}", cpu=1, **each) for i, each in enumerate(words)]
+    each = priced(pods, len(pods)).each
+    stakes = stakes_of(pods)
+    named = sorted(range(len(pods)), key=stakes.key)
+    one, other = named[: len(cheap)], named[len(cheap) :]
+    assert each[one].sum() < each[other].sum()

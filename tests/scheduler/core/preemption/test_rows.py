@@ -1,0 +1,106 @@
+"""Nodes full of pods of one size, too many to try every set of them: what goes costs no more than it must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lengths import at_length
+from preemption_builders import NOW, Arena, members, node, resident, victims, waiting
+from preemption_reference import budget, cost, least_cost
+from scheduler_builders import gang
+
+from model.pod import Pod
+from scheduler.core.preemption.facts import NoPreemption
+
+SIZE = 4
+AGES = (30, 60, 61, 90, 600, 630, 3600, 3700, 9000)
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> list[Pod]:
+    """Six to eight nodes, each with four pods of 1 CPU that leave no room; some of an app whose budget is closed."""
+    mixed, guarded = draw(st.booleans()), draw(st.booleans())
+    pods = []
+    for number in range(SIZE * draw(st.integers(6, 8))):
+        words = {
+            "priority": draw(st.sampled_from([-5, 1, 2, 7])),
+            "below_prod": mixed and draw(st.booleans()),
+            "labels": {"app": draw(st.sampled_from(["", "", "x"])) if guarded else ""},
+            "started_seconds": NOW - draw(st.sampled_from(AGES)),
+        }
+        pods.append(resident(f"p{number}", f"n{number // SIZE}", 1, **words))
+    return pods
+
+
+@settings(max_examples=40, deadline=None)
+@given(crowds(), st.integers(1, 9), st.integers(1, 3), st.sampled_from([2, 10]))
+def test_no_dearer_than_need_be(pods: list[Pod], number: int, cpu: int, priority: int) -> None:
+    """By every part of the cost: bands, budgets, highest priority, numbers, priorities, nodes and lost work."""
+    nodes = [node(f"n{each}", SIZE) for each in range(len(pods) // SIZE)]
+    asking = members(number, cpu, priority=priority) if number > 1 else [waiting(cpu=cpu, priority=priority)]
+    outcome = Arena(nodes, pods).ask(asking, gang(number) if number > 1 else None, budgets=(budget("x"),))
+    expected = least_cost([pod for pod in pods if pod.priority < priority], "x", number, cpu)
+    if expected is None:
+        assert isinstance(outcome, NoPreemption)
+        return
+    gone = set(victims(outcome))
+    assert cost([pod for pod in pods if pod.name in gone], (budget("x"),)) == expected
+
+
+test_many_no_dearer_than_need_be = at_length(
+    test_no_dearer_than_need_be, crowds(), st.integers(1, 9), st.integers(1, 3), st.sampled_from([2, 10])
+)
+
+
+def crowd(name: str, number: int = 16) -> list[Pod]:
+    """On a node of its own, covered by the closed budget, so that too many groups may go for every set to be tried."""
+    return [resident(f"z{i:02}", name, 1, labels={"app": "x"}) for i in range(number)]
+
+
+ONE_NODE: dict[str, tuple[dict[str, tuple[int, dict[str, Any]]], list[str]]] = {
+    "two small ones rather than one large one that breaks a budget": (
+        {"a": (4, {"labels": {"app": "x"}}), "b": (3, {"started_seconds": 1.0}), "c": (2, {}), "d": (2, {})},
+        ["c", "d"],
+    ),
+    "two inside rather than one outside": (
+        {"a": (4, {}), "b": (2, {"below_prod": True}), "c": (2, {"below_prod": True})},
+        ["b", "c"],
+    ),
+    "the younger two of four": (
+        {"a": (3, {"started_seconds": 1.0}), "b": (1, {"started_seconds": 1.0}), "c": (2, {}), "d": (2, {})},
+        ["c", "d"],
+    ),
+    "one rather than two": ({"a": (4, {"started_seconds": 1.0}), "b": (2, {}), "c": (2, {})}, ["a"]),
+}
+
+
+@pytest.mark.parametrize("name", ONE_NODE)
+def test_pods_of_several_sizes(name: str) -> None:
+    """Sets of a node's pods are compared by what they cost, not only by their number; four CPUs are asked for."""
+    sizes, expected = ONE_NODE[name]
+    pods = [resident(each, "n1", cpu, **({"labels": {"app": ""}} | words)) for each, (cpu, words) in sizes.items()]
+    arena = Arena([node("n1", sum(cpu for cpu, _ in sizes.values())), node("n2", 16)], [*pods, *crowd("n2")])
+    assert victims(arena.ask([waiting(cpu=4)], budgets=(budget("x"),))) == expected
+
+
+def test_rows_of_which_the_pods_are_spared_are_looked_at_last() -> None:
+    """Of more rows than are looked at closely the last ones by name are found where all others are dear."""
+    nodes = [node(f"n{number:02}") for number in range(60)]
+    guarded = [resident(f"g{n:02}", f"n{n:02}", 4, priority=-9, labels={"app": "x"}) for n in range(29)]
+    outside = [resident(f"o{n:02}", f"n{n:02}", 4, priority=-9, labels={"app": ""}) for n in range(29, 58)]
+    inside = [resident(f"i{n}", f"n{n}", 4, below_prod=True, priority=n, labels={"app": ""}) for n in (58, 59)]
+    arena = Arena(nodes, [*guarded, *outside, *inside])
+    assert victims(arena.ask(members(2, 4), gang(2), budgets=(budget("x"),))) == ["i58", "i59"]
+    outcome = victims(arena.ask(members(4, 4), gang(4), budgets=(budget("x"),)))
+    assert outcome == ["i58", "i59", "o29", "o30"]
+
+
+def test_rows_with_more_room_to_gain_come_first() -> None:
+    """Of more rows than are looked at closely one that takes all members is found, though it is the last by name."""
+    small = [resident(f"a{n:02}", f"n{n:02}", 1) for n in range(40)]
+    large = [resident(f"b{n}", "n99", 1) for n in range(4)]
+    arena = Arena([*(node(f"n{n:02}", 1) for n in range(40)), node("n99", 4)], [*small, *large])
+    assert victims(arena.ask(members(4, 1), gang(4))) == ["b0", "b1", "b2", "b3"]
