@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from local.apiserver import status
+from local.apiserver.aside import aside
 from local.apiserver.bodies import repeated_fields
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object
@@ -24,7 +25,7 @@ _ATTEMPTS = 3  # where others create or delete the object while webhooks think
 async def apply(writes: Writes, target: Target, request: Request) -> Response:
     """Merge a configuration into the object, or create the object from it."""
     options = replace(write_options(request), applies=True)
-    config = _configuration(target, request, options)
+    config = await aside(len(request.body), lambda: _configuration(target, request, options))
     author = Author(options.manager, target.subresource, writes.resources.clock())
     application = Application(target.rtype, config, author, request.flag("force"))
     for _ in range(_ATTEMPTS):

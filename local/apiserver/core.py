@@ -22,7 +22,7 @@ from local.apiserver.options import check_options
 from local.apiserver.policies import Policies
 from local.apiserver.rbac import Rbac
 from local.apiserver.registry import BINDINGS, EVICTIONS, PODS, Registry, ResourceType
-from local.apiserver.requestbody import APPLY_PATCH
+from local.apiserver.requestbody import APPLY_PATCH, read_aside
 from local.apiserver.resources import Resources, WriteOptions
 from local.apiserver.routes import Target, resolve, split_path
 from local.apiserver.service_account_tokens import AccountTokens
@@ -101,7 +101,7 @@ class Core:
             if request.method == "GET":
                 return await self._route(request)
             self.store.log.admit()
-            result = await self._route(request)
+            result = await self._route(await read_aside(request))
             await self.store.log.settled()
             return result
         except StatusError as error:

@@ -2,11 +2,21 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from local.apiserver.identity import ANONYMOUS, Identity
 from local.apiserver.objects import Object, encode
+from local.apiserver.status import StatusError
 
 JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A body as a value, or why it is none."""
+
+    value: Any = None
+    error: StatusError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +29,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     user: Identity = ANONYMOUS
+    read: Read | None = None  # what the body says, where it was read already
 
     @property
     def accept(self) -> str:

@@ -336,8 +336,8 @@ class Registry:
         self.register(*types)
 
     def register(self, *types: ResourceType) -> None:
-        for rtype in types:
-            self._types[(rtype.group, rtype.version, rtype.plural)] = rtype
+        # Replaced as a whole, since large bodies are read aside from the event loop.
+        self._types = self._types | {(rtype.group, rtype.version, rtype.plural): rtype for rtype in types}
         self.generation += 1
 
     def unregister(self, type_id: str) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import yaml
 
 from local.apiserver import status
+from local.apiserver.aside import LARGE_BYTES, aside
 from local.apiserver.bodies import decode_json
-from local.apiserver.messages import JSON, Request
+from local.apiserver.messages import JSON, Read, Request
 from local.apiserver.objects import Object, unstorable
 from local.apiserver.proto import MAGIC, decode_protobuf
 from local.apiserver.yamlbody import decode_yaml
@@ -32,8 +34,26 @@ def unknown_format(accepted: Sequence[str]) -> status.StatusError:
     )
 
 
+async def read_aside(request: Request) -> Request:
+    """The request, its body read already where that takes long: a YAML of 3 MiB takes seconds."""
+    if len(request.body) < LARGE_BYTES:
+        return request
+    return replace(request, read=await aside(len(request.body), lambda: _read(request)))
+
+
+def _read(request: Request) -> Read:
+    try:
+        return Read(body_value(request))
+    except status.StatusError as error:
+        return Read(error=error)
+
+
 def body_value(request: Request) -> Any:
     """The decoded body, whatever it is written in; raises 400 or 415."""
+    if request.read is not None:
+        if request.read.error is not None:
+            raise request.read.error
+        return request.read.value
     try:
         value = _decoded(request)
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from local.apiserver import admission, crd, decoding, defaults, names, status, validation
@@ -23,7 +24,7 @@ from local.apiserver.objects import (
 from local.apiserver.ownership import tracking
 from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, Registry, ResourceType
 from local.apiserver.selectors import EVERYTHING, Filter
-from local.apiserver.store import Record, Store
+from local.apiserver.store import Record, Store, check_size
 
 _PREFIX_CHARACTERS = 58
 _LAST_MOMENT = 253_402_300_799  # 9999-12-31T23:59:59Z, the last that RFC 3339 can write
@@ -47,6 +48,7 @@ class WriteOptions:
     manager: str = CONTROLLERS
     applies: bool = False
     user: Identity = INTERNAL  # who asks
+    body_bytes: int = 0  # of the request
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +279,7 @@ class Resources:
         return obj
 
     def _validate(self, rtype: ResourceType, obj: Object, old: Object | None, subresource: str = "") -> None:
-        errors = list(validation.errors(rtype, obj, old, subresource))
+        errors = list(islice(validation.errors(rtype, obj, old, subresource), status.MOST_ERRORS + 1))
         if errors:
             raise status.invalid(rtype, obj["metadata"]["name"], errors)
 
@@ -288,6 +290,7 @@ class Resources:
             obj["apiVersion"] = rtype.custom.storage_api_version
         if rtype is CUSTOM_RESOURCE_DEFINITIONS:
             crd.establish(obj, self.objects(rtype), self.clock())
+            check_size(len(encode(obj)))  # before its types are served
             crd.serve_and_conform(self.store, self.registry, obj)
         record = self.store.put(rtype, obj if rtype.form is None else rtype.form.stored(obj))
         return obj if rtype.custom is None and rtype.form is None else self.decoded(rtype, record)

@@ -178,7 +178,7 @@ async def _invite(raw: web.BaseRequest) -> None:
 
 
 def _too_large() -> StatusError:
-    return StatusError(413, "RequestEntityTooLarge", f"the request body is larger than {_BODY_BYTES} bytes")
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {_BODY_BYTES}")
 
 
 def _refused(error: status.StatusError) -> web.Response:

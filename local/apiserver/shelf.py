@@ -150,5 +150,6 @@ def _matching(records: dict[Key, Record], order: list[Key], wanted: Filter, afte
     last = bisect_left(order, stop) if stop else len(order)
     keys = order[bisect_left(order, start) : last]
     if wanted.admits_namespace_only:
-        return map(records.__getitem__, keys)
-    return (record for key in keys if (record := records[key]).admitted_by(wanted))
+        return filter(None, map(records.get, keys))
+    # Read aside from the event loop, an object may have gone since.
+    return (record for key in keys if (record := records.get(key)) is not None and record.admitted_by(wanted))

@@ -12,6 +12,8 @@ from typing import Any
 from local.apiserver.objects import Object, encode
 from local.apiserver.registry import ResourceType
 
+MOST_ERRORS = 100  # told of one object: half a million of them would be an answer of 170 MB
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -22,7 +24,7 @@ class FieldError:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.message}"
+        return f"{self.field}: {self.message}" if self.field else self.message
 
 
 def _shown(value: Any) -> str:
@@ -154,6 +156,8 @@ def invalid_log_options(pod: str, errors: Sequence[FieldError]) -> StatusError:
 
 
 def _invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
+    if len(errors) > MOST_ERRORS:
+        errors = [*errors[:MOST_ERRORS], FieldError("", "FieldValueInvalid", f"more than {MOST_ERRORS} errors")]
     text = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(map(str, errors)) + "]"
     causes = [{"reason": error.reason, "message": error.message, "field": error.field} for error in errors]
     details = {"name": name, "group": group, "kind": kind, "causes": causes}

@@ -12,12 +12,19 @@ from local.apiserver.records import Change, Event, Record, Seen, record_of
 from local.apiserver.registry import STORED_AS, ResourceType
 from local.apiserver.selectors import Filter
 from local.apiserver.shelf import Shelf
-from local.apiserver.status import expired, from_the_future
+from local.apiserver.status import StatusError, expired, from_the_future
 from local.apiserver.watching import Watcher
 
 __all__ = ["Change", "Event", "Record", "Seen", "Store"]  # a reader of the store needs no other module
 
 _EPOCH_2020_SECONDS = 1_577_836_800
+MOST_OBJECT_BYTES = 3 << 19  # 1.5 MiB, etcd's `--max-request-bytes`
+
+
+def check_size(object_bytes: int) -> None:
+    """Raises 500 for what is too large to be kept, in the words that come from etcd."""
+    if object_bytes > MOST_OBJECT_BYTES:
+        raise StatusError(500, "", "etcdserver: request is too large")
 
 
 class Log(Protocol):
@@ -110,6 +117,7 @@ class Store:
         The object is stamped with that resourceVersion in place; it is the caller's own copy.
         """
         record, type_id = self._stamped(rtype, obj), STORED_AS.get(rtype.id, rtype.id)
+        check_size(len(record.body))
         shelf = self._shelf(type_id)
         old = shelf.put(record)
         if old is not None:

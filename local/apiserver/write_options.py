@@ -30,6 +30,7 @@ def write_options(request: Request) -> WriteOptions:
         field_validation=request.query.get("fieldValidation") or "Warn",
         manager=request.query.get("fieldManager") or _program(request),
         user=request.user,
+        body_bytes=len(request.body),
     )
 
 

@@ -1,6 +1,7 @@
 """Writes that admission webhooks may look at: between this server's own decisions and the store, others are asked.
 
-Where nobody asks to be asked, a write is one atomic step, as in `Resources`.
+Where nobody asks to be asked, the write of an ordinary object is one atomic step, as in `Resources`; that of a large
+one is made aside, and again where another came first.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from local.apiserver import status
+from local.apiserver.aside import aside
 from local.apiserver.bodies import copy_body
 from local.apiserver.objects import Object, dig, name_of, namespace_of
 from local.apiserver.registry import ResourceType
@@ -57,8 +59,9 @@ class Writes:
     async def create(
         self, rtype: ResourceType, namespace: str, obj: Object, options: WriteOptions | None = None
     ) -> Object:
-        draft = self.resources.draft_create(rtype, namespace, obj, options)
-        return await self._finish(draft)
+        options = options or WriteOptions()
+        draft = await aside(options.body_bytes, lambda: self.resources.draft_create(rtype, namespace, obj, options))
+        return await self._finish(draft, options.body_bytes)
 
     async def update(
         self,
@@ -74,9 +77,12 @@ class Writes:
         told = len(options.warnings)
         for attempt in range(_ATTEMPTS):
             del options.warnings[told:]
-            draft = self.resources.draft_update(rtype, namespace, name, change, options, subresource)
+            size = max(options.body_bytes, self._held_bytes(rtype, namespace, name))
+            draft = await aside(
+                size, lambda: self.resources.draft_update(rtype, namespace, name, change, options, subresource)
+            )
             try:
-                return await self._finish(draft)
+                return await self._finish(draft, size)
             except StatusError as error:
                 if error.reason != "Conflict" or attempt == _ATTEMPTS - 1 or self._unchanged(rtype, draft.old):
                     raise
@@ -127,14 +133,18 @@ class Writes:
         await self._hooks.validate(draft)
         return draft.new
 
-    async def _finish(self, draft: Draft) -> Object:
+    async def _finish(self, draft: Draft, size_bytes: int) -> Object:
         asked = self._hooks.concern(draft.rtype, draft.namespace, draft.subresource)
         if asked:
             await self._hooks.mutate(draft)
-        self.resources.complete(draft)
+        await aside(size_bytes, lambda: self.resources.complete(draft))
         if asked:
             await self._hooks.validate(draft)
         return self.resources.commit(draft)
+
+    def _held_bytes(self, rtype: ResourceType, namespace: str, name: str) -> int:
+        held = self.resources.store.get(rtype.id, namespace, name)
+        return 0 if held is None else len(held.body)
 
     def _unchanged(self, rtype: ResourceType, old: Object | None) -> bool:
         """Whether this state of an object is still the one that is there: then a conflict is not one of timing."""

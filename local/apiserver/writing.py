@@ -7,6 +7,7 @@ from dataclasses import replace as replaced
 from typing import Any
 
 from local.apiserver import admission, applying, status
+from local.apiserver.aside import aside
 from local.apiserver.bodies import repeated_fields
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, copy
@@ -88,7 +89,7 @@ async def patch(writes: Writes, target: Target, request: Request) -> Response:
     if request.content_type == APPLY_PATCH:
         return await applying.apply(writes, target, request)
     value = body_value(request)
-    options = _patch_options(request, value)
+    options = await aside(len(request.body), lambda: _patch_options(request, value))
 
     def change(obj: Object) -> Object:
         # A copy, because what becomes of it is changed on its way, and a change that is overtaken is made again.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from local.apiserver.decoding import decode_object
@@ -25,7 +26,7 @@ from local.apiserver.ownership.tracking import (
     set_managers,
 )
 from local.apiserver.registry import ResourceType
-from local.apiserver.status import StatusError, bad_request
+from local.apiserver.status import MOST_ERRORS, StatusError, bad_request
 
 _KUBECTL = "kubectl"  # the one manager that takes over from client-side apply
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
@@ -55,7 +56,7 @@ def check(rtype: ResourceType, name: str, config: Object) -> None:
         raise bad_request("the applied configuration must have metadata")
     if meta.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    found = list(problems(whole_schema(rtype), config))
+    found = list(islice(problems(whole_schema(rtype), config), MOST_ERRORS))
     if found:
         where = f"{meta.get('namespace') or ''}/{meta.get('name') or name}; {rtype.api_version}, Kind={rtype.kind}"
         told = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {each}" for each in found)

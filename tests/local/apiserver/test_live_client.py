@@ -204,7 +204,9 @@ def test_another_host_header_is_refused(live, token):
 def test_a_body_larger_than_any_object_is_refused(live, token):
     """413 instead of memory."""
     status, body = raw(live, "/api/v1/namespaces", token, method="POST", body=b"x" * (4 << 20))
-    assert (status, json.loads(body)["reason"]) == (413, "RequestEntityTooLarge")
+    told = json.loads(body)
+    assert (status, told["reason"]) == (413, "RequestEntityTooLarge")
+    assert told["message"] == "Request entity too large: limit is 3145728"
 
 
 # -- the process -----------------------------------------------------------------------------------------------
