@@ -87,7 +87,11 @@ class GangMembership(msgspec.Struct, frozen=True):
 
 
 class Gang(msgspec.Struct, frozen=True):
-    """A PodGroup object translated; `created_seconds` is Unix time."""
+    """A PodGroup object translated; times are Unix seconds.
+
+    `partial_seconds`: bound in part since then, and never whole before. `whole_seconds`: its minimum ran first by then.
+    Both are the scheduler's own notes, 0 without one.
+    """
 
     namespace: str
     name: str
@@ -96,6 +100,8 @@ class Gang(msgspec.Struct, frozen=True):
     phase: str = ""
     created_seconds: float = 0.0
     source: GangSource = GangSource.POD_GROUP
+    partial_seconds: float = 0.0
+    whole_seconds: float = 0.0
 
     @property
     def key(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
+import msgspec
+
 from model.placement import Placement
 from model.queue import Queue
 from model.workload import GangMode, GangSource
@@ -18,7 +20,7 @@ from scheduler.core.groups import group_of, keys_of
 from scheduler.core.minimum import Part
 from scheduler.core.news import News, freed_by, need_of
 from scheduler.core.order import Ranking, dominant_share, in_order
-from scheduler.core.phase import carry_over, gang_status
+from scheduler.core.phase import carry_over, gang_status, noted
 from scheduler.core.place import Misfit, Placed, place
 from scheduler.core.podclass import PodClass
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
@@ -30,7 +32,7 @@ from scheduler.core.residents import Residents
 from scheduler.core.scene import Background, Nominated, Scene, Seat
 from scheduler.core.snapshot import ClusterSnapshot
 from scheduler.core.trials import Trials
-from scheduler.gangbook import initially_scheduled
+from scheduler.gangbook import initially_scheduled, partially_bound
 from scheduler.memo import Memo
 from scheduler.ports import Named
 from scheduler.preempting import UNDER_WAY, Preempting, text_of
@@ -52,7 +54,7 @@ class Cycle:
         self._cache = cache
         self.settings = settings
         self._reservations = Reservations(settings.reservation)
-        self._releases = Releases(settings.release)
+        self._releases = Releases(settings.release, self.preempting.until)
         self._trials = Trials()
         self._restored = False
 
@@ -63,6 +65,7 @@ class Cycle:
         self._release(turn, now)
         self._time_out(turn, now)
         scene = self._look(turn, now)  # 2 one immutable picture, and the room that is kept in it
+        self._hold_begun(scene, now)
         heads = self.ordered(scene.snapshot, self.backlog.ready(now), now)  # 3 who is next
         self._place(turn, scene, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
         self.backlog.wake(self.preempting.advance(turn, self.backlog.by_subject, now))
@@ -128,8 +131,9 @@ class Cycle:
             return
         self._releases.update(subject, parts, now)
         self._count(subject, parts)
+        since = self._releases.since(subject)
         for part in parts:
-            self._tell_gang(turn, part, now)
+            self._tell_gang(turn, part, since, now)
 
     def _count(self, subject: str, parts: tuple[Part, ...]) -> None:
         """What preemption must know of a gang that runs."""
@@ -142,17 +146,22 @@ class Cycle:
                 whole=any(part.spec.whole for part in parts),
             )
 
-    def _tell_gang(self, turn: Turn, part: Part, now: float) -> None:
+    def _tell_gang(self, turn: Turn, part: Part, since: float, now: float) -> None:
+        """What its PodGroup says; `since` is when it was found bound in part, 0 where it was not."""
         record = self._cache.gangs.get(part.key)
         if record is None:
             return
         if record.gang.source is GangSource.UPSTREAM:
             if part.met and len(part.members.bound) + len(part.members.succeeded) >= part.spec.min_member:
                 self._tell_group(turn, part.key, "", placed=True, now=now)
+            condition = partially_bound(record, noted(record.notes, part, since, now), now)
+            if condition is not None:
+                turn.conditions.append(GangCondition(record.named, condition))
             return
         counted = gang_status(record.told.phase, part.spec.min_member, part.members, len(part.members.bound))
         owners = (pod.owner for pod in part.members.counted if pod.owner)
         status = carry_over(counted, record.told, owners, now)
+        status = msgspec.structs.replace(status, notes=noted(record.notes, part, since, now))
         if status != record.told:
             record.told = status
             turn.gang_notes.append(GangNote(record.named, status))
@@ -184,7 +193,8 @@ class Cycle:
 
     def _release(self, turn: Turn, now: float) -> None:
         for release in self._releases.take(now):
-            self._let_go(turn, release.subject)
+            # Pods that nobody replaces leave it bound in part, and room is not kept for it for ever.
+            self._let_go(turn, release.subject, out_of_time=now if release.stay else None)
             self.backlog.park(release.subject, now, woken=True)
             verdict = explain.released(release, len(self._cache.nodes), now)
             turn.decisions.append(verdict.decision)
@@ -233,6 +243,15 @@ class Cycle:
         background = Background(cache.neighbours, cache.loads.picture(snapshot.names, now), self.settings.profiles)
         self.scene = Scene(snapshot, self._kept(snapshot), background, following=self.scene)
         return self.scene
+
+    def _hold_begun(self, scene: Scene, now: float) -> None:
+        """The remaining seats of gangs bound in part are kept, also while those rest after a failure."""
+        begun = self.backlog.begun
+        for candidate in self.ordered(scene.snapshot, begun, now) if begun else ():
+            if self.preempting.keeps(candidate.subject):
+                continue
+            if self._reservations.hold(scene, candidate, self._cache.ledger.residents(scene.snapshot), now):
+                scene.nominate(self._kept(scene.snapshot))
 
     def _kept(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         return (*self.preempting.held(snapshot), *self._reservations.held(snapshot))

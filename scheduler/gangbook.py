@@ -15,7 +15,7 @@ from kube.informer import Change, ChangeKind
 from model.workload import Gang, GangMembership, GangSource
 from scheduler.core.groups import GroupIndex, keys_of
 from scheduler.core.minimum import Part, part_of
-from scheduler.core.phase import GangStatus
+from scheduler.core.phase import GangStatus, Notes
 from scheduler.core.roster import Roster
 from scheduler.ports import Named
 
@@ -32,6 +32,13 @@ class GangRecord(msgspec.Struct):
     @property
     def named(self) -> Named:
         return Named(self.gang.namespace, self.gang.name, self.gang.uid)
+
+    @property
+    def notes(self) -> Notes:
+        """Our own, as far as we know."""
+        if self.gang.source is GangSource.UPSTREAM:
+            return Notes(podgroups.partially_bound_since(self.conditions))
+        return self.told.notes
 
 
 class GangBook:
@@ -111,16 +118,32 @@ class GangBook:
 
 def initially_scheduled(record: GangRecord, message: str, *, placed: bool, now: float) -> objects.Condition | None:
     """The condition that scheduling.k8s.io's PodGroup is to get, None where it has it; taken as written."""
-    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    condition = podgroups.initially_scheduled(record.conditions, placed, message, stamp)
+    stamp = _stamp(now)
+    return _taken(record, podgroups.initially_scheduled(record.conditions, placed, message, stamp))
+
+
+def partially_bound(record: GangRecord, notes: Notes, now: float) -> objects.Condition | None:
+    """As `initially_scheduled`, of what is noted on a gang that is bound in part or is not any more."""
+    partial = notes.partial_seconds > 0
+    return _taken(record, podgroups.partially_bound(record.conditions, partial, _stamp(notes.partial_seconds or now)))
+
+
+def _taken(record: GangRecord, condition: objects.Condition | None) -> objects.Condition | None:
     if condition is not None:
         others = (item for item in record.conditions if item.type != condition.type)
         record.conditions = (*others, condition)
     return condition
 
 
+def _stamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _status(source: objects.PodGroup) -> GangStatus:
     status = source.status or objects.PodGroupStatus()
     counts = (status.scheduled, status.running, status.succeeded, status.failed)
-    begun = status.schedule_start_time.timestamp() if status.schedule_start_time else 0.0
-    return GangStatus(status.phase, *counts, status.occupied_by, begun)
+    begun, partial, whole = (
+        time.timestamp() if time else 0.0
+        for time in (status.schedule_start_time, status.partial_since, status.whole_since)
+    )
+    return GangStatus(status.phase, *counts, status.occupied_by, begun, Notes(partial, whole))

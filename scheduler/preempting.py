@@ -70,6 +70,10 @@ class Preempting:
         kept = self._nominations.get(subject)
         return next((keeping.node for keeping in kept.keepings if keeping.uid == uid), "") if kept else ""
 
+    def keeps(self, subject: str) -> bool:
+        """Whether room is kept for a workload by nomination."""
+        return self._nominations.get(subject) is not None
+
     @property
     def nominated(self) -> frozenset[str]:
         """Subjects whose plans are on their way."""

@@ -12,11 +12,12 @@ import msgspec
 from kube.dialects import networktopology
 from kube.dialects.gangs import USUAL, GangDefaults, spec_of
 from kube.dialects.preemption import policy_word
-from kube.objects import Condition, PodGroup, UpstreamPodGroup, UpstreamPodGroupSpec
+from kube.objects import Condition, PodGroup, PodGroupStatus, Time, UpstreamPodGroup, UpstreamPodGroupSpec
 from model.fault import ConfigurationFault
 from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
 
 CONDITION_SCHEDULED = "PodGroupInitiallyScheduled"
+CONDITION_PARTIAL = "sublet.dev/PartiallyBound"
 _WHOLE_GROUP = ("All", "PodGroup")
 
 
@@ -26,6 +27,7 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
     key = f"{metadata.namespace}/{metadata.name}"
     minimum = group.spec.min_member
     timeout = group.spec.schedule_timeout_seconds
+    status = group.status or PodGroupStatus()
     if isinstance(minimum, bool) or not isinstance(minimum, int) or not 1 <= minimum < 1 << 31:
         told = "is missing" if minimum is None else f"is {minimum!r}"
         spec = GangSpec(0, problem=f"PodGroup {key}: spec.minMember {told}; write a whole number of 1 or more")
@@ -37,7 +39,9 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
         name=metadata.name,
         spec=spec,
         uid=metadata.uid,
-        phase=group.status.phase if group.status else "",
+        phase=status.phase,
+        partial_seconds=status.partial_since.timestamp() if status.partial_since else 0.0,
+        whole_seconds=status.whole_since.timestamp() if status.whole_since else 0.0,
         created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
     )
 
@@ -45,6 +49,7 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
 def upstream_gang(group: UpstreamPodGroup, defaults: GangDefaults = USUAL) -> Gang:
     """scheduling.k8s.io's PodGroup. Policy basic holds no member back for another: a minimum of one."""
     metadata = group.metadata
+    told = (group.status.conditions if group.status else None) or ()
     return Gang(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -52,6 +57,8 @@ def upstream_gang(group: UpstreamPodGroup, defaults: GangDefaults = USUAL) -> Ga
         uid=metadata.uid,
         created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
         source=GangSource.UPSTREAM,
+        phase="Scheduled" if _is_true(told, CONDITION_SCHEDULED) else "",
+        partial_seconds=partially_bound_since(told),
     )
 
 
@@ -119,3 +126,28 @@ def initially_scheduled(told: Sequence[Condition], placed: bool, message: str, n
         return None
     since = before.last_transition_time if before.status == status and before.last_transition_time else now
     return Condition(CONDITION_SCHEDULED, status, reason, message, last_transition_time=since)
+
+
+def partially_bound(told: Sequence[Condition], partial: bool, since: str) -> Condition | None:
+    """The condition to write while a gang is bound without its minimum, and once it is not; None where it stands."""
+    before = next((each for each in told if each.type == CONDITION_PARTIAL), None)
+    if partial == (before is not None and before.status == "True"):
+        return None
+    if partial:
+        message = "some members have a node and others, which must be placed with them, have none"
+        return Condition(CONDITION_PARTIAL, "True", "WaitsForMembers", message, last_transition_time=since)
+    message = "its minimum is bound, or nobody is"
+    return Condition(CONDITION_PARTIAL, "False", "Settled", message, last_transition_time=since)
+
+
+def partially_bound_since(told: Sequence[Condition]) -> float:
+    """Unix time since when the condition is true, 0 where it is not."""
+    found = (each.last_transition_time for each in told if each.type == CONDITION_PARTIAL and each.status == "True")
+    try:
+        return msgspec.convert(next(found, None), Time).timestamp()
+    except msgspec.ValidationError:
+        return 0.0
+
+
+def _is_true(told: Sequence[Condition], kind: str) -> bool:
+    return any(each.type == kind and each.status == "True" for each in told)

@@ -31,6 +31,7 @@ class Backlog:
         self._parked: dict[str, Parked] = {}
         self._held: dict[str, tuple[_Held, ...]] = {}
         self._binding: dict[str, int] = {}
+        self._begun: set[str] = set()
 
     def update(self, subject: str, assembly: Assembly, now: float) -> None:
         """Take in what a subject's pods amount to now; a candidate that changed is woken, its back-off holds on."""
@@ -41,6 +42,10 @@ class Backlog:
         elif self._candidates.get(subject) != assembly.candidate:
             self._candidates[subject] = assembly.candidate
             self.wake([subject])
+        if assembly.candidate is not None and assembly.candidate.begun:
+            self._begun.add(subject)
+        else:
+            self._begun.discard(subject)
         before = {item.hold: item for item in self._held.pop(subject, ())}
         if assembly.holds:
             self._held[subject] = tuple(before.get(hold) or _Held(hold, now) for hold in assembly.holds)
@@ -85,6 +90,11 @@ class Backlog:
     def candidates(self) -> tuple[Candidate, ...]:
         """All that could be placed, parked ones included."""
         return tuple(self._candidates.values())
+
+    @property
+    def begun(self) -> tuple[Candidate, ...]:
+        """Gangs bound in part, those that rest or whose bindings are under way included."""
+        return tuple(self._candidates[subject] for subject in sorted(self._begun))
 
     @property
     def by_subject(self) -> Mapping[str, Candidate]:

@@ -62,6 +62,11 @@ class Candidate(msgspec.Struct, frozen=True):
         return max(0, workload.min_total - workload.bound)
 
     @property
+    def begun(self) -> bool:
+        """Bound in part: some members have their nodes while others, which must be placed at once, have none."""
+        return self.workload.gang is not None and self.workload.bound > 0 and self.needed > 0
+
+    @property
     def pending(self) -> int:
         """How many members wait."""
         return sum(pods.count for pods in self.workload.pod_sets)

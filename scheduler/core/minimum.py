@@ -100,7 +100,8 @@ def _runs(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
     if spec.problem:
         return False
     running = sum(pod.phase is PodPhase.RUNNING for pod in members.placed)
-    return running + len(members.succeeded) >= spec.min_member or (gang is not None and gang.phase in _RAN)
+    told = gang is not None and (gang.phase in _RAN or gang.whole_seconds > 0)
+    return told or running + len(members.succeeded) >= spec.min_member
 
 
 def _meets(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:

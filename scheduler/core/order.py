@@ -1,7 +1,8 @@
 """The order of the queue: one comparator, exact arithmetic.
 
 Criteria, first difference decides: past its deadline · weighted dominant share of its queue (used + nominated) ·
-priority with the points for its age, higher first · whose room is being freed · time eligible · uid. With a single
+priority with the points for its age, higher first · bound in part, or its room is being freed · time eligible · uid. A
+gang that is bound in part has the most points at once: until it is whole it holds room that nobody uses. With a single
 queue the share is the same for all, which leaves priority, then first come first served. The share is DRF's (Ghodsi
 et al., NSDI 2011).
 """
@@ -42,6 +43,11 @@ class AgeingPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 100
 
+    @property
+    def most(self) -> int:
+        """What waiting can earn at all."""
+        return self.most_points if self.points_per_minute else 0
+
     def points(self, waited_seconds: float) -> int:
         """Whole points for so long a wait."""
         return min(self.most_points, int(self.points_per_minute * max(0.0, waited_seconds) / 60.0))
@@ -67,9 +73,9 @@ class Ranking(msgspec.Struct, frozen=True):
     def within_queue(self, candidate: Candidate) -> tuple[bool, int, bool, float, str]:
         """The key without the share, which all workloads of a queue have in common; smaller goes first."""
         workload = candidate.workload
-        points = self.ageing.points(self.now - workload.eligible_seconds)
+        points = self.ageing.most if candidate.begun else self.ageing.points(self.now - workload.eligible_seconds)
         late = workload.deadline_seconds is not None and workload.deadline_seconds <= self.now
-        nominated = candidate.subject in self.nominated
+        nominated = candidate.begun or candidate.subject in self.nominated
         return (not late, -workload.priority - points, not nominated, workload.eligible_seconds, workload.uid)
 
     def key(self, candidate: Candidate, share: Fraction) -> OrderKey:

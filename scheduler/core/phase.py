@@ -11,14 +11,26 @@ from collections.abc import Iterable
 import msgspec
 
 from model.pod import PodPhase
+from scheduler.core.minimum import Part
 from scheduler.core.roster import Roster
+
+
+class Notes(msgspec.Struct, frozen=True):
+    """What a restart must know of a gang and cannot see from its pods; whole Unix seconds, 0 without.
+
+    `partial_seconds`: since when it is bound, or being bound, without its minimum, and never had it.
+    `whole_seconds`: by when its minimum ran first.
+    """
+
+    partial_seconds: float = 0.0
+    whole_seconds: float = 0.0
 
 
 class GangStatus(msgspec.Struct, frozen=True):
     """status of a PodGroup; counts are pods.
 
     `occupied_by` are the owners of its pods as `namespace/name`, sorted and joined by commas; `start_seconds` is when
-    placing it began (scheduleStartTime, Unix seconds), 0 before.
+    placing it began (scheduleStartTime, Unix seconds), 0 before. `notes` are ours.
     """
 
     phase: str = ""
@@ -28,6 +40,7 @@ class GangStatus(msgspec.Struct, frozen=True):
     failed: int = 0
     occupied_by: str = ""
     start_seconds: float = 0.0
+    notes: Notes = Notes()
 
 
 def gang_status(before: str, min_member: int, members: Roster, bound: int) -> GangStatus:
@@ -53,6 +66,21 @@ def carry_over(status: GangStatus, before: GangStatus, owners: Iterable[str], no
         occupied_by=before.occupied_by or occupied,
         start_seconds=before.start_seconds or (float(int(now)) if begun else 0.0),
     )
+
+
+def noted(before: Notes, part: Part, since: float, now: float) -> Notes:
+    """The notes on a gang as it stands; `since` is when it was found bound in part, 0 where it was not.
+
+    That it was never whole is certain where nobody is bound yet: it is noted with the first binding, before a crash can
+    leave a doubt.
+    """
+    members = part.members
+    whole = before.whole_seconds or (float(int(now)) if part.ran else 0.0)
+    bound = len(members.bound) + len(members.succeeded)
+    if whole or not members.placed or bound >= part.spec.min_member:
+        return Notes(0.0, whole)
+    begins = now if not bound else 0.0
+    return Notes(before.partial_seconds or float(int(since or begins)), 0.0)
 
 
 def _phase(counts: GangStatus, minimum: int, total: int) -> str:

@@ -7,6 +7,9 @@ this moment. So a place for a member counts for the head wherever it becomes fre
 it; only members larger than what runs may wait for their own rows while fragments elsewhere are filled in. A
 reservation is a nomination for the order alone: it is not written to the API, and higher priority does not see it.
 
+A gang that is bound in part has its remaining seats kept at once and beside that number, from the turn in which it is
+seen so: whoever takes them meanwhile would leave it holding room that nobody uses.
+
 A head whose room has not come within its gang's timeout gives it up, and its queue may try with another: kept for
 ever, it would be room that nobody uses. Neither Koordinator nor kube-scheduler has the like.
 """
@@ -22,13 +25,14 @@ from msgspec import Meta
 from model.workload import TopologyLevel
 from scheduler.core.gang import Candidate
 from scheduler.core.order import Ranking
+from scheduler.core.place import Placed, place
 from scheduler.core.podclass import PodClass
 from scheduler.core.reseat import reseat
 from scheduler.core.residents import Residents
 from scheduler.core.scene import Scene
 from scheduler.core.seat import Nominated, Seat
 from scheduler.core.snapshot import ClusterSnapshot
-from scheduler.core.vacancy import vacancy, will_fit
+from scheduler.core.vacancy import minimum_of, vacancy, will_fit
 
 
 class ReservePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +48,13 @@ class ReservePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 60.0
     most_reservations: Annotated[
-        int, Meta(ge=0, le=1000, description="Workloads of one queue that have room kept at a time; 0 switches it off.")
+        int,
+        Meta(
+            ge=0,
+            le=1000,
+            description="Workloads of one queue that have room kept at a time; 0 switches it off. Gangs bound in part "
+            "have theirs kept beside it.",
+        ),
     ] = 1
 
 
@@ -70,6 +80,7 @@ class Reservations:
         self._kept: dict[str, _Reserved] = {}
         self._not_before: dict[str, float] = {}
         self._hopeless: dict[_Shape, float] = {}
+        self._vain: dict[str, float] = {}
         self._search_from = 0.0
 
     @property
@@ -88,6 +99,7 @@ class Reservations:
         """
         self._not_before = {subject: end for subject, end in self._not_before.items() if end > now}
         self._hopeless = {shape: end for shape, end in self._hopeless.items() if end > now}
+        self._vain = {subject: end for subject, end in self._vain.items() if end > now}
         given_up: list[Seat] = []
         for subject in self.subjects:
             kept = self._kept[subject]
@@ -102,6 +114,24 @@ class Reservations:
         if out_of_time is not None:
             self._not_before[subject] = out_of_time + self._policy.reserve_after_seconds
         return kept.seats if kept else ()
+
+    def hold(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> bool:
+        """Keep the remaining seats of a gang that is bound in part, where it fits or will; whether that is news.
+
+        To be asked before anybody is placed, in the order of the queue.
+        """
+        subject = candidate.subject
+        if subject in self._kept or self._not_before.get(subject, 0.0) > now:
+            return False
+        outcome = place(scene, minimum_of(candidate))
+        seats = outcome.seats if isinstance(outcome, Placed) else None
+        if seats is None and subject not in self._vain:
+            seats = vacancy(scene, candidate, residents)
+        if seats is None:
+            self._vain.setdefault(subject, now + _SEARCH_EVERY_SECONDS)
+            return False
+        self._keep(scene, candidate, now, seats)
+        return True
 
     def reserve(
         self, scene: Scene, candidate: Candidate, residents: Residents, ranking: Ranking
@@ -153,7 +183,8 @@ class Reservations:
 
     def _behind(self, candidate: Candidate, ranking: Ranking) -> str | None:
         """The subject whose reservation gives way, empty where none has to; None where all that are kept go first."""
-        same = [kept for kept in self._kept.values() if kept.candidate.workload.queue == candidate.workload.queue]
+        ordinary = (kept for kept in self._kept.values() if not kept.candidate.begun)
+        same = [kept for kept in ordinary if kept.candidate.workload.queue == candidate.workload.queue]
         if len(same) < self._policy.most_reservations:
             return ""
         if not same:

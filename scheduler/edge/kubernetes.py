@@ -146,7 +146,11 @@ class KubernetesStatusWriter:
         told: dict[str, Any] = msgspec.to_builtins(status)
         told["occupiedBy"], begun = told.pop("occupied_by"), told.pop("start_seconds")
         if begun:
-            told["scheduleStartTime"] = datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            told["scheduleStartTime"] = _time(begun)
+        notes = told.pop("notes")
+        told["partialSince"] = _time(notes["partial_seconds"]) if notes["partial_seconds"] else None
+        if notes["whole_seconds"]:
+            told["wholeSince"] = _time(notes["whole_seconds"])
         await self._client.patch(path, {"metadata": {"uid": gang.uid}, "status": told}, PatchKind.MERGE)
 
     async def group_condition(self, gang: Named, condition: objects.Condition) -> None:
@@ -194,6 +198,10 @@ class KubernetesAnnouncer:
 
     def preempted(self, pod: Named, note: str) -> None:
         self._recorder.record(_pod(pod), "Preempted", note)
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _status_path(pod: Named) -> str:

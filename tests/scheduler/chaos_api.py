@@ -51,7 +51,8 @@ class Job(msgspec.Struct, frozen=True):
 class ChaosApi:
     """`odds` is how often a write fails; half of those that fail without an answer were carried out all the same.
 
-    `excused` are gangs that may be bound in part: they were whole, or lost a bound member, which looks like it.
+    `excused` are gangs that may be bound in part: they were whole, or lost a bound member while their PodGroup did not say
+    yet that they are bound in part, which looks like it.
     `evictions` counts those that were done.
     """
 
@@ -101,6 +102,7 @@ class ChaosApi:
         self._say(ChangeKind.ADDED, self.groups[name])
 
     def lose_group(self, name: str) -> None:
+        """What it says is lost with it."""
         self._say(ChangeKind.DELETED, self.groups.pop(name))
 
     def finish(self, name: str) -> None:
@@ -175,6 +177,16 @@ class ChaosApi:
 
     async def gang_status(self, gang: Named, status: GangStatus) -> None:
         self._answer(self._dice(lossy=False))
+        found = self.groups.get(gang.name)
+        if found is None or found.metadata.uid != gang.uid:
+            raise KubernetesFault(gang.key, "409 another uid", status=409)
+        partial, whole = (
+            datetime.fromtimestamp(seconds, UTC) if seconds else None
+            for seconds in (status.notes.partial_seconds, status.notes.whole_seconds)
+        )
+        told = objects.PodGroupStatus(status.phase, partial_since=partial, whole_since=whole)
+        self.groups[gang.name] = msgspec.structs.replace(found, status=told)
+        self._say(ChangeKind.MODIFIED, self.groups[gang.name])
 
     async def group_condition(self, gang: Named, condition: objects.Condition) -> None:
         self._answer(self._dice(lossy=False))
@@ -237,8 +249,13 @@ class ChaosApi:
         self._say(ChangeKind.DELETED, self.pods.pop(pod.metadata.name))
         job = self.jobs.get(_job(pod))
         if job is not None and not ended(pod):
-            self.excused |= {job.name} if pod.spec.node_name else set()
+            self.excused |= {job.name} if pod.spec.node_name and not self._noted(job) else set()
             self._create(pod.metadata.name, job)
+
+    def _noted(self, job: Job) -> bool:
+        """Whether the PodGroups of a gang, or of its group, say that it is bound in part."""
+        groups = [self.groups.get(name) for name in (job.name, job.partner) if name]
+        return all(group is not None and group.status and group.status.partial_since for group in groups)
 
     def _put(self, pod: objects.Pod) -> None:
         self.pods[pod.metadata.name] = pod

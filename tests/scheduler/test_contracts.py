@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import pytest
+import yaml
 from scheduler_fakes import FakeBinder, FakeWriter
-from scheduler_processes import POD_GROUP_CRD, Cluster
+from scheduler_processes import Cluster
 
+import scheduler
 from kube.client import KubeClient
 from model.fault import KubernetesFault
 from model.placement import Placement
-from scheduler.core.phase import GangStatus
+from scheduler.core.phase import GangStatus, Notes
 from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
 from scheduler.ports import Binder, Named, StatusWriter
 
-STATUS = GangStatus("Scheduling", 1, occupied_by="default/job", start_seconds=1_700_000_000.0)
+STATUS = GangStatus(
+    "Scheduling", 1, occupied_by="default/job", start_seconds=1_700_000_000.0, notes=Notes(0.0, 1_700_000_100.0)
+)
 
 
 class Subject(Protocol):
@@ -60,7 +66,8 @@ class FakeSubject:
 class KubernetesSubject:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", POD_GROUP_CRD)
+        definition = yaml.safe_load((Path(scheduler.__file__).parent.parent / "deploy/crds/podgroups.yaml").read_text())
+        cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
         cluster.add_node("n1", batch_cpu=1000)
         cluster.add_pod("p1")
         cluster.add_gang("train", 2)
@@ -85,9 +92,12 @@ class KubernetesSubject:
 
     def gang_status(self) -> GangStatus:
         told = self._gang()["status"]
-        begun = datetime.fromisoformat(told["scheduleStartTime"]).timestamp()
+        begun, partial, whole = (
+            datetime.fromisoformat(told[name]).timestamp() if name in told else 0.0
+            for name in ("scheduleStartTime", "partialSince", "wholeSince")
+        )
         counts = (told["scheduled"], told["running"], told["succeeded"], told["failed"])
-        return GangStatus(told["phase"], *counts, told["occupiedBy"], begun)
+        return GangStatus(told["phase"], *counts, told["occupiedBy"], begun, Notes(partial, whole))
 
     def _gang(self) -> Any:
         return self._cluster.request("GET", "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups/train")
@@ -109,6 +119,7 @@ def test_writes(subject: Subject) -> None:
         await writer.unscheduled(named, "first", first=True)
         await writer.unscheduled(named, "second", first=False)
         gang = Named("default", "train", subject.uid("train"))
+        await writer.gang_status(gang, msgspec.structs.replace(STATUS, notes=Notes(partial_seconds=1_700_000_000.0)))
         await writer.gang_status(gang, STATUS)
 
     subject.run(tell)

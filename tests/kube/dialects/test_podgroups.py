@@ -8,8 +8,16 @@ import msgspec
 import pytest
 
 from kube.dialects.gangs import GangDefaults
-from kube.dialects.podgroups import initially_scheduled, pod_group, upstream_gang
-from kube.objects import Condition, Metadata, PodGroup, PodGroupSpec, UpstreamPodGroup
+from kube.dialects.podgroups import (
+    CONDITION_PARTIAL,
+    CONDITION_SCHEDULED,
+    initially_scheduled,
+    partially_bound,
+    partially_bound_since,
+    pod_group,
+    upstream_gang,
+)
+from kube.objects import Condition, Metadata, PodGroup, PodGroupSpec, UpstreamPodGroup, UpstreamPodGroupStatus
 from model.priority import PreemptionPolicy
 from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
 
@@ -124,3 +132,31 @@ def test_the_condition_to_write(
 ) -> None:
     """One, and only where it says something new."""
     assert initially_scheduled(before, placed, message, NOW) == expected
+
+
+def test_the_note_on_a_gang_bound_in_part_comes_and_goes() -> None:
+    """Written once, read back after a restart, and ended where it stood; never written where there was none."""
+    assert partially_bound([], False, NOW) is None
+    begun = partially_bound([], True, "2026-01-01T00:00:00Z")
+    assert begun is not None and (begun.status, begun.type) == ("True", CONDITION_PARTIAL)
+    assert partially_bound([begun], True, NOW) is None
+    assert partially_bound_since([begun]) == 1767225600.0
+    over = partially_bound([begun], False, NOW)
+    assert over is not None and over.status == "False" and partially_bound_since([over]) == 0.0
+    assert partially_bound([over], False, NOW) is None
+
+
+@pytest.mark.parametrize("time", [None, "", "yesterday"])
+def test_a_note_without_a_readable_time_is_none(time: str | None) -> None:
+    """Somebody else wrote it."""
+    assert partially_bound_since([Condition(CONDITION_PARTIAL, "True", last_transition_time=time)]) == 0.0
+
+
+def test_what_a_podgroup_of_kubernetes_says_of_its_past() -> None:
+    """It was scheduled once; or it is bound in part."""
+    told = UpstreamPodGroupStatus([Condition(CONDITION_SCHEDULED, "True")])
+    assert upstream_gang(UpstreamPodGroup(metadata(), status=told)).phase == "Scheduled"
+    begun = partially_bound([], True, "2026-01-01T00:00:00Z")
+    assert begun is not None
+    found = upstream_gang(UpstreamPodGroup(metadata(), status=UpstreamPodGroupStatus([begun])))
+    assert (found.phase, found.partial_seconds) == ("", 1767225600.0)

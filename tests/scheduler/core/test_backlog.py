@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler_builders import candidate, gang, members, pod
+from scheduler_builders import candidate, gang, in_group, members, pod
 
 from model.reason import Reason
 from scheduler.core.backlog import Backlog
@@ -89,3 +89,16 @@ def test_the_higher_one_is_tried_with_the_first_news_of_room() -> None:
     assert ready(waiting, 100.0) == [LONE]
     waiting.park(LONE, 100.0, need=Need(Happening.NONE, frozenset({"cpu"})))
     assert ready(waiting, 100.0) == []
+
+
+def test_gangs_bound_in_part_are_known_at_once() -> None:
+    """Also while they rest after a failure; those that are whole, or wait whole, are none of them."""
+    waiting = backlog()
+    group = gang(2)
+    half = [pod("a", gang=in_group(), node_name="n1"), pod("b", gang=in_group())]
+    subject = "gang/default/train"
+    waiting.update(subject, Assembly(candidate(half, group)), 0.0)
+    waiting.park(subject, 0.0)
+    assert [found.subject for found in waiting.begun] == [subject]
+    waiting.update(subject, Assembly(candidate([pod("a", gang=in_group()), half[1]], group)), 0.0)
+    assert waiting.begun == ()

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import msgspec
 import pytest
-from scheduler_builders import candidate, pod
+from scheduler_builders import candidate, gang, in_group, pod
 
 from model.workload import Workload
 from scheduler.core.gang import Candidate
@@ -90,3 +90,13 @@ def test_whose_room_is_being_freed_goes_before_its_equals() -> None:
     """Not before higher priority."""
     given = [waiting("a", eligible_seconds=1.0), waiting("b"), waiting("c", priority=1)]
     assert order(given, Ranking(NOW, nominated={given[1].subject})) == ["c", "b", "a"]
+
+
+def test_who_is_bound_in_part_goes_before_its_equals() -> None:
+    """However long they have waited, since it holds room that nobody uses; not before a higher band."""
+    group = gang(2)
+    half = candidate([pod("h1", gang=in_group(), node_name="n1"), pod("h2", gang=in_group())], group)
+    late = msgspec.structs.replace(half, workload=msgspec.structs.replace(half.workload, eligible_seconds=NOW))
+    given = [waiting("old", eligible_seconds=-1e6), late, waiting("band", priority=1000)]
+    assert order(given, Ranking(NOW, AgeingPolicy())) == ["band", late.workload.uid, "old"]
+    assert order(given, Ranking(NOW)) == ["band", late.workload.uid, "old"]

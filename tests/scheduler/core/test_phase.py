@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scheduler_builders import SCHEDULER, in_group, members, pod
+from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
 from model.pod import PodPhase
-from scheduler.core.phase import GangStatus, carry_over, gang_status
+from scheduler.core.minimum import part_of
+from scheduler.core.phase import GangStatus, Notes, carry_over, gang_status, noted
 from scheduler.core.roster import roster
 
 
@@ -68,3 +69,24 @@ def test_what_a_status_keeps(name: str) -> None:
     """Owners, sorted and each once, and when placing began: set once, in whole seconds."""
     status, before, expected = CARRIED[name]
     assert carry_over(status, before, ["default/b", "default/a", "default/b"], 100.7) == expected
+
+
+NOTED: dict[str, tuple[Notes, list[Any], float, Notes]] = {
+    "nobody has a node": (Notes(50.0), members(3), 0.0, Notes()),
+    "bindings begin": (Notes(), members(3), 0.0, Notes(100.0)),
+    "found bound in part": (Notes(), [state("a", P), *members(2)], 60.0, Notes(60.0)),
+    "bound in part, and perhaps whole before": (Notes(), [state("a", P), *members(2)], 0.0, Notes()),
+    "noted once": (Notes(50.0), [state("a", P), *members(2)], 60.0, Notes(50.0)),
+    "the minimum is bound": (Notes(50.0), [state("a", P), state("b", P)], 0.0, Notes()),
+    "the minimum runs": (Notes(50.0), [state("a", R), state("b", R)], 0.0, Notes(0.0, 100.0)),
+    "it ran, and lost a member": (Notes(0.0, 50.0), [state("a", R), *members(1)], 60.0, Notes(0.0, 50.0)),
+}
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_what_is_noted_for_a_restart(name: str) -> None:
+    """Bound in part from the first binding on, which may be on its way only, until the minimum is bound."""
+    before, pods, since, expected = NOTED[name]
+    assumed = {item.uid for item in pods[:2]} if name == "bindings begin" else set()
+    part = part_of("default/train", roster(pods, assumed, (SCHEDULER,)), gang(2))
+    assert noted(before, part, since, 100.7) == expected

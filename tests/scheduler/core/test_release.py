@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from scheduler_builders import SCHEDULER, gang, in_group, pod
 
@@ -45,20 +46,65 @@ HALF = [bound("a"), waiting("b"), waiting("c")]
 
 
 def test_completed_or_released_after_its_timeout() -> None:
-    """Until the timeout it may be completed; then its bound members go, and again only after another timeout."""
-    releases = Releases(ReleasePolicy())
+    """Until the timeout it may be completed; then its bound members go, and again only after another timeout.
+
+    Since when is what its bound members say, whoever looked on.
+    """
+    releases = Releases(ReleasePolicy(partial_seconds=600.0))
     releases.update(GANG, [part(HALF)], 100.0)
-    assert (releases.take(399.0), releases.next_due()) == ([], 400.0)
-    (release,) = releases.take(400.0)
+    assert (releases.take(309.0), releases.next_due(), releases.since(GANG)) == ([], 310.0, 10.0)
+    (release,) = releases.take(310.0)
     assert (release.reason, release.evict, release.stay) == (Reason.GANG_RELEASED, (HALF[0],), ())
     assert release.waiting == ("uid-b", "uid-c")
     assert release.detail == (
         "gang default/train: 1 of 3 members are bound and it was not completed within 300s; "
         "1 bound pod is evicted to try it anew"
     )
-    assert (releases.take(401.0), releases.next_due()) == ([], 700.0)
+    assert (releases.take(311.0), releases.next_due()) == ([], 610.0)
     releases.update(GANG, [part([bound("a"), bound("b"), bound("c")])], 450.0)
-    assert (releases.take(9999.0), releases.next_due()) == ([], None)
+    assert (releases.take(9999.0), releases.next_due(), releases.since(GANG)) == ([], None, 0.0)
+
+
+def noted(seconds: float) -> Gang:
+    return msgspec.structs.replace(gang(3, timeout_seconds=300.0), partial_seconds=seconds)
+
+
+DUE: dict[str, tuple[Part, float, float]] = {
+    "the bound of the settings": (part(HALF), 20.0, 130.0),
+    "its own timeout where that is shorter": (part(HALF, gang(3, timeout_seconds=60.0)), 20.0, 70.0),
+    "as noted on its PodGroup": (part(HALF, noted(15.0)), 20.0, 135.0),
+    "known for a quarter of it after a restart": (part(HALF), 1000.0, 1030.0),
+    "no later than known where no time is told": (part([bound("a", scheduled_seconds=0.0), *HALF[1:]]), 20.0, 140.0),
+}
+
+
+@pytest.mark.parametrize("name", DUE)
+def test_how_long_a_gang_may_be_bound_in_part(name: str) -> None:
+    """Two minutes by default, counted across restarts, with time left for who has only just come."""
+    found, now, due = DUE[name]
+    releases = Releases(ReleasePolicy())
+    releases.update(GANG, [found], now)
+    assert releases.next_due() == due
+
+
+def test_victims_that_were_told_are_waited_for() -> None:
+    """Room for the gang is being made until then: giving its members up would be for nothing."""
+    releases = Releases(ReleasePolicy(), lambda subject: 500.0 if subject == GANG else 0.0)
+    releases.update(GANG, [part(HALF)], 100.0)
+    assert (releases.next_due(), releases.take(499.0), len(releases.take(500.0))) == (500.0, [], 1)
+
+
+def test_a_note_tells_a_gang_that_lost_members_before_it_was_whole() -> None:
+    """Without one, fewer members than its minimum look as if it had been whole once; with one it is given back."""
+    for lost in ("a member it began with is gone", "a member was replaced"):
+        pods = [*LEFT[lost].members.bound, *LEFT[lost].members.pending]
+        assert released(part(pods, noted(10.0)), after=1e9) != []
+
+
+def test_a_note_tells_an_elastic_gang_that_ran_once() -> None:
+    """It has as many members as at its beginning, though most are not bound: without the note it would be given back."""
+    ran = msgspec.structs.replace(gang(3, timeout_seconds=300.0), whole_seconds=5.0)
+    assert released(part(HALF), after=1e9) != [] and released(part(HALF, ran), after=1e9) == []
 
 
 def test_bare_pods_stay_and_are_named() -> None:
@@ -128,8 +174,8 @@ def test_a_group_is_released_whole() -> None:
     ]
     releases = Releases(ReleasePolicy())
     releases.update(GROUP, parts, 100.0)
-    assert releases.next_due() == 700.0
-    (release,) = releases.take(700.0)
+    assert releases.next_due() == 130.0
+    (release,) = releases.take(130.0)
     assert release.evict == tuple(whole)
-    releases.update(GROUP, [], 701.0)
+    releases.update(GROUP, [], 131.0)
     assert releases.next_due() is None
