@@ -21,6 +21,10 @@ _NO_ROOM = (errno.EINVAL, errno.EBUSY)
 _LONGEST_BYTES = 8192
 
 
+class NotKeptError(OSError):
+    """The file took the value and held another one a moment later."""
+
+
 class Held(msgspec.Struct, frozen=True):
     """What a control file says: the value, and the text it stands for."""
 
@@ -104,7 +108,7 @@ class ControlFiles:
         if isinstance(held, Missing):
             raise OSError(errno.ENODEV if held.absence is Absence.GONE else errno.EIO, held.detail)
         if not same(knob, held.value, value):
-            raise OSError(errno.EIO, f"wrote {value}, the kernel holds {held.value}")
+            raise NotKeptError(errno.EIO, f"wrote {value}, the kernel holds {held.value}")
         return held.value
 
     def _put_all_cpus(self, knob: Knob) -> None:

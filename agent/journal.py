@@ -40,6 +40,7 @@ from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodesettings import NodeSettings
 from model.pod import Pod
+from model.reason import Reason
 from model.report import EvictionCost
 from model.topology import CpuBasics, Processor, Zone
 
@@ -97,6 +98,7 @@ class Outcome(msgspec.Struct, frozen=True):
     knob: Knob
     error: str = ""
     dropped: bool = False
+    cause: Reason | None = None
 
 
 class TickLine(msgspec.Struct, frozen=True, tag="tick", tag_field="line", omit_defaults=True):
@@ -131,7 +133,7 @@ class RecordedTick(msgspec.Struct, frozen=True):
     @property
     def knobs(self) -> KnobReadings:
         seen = self.observation
-        return KnobReadings(seen.knobs, seen.brake_cuts, seen.last_cut_monotonic)
+        return KnobReadings(seen.knobs, seen.brake_cuts, seen.last_cut_monotonic, seen.unsaved)
 
 
 _SAMPLE_FIELDS = CgroupSample.__struct_fields__[1:]
@@ -282,4 +284,4 @@ def _differ(one: object, other: object) -> bool:
 
 
 def _outcome(outcome: WriteOutcome) -> Outcome:
-    return Outcome(outcome.write.knob, outcome.error, outcome.dropped)
+    return Outcome(outcome.write.knob, outcome.error, outcome.dropped, outcome.cause)

@@ -87,7 +87,14 @@ class Machine:
         killing = LastResortKill(MemoryLevels(root, layout, proc), Killer(root, layout, proc))
         alarms = () if dry else (StallTriggers(root, layout, proc), memory_alarms(root, layout))
         self.brake = BrakeThread(
-            root, layout, brake_interval_seconds, self.executor.lower, wake, alarms, None if dry else killing
+            root,
+            layout,
+            brake_interval_seconds,
+            self.executor.lower,
+            wake,
+            alarms,
+            None if dry else killing,
+            look=self.executor.look,
         )
 
     def observer(self, network: Callable[[], Mapping[str, NetworkBytes]]) -> NodeObserver:

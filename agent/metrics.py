@@ -67,6 +67,7 @@ ROWS = (
     Row("sublet_agent_pressure_ratio", "Share of the last 10 s some or all tasks waited.", ("resource", "kind")),
     Row("sublet_agent_pressure_stalled_seconds_total", "Time some or all tasks waited.", ("resource", "kind")),
     Row("sublet_agent_limit", "Decided value of a control file of all best effort together.", ("file", "reason")),
+    Row("sublet_agent_lapse", "1 for each limit of best effort that is not in force.", ("file", "reason")),
     Row("sublet_agent_limited_pods", "Pods with limits from their batch resources."),
     Row("sublet_agent_observing", "1 in mode observe: nothing is written."),
     Row("sublet_agent_write_errors", "Control files not written in the newest tick."),
@@ -143,6 +144,8 @@ def _of_tick(result: TickResult) -> _Series:
         yield "reclaimable", Sample(lent.value, (lent.name,))
     for limit in result.limits.of_all:
         yield "limit", Sample(limit.decision.value, (limit.knob.file, limit.decision.reason.value))
+    for lapse in result.lapses:
+        yield "lapse", Sample(1, (lapse.file, lapse.reason.value))
     yield "limited_pods", Sample(result.limits.limited_pods)
     for need in result.evictions.needs:
         yield "eviction_need", Sample(need.value, (need.policy, need.reason.value))

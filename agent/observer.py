@@ -124,6 +124,7 @@ class NodeObserver:
             listed=facts.pods,
             brake_cuts=knobs.brake_cuts,
             last_cut_monotonic=knobs.last_cut_monotonic,
+            unsaved=knobs.unsaved,
             places=self._places,
             kubepods_memory_limit_bytes=cgroups.memory_limit(layout.root),
             pids=self._pids(),

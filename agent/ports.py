@@ -10,11 +10,13 @@ import msgspec
 from agent.core.brake import Cut
 from agent.core.brake import decision as brake_decision
 from agent.core.eviction import EvictionFacts, EvictionMemory, Evictions
+from agent.core.lapses import Lapse
 from agent.core.limits import LimitFacts, Limits
 from agent.core.observation import Knob, KnobReading, Observation, Places
 from agent.core.order import EvictionRecord, Order, OrderOutcome
 from agent.core.plan import Write
 from agent.core.prediction import Prediction, PredictionFacts
+from agent.core.publish import condition
 from agent.core.reclaimable import Facts, Lending
 from agent.core.usage import NodeUsage, UsageState
 from agent.core.watch import Kill, Watch
@@ -24,6 +26,7 @@ from model.nodecolocation import NodeColocation
 from model.nodemetric import NodeMetric
 from model.nodesettings import NodeSettings
 from model.pod import Pod
+from model.reason import Reason
 from model.report import EvictionCost, NodeReport
 from model.resources import CPU
 from model.topology import CpuBasics, Processor, Zone
@@ -109,11 +112,15 @@ class ClusterFacts(msgspec.Struct, frozen=True):
 
 
 class KnobReadings(msgspec.Struct, frozen=True):
-    """Knobs and the brake's count, which may be older than they are, never newer."""
+    """Knobs and the brake's count, which may be older than they are, never newer.
+
+    `unsaved` is why the state file cannot be written, empty while it can.
+    """
 
     readings: Mapping[Knob, KnobReading]
     brake_cuts: int
     last_cut_monotonic: float | None
+    unsaved: str = ""
 
 
 class WriteOutcome(msgspec.Struct, frozen=True):
@@ -121,12 +128,13 @@ class WriteOutcome(msgspec.Struct, frozen=True):
     the try before it.
 
     `dropped`: not written and nothing is wrong. The brake cut meanwhile, the cgroup is gone, a memory limit would kill,
-    or the agent only observes.
+    or the agent only observes. `cause` is the code of an error.
     """
 
     write: Write
     error: str = ""
     dropped: bool = False
+    cause: Reason | None = None
 
 
 class TickResult(msgspec.Struct, frozen=True):
@@ -150,6 +158,13 @@ class TickResult(msgspec.Struct, frozen=True):
     outcomes: tuple[WriteOutcome, ...]
     report: NodeReport | None
     degraded_reason: str
+    lapses: tuple[Lapse, ...] = ()
+
+    @property
+    def ready(self) -> tuple[str, str, str]:
+        """Status, reason and message of the node's condition."""
+        errors = [outcome.error for outcome in self.outcomes]
+        return condition(self.degraded_reason, self.facts.problem, errors, self.lapses)
 
     @property
     def cuts(self) -> tuple[Decision, ...]:

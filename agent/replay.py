@@ -61,7 +61,7 @@ class Recording:
     def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
         told = {outcome.knob: outcome for outcome in self._now.outcomes}
         return tuple(
-            WriteOutcome(write, told[write.knob].error, told[write.knob].dropped)
+            WriteOutcome(write, told[write.knob].error, told[write.knob].dropped, told[write.knob].cause)
             if write.knob in told
             else WriteOutcome(write)
             for write in writes

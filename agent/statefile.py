@@ -51,6 +51,7 @@ class _State(msgspec.Struct, frozen=True):
 class StateFile:
     """Every method may be called from any thread; one that changes something is durable when it returns.
 
+    `problem` is why the newest save failed, empty where it did not.
     Raises ConfigurationFault where the file cannot be kept, belongs to another agent or cannot be understood.
     """
 
@@ -58,6 +59,7 @@ class StateFile:
         self.path = path
         self._lock_file = _locked(path)
         self._lock = threading.Lock()
+        self.problem = ""
         self._texts, self._evictions = self._load()
 
     @property
@@ -87,6 +89,11 @@ class StateFile:
             if evictions != self._evictions:
                 self._save(self._texts, evictions)
 
+    def save_again(self) -> None:
+        """What is known, to learn whether the disk takes it. Raises OSError."""
+        with self._lock:
+            self._save(self._texts, self._evictions)
+
     def remove(self) -> None:
         """Everything was put back."""
         with self._lock:
@@ -109,7 +116,12 @@ class StateFile:
 
     def _save(self, texts: dict[Knob, str], evictions: EvictionRecord) -> None:
         state = _State(originals=[_Original(knob, text) for knob, text in texts.items()], evictions=evictions)
-        replace_file(self.path, msgspec.json.format(msgspec.json.encode(state)))
+        try:
+            replace_file(self.path, msgspec.json.format(msgspec.json.encode(state)))
+        except OSError as error:
+            self.problem = f"the state file cannot be written: {self.path}: {error.strerror or error}"
+            raise
+        self.problem = ""
         self._texts, self._evictions = texts, evictions
 
 

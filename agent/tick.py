@@ -6,16 +6,18 @@ import msgspec
 
 from agent.core.eviction import EvictionMemory, decide_evictions
 from agent.core.foresight import foresee
+from agent.core.lapses import Failure, Keeping, explained, find_lapses, within_requests
 from agent.core.layout import Layout
 from agent.core.limits import Memory, decide_limits, knobs_to_read
 from agent.core.live import live_metric
 from agent.core.plan import plan
 from agent.core.prediction import PredictionState
-from agent.core.publish import degraded, enforceable, report
+from agent.core.publish import admitted_requests, degraded, report
 from agent.core.reclaimable import lending
 from agent.core.usage import UsageState, measure, windows_of
-from agent.ports import Sink, TickPorts, TickResult
+from agent.ports import Sink, TickPorts, TickResult, WriteOutcome
 from agent.settings import AgentSettings, Mode
+from model.reason import Reason
 
 
 class TickState(msgspec.Struct, frozen=True):
@@ -25,6 +27,7 @@ class TickState(msgspec.Struct, frozen=True):
     prediction: PredictionState = PredictionState()
     limits: Memory = Memory()
     eviction: EvictionMemory = EvictionMemory()
+    keeping: Keeping = Keeping()
 
 
 class Tick:
@@ -56,19 +59,23 @@ class Tick:
         metric = live_metric(usage, facts.pods or (), facts.settings.host_applications, foreseen)
         known = facts.for_lending(metric, seen.at_seconds)
         lent = lending(known, facts.settings.colocation, facts.settings.normalization)
-        # 4 decide limits, lend no CPU that cannot be limited, decide evictions
+        # 4 decide limits and evictions
         limited, limits = decide_limits(state.limits, self._layout, seen, usage, about_limits)
-        lent = enforceable(lent, limits.ceiling, facts.settings.suppress)
         about_evictions = facts.for_evictions(limits.best_effort_millis, lent.final, ordered, kills)
         sends = self._settings.mode is not Mode.OBSERVE
         evicting, evictions = decide_evictions(state.eviction, seen, usage, about_evictions, sends=sends)
-        self.state = TickState(used, trained, limited, evicting)
+        self.state = TickState(used, trained, limited, evicting, state.keeping)
         # 5 plan writes
         writes = plan(limits.limits, seen.knobs)
         # 6 act
         outcomes = ports.executor.apply(writes, seen.brake_cuts)
         ports.brake.arm(limits.watch(evictions.last_resort))
         ports.evictor.submit(evictions.orders, evicting.record)
+        # lend no more than requested where a limit is not in force
+        failures, suppresses = _failures(outcomes), facts.settings.suppress.enable
+        keeping, lapses = find_lapses(state.keeping, limits, seen, failures, ceilings_wanted=suppresses)
+        self.state = msgspec.structs.replace(self.state, keeping=keeping)
+        lent = within_requests(lent, lapses, admitted_requests(facts.pods or (), seen.measured))
         # 7 report and 8 journal
         failed = next((outcome.error for outcome in outcomes if outcome.error), "")
         why = degraded(lent.reclaimable, facts.problem or failed)
@@ -80,7 +87,7 @@ class Tick:
             usage=usage,
             prediction=foreseen,
             lending=lent,
-            limits=limits,
+            limits=explained(limits, lapses),
             evictions=evictions,
             evicting=evicting,
             brake_cuts=cuts,
@@ -89,7 +96,16 @@ class Tick:
             outcomes=outcomes,
             report=told,
             degraded_reason=why,
+            lapses=lapses,
         )
         for sink in self._sinks:
             sink.take(result)
         return result
+
+
+def _failures(outcomes: tuple[WriteOutcome, ...]) -> tuple[Failure, ...]:
+    return tuple(
+        Failure(outcome.write.knob, outcome.cause or Reason.LIMIT_NOT_WRITTEN, outcome.error)
+        for outcome in outcomes
+        if outcome.error
+    )

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from agent.core.eviction import EvictionMemory
+from agent.core.knobs import Knobs
 from agent.core.layout import Layout
 from agent.core.limits import Memory
 from agent.core.prediction import Checkpoint, PredictionState, checkpoint, restored
@@ -32,6 +33,7 @@ from agent.edge.zones import ZonePublisher
 from agent.feed import DecisionFeed
 from agent.guard import GuardedSink, GuardedTask
 from agent.journal import Head
+from agent.lapsetelling import LapseTeller
 from agent.loop import TickLoop
 from agent.machine import Machine, MachinePaths
 from agent.metrics import Counters, Sample, collect
@@ -71,6 +73,8 @@ async def run(options: AgentOptions) -> None:
     settings = load_settings(options.settings)
     layout = find_layout(options.cgroup_root, options.kubepods, options.cgroup_driver)
     log.info("cgroups found", version=layout.version, driver=layout.driver.value, kubepods=layout.root)
+    if Knobs.of(layout).memory_high is None:
+        log.info("memory.high is not used: cgroup v1 has none", effect="eviction alone keeps memory in its threshold")
     async with contextlib.AsyncExitStack() as stack:
         state = StateFile(options.state_file)
         stack.callback(state.close)
@@ -293,6 +297,7 @@ class _Agent:
             # An observer's would hide the silence of an agent that enforces.
             "heartbeat": None if self._observing else Heartbeat(self._options.heartbeat, self._settings.tick_seconds),
             "kills": KillSink(self._evictor),
+            "lapses": None if self._observing else LapseTeller(self._tell_of_node),
             "feed": self._feed,
             "zones": None if self._observing else self._zones,
             "link": LinkSink(lambda: self._link) if self._options.scheduler and not self._observing else None,
@@ -405,6 +410,9 @@ class _Agent:
         # Evictions begin once others are served.
         assert self._outward is not None
         self._outward.notify(notice)
+
+    def _tell_of_node(self, reason: str, message: str, *, warning: bool) -> None:
+        self._events.record(self._cluster.node_ref, reason, message, warning=warning)
 
 
 def _tell_what_stays(state: StateFile) -> None:

@@ -21,6 +21,10 @@ class Reason(StrEnum):
     FLEET_PAUSED = "FleetPaused"
     OBSERVING = "Observing"
     CEILING_NOT_POSSIBLE = "CeilingNotPossible"
+    LIMIT_NOT_WRITTEN = "LimitNotWritten"
+    LIMIT_NOT_KEPT = "LimitNotKept"
+    STATE_NOT_SAVED = "StateNotSaved"
+    LIMITS_IN_FORCE = "LimitsInForce"
     SUPPRESSION_DISABLED = "SuppressionDisabled"
     CONFIGURATION_INVALID = "ConfigurationInvalid"
 
@@ -116,7 +120,11 @@ _WORDS: dict[Reason, str] = {
     Reason.LENDING_DISABLED: "lending is switched off",
     Reason.FLEET_PAUSED: "lending is paused on all nodes",
     Reason.OBSERVING: "the agent of this node observes and lends nothing",
-    Reason.CEILING_NOT_POSSIBLE: "best effort's CPU ceiling cannot be held, so no CPU is lent",
+    Reason.CEILING_NOT_POSSIBLE: "best effort's CPU ceiling cannot be held: no more is lent than running pods request",
+    Reason.LIMIT_NOT_WRITTEN: "a limit of best effort cannot be written: no more is lent than running pods request",
+    Reason.LIMIT_NOT_KEPT: "somebody else loosens a limit of best effort: no more is lent than running pods request",
+    Reason.STATE_NOT_SAVED: "the state file cannot be kept: no more is lent than running pods request",
+    Reason.LIMITS_IN_FORCE: "every limit of best effort is in force again",
     Reason.SUPPRESSION_DISABLED: "suppression is switched off: no ceiling of ours is in force",
     Reason.CONFIGURATION_INVALID: "a settings document is invalid or not read yet; the last good ones stay in force",
     Reason.QUOTA_RAISED: "more room is left: the ceiling rises by a step",

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.core.knobs import FixedKnob, Knobs
+from agent.core.knobs import PERIOD_FILE, FixedKnob, Knobs
 from agent.core.limit import Limit
 from agent.core.observation import Knob, KnobReading, Missing
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
-
-_PERIOD_FILE = "cpu.cfs_period_us"
 
 
 def held_limits(knobs: Knobs, readings: Mapping[Knob, KnobReading], idle_wanted: bool, now: float) -> tuple[Limit, ...]:
@@ -25,7 +23,7 @@ def held_limits(knobs: Knobs, readings: Mapping[Knob, KnobReading], idle_wanted:
     stands = not isinstance(reading.kernel, Missing) and (idle_wanted or reading.kernel != 0) and not ours_ends
     for held in knobs.fixed:
         current = readings[held.knob].kernel
-        if stands and held.knob.file != _PERIOD_FILE and isinstance(current, int):
+        if stands and held.knob.file != PERIOD_FILE and isinstance(current, int):
             reason = Reason.IDLE_HELD if idle_wanted else Reason.FOREIGN_WRITER_TIGHTER
             limits.append(_limit(held.knob, current, reason, Term("idle", current, "weaker than any weight"), now))
         else:
@@ -38,7 +36,7 @@ def fixed(held: FixedKnob, current: object, now: float) -> Limit:
     knob = held.knob
     if isinstance(current, Missing):
         return _unreadable(knob, current, now)
-    if knob.file == _PERIOD_FILE:
+    if knob.file == PERIOD_FILE:
         reason, term = Reason.PERIOD_HELD, Term("kernel's default", held.value, "the ceiling counts per period")
     else:
         note = "online pods outweigh best effort as far as the kernel allows"
@@ -70,6 +68,6 @@ def _limit(knob: Knob, value: int, reason: Reason, term: Term, now: float) -> Li
 
 
 def _unit(knob: Knob) -> Unit:
-    if knob.file == _PERIOD_FILE:
+    if knob.file == PERIOD_FILE:
         return Unit.MICROSECONDS
     return Unit.SHARES if knob.file == "cpu.shares" else Unit.WEIGHT

@@ -27,6 +27,7 @@ _UNLIMITED_MEMORY_BYTES = (1 << 63) - _LARGEST_PAGE_BYTES
 CPUSET_FILE = "cpuset.cpus"
 IDLE_FILE = "cpu.idle"
 PIDS_FILE = "pids.max"
+PERIOD_FILE = "cpu.cfs_period_us"
 V1_QUOTA_FILE = "cpu.cfs_quota_us"
 V2_QUOTA_FILE = "cpu.max"
 _MEMORY_FILES = frozenset(("memory.limit_in_bytes", "memory.max", "memory.high"))
@@ -61,7 +62,7 @@ class Knobs(msgspec.Struct, frozen=True):
             weight = FixedKnob(shares_knob(layout, root), 1)
             idle, high = Knob(root, "", IDLE_FILE), Knob(root, "", "memory.high")
             return cls(quota_knob(layout, root), (weight,), cpuset, idle, pids, high)
-        period = FixedKnob(Knob(root, "cpu", "cpu.cfs_period_us"), PERIOD_US)
+        period = FixedKnob(Knob(root, "cpu", PERIOD_FILE), PERIOD_US)
         weight = FixedKnob(shares_knob(layout, root), 2)
         return cls(quota_knob(layout, root), (period, weight), cpuset, Knob(root, "cpu", IDLE_FILE), pids, None)
 

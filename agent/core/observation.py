@@ -148,12 +148,14 @@ class Knob(msgspec.Struct, frozen=True, order=True):
 class KnobReading(msgspec.Struct, frozen=True):
     """What the kernel holds now, and what we wrote last (None where neither we nor an agent before us wrote it).
 
-    `original` is what it held before the first of us wrote it; None where nobody did.
+    `original` is what it held before the first of us wrote it; None where nobody did. `loosened`: somebody else gave
+    best effort more than we wrote, now or at a moment since the reading before.
     """
 
     kernel: Value | Missing
     ours: Value | None = None
     original: Value | None = None
+    loosened: bool = False
 
 
 class PodPlace(msgspec.Struct, frozen=True):
@@ -181,7 +183,7 @@ class Observation(msgspec.Struct, frozen=True):
     cgroups that no listed pod owns. `kubepods_memory_limit_bytes` is None without a limit. `listed` is None until the
     pod list was read once. `best_effort_cpus` counts the CPUs best effort may run on, None where that cannot be told.
     `brake_cuts` counts the brake's writes since the start, `last_cut_monotonic` dates the newest; `knobs` were read no
-    earlier.
+    earlier. `unsaved` is why the state file cannot be written, empty while it can.
     """
 
     at_seconds: float
@@ -207,3 +209,9 @@ class Observation(msgspec.Struct, frozen=True):
     places: Places = Places()
     kubepods_memory_limit_bytes: int | None = None
     pids: PidCounts | None = None
+    unsaved: str = ""
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """The pods that have a cgroup, by uid."""
+        return frozenset(uid for uid, sample in self.pods.items() if not isinstance(sample, Missing))

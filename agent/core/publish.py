@@ -10,15 +10,16 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from agent.core.lapses import Lapse
 from agent.core.prepare import PREPARED
 from agent.core.reclaimable import Lending, ZoneLending
 from agent.core.usage import NodeUsage
-from model.decision import Decision, Term, TermSum, Unit
+from model.decision import Decision, Term, TermSum
 from model.pod import Pod, PodPhase
 from model.reason import Reason, words
 from model.report import BestEffortPodUsage, NodeReport, Pressure
-from model.resources import BATCH_CPU, ResourceVector
-from model.strategy import ColocationStrategy, SuppressStrategy
+from model.resources import ResourceVector
+from model.strategy import ColocationStrategy
 
 BLIND_SECONDS = 15.0
 """For so long what is published stands without facts: a restart is over by then."""
@@ -47,42 +48,15 @@ class Published(msgspec.Struct, frozen=True):
         return {decision.name: decision.value for decision in self.decisions}
 
 
-def enforceable(lent: Lending, ceiling: Decision, strategy: SuppressStrategy) -> Lending:
-    """Without a quota that can be read, no CPU is lent: nothing would hold it back. Memory has no need of a ceiling.
-
-    That is so from the first tick on: running pods keep what they request (`offered`), so that a single failed read
-    costs only new pods a moment's rest, whereas a tick's patience lends what nobody can take back.
-    """
-    if lent.degraded or not strategy.enable or ceiling.reason is not Reason.KNOB_UNREADABLE:
-        return lent
-
-    def without_cpu(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
-        reason, detail = Reason.CEILING_NOT_POSSIBLE, ceiling.detail
-        return tuple(_zero(d, reason, detail) if d.unit is Unit.MILLI_CPU else d for d in decisions)
-
-    return msgspec.structs.replace(
-        lent,
-        reclaimable=without_cpu(lent.reclaimable),
-        prepared=without_cpu(lent.prepared),
-        zones=tuple(
-            msgspec.structs.replace(zone, decisions=without_cpu(zone.decisions), prepared=without_cpu(zone.prepared))
-            for zone in lent.zones
-        ),
-        origin=lent.origin and ResourceVector({**lent.origin.amounts, BATCH_CPU: 0}),
-    )
-
-
 def withheld(lent: Lending, reason: Reason) -> Lending:
     """Nothing of it any more, for that reason."""
     return Lending(
-        reclaimable=tuple(_zero(decision, reason) for decision in lent.reclaimable),
+        reclaimable=tuple(
+            msgspec.structs.replace(decision, value=0, terms=(), reason=reason) for decision in lent.reclaimable
+        ),
         normalization_ratio=lent.normalization_ratio,
         degraded=reason,
     )
-
-
-def _zero(decision: Decision, reason: Reason, detail: str = "") -> Decision:
-    return msgspec.structs.replace(decision, value=0, terms=(), reason=reason, detail=detail)
 
 
 def may_raise(usage: NodeUsage | None) -> bool:
@@ -108,19 +82,25 @@ def offered(
     lend.
     """
     bound = [pod for pod in listed or () if not pod.terminal]
-    admitted = [pod for pod in bound if pod.phase is PodPhase.RUNNING or pod.uid in seen]
+    requested = admitted_requests(bound, seen)
     found = []
     for ready in lent.final:
         terms = _held_back(ready, standing, may_grow=may_grow)
         if listed is None:
             terms.at_least("held: the running pods are not known", standing.get(ready.name, 0), "they may request it")
-        requested = sum(pod.requests[ready.name] for pod in admitted)
-        terms.at_least("already requested by running pods", requested, "kubelet must be able to admit them again")
+        admitted = requested[ready.name]
+        terms.at_least("already requested by running pods", admitted, "kubelet must be able to admit them again")
         placed = min(sum(pod.requests[ready.name] for pod in bound), standing.get(ready.name, 0))
         terms.at_least("held for pods just placed", placed, "no more than what stands")
         if terms.value or lent.prepared:
             found.append(_published(ready, terms))
     return tuple(found)
+
+
+def admitted_requests(listed: Iterable[Pod], seen: Collection[str]) -> ResourceVector:
+    """What pods of this node request that its kubelet has let in: they run, or have a cgroup (`seen`)."""
+    admitted = (pod for pod in listed if not pod.terminal and (pod.phase is PodPhase.RUNNING or pod.uid in seen))
+    return sum((pod.requests for pod in admitted), ResourceVector())
 
 
 def offered_in_zone(zone: ZoneLending, standing: Mapping[str, int], *, may_grow: bool) -> tuple[Decision, ...]:
@@ -239,11 +219,13 @@ def degraded(reclaimable: Iterable[Decision], problem: str) -> str:
     return withheld[0] if withheld else problem
 
 
-def condition(degraded_reason: str, problem: str, errors: Collection[str]) -> tuple[str, str, str]:
+def condition(
+    degraded_reason: str, problem: str, errors: Collection[str], lapses: Iterable[Lapse] = ()
+) -> tuple[str, str, str]:
     """(status, reason, message) of the node's ColocationReady.
 
-    An invalid document (`problem`) or a refused limit (one of `errors`) leaves lending at work; anything else does not,
-    and where a document is to blame for that, it is what the message names.
+    An invalid document (`problem`) or a refused limit of a pod (one of `errors`) leaves lending at work; anything else
+    does not. Where a document or a control file (one of `lapses`) is to blame for that, the message names it.
     """
     if not degraded_reason:
         return "True", "LendingActive", "idle CPU and memory of online services are lent to batch pods"
@@ -253,4 +235,5 @@ def condition(degraded_reason: str, problem: str, errors: Collection[str]) -> tu
         return "True", "LimitNotApplied", degraded_reason
     if problem and degraded_reason in _FOR_A_DOCUMENT:
         return "False", _FOR_A_DOCUMENT[degraded_reason].value, problem
-    return "False", degraded_reason, words(Reason(degraded_reason))
+    lapse = next((lapse for lapse in lapses if lapse.reason.value == degraded_reason), None)
+    return "False", degraded_reason, lapse.text if lapse else words(Reason(degraded_reason))

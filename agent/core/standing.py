@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from agent.core.knobs import CPUSET_FILE, IDLE_FILE, UNLIMITED, is_v1_cpuset
+from agent.core.knobs import CPUSET_FILE, IDLE_FILE, PERIOD_FILE, UNLIMITED, is_v1_cpuset
 from agent.core.limit import Limit
 from agent.core.observation import Knob, KnobReading, Missing, Value
 from model.decision import Term
@@ -56,8 +56,8 @@ def looser(one: Value, other: Value) -> bool:
 
 
 def gives_more(knob: Knob, one: Value, other: Value) -> bool:
-    """The same for the values of one knob: a smaller `cpu.idle` gives more, and an empty CPU list of v2 all CPUs."""
-    if knob.file == IDLE_FILE:
+    """The same for the values of one knob: a smaller `cpu.idle` or period gives more, an empty CPU list of v2 all."""
+    if knob.file in (IDLE_FILE, PERIOD_FILE):
         return looser(other, one)
     if knob.file == CPUSET_FILE and not is_v1_cpuset(knob) and "" in (one, other):
         return one == "" != other

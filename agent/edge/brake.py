@@ -40,7 +40,7 @@ class Lower(Protocol):
 class BrakeThread:
     """Every `interval_seconds` reads the counters of kubepods and best effort; `wake` starts a tick.
 
-    Owns `alarms` and `last_resort`, and closes them.
+    `look` is told as often to see whether the ceiling still stands. Owns `alarms` and `last_resort`, and closes them.
     """
 
     def __init__(
@@ -52,10 +52,13 @@ class BrakeThread:
         wake: Callable[[], None],
         alarms: tuple[Alarms, ...] = (),
         last_resort: LastResortKill | None = None,
+        *,
+        look: Callable[[Knob], None] = lambda knob: None,
     ) -> None:
         self._counters = CpuCounters(root, layout)
         self._interval = interval_seconds
         self._lower = lower
+        self._look = look
         self._waking = Waking(wake)
         self._alarms = alarms
         self._last_resort = last_resort
@@ -162,6 +165,8 @@ class BrakeThread:
         sample = self._counters.sample()
         self._samples = (*self._samples[1 - _HISTORY :], sample) if sample else ()
         plan = self._plan()
+        if plan is not None:
+            self._look(plan.knob)
         due = wanted_cut(plan, self._samples, self._in_force_us) if plan else None
         if plan is not None and due is not None:
             self._waking.saw(WakeCause.CPU_USE)

@@ -16,7 +16,6 @@ from grpc_reflection.v1alpha import reflection
 from agent.core.limit import Limit
 from agent.core.observation import CgroupSample, Knob, Missing, Value
 from agent.core.order import PendingVictim
-from agent.core.publish import condition
 from agent.core.usage import Averages, best_effort_request_millis
 from agent.options import NOWHERE
 from agent.ports import TickResult
@@ -46,8 +45,7 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
     async def GetNode(self, request: agent_pb2.GetNodeRequest, context: Any) -> agent_pb2.NodeStatus:
         result = await self._newest(context)
         usage, node, status = result.usage, result.facts.node, self._from.status
-        errors = [outcome.error for outcome in result.outcomes]
-        _, reason, message = condition(result.degraded_reason, result.facts.problem, errors)
+        _, reason, message = result.ready
         if self._from.settings.mode is Mode.OBSERVE:
             reason, message = _OBSERVING
         answer = agent_pb2.NodeStatus(

@@ -3,6 +3,7 @@
 The tick and the brake both write through here, under one lock: a raise planned before a cut never lands after it.
 Memory limits have a thread of their own, since the kernel reclaims before it answers; so has the disk. The tick hears
 of a limit that failed when it plans the next, which it does each tick until one is kept.
+Whether the disk takes anything is tried once a minute, and each tick while it does not.
 What an agent before this one left behind counts as ours: the state file names the knob, the kernel holds another value.
 So does what the guard process wrote while the agent was silent.
 """
@@ -17,7 +18,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from agent.controlfiles import GONE, ControlFiles, Held
+from msgspec.structs import replace
+
+from agent.controlfiles import GONE, ControlFiles, Held, NotKeptError
 from agent.core.knobs import UNLIMITED, is_memory_limit, is_v1_cpuset, is_v1_quota, same, text_of, value_of
 from agent.core.observation import Absence, Knob, KnobReading, Missing, Value
 from agent.core.plan import Write
@@ -26,10 +29,17 @@ from agent.ports import KnobReadings, WriteOutcome
 from agent.restoring import Restored, restore
 from agent.statefile import StateFile
 from agent.worker import Worker
+from model.reason import Reason
 
-_SWEEP_SECONDS = 60.0
+_SWEEP_SECONDS = _SAVE_SECONDS = 60.0
 _DISK_SECONDS = 0.2
 """A disk that works takes a tenth of it; a tick waits no longer for one that hangs."""
+_HANGS_SECONDS = 5.0
+"""A disk that is merely busy has answered by then."""
+
+
+class _NotSavedError(OSError):
+    """What the file says is not on the disk, so that it must not be written."""
 
 
 class KnobExecutor:
@@ -54,14 +64,15 @@ class KnobExecutor:
         self._guarded = guarded
         self._lock = threading.RLock()
         self._disk, self._slow = Worker("originals"), Worker("memory limits")
-        self._disk_error = ""
-        self._failed: dict[Knob, str] = {}
+        self._disk_busy_since: float | None = None
+        self._failed: dict[Knob, WriteOutcome] = {}
         self._under_way: Write | None = None
         self._inherited = dict(state.originals)
         self._ours: dict[Knob, Value] = {}
+        self._loosened: set[Knob] = set()
         self._cuts = 0
         self._last_cut: float | None = None
-        self._swept_at = monotonic()
+        self._swept_at = self._saved_at = monotonic()
         self.path = self._files.path
         self.failed_cuts = 0
 
@@ -73,13 +84,12 @@ class KnobExecutor:
         """No value is older than the brake's count: a cut in between drops the raises planned on them."""
         with self._lock:
             cuts, last_cut = self._cuts, self._last_cut
-        return KnobReadings({knob: self._reading(knob) for knob in knobs}, cuts, last_cut)
+        return KnobReadings({knob: self._reading(knob) for knob in knobs}, cuts, last_cut, self._unsaved())
 
     def remember(self, *knobs: Knob) -> None:
         """Have what they say on the disk before the first cut needs it; where that fails, writing them does too."""
-        with contextlib.suppress(OSError):
-            if not self._dry:
-                self._remember(dict.fromkeys(knobs))
+        if not self._dry:
+            self._remember_if_possible(dict.fromkeys(knobs))
 
     def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
         """In order; all originals are on the disk, in one go, before the first of them.
@@ -113,6 +123,12 @@ class KnobExecutor:
             self._last_cut = self._monotonic()
             return held
 
+    def look(self, knob: Knob) -> None:
+        """For the brake, between two ticks: whether somebody loosened what we wrote, which the next reading tells."""
+        with self._lock:
+            if not self._dry and self._is_loosened(knob, self.read(knob)):
+                self._loosened.add(knob)
+
     def idle(self, seconds: float = 0.0) -> bool:
         """Nothing is on its way any more, within so long."""
         return self._slow.idle(seconds) and self._disk.idle(seconds)
@@ -133,20 +149,21 @@ class KnobExecutor:
 
     def _send(self, write: Write, seen_cuts: int) -> WriteOutcome:
         if not self._slow.submit(write.knob, partial(self._limit_memory, write, seen_cuts)):
-            return WriteOutcome(write, f"{self.path(write.knob)}: too many memory limits wait to be written")
-        return WriteOutcome(write, self._failed.get(write.knob, ""))
+            error = f"{self.path(write.knob)}: too many memory limits wait to be written"
+            return WriteOutcome(write, error, cause=Reason.LIMIT_NOT_WRITTEN)
+        before = self._failed.get(write.knob)
+        return WriteOutcome(write) if before is None else replace(before, write=write)
 
     def _limit_memory(self, write: Write, seen_cuts: int) -> None:
         """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims."""
         self._under_way = write
-        with contextlib.suppress(OSError):
-            self._remember({write.knob: write.original})
+        self._remember_if_possible({write.knob: write.original})
         outcome = self._written(write, seen_cuts)
         with self._lock:
             self._under_way = None
             self._failed.pop(write.knob, None)
             if outcome.error:
-                self._failed[write.knob] = outcome.error
+                self._failed[write.knob] = outcome
 
     def _apply_one(self, write: Write, seen_cuts: int) -> WriteOutcome:
         with self._lock:
@@ -156,8 +173,9 @@ class KnobExecutor:
         knob = write.knob
         held = self.read(knob)
         if isinstance(held, Missing):
-            gone = held.absence is Absence.GONE
-            return WriteOutcome(write, "" if gone else f"{held.path}: {held.detail}", dropped=gone)
+            if held.absence is Absence.GONE:
+                return WriteOutcome(write, dropped=True)
+            return WriteOutcome(write, f"{held.path}: {held.detail}", cause=Reason.LIMIT_NOT_WRITTEN)
         widens, cut = gives_more(knob, write.value, held), seen_cuts != self._cuts
         if cut if widens else self._files.would_kill(knob, write.value):
             return WriteOutcome(write, dropped=True)
@@ -166,8 +184,16 @@ class KnobExecutor:
         except OSError as error:
             # Below a root that the brake cut, and whose raise was dropped, a quota planned with it is too large.
             moot = error.errno in GONE or (cut and is_v1_quota(knob) and error.errno == errno.EINVAL)
-            return WriteOutcome(write, "" if moot else f"{self.path(knob)}: {error.strerror}", dropped=moot)
+            if moot:
+                return WriteOutcome(write, dropped=True)
+            return WriteOutcome(write, f"{self.path(knob)}: {error.strerror}", cause=self._cause(error))
         return WriteOutcome(write)
+
+    def _cause(self, error: OSError) -> Reason:
+        if isinstance(error, NotKeptError):
+            return Reason.LIMIT_NOT_KEPT
+        unsaved = isinstance(error, _NotSavedError) and self._unsaved()
+        return Reason.STATE_NOT_SAVED if unsaved else Reason.LIMIT_NOT_WRITTEN
 
     def _cut(self, knob: Knob, value: int, children: tuple[Knob, ...]) -> None:
         """The root first: each child costs time, and is in the way only where the kernel says so. Raises OSError."""
@@ -188,6 +214,7 @@ class KnobExecutor:
         with self._lock:
             held = self._files.held(knob)
             if isinstance(held, Missing):
+                self._loosened.discard(knob)
                 return KnobReading(held, self._ours.get(knob), self._original(knob))
             if self._inherited.pop(knob, held.text) != held.text:
                 self._ours.setdefault(knob, held.value)
@@ -198,7 +225,14 @@ class KnobExecutor:
             ours = self._ours.get(knob)
             if ours is not None and gives_more(knob, ours, held.value) and knob in self._guarded():
                 self._ours[knob] = ours = held.value
-            return KnobReading(held.value, ours, self._original(knob))
+            loosened = not self._dry and (knob in self._loosened or self._is_loosened(knob, held.value))
+            self._loosened.discard(knob)
+            return KnobReading(held.value, ours, self._original(knob), loosened)
+
+    def _is_loosened(self, knob: Knob, held: Value | Missing) -> bool:
+        """What we wrote last, or found when we began, gave best effort less."""
+        ours = self._ours.get(knob)
+        return ours is not None and not isinstance(held, Missing) and gives_more(knob, held, ours)
 
     def _original(self, knob: Knob) -> Value | None:
         text = self._state.originals.get(knob)
@@ -207,7 +241,8 @@ class KnobExecutor:
     def _put(self, knob: Knob, value: Value, *, alone: bool = False) -> None:
         """Raises OSError; nothing is written whose original is not known. `alone`: children do not step aside."""
         if knob not in self._state.originals:
-            raise OSError(errno.EIO, self._disk_error or "what it says is not understood, or not on the disk yet")
+            why = self._state.problem or "what it says is not understood, or not on the disk yet"
+            raise _NotSavedError(errno.EIO, why)
         kept = self._files.put_alone(knob, value) if alone else self._files.put(knob, value)
         with self._lock:
             self._ours[knob] = kept
@@ -215,18 +250,38 @@ class KnobExecutor:
     def _save_originals(self, hints: Mapping[Knob, Value | None]) -> None:
         """Where this fails, or takes too long, each write that needs it fails on its own and says why."""
         if all(knob in self._state.originals for knob in hints):
+            self._try_disk()
             return
         works = self._disk.idle()
-        self._disk.submit("originals", partial(self._remember_or_tell, hints))
+        self._disk.submit("originals", partial(self._remember_if_possible, hints))
         if works:
             self._disk.idle(_DISK_SECONDS)
 
-    def _remember_or_tell(self, hints: Mapping[Knob, Value | None]) -> None:
-        try:
+    def _try_disk(self) -> None:
+        """Its thread does; what came of it is told with the next readings."""
+        now = self._monotonic()
+        if self._state.problem or now - self._saved_at >= _SAVE_SECONDS:
+            self._saved_at = now
+            self._disk.submit("try", self._save_again)
+
+    def _save_again(self) -> None:
+        with contextlib.suppress(OSError):
+            self._state.save_again()
+
+    def _unsaved(self) -> str:
+        """Why nothing can be saved now; empty where it can."""
+        if self._disk.idle():
+            self._disk_busy_since = None
+        elif self._disk_busy_since is None:
+            self._disk_busy_since = self._monotonic()
+        since = self._disk_busy_since
+        if since is not None and self._monotonic() - since >= _HANGS_SECONDS:
+            return f"the state file cannot be written: {self._state.path}: the disk does not answer"
+        return self._state.problem
+
+    def _remember_if_possible(self, hints: Mapping[Knob, Value | None]) -> None:
+        with contextlib.suppress(OSError):
             self._remember(hints)
-            self._disk_error = ""
-        except OSError as error:
-            self._disk_error = f"the state file cannot be written: {error.strerror}"
 
     def _remember(self, hints: Mapping[Knob, Value | None]) -> None:
         """What these knobs said before any of us wrote them: the hint, what the guard found, or what they say now."""
@@ -258,6 +313,7 @@ class KnobExecutor:
             self._ours.pop(knob, None)
             self._inherited.pop(knob, None)
             self._failed.pop(knob, None)
+            self._loosened.discard(knob)
 
     def _forget(self, gone: list[Knob]) -> None:
         # A disk that cannot be written is told of by the writes.

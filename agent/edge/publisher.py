@@ -18,11 +18,9 @@ import msgspec
 import structlog
 
 from agent.core.live import reported_metric
-from agent.core.observation import Missing
 from agent.core.publish import (
     BLIND_SECONDS,
     Published,
-    condition,
     due_for_node,
     may_raise,
     offered,
@@ -186,8 +184,7 @@ class Publisher:
         if not settled(result.lending.reclaimable, now - self._started):
             return
         offer = self._offer_if_due(result, now)
-        errors = [outcome.error for outcome in result.outcomes]
-        ready = condition(result.degraded_reason, result.facts.problem, errors)
+        ready = result.ready
         is_told = ready == self._condition and now - self._condition_at < self._settings.heartbeat_seconds
         if offer is None and is_told:
             return
@@ -208,8 +205,7 @@ class Publisher:
         if node is not None:
             names = [decision.name for decision in result.lending.reclaimable]
             standing = {name: node.allocatable[name] for name in names if name in node.allocatable}
-        pods = result.observation.pods
-        measured = {uid for uid, sample in pods.items() if not isinstance(sample, Missing)}
+        measured = result.observation.measured
         offer = offered(result.lending, listed, measured, standing, may_grow=may_raise(result.usage))
         amounts = {decision.name: decision.value for decision in offer}
         strategy = result.facts.settings.colocation

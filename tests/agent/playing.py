@@ -12,6 +12,7 @@ from agent.core.files import FILES
 from agent.core.knobs import Knobs
 from agent.core.observation import Knob
 from agent.core.order import EvictionRecord, Order, OrderOutcome
+from agent.core.plan import Write
 from agent.core.recording import ScenarioPod
 from agent.core.watch import Kill, Watch
 from agent.edge.cgroupfs import CgroupReader
@@ -19,7 +20,7 @@ from agent.edge.discovery import Discovery, find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
 from agent.observer import NodeObserver, Senses
-from agent.ports import ClusterFacts, Sink, TickPorts, TickResult
+from agent.ports import ClusterFacts, KnobReadings, Sink, TickPorts, TickResult, WriteOutcome
 from agent.settings import AgentSettings
 from agent.statefile import StateFile
 from agent.tick import Tick
@@ -27,6 +28,7 @@ from cgroup_fixtures.scenarios import FOLDER, Playback, open_scenario, pread
 from model.nodesettings import NodeSettings
 from model.pod import Pod
 from model.qos import QoSClass
+from model.reason import Reason
 
 
 class FakeCluster:
@@ -80,6 +82,23 @@ class FakeEvictor:
         return taken
 
 
+class Refusing:
+    """The executor with files that refuse every write of ours, by knob, in the kernel's words."""
+
+    def __init__(self, executor: KnobExecutor) -> None:
+        self._executor = executor
+        self.refused: dict[Knob, str] = {}
+
+    def readings(self, knobs: tuple[Knob, ...]) -> KnobReadings:
+        return self._executor.readings(knobs)
+
+    def apply(self, writes: tuple[Write, ...], seen_cuts: int) -> tuple[WriteOutcome, ...]:
+        taken = tuple(write for write in writes if write.knob not in self.refused)
+        refused = (write for write in writes if write.knob in self.refused)
+        errors = (WriteOutcome(w, self.refused[w.knob], cause=Reason.LIMIT_NOT_WRITTEN) for w in refused)
+        return (*self._executor.apply(taken, seen_cuts), *errors)
+
+
 class SizedHost(HostReader):
     """The scenario's files, and as many CPUs as its node has, whatever machine plays it."""
 
@@ -128,7 +147,8 @@ class Scenario:
         )
         observer = NodeObserver(self.layout, senses, lambda: (1000.0 + self._now, self._now))
         self.results: list[TickResult] = []
-        ports = TickPorts(self.cluster, observer, self.executor, self.brake, self.evictor)
+        self.refusing = Refusing(self.executor)
+        ports = TickPorts(self.cluster, observer, self.refusing, self.brake, self.evictor)
         self.tick = Tick(self.layout, self.settings, ports, (self,))
 
     def take(self, result: TickResult) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from agent.core.eviction import EvictionMemory, Evictions
 from agent.core.knobs import quota_knob
+from agent.core.lapses import Lapse
 from agent.core.limit import Limit
 from agent.core.limits import Limits
 from agent.core.network import InterfaceTraffic
@@ -92,6 +93,7 @@ def rich(build: Any) -> TickResult:
         evictions=Evictions((need,)),
         evicting=EvictionMemory(EvictionRecord(pending={job.uid: PendingVictim({}, 0, 0)})),
         outcomes=(WriteOutcome(write, "no"), WriteOutcome(write)),
+        lapses=(Lapse("state file", Reason.STATE_NOT_SAVED, "/state: full"),),
     )
     return result
 
@@ -135,6 +137,7 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "pressure_ratio": {("cpu", "some"): 0.25, ("memory", "full"): 0.01},
     "pressure_stalled_seconds_total": {("cpu", "some"): 1.5, ("memory", "full"): 0},
     "limit": {("cpu.cfs_quota_us", "Brake"): 5000},
+    "lapse": {("state file", "StateNotSaved"): 1},
     "limited_pods": {(): 1},
     "observing": {(): 0},
     "brake_mechanism": {("CPU counters each 100 ms",): 1},
@@ -204,7 +207,7 @@ def test_what_is_not_known_has_no_series(build: Any) -> None:
     assert found == {
         *("published", "prod_reclaimable", "prod_peak", "cpu_usage_cores", "memory_usage_bytes", "network_bytes_total"),
         *(name for name in SERIES if name.startswith(("pod_", "pressure_"))),
-        *("limit", "unmeasured_pods", "eviction_need"),
+        *("limit", "lapse", "unmeasured_pods", "eviction_need"),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent.core.eviction import EvictionMemory, Evictions
+from agent.core.lapses import Lapse
 from agent.core.limit import Limit
 from agent.core.limits import Limits
 from agent.core.network import InterfaceTraffic
@@ -110,6 +111,7 @@ def everything() -> TickResult:
         outcomes=(),
         report=None,
         degraded_reason="",
+        lapses=(Lapse("cpu.max", Reason.LIMIT_NOT_WRITTEN, "/cpu.max", knob),),
     )
 
 

@@ -15,7 +15,6 @@ from agent.core.publish import (
     due,
     due_for_link,
     due_for_node,
-    enforceable,
     may_raise,
     offered,
     offered_in_zone,
@@ -29,7 +28,7 @@ from model.pod import PodPhase
 from model.reason import Reason
 from model.report import BestEffortPodUsage, NodeReport, Pressure, Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
-from model.strategy import ColocationStrategy, SuppressStrategy
+from model.strategy import ColocationStrategy
 
 STRATEGY = ColocationStrategy()
 
@@ -138,46 +137,6 @@ def test_more_is_offered_only_by_a_full_window_up_to_now(
     """Not by a young agent, not by figures of a pass before, not by none at all."""
     assert may_raise(build.usage(live_seconds=seconds, held=held)) is expected
     assert not may_raise(None)
-
-
-def ceiling(reason: Reason) -> Decision:
-    return Decision("cgroup/x", "cpu.max", 5, Unit.MICROSECONDS, reason, (Term("held", 5),), detail="/x: no such file")
-
-
-def test_without_a_ceiling_no_cpu_is_lent(build: Any) -> None:
-    """Of the node, its zones and what third parties may take; memory stays, and the explanation names the file."""
-    batch = build.lending(500, 9).prepared[:2]
-    lent = msgspec.structs.replace(
-        build.lending(500, 9, mid=(200, 7)),
-        zones=(ZoneLending(0, "node-0", batch, batch),),
-        origin=ResourceVector({BATCH_CPU: 900, BATCH_MEMORY: 9}),
-    )
-    found = enforceable(lent, ceiling(Reason.KNOB_UNREADABLE), SuppressStrategy())
-    (zone,) = found.zones
-    assert amounts(found.reclaimable) == amounts(found.final) == all_four(0, 9, 0, 7)
-    assert amounts(zone.decisions) == amounts(zone.prepared) == {BATCH_CPU: 0, BATCH_MEMORY: 9}
-    assert found.origin == ResourceVector({BATCH_CPU: 0, BATCH_MEMORY: 9})
-    assert {(one.reason, one.detail) for one in found.final if one.unit is Unit.MILLI_CPU} == {
-        (Reason.CEILING_NOT_POSSIBLE, "/x: no such file")
-    }
-    assert degraded(found.reclaimable, "") == "CeilingNotPossible"
-    pods = (build.batch("a", batch_cpu=300),)
-    assert amounts(offered(found, pods, (), {}, may_grow=True)) == all_four(300, 9, 0, 7)
-
-
-@pytest.mark.parametrize(
-    ("reason", "enable"), [(Reason.QUOTA_LOWERED, True), (Reason.KNOB_UNREADABLE, False)], ids=["held", "not wanted"]
-)
-def test_a_ceiling_that_holds_or_is_not_wanted_withholds_nothing(build: Any, reason: Reason, enable: bool) -> None:
-    """Who switches suppression off lends without it."""
-    lent = build.lending(500, 9)
-    assert enforceable(lent, ceiling(reason), SuppressStrategy(enable=enable)) == lent
-
-
-def test_another_reason_to_lend_nothing_goes_first(build: Any) -> None:
-    """The condition says what to mend first."""
-    lent = build.lending(reason=Reason.LENDING_DISABLED)
-    assert enforceable(lent, ceiling(Reason.KNOB_UNREADABLE), SuppressStrategy()) == lent
 
 
 def test_withheld(build: Any) -> None:

@@ -119,7 +119,10 @@ class Rig:
         self.killed: list[str] = []
         last_resort = LastResortKill(self.memory, FakeExecutioner(self.killed))
         layout = Layout("/kubepods", version)
-        self.brake = BrakeThread(root, layout, 0.02, self.lower, self.woken.set, (self.alarms,), last_resort)
+        self.looked: list[Knob] = []
+        self.brake = BrakeThread(
+            root, layout, 0.02, self.lower, self.woken.set, (self.alarms,), last_resort, look=self.looked.append
+        )
 
     def count(self, group: str, ns: int) -> None:
         v2 = f"usage_usec {ns // 1000}\nuser_usec 0\nsystem_usec 0\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"
@@ -203,6 +206,17 @@ def test_what_the_executor_refused_is_no_cut(rig: Rig) -> None:
     try:
         assert rig.surge_until(lambda: len(rig.lowered) > 2)
         assert rig.brake.drain() == () and rig.brake.total == 0 and not rig.woken.is_set()
+    finally:
+        rig.brake.stop()
+
+
+def test_it_looks_whether_the_ceiling_stands(rig: Rig) -> None:
+    """Each interval, whatever is used: who loosens it between two ticks is seen."""
+    rig.brake.arm(WATCH)
+    rig.brake.start()
+    try:
+        assert eventually(lambda: len(rig.looked) > 2)
+        assert set(rig.looked) == {KNOB} and rig.lowered == []
     finally:
         rig.brake.stop()
 

@@ -237,7 +237,7 @@ def test_what_an_agent_before_left_is_ours(node: Node, text: str, ours: int | No
     node.say(QUOTA, text)
     assert node.reading() == KnobReading(int(text), ours, -1)
     node.say(QUOTA, "7000")
-    assert node.reading() == KnobReading(7000, ours, -1)
+    assert node.reading() == KnobReading(7000, ours, -1, loosened=ours is not None)
 
 
 def test_what_the_guard_wrote_is_ours(node: Node) -> None:
@@ -248,7 +248,7 @@ def test_what_the_guard_wrote_is_ours(node: Node) -> None:
     node.guarded = {QUOTA: "9000"}
     assert node.reading() == KnobReading(2000, 2000, -1)
     node.say(QUOTA, "9000")
-    assert node.reading() == KnobReading(9000, 2000, -1)
+    assert node.reading() == KnobReading(9000, 2000, -1, loosened=True)
 
 
 def test_what_the_guard_found_is_the_original(node: Node) -> None:
@@ -387,6 +387,120 @@ def test_the_first_cut_needs_no_disk(node: Node) -> None:
     assert node.executor.lower(QUOTA, 5000) == -1 and node.said(QUOTA) == "5000"
 
 
+def unsaved(node: Node) -> str:
+    return node.executor.readings(()).unsaved
+
+
+def test_a_disk_that_fills_up_later(node: Node) -> None:
+    """What is known is written as before; that nothing new can be saved is found out within a minute, and each tick
+    tells whether it still is so.
+    """
+    node.apply(write(9000))
+    blocked = node.state.path.with_name("agent.json.new")
+    blocked.mkdir()
+    node.clock.now += 59
+    assert node.apply(write(8000))[0].error == ""
+    node.settle()
+    assert unsaved(node) == ""
+    node.clock.now += 2
+    assert node.apply(write(7000))[0].error == ""
+    node.settle()
+    assert unsaved(node).startswith(f"the state file cannot be written: {node.state.path}: ")
+    blocked.rmdir()
+    assert unsaved(node) and node.apply(write(6000))[0].error == ""
+    node.settle()
+    assert unsaved(node) == "" and node.said(QUOTA) == "6000"
+
+
+def test_whoever_finds_the_disk_full_tells_all(node: Node) -> None:
+    """The first cut of the brake, a record of evictions, the limit of a new pod, whose outcome has the code."""
+    node.say(POD, "-1")
+    blocked = node.state.path.with_name("agent.json.new")
+    for attempt in (
+        lambda: node.executor.lower(QUOTA, 5000),
+        lambda: node.apply(write(4000, knob=POD)),
+        lambda: node.executor.remember(QUOTA),
+    ):
+        blocked.mkdir()
+        attempt()
+        node.settle()
+        assert unsaved(node) and node.apply(write(5000))[0].cause is Reason.STATE_NOT_SAVED
+        blocked.rmdir()
+        node.state.save_again()
+        assert unsaved(node) == ""
+
+
+def test_a_disk_that_does_not_answer_counts_as_full(node: Node) -> None:
+    """Not a moment's patience: one that is merely busy has answered within five seconds."""
+    hanging = node.state.path.with_name("agent.json.new")
+    os.mkfifo(hanging)
+    assert node.apply(write(9000))[0].cause is Reason.LIMIT_NOT_WRITTEN and unsaved(node) == ""
+    node.clock.now += 4.9
+    assert unsaved(node) == ""
+    node.clock.now += 0.2
+    assert unsaved(node).endswith("the disk does not answer")
+    assert node.apply(write(9000))[0].cause is Reason.STATE_NOT_SAVED
+    descriptor = os.open(hanging, os.O_RDONLY | os.O_NONBLOCK)
+    hanging.unlink()
+    node.settle()
+    os.close(descriptor)
+    node.apply(write(9000))
+    node.settle()
+    assert unsaved(node) == "" and node.said(QUOTA) == "9000"
+
+
+def test_what_somebody_loosened(node: Node) -> None:
+    """At the moment of the reading, or between two when the brake looked; told once, and not of our own values."""
+    node.apply(write(9000))
+    node.executor.look(QUOTA)
+    assert not node.reading().loosened
+    node.say(QUOTA, "-1")
+    assert node.reading().loosened
+    node.apply(write(9000))
+    node.say(QUOTA, "-1")
+    node.executor.look(QUOTA)
+    node.say(QUOTA, "9000")
+    assert [node.reading().loosened for _ in range(2)] == [True, False]
+    node.apply(write(12_000, 9000))
+    node.executor.lower(QUOTA, 3000)
+    node.say(QUOTA, "2000")
+    node.executor.look(QUOTA)
+    assert not node.reading().loosened
+
+
+def test_a_shorter_period_loosens_the_quota(node: Node) -> None:
+    """The same quota ten times as often."""
+    period = Knob(QUOTA.cgroup, "cpu", "cpu.cfs_period_us")
+    node.say(period, "50000")
+    node.apply(write(100_000, 50_000, period))
+    for text, expected in (("10000", True), ("100000", False), ("1000000", False)):
+        node.say(period, text)
+        assert node.reading(period).loosened == expected
+
+
+def test_an_observer_keeps_nothing(node: Node) -> None:
+    """What an agent before it wrote and somebody loosened since is not for an observer to defend."""
+    node.apply(write(5000))
+    node.state.close()
+    observer = KnobExecutor(node.root, StateFile(node.state.path), node.clock, dry=True)
+    observer.readings((QUOTA,))
+    node.say(QUOTA, "-1")
+    observer.look(QUOTA)
+    assert observer.readings((QUOTA,)).readings[QUOTA] == KnobReading(-1, 5000, -1)
+
+
+def test_why_a_write_failed(node: Node) -> None:
+    """Each cause has its code; what was dropped has none."""
+    path = node.executor.path(QUOTA)
+    node.apply(write(9000))
+    path.unlink()
+    path.symlink_to("/dev/null")
+    node.state.remember({QUOTA: "-1"})
+    assert node.apply(write(8000))[0].cause is Reason.LIMIT_NOT_WRITTEN
+    path.unlink()
+    assert node.apply(write(8000)) == (WriteOutcome(write(8000), dropped=True),)
+
+
 def test_observing_changes_nothing(node: Node) -> None:
     """Neither control files nor the state file; it reads and answers as ever."""
     executor = KnobExecutor(node.root, node.state, node.clock, dry=True)
@@ -394,4 +508,7 @@ def test_observing_changes_nothing(node: Node) -> None:
     assert executor.apply((write(5000),), 0) == (WriteOutcome(write(5000), dropped=True),)
     assert executor.lower(QUOTA, 5000) is None and executor.failed_cuts == 0
     assert executor.readings((QUOTA,)).readings[QUOTA] == KnobReading(-1)
+    node.clock.now += 61
+    executor.apply((write(5000),), 0)
+    assert executor.readings(()).unsaved == ""
     assert node.said(QUOTA) == "-1" and not node.state.path.exists()
