@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
+from tests.agent.playing import Scenario
 
 GIB = 1 << 30
 LAYOUT = Layout("/kubepods")
@@ -153,6 +154,14 @@ class Build:
             "degraded_reason": "",
         }
         return TickResult(**{**fields, **parts})
+
+
+@pytest.fixture(autouse=True)
+def closed_scenarios() -> Iterator[None]:
+    """A run of many tests would be out of descriptors."""
+    yield
+    while Scenario.opened:
+        Scenario.opened.pop().close()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -108,11 +108,17 @@ class SizedHost(HostReader):
 
 
 class Scenario:
-    """One node played back: `play` lays the next frame over the tree and runs a tick."""
+    """One node played back: `play` lays the next frame over the tree and runs a tick.
+
+    Each opens a hundred files: `tests/agent/conftest.py` closes those of a test with it.
+    """
+
+    opened: ClassVar[list[Scenario]] = []
 
     def __init__(
         self, name: str, root: Path, build: Any, settings: AgentSettings | None = None, made: Path | None = None
     ) -> None:
+        Scenario.opened.append(self)
         self.playback = Playback(FOLDER / name) if made is None else open_scenario(name, made)
         self.told = self.playback.scenario
         self.root = root
@@ -132,6 +138,7 @@ class Scenario:
         self.evictor = FakeEvictor()
         self.sinks: tuple[Sink, ...] = ()
         self.originals: StateFile | None = None
+        self._opened: list[CgroupReader | HostReader] = []
         self.start()
 
     def start(self) -> None:
@@ -140,16 +147,20 @@ class Scenario:
             self.originals.close()
         self.originals = StateFile(self.root / "state" / "agent.json")
         self.executor = KnobExecutor(self.cgroups, self.originals, lambda: self._now)
-        senses = Senses(
-            Discovery(self.cgroups, self.layout, None),
-            CgroupReader(self.cgroups, FILES[self.layout.version], slow_passes=1, pread=pread),
-            SizedHost(self.root / "proc", self.told.node.cpu_millis // 1000),
-        )
+        reader = CgroupReader(self.cgroups, FILES[self.layout.version], slow_passes=1, pread=pread)
+        host = SizedHost(self.root / "proc", self.told.node.cpu_millis // 1000)
+        self._opened += [reader, host]
+        senses = Senses(Discovery(self.cgroups, self.layout, None), reader, host)
         observer = NodeObserver(self.layout, senses, lambda: (1000.0 + self._now, self._now))
         self.results: list[TickResult] = []
         self.refusing = Refusing(self.executor)
         ports = TickPorts(self.cluster, observer, self.refusing, self.brake, self.evictor)
         self.tick = Tick(self.layout, self.settings, ports, (self,))
+
+    def close(self) -> None:
+        """The node may not be played any more."""
+        for opened in self._opened:
+            opened.close()
 
     def take(self, result: TickResult) -> None:
         self.results.append(result)
