@@ -25,6 +25,7 @@ from agent.edge.host import HostReader
 from agent.edge.killer import Killer
 from agent.edge.memorylevels import MemoryLevels
 from agent.edge.memorymarks import memory_alarms
+from agent.edge.memorypoll import MemoryPoll
 from agent.edge.nodelock import NodeLock, best_effort_folder
 from agent.edge.stalltriggers import StallTriggers
 from agent.edge.topology import TopologyReader
@@ -85,7 +86,7 @@ class Machine:
         self.executor.remember(quota_knob(layout, layout.best_effort))
         _tell_without_pids(self.executor.path(pids_knob(layout, layout.best_effort)))
         killing = LastResortKill(MemoryLevels(root, layout, proc), Killer(root, layout, proc))
-        alarms = () if dry else (StallTriggers(root, layout, proc), memory_alarms(root, layout))
+        alarms = () if dry else (StallTriggers(root, layout, proc), memory_alarms(root, layout), MemoryPoll(proc))
         self.brake = BrakeThread(
             root,
             layout,

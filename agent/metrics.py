@@ -85,6 +85,7 @@ ROWS = (
     Row("sublet_agent_brake_mechanism", "1 for each way of waking up early that is active.", ("mechanism",)),
     Row("sublet_agent_early_ticks_total", "Ticks started before their time, by what asked.", ("cause",)),
     Row("sublet_agent_eviction_need", "Missing by a rule that evicts, in milli-CPU or bytes.", ("rule", "reason")),
+    Row("sublet_agent_read_back_bytes", "Memory online pods read back within 10 s after it was taken.", ("reason",)),
     Row(
         "sublet_agent_evictions_total", "Orders to notify or evict a pod, by what came of them.", ("reason", "outcome")
     ),
@@ -149,6 +150,8 @@ def _of_tick(result: TickResult) -> _Series:
     yield "limited_pods", Sample(result.limits.limited_pods)
     for need in result.evictions.needs:
         yield "eviction_need", Sample(need.value, (need.policy, need.reason.value))
+    if (read_back := result.evictions.read_back) is not None:
+        yield "read_back_bytes", Sample(read_back.value, (read_back.reason.value,))
     yield "evictions_pending", Sample(len(result.evicting.record.pending))
     yield "write_errors", Sample(sum(bool(outcome.error) for outcome in result.outcomes))
     yield "configuration_invalid", Sample(bool(result.facts.problem))

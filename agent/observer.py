@@ -13,6 +13,7 @@ from agent.core.observation import (
     Absence,
     CgroupPressure,
     CgroupSample,
+    MemoryActivity,
     Missing,
     NetworkBytes,
     NodeSample,
@@ -48,6 +49,10 @@ class Cgroups(Protocol):
 
     def pids(self, cgroup: str) -> tuple[int | None, int | None]: ...
 
+    def read_back(self, cgroup: str) -> int | None: ...
+
+    def stopped(self, cgroup: str) -> int | None: ...
+
 
 class Host(Protocol):
     """Reads facts of the whole node."""
@@ -57,6 +62,8 @@ class Host(Protocol):
     def pressure(self) -> CgroupPressure | None: ...
 
     def pids(self) -> tuple[int, int] | None: ...
+
+    def taken(self) -> tuple[int, int] | None: ...
 
 
 class Senses(msgspec.Struct, frozen=True):
@@ -128,6 +135,19 @@ class NodeObserver:
             places=self._places,
             kubepods_memory_limit_bytes=cgroups.memory_limit(layout.root),
             pids=self._pids(),
+            memory_activity=self._memory_activity(),
+        )
+
+    def _memory_activity(self) -> MemoryActivity | None:
+        taken, cgroups, layout = self._senses.host.taken(), self._senses.cgroups, self._layout
+        if taken is None:
+            return None
+        return MemoryActivity(
+            taken=taken[0],
+            pods_read_back=cgroups.read_back(layout.root),
+            best_effort_read_back=cgroups.read_back(layout.best_effort),
+            pods_stopped=cgroups.stopped(layout.root),
+            page_bytes=taken[1],
         )
 
     def _pids(self) -> PidCounts | None:

@@ -182,7 +182,7 @@ class TickResult(msgspec.Struct, frozen=True):
         limits = {limit.knob: limit.decision for limit in self.limits.of_all}
         limits |= {outcome.write.knob: outcome.write.decision for outcome in self.outcomes}
         orders = (order.decision for order in self.evictions.orders)
-        return (*self.lent_decisions, *limits.values(), *self.evictions.needs, *orders)
+        return (*self.lent_decisions, *limits.values(), *self.evictions.decisions, *orders)
 
     @property
     def lent_decisions(self) -> tuple[Decision, ...]:

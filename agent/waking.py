@@ -31,6 +31,10 @@ class Alarms(Protocol):
         """What happened, one entry for each descriptor of ours among those that are ready (descriptor to events)."""
         ...
 
+    def look(self, monotonic_seconds: float) -> tuple[WakeCause, ...]:
+        """What only looking tells, once an interval."""
+        ...
+
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """What works here, as placed last."""
         ...

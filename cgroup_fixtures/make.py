@@ -314,6 +314,29 @@ def _missing_controllers(node: Node) -> list[Tree]:
     return [{path: text for path, text in tree.items() if not path.startswith(absent)} for tree in _frames(node)]
 
 
+def _thrash_without_stalls(node: Node) -> list[Tree]:
+    """512 MiB are left, and each second the node takes 100 MiB from online pods, which read them back; Linux from 6.16
+    on counts next to none of these waits as stalls."""
+    frames = _frames(node)
+    some, full = "some avg10=1.20 avg60=0.40 avg300=0.10", "full avg10=0.40 avg60=0.10 avg300=0.00"
+    stalls = f"{some} total=900000\n{full} total=300000\n"
+    memory = {"MemTotal": 8 * GIB, "MemFree": 64 * MIB, "MemAvailable": 512 * MIB}
+    meminfo = "".join(f"{name + ':':16}{value // 1024:8} kB\n" for name, value in memory.items())
+    for second, tree in enumerate(frames):
+        pages = second * 100 * MIB // 4096
+        rows = {"workingset_refault_anon": 0, "workingset_refault_file": pages}
+        taken = {"pgsteal_kswapd": pages // 2, "pgsteal_direct": pages - pages // 2}
+        tree["proc/meminfo"] = meminfo.encode()
+        tree["proc/vmstat"] = _keyed(rows | taken).encode()
+        tree["proc/pressure/memory"] = stalls.encode()
+        for path in node.cgroups:
+            online = path == node.place.root or "burstable" in path
+            own = _keyed(rows if online else dict.fromkeys(rows, 0))
+            tree[f"{recording.CGROUPS}{path}/memory.stat"] += own.encode()
+            tree[f"{recording.CGROUPS}{path}/memory.pressure"] = (stalls if online else _CALM).encode()
+    return frames
+
+
 class Recipe(NamedTuple):
     """What a scenario is about, its node, and what happens to it."""
 
@@ -351,6 +374,11 @@ RECIPES: Mapping[str, Recipe] = {
     "v2_systemd_crio": Recipe(
         "cri-o's names, systemd driver; crio-conmon scopes are no containers",
         Node(2, Place(_SLICE, CgroupDriver.SYSTEMD, "cri-o")),
+    ),
+    "v2_thrash_without_stalls": Recipe(
+        "memory is short and pages come back as fast as they are taken; full stays near zero",
+        Node(2, _PLAIN),
+        _thrash_without_stalls,
     ),
     "v2_cgroupfs_crio": Recipe(
         "cri-o's names, cgroupfs driver; crio-conmon groups are no containers",

@@ -64,6 +64,7 @@ class Reason(StrEnum):
     MEMORY_EVICT = "MemoryEvict"
     MEMORY_ALLOCATABLE_EVICT = "MemoryAllocatableEvict"
     MEMORY_LAST_RESORT = "MemoryLastResort"
+    THRASHING = "Thrashing"
     WITHIN_THRESHOLD = "WithinThreshold"
     COOLDOWN = "Cooldown"
     EVICTION_PENDING = "EvictionPending"
@@ -162,6 +163,7 @@ _WORDS: dict[Reason, str] = {
     Reason.MEMORY_EVICT: "the node uses too much memory",
     Reason.MEMORY_ALLOCATABLE_EVICT: "pods asked for more memory than is lent",
     Reason.MEMORY_LAST_RESORT: "memory was about to run out: killed on the spot, before the kernel chose a victim",
+    Reason.THRASHING: "online pods read back what the shortage took from them: memory cannot wait",
     Reason.WITHIN_THRESHOLD: "within its threshold",
     Reason.COOLDOWN: "the eviction before is too recent",
     Reason.EVICTION_PENDING: "what is being evicted frees enough",

@@ -219,6 +219,13 @@ class EvictionStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _Share | None,
         Meta(description="All tasks waiting for memory this share of the time is thrashing: evict without grace."),
     ] = 10
+    thrash_refault_pct: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)] | None,
+        Meta(
+            description="Online pods reading back, within 10 s, this share of what memory is left, after it was taken "
+            "from them, is thrashing too; none: not watched."
+        ),
+    ] = 50
     last_resort_pct: Annotated[
         _Share | None,
         Meta(

@@ -9,6 +9,7 @@ import msgspec
 from agent.core.evict_known import Known, ending_seconds, memory_bytes
 from agent.core.order import EvictionRecord, OrderOutcome, OutcomeKind, PendingVictim
 from agent.core.orderqueue import LONGEST_SECONDS
+from agent.core.thrashing import Activities
 from agent.core.watch import LastResort
 from model.pod import Pod
 
@@ -31,7 +32,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
 
     By uid: `refused` are pods that could not go, `ending` those that somebody else deletes, with the time this was
     first seen. `last_resort` is what the brake's thread holds. `begun` is False in the first tick.
-    `clock_ahead_seconds` is how far Unix time was ahead of the monotonic clock.
+    `clock_ahead_seconds` is how far Unix time was ahead of the monotonic clock. `activities` tell of thrashing.
     """
 
     record: EvictionRecord = EvictionRecord()
@@ -40,6 +41,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
     last_resort: LastResort | None = None
     begun: bool = False
     clock_ahead_seconds: float | None = None
+    activities: Activities = Activities()
 
     def ordered(self, uid: str, victim: PendingVictim) -> EvictionMemory:
         """With one more victim, or another word on the same one."""
@@ -93,7 +95,7 @@ def at_present(memory: EvictionMemory, pods: tuple[Pod, ...] | None, now: float)
         ending = {pod.uid: min(ending.get(pod.uid, now), now) for pod in there.values() if pod.deleting}
     record = EvictionRecord(_past(record.cpu_at_seconds, now), _past(record.memory_at_seconds, now), pending)
     refused = {uid: _bounded(refusal, now) for uid, refusal in refused.items()}
-    return EvictionMemory(record, refused, ending, memory.last_resort, True, memory.clock_ahead_seconds)
+    return msgspec.structs.replace(memory, record=record, refused=refused, ending=ending, begun=True)
 
 
 def by_clock(memory: EvictionMemory, now: float, monotonic_seconds: float) -> EvictionMemory:

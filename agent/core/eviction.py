@@ -18,6 +18,7 @@ from agent.core.evict_victims import Choice, GangAccount, Victim, choose
 from agent.core.last_resort import last_resort, urgency
 from agent.core.observation import Observation
 from agent.core.order import Order, OrderOutcome
+from agent.core.thrashing import remembered, thrashing
 from agent.core.usage import NodeUsage
 from agent.core.watch import Kill, LastResort
 from model.decision import Decision
@@ -48,11 +49,20 @@ class EvictionFacts(msgspec.Struct, frozen=True):
 
 
 class Evictions(msgspec.Struct, frozen=True):
-    """`needs` explain each rule that is on, `orders` are to be carried out in order, `last_resort` is for the brake."""
+    """`needs` explain each rule that is on, `orders` are to be carried out in order, `last_resort` is for the brake.
+
+    `read_back` is what online pods read back of what was taken from them, None where that is not known.
+    """
 
     needs: tuple[Decision, ...] = ()
     orders: tuple[Order, ...] = ()
     last_resort: LastResort | None = None
+    read_back: Decision | None = None
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What is missing, and what tells whether it can wait."""
+        return self.needs if self.read_back is None else (*self.needs, self.read_back)
 
 
 def decide_evictions(
@@ -66,7 +76,9 @@ def decide_evictions(
     memory = by_clock(memory, seen.at_seconds, seen.monotonic_seconds)
     memory = at_present(heard(memory, facts.outcomes), facts.pods, seen.at_seconds)
     before = memory.record
-    hurry = urgency(seen, facts.node, facts.strategy) if facts.node else ""
+    memory = msgspec.structs.replace(memory, activities=remembered(memory.activities, seen))
+    read_back = thrashing(memory.activities, seen, facts.node, facts.strategy) if facts.node else None
+    hurry = urgency(seen, facts.node, facts.strategy, read_back) if facts.node else ""
     memory, killed = after_kills(memory, facts.kills, facts.pods, seen)
     memory, due = due_by_now(memory, facts.pods, facts.strategy, seen, hurry)
     known = _known(seen, usage, facts)
@@ -83,7 +95,7 @@ def decide_evictions(
     memory = msgspec.structs.replace(memory, last_resort=_last_resort(memory, seen, facts))
     name = facts.node.name if facts.node else ""
     decisions = tuple(need.decision(name, seen.at_seconds) for need in needs)
-    return memory, Evictions(decisions, tuple(orders), memory.last_resort)
+    return memory, Evictions(decisions, tuple(orders), memory.last_resort, read_back)
 
 
 def _known(seen: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> Known | Reason:

@@ -42,6 +42,7 @@ class Part(StrEnum):
     FAILURES = "charges refused"
     DISK = "disk bytes"
     MEMORY_LIMIT = "memory limit"
+    STOPS = "charges stopped at its own limits"
     PIDS = "processes and threads"
     PIDS_LIMIT = "most processes and threads"
 
@@ -121,6 +122,7 @@ V2_FILES = (
     FileKind(Part.CPUS, "", "cpuset.cpus.effective", parse.cpu_count, _TABLE_BYTES),
     *_pressure_files(""),
     FileKind(Part.OOM, "", "memory.events", parse.v2_memory_events),
+    FileKind(Part.STOPS, "", "memory.events.local", parse.v2_stopped),
     FileKind(Part.DISK, "", "io.stat", parse.v2_disk, _DEVICES_BYTES),
     *_pids_files(""),
 )
@@ -132,7 +134,7 @@ FILES = {1: V1_FILES, 2: V2_FILES}
 def cadence(part: Part, role: Role) -> Cadence:
     """memory.stat is half the cost of reading everything, so it follows the cheap level (reference kernel.md §3)."""
     pod = role in (Role.POD, Role.BEST_EFFORT_POD)
-    if part in (Part.CPUS, Part.MEMORY_LIMIT, Part.PIDS, Part.PIDS_LIMIT):
+    if part in (Part.CPUS, Part.MEMORY_LIMIT, Part.STOPS, Part.PIDS, Part.PIDS_LIMIT):
         return Cadence.EVERY_PASS if role is Role.ROOT else Cadence.NEVER
     if part is Part.LEVEL:
         return Cadence.EVERY_PASS if pod or role is Role.ROOT else Cadence.NEVER

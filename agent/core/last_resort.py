@@ -14,6 +14,8 @@ from agent.core.evict_victims import GangAccount
 from agent.core.memoryroom import last_resort_bytes, memory_levels, node_memory_bytes
 from agent.core.observation import CgroupPressure, CgroupSample, Missing, Observation, Stall
 from agent.core.watch import LastResort, PreparedVictim
+from model.decision import Decision
+from model.explain import amount
 from model.node import Node
 from model.pod import Pod
 from model.reason import Reason
@@ -79,14 +81,20 @@ def _may_die(pod: Pod) -> bool:
     return pod.best_effort and not pod.terminal and not static and pod.priority < _SYSTEM_PRIORITY
 
 
-def urgency(seen: Observation, node: Node, strategy: EvictionStrategy) -> str:
-    """Why memory cannot wait for grace, notice and rest, in words; empty where it can."""
+def urgency(seen: Observation, node: Node, strategy: EvictionStrategy, read_back: Decision | None = None) -> str:
+    """Why memory cannot wait for grace, notice and rest, in words; empty where it can.
+
+    `read_back` is what online pods read back (core.thrashing): newer kernels hardly count such waits as stalls.
+    """
     percent = strategy.thrash_full_pct
     stalls = {"the node": seen.node_pressure, "all pods": _pressure(seen.kubepods)}
     for who, pressure in stalls.items():
         full = pressure.memory_full if pressure else None
         if percent is not None and _at_least(full, percent) and _online_waits(seen, percent):
             return f"every task of {who} waits for memory at least {percent} % of the time, online pods too"
+    if read_back is not None and read_back.reason is Reason.THRASHING:
+        read = amount(read_back.value, read_back.unit)
+        return f"online pods read back {read} of what was taken from them, {read_back.detail}"
     return "memory is about to run out" if _at_last_resort(seen, node, strategy) else ""
 
 

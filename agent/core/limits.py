@@ -15,7 +15,7 @@ from agent.core.knobs import CPUSET_FILE, PERIOD_US, PIDS_FILE, UNLIMITED, Knobs
 from agent.core.layout import Layout
 from agent.core.limit import Limit
 from agent.core.listening import Ears, Heard, Listening, listen
-from agent.core.memoryroom import high_limit, memory_marks, memory_room
+from agent.core.memoryroom import high_limit, memory_marks, memory_room, memory_signs
 from agent.core.observation import CgroupSample, Knob, NodeSample, Observation, Places
 from agent.core.pidlimits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
 from agent.core.podlimits import pod_knobs, pod_limits
@@ -24,7 +24,7 @@ from agent.core.standing import KnobStanding, standing
 from agent.core.suffering import Grip, Relief
 from agent.core.suppress import ADAPTIVE, Ceiling, Situation, floor_us, quota_ceiling
 from agent.core.usage import NodeUsage, best_effort_limit_millis
-from agent.core.watch import LastResort, MemoryMark, Watch
+from agent.core.watch import LastResort, MemoryMark, MemorySigns, Watch
 from model.decision import Decision, Unit
 from model.pod import Pod
 from model.reason import Reason
@@ -96,10 +96,11 @@ class Limits(msgspec.Struct, frozen=True):
     ceiling: Decision = _NO_CEILING
     root: str = ""
     limited_pods: int = 0
+    memory_signs: MemorySigns = MemorySigns()
 
     def watch(self, last_resort: LastResort | None) -> Watch:
         """What the brake's thread may do until the next tick."""
-        return Watch(self.brake, self.memory_marks, last_resort, self.online, self.stall_pct)
+        return Watch(self.brake, self.memory_marks, last_resort, self.online, self.stall_pct, self.memory_signs)
 
     @property
     def of_all(self) -> tuple[Limit, ...]:
@@ -178,6 +179,7 @@ def decide_limits(
         ceiling=(cpus.ceiling or quota).decision,
         root=layout.best_effort,
         limited_pods=_limited_pods(seen.places, below),
+        memory_signs=memory_signs(seen, facts.eviction),
     )
 
 

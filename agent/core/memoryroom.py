@@ -17,7 +17,7 @@ from agent.core.knobs import UNLIMITED
 from agent.core.layout import Layout
 from agent.core.limit import Limit
 from agent.core.observation import Absence, CgroupSample, Knob, KnobReading, Missing, NodeSample, Observation
-from agent.core.watch import MemoryMark
+from agent.core.watch import MemoryMark, MemorySigns
 from model.decision import Decision, TermSum, Unit
 from model.node import Node
 from model.qos import KubernetesQoS, QoSClass
@@ -35,11 +35,12 @@ _STEADY_PARTS = 64
 
 
 class Level(msgspec.Struct, frozen=True):
-    """How much of a whole is used, and whose that is."""
+    """How much of a whole is used, and whose that is; `of_pods` where it is kubepods' limit."""
 
     used: int
     whole: int
     of: str
+    of_pods: bool = False
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -64,7 +65,7 @@ def memory_levels(seen: Observation, node: Node | None) -> tuple[Level, ...]:
         of = "the node, MemTotal - MemAvailable" + (" - huge pages" if huge else "")
         levels.append(Level(max(seen.node_sample.memory_used_bytes - huge, 0), whole, of))
     if isinstance(seen.kubepods, CgroupSample) and limit:
-        levels.append(Level(seen.kubepods.memory_bytes, limit, "all pods, which have a limit together"))
+        levels.append(Level(seen.kubepods.memory_bytes, limit, "all pods, which have a limit together", True))
     return tuple(levels)
 
 
@@ -110,6 +111,24 @@ def memory_marks(layout: Layout, seen: Observation, strategy: EvictionStrategy) 
         return ()
     samples = ((layout.best_effort, seen.best_effort), (layout.root, seen.kubepods))
     return tuple(MemoryMark(path, _charge(s) + room.bytes) for path, s in samples if isinstance(s, CgroupSample))
+
+
+def memory_signs(seen: Observation, strategy: EvictionStrategy) -> MemorySigns:
+    """MemAvailable at which the next tick is due (at the threshold, then at the last resort), and what is thrashing."""
+    if not strategy.enable:
+        return MemorySigns()
+    left = [(level.whole - level.used, level.whole) for level in memory_levels(seen, seen.node) if not level.of_pods]
+    threshold, last = strategy.memory_threshold_pct, strategy.last_resort_pct
+    marks = [
+        mark
+        for room, whole in left
+        for mark in (
+            None if threshold is None else whole - whole * threshold // 100,
+            None if last is None else last_resort_bytes(whole, last),
+        )
+        if mark is not None and room > mark
+    ]
+    return MemorySigns(max(marks, default=None), strategy.thrash_refault_pct)
 
 
 def high_limit(

@@ -115,6 +115,20 @@ class NumaSample(msgspec.Struct, frozen=True, gc=False):
     memory_used_bytes: int
 
 
+class MemoryActivity(msgspec.Struct, frozen=True, gc=False):
+    """Pages since boot, or since the cgroup exists: read back after they had been taken (refaults) by all pods and by
+    best effort, and taken by the node's own reclaim; and how often a charge met kubepods' own limit.
+
+    What is None the kernel does not count.
+    """
+
+    taken: int
+    pods_read_back: int | None = None
+    best_effort_read_back: int | None = None
+    pods_stopped: int | None = None
+    page_bytes: int = 4096
+
+
 class PidCounts(msgspec.Struct, frozen=True, gc=False):
     """Processes and threads: how many there are, and how many there may be.
 
@@ -209,6 +223,7 @@ class Observation(msgspec.Struct, frozen=True):
     places: Places = Places()
     kubepods_memory_limit_bytes: int | None = None
     pids: PidCounts | None = None
+    memory_activity: MemoryActivity | None = None
     unsaved: str = ""
 
     @property

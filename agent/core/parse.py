@@ -25,6 +25,7 @@ _V2_THROTTLING = re.compile(rb"nr_periods (\d{1,19})\nnr_throttled (\d{1,19})\nt
 _LRU = (b"inactive_anon", b"active_anon", b"inactive_file", b"active_file", b"unevictable")
 _V1_MEMORY = re.compile(b"".join(rb"total_" + name + rb" (\d{1,19})\n" for name in _LRU))
 _V2_MEMORY = re.compile(b"".join(name + rb" (\d{1,19})\n" for name in _LRU))
+_REFAULTS = re.compile(rb"^(total_)?workingset_refault(?:_anon|_file)? (\d{1,19})\n", re.MULTILINE)
 _NEVER = b" avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
 _CALM = b"some" + _NEVER + b"full" + _NEVER
 _IO_STAT = re.compile(rb"\d+:\d+ (?:\S+ )*?rbytes=(\d{1,19}) wbytes=(\d{1,19})(?: \S+)*")
@@ -130,6 +131,27 @@ def memory_limit(text: bytes) -> int:
         return 0
     limit = counter(text)
     return 0 if limit >= _NO_LIMIT_BYTES else limit
+
+
+def refaults(text: bytes) -> int | None:
+    """Pages that were read back after they had been taken, of memory.stat (v1: with its descendants) or /proc/vmstat;
+    None on kernels that do not count them."""
+    found = _REFAULTS.findall(text)
+    whole = [number for total, number in found if total] or [number for _, number in found]
+    return _bounded(sum(map(int, whole)), text) if whole else None
+
+
+def vmstat(text: bytes) -> tuple[int, int]:
+    """/proc/vmstat: pages read back, and pages that the node's own reclaim took (that of cgroups is not in it)."""
+    read_back = refaults(text)
+    if read_back is None:
+        raise ValueError(f"workingset_refault missing in {_shown(text)}")
+    return read_back, _bounded(_field(text, b"pgsteal_kswapd ") + _field(text, b"pgsteal_direct "), text)
+
+
+def v2_stopped(text: bytes) -> int:
+    """memory.events.local: how often a charge met this very cgroup's memory.high or memory.max."""
+    return _field(text, b"high ") + _field(text, b"max ")
 
 
 def pids_limit(text: bytes) -> int:

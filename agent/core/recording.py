@@ -27,7 +27,7 @@ _SHOWN: Mapping[int, tuple[tuple[str, str], ...]] = {
     ),
     2: (("", "cpu.weight"), ("", "cpu.max"), ("", "memory.max"), ("", "cgroup.events")),
 }
-PROC_FILES = ("stat", "meminfo", "loadavg", "net/dev", "pressure/cpu", "pressure/memory", "pressure/io")
+PROC_FILES = ("stat", "meminfo", "vmstat", "loadavg", "net/dev", "pressure/cpu", "pressure/memory", "pressure/io")
 # Patterns of files that stay as they are while a node runs: in frame 00 alone.
 PROC_ONCE = ("cpuinfo", "sys/kernel/pid_max", "sys/kernel/threads-max")
 SYS_ONCE = (

@@ -26,6 +26,8 @@ class WakeCause(StrEnum):
     CPU_PRESSURE = "cpu_pressure"
     MEMORY_PRESSURE = "memory_pressure"
     MEMORY_MARK = "memory_mark"
+    MEMORY_LEVEL = "memory_level"
+    MEMORY_REFAULTS = "memory_refaults"
     LAST_RESORT = "last_resort"
 
 
@@ -47,6 +49,14 @@ class MemoryMark(msgspec.Struct, frozen=True):
 
     cgroup: str
     bytes: int
+
+
+class MemorySigns(msgspec.Struct, frozen=True):
+    """A tick is due once MemAvailable falls below `available_bytes`, and once `refault_pct` percent of it are read back
+    in ten seconds, at the pace of the last; None: not watched."""
+
+    available_bytes: int | None = None
+    refault_pct: int | None = None
 
 
 class PreparedVictim(msgspec.Struct, frozen=True):
@@ -85,6 +95,7 @@ class Watch(msgspec.Struct, frozen=True):
     last_resort: LastResort | None = None
     online: tuple[str, ...] = ()
     stall_pct: int = 10
+    signs: MemorySigns = MemorySigns()
 
 
 class Kill(msgspec.Struct, frozen=True):

@@ -150,6 +150,7 @@ class BrakeThread:
             is_due = now >= due
             if is_due:
                 self._compare()
+                self._look_at_memory(now)
             if ready:
                 self._hear(ready, now)
             if is_due:
@@ -178,6 +179,13 @@ class BrakeThread:
             for cause in alarms.take(ready):
                 self._waking.saw(cause)
                 self._answer(cause, now)
+
+    def _look_at_memory(self, now: float) -> None:
+        """What the kernel does not tell."""
+        for alarms in self._alarms:
+            for cause in alarms.look(now):
+                self._waking.saw(cause)
+                self._waking.ask(cause)
 
     def _answer(self, cause: WakeCause, now: float) -> None:
         if cause is WakeCause.CPU_PRESSURE:

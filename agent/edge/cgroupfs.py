@@ -21,6 +21,7 @@ import structlog
 from agent.core.files import NEEDED, V1_FILES, Cadence, FileKind, Part, Role, cadence, memory_events, moved, pressure
 from agent.core.layout import Layout
 from agent.core.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
+from agent.core.parse import refaults
 from model.fault import KernelFault
 
 log = structlog.get_logger()
@@ -194,6 +195,18 @@ class CgroupReader:
         """Bytes a placed root may be charged with; None where it has no limit, or none that can be told."""
         row = self._rows.get(cgroup)
         return (row.value(Part.MEMORY_LIMIT) or None) if row else None
+
+    def read_back(self, cgroup: str) -> int | None:
+        """Pages a placed root read back after they had been taken; None where that is not counted."""
+        row = self._rows.get(cgroup)
+        text = row.memory.text if row else None
+        return None if text is None else refaults(text)
+
+    def stopped(self, cgroup: str) -> int | None:
+        """How often a charge met a placed root's own limit; None where that is not counted."""
+        row = self._rows.get(cgroup)
+        part = Part.STOPS if row and Part.STOPS in row.files else Part.FAILURES
+        return row.value(part) if row else None
 
     def pids(self, cgroup: str) -> tuple[int | None, int | None]:
         """Processes and threads of a placed root, and how many it may have; None where that cannot be told, or there is

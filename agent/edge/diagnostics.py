@@ -111,7 +111,7 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
     ) -> agent_pb2.ExplainEvictionsResponse:
         result = await self._newest(context)
         return agent_pb2.ExplainEvictionsResponse(
-            needs=[codec.decision_to_wire(need) for need in result.evictions.needs],
+            needs=[codec.decision_to_wire(need) for need in result.evictions.decisions],
             pending=[_pending(uid, victim) for uid, victim in result.evicting.record.pending.items()],
             past=[codec.decision_to_wire(decision) for decision in self._from.feed.victims],
         )

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 _NS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _BYTES = 4096
+_VMSTAT_BYTES = 16_384
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _STAT_BYTES = 256 * 1024
 """A line a CPU, of some 100 bytes: enough for two thousand."""
 
@@ -45,6 +47,11 @@ class HostReader:
     def pressure(self) -> CgroupPressure | None:
         """None where the kernel keeps no pressure stall information."""
         return pressure(*(self._stalls(name) for name in ("cpu", "memory", "io")))
+
+    def taken(self) -> tuple[int, int] | None:
+        """Pages that the node's own reclaim took since boot, and a page's size; None where they are not counted."""
+        found = self._read("vmstat", parse.vmstat, _VMSTAT_BYTES)
+        return None if isinstance(found, Missing) else (found[1], _PAGE_BYTES)
 
     def pids(self) -> tuple[int, int] | None:
         """Processes and threads there are, and there may be; None where that cannot be told."""

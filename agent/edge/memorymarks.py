@@ -95,6 +95,9 @@ class Thresholds:
         fired = [cgroup for cgroup, threshold in self._set.items() if threshold.eventfd in ready]
         return tuple(WakeCause.MEMORY_MARK for cgroup in fired if self._passed(cgroup))
 
+    def look(self, monotonic_seconds: float) -> tuple[WakeCause, ...]:
+        return ()
+
     def mechanisms(self) -> tuple[Mechanism, ...]:
         return (Mechanism("memory thresholds (eventfd)", len(self._set)),) if self._set else ()
 
@@ -154,6 +157,9 @@ class HighEvents:
         before, self._seen = self._seen, self._count()
         grown = before is not None and self._seen is not None and self._seen > before
         return (WakeCause.MEMORY_MARK,) if grown else ()
+
+    def look(self, monotonic_seconds: float) -> tuple[WakeCause, ...]:
+        return ()
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
         return (Mechanism("memory.events"),) if self._seen is not None else ()

@@ -71,6 +71,9 @@ class StallTriggers:
                 found.append(WakeCause.CPU_PRESSURE if cgroup else WakeCause.MEMORY_PRESSURE)
         return tuple(found)
 
+    def look(self, monotonic_seconds: float) -> tuple[WakeCause, ...]:
+        return ()
+
     def mechanisms(self) -> tuple[Mechanism, ...]:
         node = self._triggers.get(_NODE)
         windows = [trigger.window for cgroup, trigger in self._triggers.items() if cgroup]

@@ -90,7 +90,7 @@ def rich(build: Any) -> TickResult:
             root="/kubepods/besteffort",
             limited_pods=1,
         ),
-        evictions=Evictions((need,)),
+        evictions=Evictions((need,), read_back=build.decision("read back by online pods", 17, Reason.THRASHING)),
         evicting=EvictionMemory(EvictionRecord(pending={job.uid: PendingVictim({}, 0, 0)})),
         outcomes=(WriteOutcome(write, "no"), WriteOutcome(write)),
         lapses=(Lapse("state file", Reason.STATE_NOT_SAVED, "/state: full"),),
@@ -143,6 +143,7 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "brake_mechanism": {("CPU counters each 100 ms",): 1},
     "early_ticks_total": {("cpu use",): 11, ("memory mark",): 0},
     "eviction_need": {("BEMemoryEvict", "Cooldown"): 9},
+    "read_back_bytes": {("Thrashing",): 17},
     "evictions_total": {("BEMemoryEvict", "evicted"): 13},
     "evictions_dropped_total": {(): 14},
     "evictions_pending": {(): 1},
@@ -207,7 +208,7 @@ def test_what_is_not_known_has_no_series(build: Any) -> None:
     assert found == {
         *("published", "prod_reclaimable", "prod_peak", "cpu_usage_cores", "memory_usage_bytes", "network_bytes_total"),
         *(name for name in SERIES if name.startswith(("pod_", "pressure_"))),
-        *("limit", "lapse", "unmeasured_pods", "eviction_need"),
+        *("limit", "lapse", "unmeasured_pods", "eviction_need", "read_back_bytes"),
     }
 
 

@@ -14,6 +14,7 @@ from agent.core.observation import (
     Absence,
     CgroupPressure,
     CgroupSample,
+    MemoryActivity,
     Missing,
     NetworkBytes,
     NodeSample,
@@ -57,6 +58,12 @@ class FakeCgroups:
     def memory_limit(self, cgroup: str) -> int | None:
         return 77 if cgroup == "/kubepods" else None
 
+    def read_back(self, cgroup: str) -> int | None:
+        return {"/kubepods": 50, "/kubepods/besteffort": 20}[cgroup]
+
+    def stopped(self, cgroup: str) -> int | None:
+        return {"/kubepods": 4}[cgroup]
+
     def pids(self, cgroup: str) -> tuple[int | None, int | None]:
         return {"/kubepods": (30, 1000), "/kubepods/besteffort": (7, None)}[cgroup]
 
@@ -69,6 +76,7 @@ class FakeNode:
         self.found: Mapping[str, PodDirectory] = {}
         self.stalls: CgroupPressure | None = PRESSURE
         self.tasks: tuple[int, int] | None = (90, 32_768)
+        self.pages: tuple[int, int] | None = (60, 65_536)
         self.passes_before_host = 0
         network = {"uid-web": NetworkBytes(1, 2)}
         senses = Senses(self, self.cgroups, self, lambda: network, lambda: (NumaSample(0, 1, 2),))
@@ -79,6 +87,9 @@ class FakeNode:
 
     def pids(self) -> tuple[int, int] | None:
         return self.tasks
+
+    def taken(self) -> tuple[int, int] | None:
+        return self.pages
 
     def sample(self) -> NodeSample | Missing:
         self.passes_before_host = self.cgroups.passes
@@ -129,6 +140,13 @@ def test_processes_and_threads(node: FakeNode) -> None:
     assert node.observe(()).pids == PidCounts(90, 32_768, 30, 1000, 7)
     node.tasks = None
     assert node.observe(()).pids is None
+
+
+def test_pages_that_come_back(node: FakeNode) -> None:
+    """What the node took, and what pods read back; nothing where the node's is not counted."""
+    assert node.observe(()).memory_activity == MemoryActivity(60, 50, 20, 4, 65_536)
+    node.pages = None
+    assert node.observe(()).memory_activity is None
 
 
 def test_the_host_is_read_after_the_cgroups(node: FakeNode) -> None:

@@ -12,6 +12,7 @@ import pytest
 from agent.core.observation import Missing
 from agent.core.plan import Write
 from agent.core.prediction import PredictionPolicy
+from agent.core.watch import MemorySigns
 from agent.settings import AgentSettings, Mode
 from model.explain import sentence
 from model.reason import Reason
@@ -20,6 +21,7 @@ from model.resources import BATCH_MEMORY, MID_CPU, MID_MEMORY
 from model.strategy import EvictionStrategy
 from tests.agent.playing import Scenario
 
+GIB = 1 << 30
 LEARNING = PredictionPolicy(training_interval_seconds=10, cold_start_seconds=0)
 
 
@@ -197,6 +199,33 @@ def test_processes_are_limited(tmp_path: Path, build: Any, name: str) -> None:
     assert node.originals is not None and len([k for k in node.originals.originals if k.file == "pids.max"]) == 2
     node.executor.restore()
     assert {path.read_text().strip() for path in below.rglob("pids.max")} == {"max"}
+
+
+def thrashing_node(root: Path, build: Any, settings: AgentSettings | None = None) -> Scenario:
+    """Its pods come from the API server: a static one would not be evicted."""
+    node = Scenario("v2_thrash_without_stalls", root, build, settings, made=root.with_suffix(".made"))
+    facts = node.cluster.now
+    pods = tuple(msgspec.structs.replace(pod, uid=pod.cgroup_uid) for pod in facts.pods or ())
+    node.cluster.now = msgspec.structs.replace(facts, pods=pods)
+    return node
+
+
+def test_thrashing_without_stalls_cannot_wait(tmp_path: Path, build: Any) -> None:
+    """The victim that was asked to go at leisure is hurried once online pods read back half of what is left."""
+    node = thrashing_node(tmp_path / "node", build)
+    results = node.play_all()
+    full = results[-1].observation.node_pressure
+    assert full is not None and full.memory_full is not None and full.memory_full.avg10_pct < 1
+    told = [result.evictions.read_back for result in results]
+    values = [(one.value >> 20, one.reason) for one in told if one is not None]
+    thrashing, calm = Reason.THRASHING, Reason.WITHIN_THRESHOLD
+    assert values == [(100, calm), (200, calm), (300, thrashing), (400, thrashing)]
+    assert [(order.name, order.grace_seconds) for order in node.evictor.orders] == [("train", None), ("train", 1)]
+    assert "online pods read back" in node.evictor.orders[1].decision.detail
+    assert node.brake.watch.signs == MemorySigns(8 * GIB * 3 // 100, 50)
+    off = thrashing_node(tmp_path / "off", build, AgentSettings(eviction=EvictionStrategy(thrash_refault_pct=None)))
+    off.play_all()
+    assert [order.grace_seconds for order in off.evictor.orders] == [None], "stalls alone tell nothing here"
 
 
 def test_a_foreign_writer_of_pids_max(tmp_path: Path, build: Any) -> None:

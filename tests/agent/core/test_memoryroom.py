@@ -17,10 +17,11 @@ from agent.core.memoryroom import (
     memory_levels,
     memory_marks,
     memory_room,
+    memory_signs,
     node_memory_bytes,
 )
-from agent.core.observation import Absence, CgroupSample, KnobReading, Missing, NodeSample
-from agent.core.watch import MemoryMark
+from agent.core.observation import Absence, CgroupSample, KnobReading, Missing, NodeSample, Observation
+from agent.core.watch import MemoryMark, MemorySigns
 from model.node import Node
 from model.pod import Pod, PodPhase
 from model.qos import KubernetesQoS, QoSClass
@@ -193,3 +194,22 @@ def test_memory_high_is_for_batch_pods(build: Any, listed: tuple[Pod, ...] | Non
     assert HIGH is not None
     limit = high_limit(HIGH, KnobReading(GIB, GIB, -1), looking(build, listed=listed), Room(GIB, ""), STRATEGY)
     assert limit is not None and limit.value == expected
+
+
+SIGNS: dict[str, tuple[int, EvictionStrategy, MemorySigns]] = {
+    "at the threshold": (5 * GIB, STRATEGY, MemorySigns(3 * GIB, 50)),
+    "past it: at the last resort": (8 * GIB, STRATEGY, MemorySigns(10 * GIB * 3 // 100, 50)),
+    "past both": (10 * GIB, STRATEGY, MemorySigns(None, 50)),
+    "no threshold": (5 * GIB, EvictionStrategy(memory_threshold_pct=None), MemorySigns(10 * GIB * 3 // 100, 50)),
+    "neither": (5 * GIB, EvictionStrategy(memory_threshold_pct=None, last_resort_pct=None), MemorySigns(None, 50)),
+    "refaults are not asked for": (5 * GIB, EvictionStrategy(thrash_refault_pct=None), MemorySigns(3 * GIB, None)),
+    "no evictions": (5 * GIB, EvictionStrategy(enable=False), MemorySigns()),
+}
+
+
+@pytest.mark.parametrize(("used", "strategy", "expected"), SIGNS.values(), ids=SIGNS.keys())
+def test_what_the_brake_looks_at(used: int, strategy: EvictionStrategy, expected: MemorySigns) -> None:
+    """MemAvailable of 10 GiB at which the next tick is due, whatever the kernel's alarms tell."""
+    node = Node("n", ResourceVector({MEMORY: 10 * GIB}), ResourceVector())
+    look = Observation(0.0, 0.0, NodeSample(0, used, 2), CgroupSample(0, 0), CgroupSample(0, 0), node=node)
+    assert memory_signs(look, strategy) == expected

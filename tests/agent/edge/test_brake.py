@@ -33,6 +33,7 @@ class FakeAlarms:
     def __init__(self) -> None:
         self.descriptor = os.eventfd(0)
         self.ringing: tuple[WakeCause, ...] = ()
+        self.shown: tuple[WakeCause, ...] = ()
         self.placed: list[Watch] = []
         self.heard = 0
         self.sticky = False
@@ -54,6 +55,10 @@ class FakeAlarms:
         if not self.sticky:
             os.eventfd_read(self.descriptor)
         return self.ringing
+
+    def look(self, monotonic_seconds: float) -> tuple[WakeCause, ...]:
+        seen, self.shown = self.shown, ()
+        return seen
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
         return (Mechanism("rings", len(self.placed)),)
@@ -275,6 +280,19 @@ def test_memory_wakes_the_tick(rig: Rig, cause: WakeCause) -> None:
     finally:
         rig.brake.stop()
     assert rig.brake.wakes[cause] == 1 and rig.brake.drain() == () and rig.killed == []
+
+
+@pytest.mark.parametrize("cause", [WakeCause.MEMORY_LEVEL, WakeCause.MEMORY_REFAULTS])
+def test_what_only_looking_tells_wakes_the_tick(rig: Rig, cause: WakeCause) -> None:
+    """Without any descriptor that the kernel makes ready."""
+    rig.alarms.shown = (cause,)
+    rig.brake.arm(WATCH)
+    rig.brake.start()
+    try:
+        assert rig.woken.wait(10)
+    finally:
+        rig.brake.stop()
+    assert rig.brake.wakes[cause] == rig.brake.fired[cause] == 1 and rig.alarms.heard == 0 and rig.killed == []
 
 
 def test_a_storm_of_alarms_is_heard_once_an_interval(rig: Rig) -> None:

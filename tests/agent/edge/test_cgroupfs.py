@@ -31,7 +31,10 @@ from model.fault import KernelFault
 
 MIB = 1 << 20
 POD = "/kubepods/burstable/podx"
-STAT = "{0}inactive_anon 1\n{0}active_anon 2\n{0}inactive_file 16\n{0}active_file 32\n{0}unevictable 4\n"
+STAT = (
+    "{0}inactive_anon 1\n{0}active_anon 2\n{0}inactive_file 16\n{0}active_file 32\n{0}unevictable 4\n"
+    "{0}workingset_refault_anon 1\n{0}workingset_refault_file 10\n"
+)
 PSI = "some avg10=1.00 avg60=0.00 avg300=0.00 total=9\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
 PRESSURE = CgroupPressure(*[Stall(1.0, 0.0, 0.0, 9), Stall()] * 3)
 V1_TEXTS = {
@@ -55,6 +58,7 @@ V2_TEXTS = {
     "memory.current": f"{100 * MIB}\n",
     "memory.max": f"{200 * MIB}\n",
     "memory.stat": f"anon 3\n{STAT.format('')}",
+    "memory.events.local": "low 0\nhigh 1\nmax 6\noom 3\noom_kill 2\n",
     "memory.events": "low 0\nhigh 1\nmax 6\noom 3\noom_kill 2\n",
     "cpuset.cpus.effective": "0-3\n",
     "pids.current": "70\n",
@@ -140,6 +144,9 @@ def test_a_new_cgroup_is_read_completely_at_once(tree: Tree, role: Role) -> None
     assert reader.read() == {POD: whole(tree.version, role)} == reader.read()
     assert reader.cpus(POD) == (4 if role is Role.ROOT else None)
     assert reader.memory_limit(POD) == (200 * MIB if role is Role.ROOT else None)
+    assert reader.read_back(POD) == 11
+    of_root = 7 if role is Role.ROOT else None
+    assert reader.stopped(POD) == (of_root if tree.version == 2 else 6)
     assert reader.pids(POD) == ((70, None) if role is Role.ROOT else (None, None))
     reader.close()
     assert reader.open_descriptors == 0
