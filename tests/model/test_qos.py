@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.qos import KubernetesQoS, PriorityBand, QoSClass, priority_band, qos_class
+from model.qos import KubernetesQoS, PriorityBand, QoSClass, below_prod, priority_band, qos_class
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,24 @@ def test_class_with_default(label: str | None, kubernetes: KubernetesQoS, expect
 def test_band_with_default(label: str | None, priority: int | None, qos: QoSClass, expected: PriorityBand) -> None:
     """Label, then number, then BE means batch and everything else production."""
     assert priority_band(label, priority, qos) is expected
+
+
+@pytest.mark.parametrize(
+    ("label", "priority", "qos_label", "expected"),
+    [
+        (None, None, QoSClass.NONE, False),
+        (None, 0, QoSClass.LS, False),
+        (None, 0, QoSClass.BE, True),
+        ("koord-batch", 0, QoSClass.NONE, True),
+        ("koord-mid", 9500, QoSClass.LS, True),
+        ("koord-free", 10_000, QoSClass.NONE, True),
+        ("koord-prod", 5999, QoSClass.LS, True),
+        ("koord-prod", 9000, QoSClass.LS, False),
+        ("unknown", 8000, QoSClass.NONE, False),
+        *((None, number, QoSClass.NONE, True) for number in (3000, 3999, 5000, 5999, 7000, 7999)),
+        *((None, number, QoSClass.NONE, False) for number in (2999, 4000, 4999, 6000, 6999, 8000)),
+    ],
+)
+def test_below_prod(label: str | None, priority: int | None, qos_label: QoSClass, expected: bool) -> None:
+    """Any of a pod's own words is enough, and none outweighs another."""
+    assert below_prod(label, priority, qos_label) is expected

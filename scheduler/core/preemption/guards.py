@@ -9,17 +9,18 @@ import numpy as np
 
 from model.budget import DisruptionBudget
 from model.pod import Pod
+from scheduler.core.podclass import Kin
 from scheduler.core.preemption.herd import Herd
 from scheduler.core.residents import Residents
 from scheduler.core.snapshot import Amounts, Mask
 
 
 class Guards:
-    """By index of a victim; which budgets cover it is looked up the first time it is asked for."""
+    """By index of a victim; which budgets cover pods of one namespace and the same labels is looked up once."""
 
     def __init__(self, herd: Herd, residents: Residents, budgets: Sequence[DisruptionBudget]) -> None:
         self._herd, self._residents, self._budgets = herd, residents, tuple(budgets)
-        self._known: dict[int, tuple[int, ...]] = {}
+        self._known: dict[Kin, tuple[int, ...]] = {}
 
     @cached_property
     def watched(self) -> frozenset[str]:
@@ -38,11 +39,12 @@ class Guards:
                 broken.append(index)
         return frozenset(broken)
 
-    def closed(self, indexes: Amounts) -> Mask:
-        """Which of them a budget covers that allows nothing more."""
-        if not self.watched:
-            return np.zeros(len(indexes), bool)
-        return np.array([self._closed(index) for index in indexes.tolist()], bool)
+    @cached_property
+    def closed(self) -> Mask:
+        """Which of all victims a budget covers that allows nothing more."""
+        if all(budget.allowed > 0 for budget in self._budgets):
+            return np.zeros(len(self._herd), bool)
+        return np.array([self._closed(index) for index in range(len(self._herd))], bool)
 
     def pressed(self, indexes: Amounts, ranks: Amounts) -> Mask:
         """Which of them break a budget if all do go: of each budget all but as many as it allows, the lowest ranks."""
@@ -62,17 +64,20 @@ class Guards:
         return any(self._budgets[number].allowed <= 0 for number in self._numbers(index))
 
     def _numbers(self, index: int) -> tuple[int, ...]:
-        """Of the budgets that cover the victim."""
-        pod = self._residents.pods[int(self._herd.slots[index])]
-        if pod is None or pod.namespace not in self.watched:
+        """Of the budgets that cover the victim; one that has already counted it as going does not."""
+        slot = int(self._herd.slots[index])
+        pod, charge = self._residents.pods[slot], self._residents.charges[slot]
+        if pod is None or charge is None or pod.namespace not in self.watched:
             return ()
-        if index not in self._known:
-            self._known[index] = tuple(n for n, budget in enumerate(self._budgets) if covers(budget, pod))
-        return self._known[index]
+        found = self._known.get(charge.kin)
+        if found is None:
+            found = tuple(number for number, budget in enumerate(self._budgets) if _covers(budget, pod))
+            self._known[charge.kin] = found
+        return tuple(number for number in found if pod.name not in self._budgets[number].disrupted) if found else ()
 
 
-def covers(budget: DisruptionBudget, pod: Pod) -> bool:
-    """Whether evicting the pod uses up the budget; one it has already counted as going does not."""
-    if budget.namespace != pod.namespace or pod.name in budget.disrupted:
+def _covers(budget: DisruptionBudget, pod: Pod) -> bool:
+    """By namespace and labels; an empty selector covers nobody."""
+    if budget.namespace != pod.namespace or not budget.selector.requirements:
         return False
-    return bool(budget.selector.requirements) and budget.selector.matches(pod.labels)
+    return budget.selector.matches(pod.labels)

@@ -111,7 +111,7 @@ def _largest(amounts: Amounts, own: Amounts, rows: Amounts, starts: Amounts) -> 
 
 def _dear(stakes: Stakes, order: Amounts) -> Iterator[Mask]:
     """Who of them is spared before priority counts, what weighs less first; what holds of all of them is left out."""
-    for mask in (stakes.herd.standings[order] >= OUTSIDE, stakes.guards.closed(order)):
+    for mask in (stakes.herd.standings[order] >= OUTSIDE, stakes.guards.closed[order]):
         if mask.any() and not mask.all():
             yield mask
 

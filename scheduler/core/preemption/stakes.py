@@ -161,9 +161,8 @@ class Stakes:
     @cached_property
     def burdens(self) -> npt.NDArray[np.float64]:
         """What each counts where pods are only counted: those that are spared before priority counts as very many."""
-        every = np.arange(len(self.herd))
-        closed, outside = self.guards.closed(every), self.herd.standings >= OUTSIDE
-        return np.asarray(1.0 + _MANY * (outside & ~outside.all()) + _MANY * _MANY * closed)
+        outside = self.herd.standings >= OUTSIDE
+        return np.asarray(1.0 + _MANY * (outside & ~outside.all()) + _MANY * _MANY * self.guards.closed)
 
     @cached_property
     def gang_burdens(self) -> npt.NDArray[np.float64]:

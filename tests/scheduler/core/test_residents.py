@@ -22,7 +22,9 @@ def test_what_is_told_of_a_resident() -> None:
     member = charge_of(
         pod("a", node_name="n2", gang=in_group("g"), priority=7, started_seconds=3.0, deleting=True), "default"
     )
-    other = charge_of(pod("b", node_name="n9", preemptible=False, disrupted=True, gang=in_group("g")), "default")
+    other = charge_of(
+        pod("b", node_name="n9", preemptible=False, disrupted=True, below_prod=True, gang=in_group("g")), "default"
+    )
     assert member is not None
     assert other is not None
     ledger.confirm(member)
@@ -31,7 +33,11 @@ def test_what_is_told_of_a_resident() -> None:
     found = ledger.residents(take(NODES, ledger.nodes))
     assert found.rows.tolist() == [1, -1, 2]
     assert [found.subject_names[number] for number in found.subjects] == ["gang/default/g"] * 3
-    assert found.flags.tolist() == [Flag.DELETING, Flag.PROTECTED | Flag.DISRUPTED, Flag.ASSUMED | Flag.DELETING]
+    assert found.flags.tolist() == [
+        Flag.DELETING,
+        Flag.PROTECTED | Flag.DISRUPTED | Flag.BELOW_PROD,
+        Flag.ASSUMED | Flag.DELETING,
+    ]
     assert (found.priorities.tolist(), found.started.tolist()) == ([7, 0, 7], [3.0, 0.0, 3.0])
     assert found.class_requests[found.classes].tolist() == [[500, 1]] * 3
     assert ledger.homes("gang/default/g") == {"n2": 1, "n9": 1, "n3": 1}

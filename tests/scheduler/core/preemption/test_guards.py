@@ -37,5 +37,5 @@ def test_budget(
     guards = Guards(herd_of(residents, residents.rows >= 0, [0], {}, 1), residents, budgets)
     every = np.arange(len(APPS))
     assert sorted(guards.broken_by(every.tolist())) == broken
-    assert np.flatnonzero(guards.closed(every)).tolist() == closed
+    assert np.flatnonzero(guards.closed).tolist() == closed
     assert np.flatnonzero(guards.pressed(every, every[::-1])).tolist() == pressed

@@ -405,3 +405,16 @@ def test_a_gang_of_which_some_are_illegal_loses_no_more_than_its_surplus() -> No
     facts = {"gangs": {"gang/default/g": GangFacts(2, 3)}}
     outcome = Arena(TWO, pods).ask([waiting(cpu=4, below_prod=True)], **facts)
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_HELPFUL
+
+
+def test_bands_count_where_affinity_decides() -> None:
+    """Of two who keep it away the one inside the bands goes, though its number is higher; so does the one no budget keeps."""
+    away = PodTerm("kubernetes.io/hostname", Selector((Requirement("app", Operator.IN, ("hp",)),)))
+    nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
+    shy = {"affinity": Affinity(anti_pods=(away,))}
+    asking = waiting(cpu=1, labels={"app": "hp"})
+    inside = Arena(nodes, [resident("a", "n1", 1, **shy), resident("b", "n2", 1, priority=9, below_prod=True, **shy)])
+    assert victims(inside.ask([asking])) == ["b"]
+    web = {"labels": {"app": "web"}} | shy
+    kept = Arena(nodes, [resident("a", "n1", 1, **web), resident("b", "n2", 1, priority=9, **shy)])
+    assert victims(kept.ask([asking], budgets=(DisruptionBudget("default", "web", WEB),))) == ["b"]

@@ -104,3 +104,20 @@ def test_rows_with_more_room_to_gain_come_first() -> None:
     large = [resident(f"b{n}", "n99", 1) for n in range(4)]
     arena = Arena([*(node(f"n{n:02}", 1) for n in range(40)), node("n99", 4)], [*small, *large])
     assert victims(arena.ask(members(4, 1), gang(4))) == ["b0", "b1", "b2", "b3"]
+
+
+def test_rows_of_lower_priorities_come_first() -> None:
+    """Of more rows than are looked at closely, all of which need a pod of the highest level, the one with a lower beside."""
+    pods = [resident(f"a{n:02}", f"n{n // 2:02}", 1, priority=5) for n in range(80)]
+    pods += [resident("b0", "n99", 1, priority=5), resident("b1", "n99", 1, priority=1)]
+    arena = Arena([*(node(f"n{n:02}", 2) for n in range(40)), node("n99", 2)], pods)
+    assert victims(arena.ask([waiting(cpu=2)])) == ["b0", "b1"]
+
+
+def test_a_nodes_price_is_that_of_its_largest_pods() -> None:
+    """One large old pod is had for less than two of another node, though younger and smaller ones are beside it."""
+    pods = [resident("big", "n1", 4, started_seconds=1.0, labels={"app": ""})]
+    pods += [resident(f"s{i}", "n1", 1, labels={"app": ""}) for i in range(4)]
+    pods += [resident(f"two{i}", "n2", 2, labels={"app": ""}) for i in range(2)]
+    arena = Arena([node("n1", 8), node("n2", 4), node("n3", 16)], [*pods, *crowd("n3")])
+    assert victims(arena.ask([waiting(cpu=4)], budgets=(budget("x"),))) == ["big"]

@@ -29,6 +29,10 @@ ORDER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     ),
     "one outside rather than two, with more inside": ([{}, INSIDE, INSIDE], [{}, {}]),
     "one of the same priority rather than two": ([OLD | {"priority": 5}], [YOUNG | {"priority": 5}, YOUNG]),
+    "one inside rather than two of lower priorities together": (
+        [INSIDE | OLD | {"priority": 5}],
+        [INSIDE | YOUNG | {"priority": 5}, INSIDE | YOUNG | {"priority": -9}],
+    ),
     "two of lower priorities beside the highest": (
         [OLD | {"priority": 5}, OLD | {"priority": 1}],
         [YOUNG | {"priority": 5}, YOUNG | {"priority": 2}],
@@ -36,22 +40,24 @@ ORDER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "one node rather than two": ([YOUNG, YOUNG], [YOUNG, YOUNG | {"node_name": "n2"}]),
     "two nodes rather than two hours": ([YOUNG, YOUNG | {"node_name": "n2"}], [YOUNG, OLD]),
     "less work lost where that is no hundredth of a doubling": (
-        [{"started_seconds": NOW - 3000.0}],
+        [{"started_seconds": NOW - 9000.0, "uid": "saved 3000 s ago"}],
         [{"started_seconds": NOW - 3001.0}],
     ),
     "the younger where nothing is lost": ([{"started_seconds": NOW + 9}], [{"started_seconds": NOW + 5}]),
-    "the first by name": ([{}], [{}]),
+    "the first by name": ([{"name": "a"}], [{}]),
 }
 
 
 @pytest.mark.parametrize(("cheap", "dear"), ORDER.values(), ids=ORDER.keys())
 def test_order(cheap: list[dict[str, Any]], dear: list[dict[str, Any]]) -> None:
     """As plans are compared two by two, and among several."""
-    pods = [resident(f"p{i:02}", cpu=1, **words) for i, words in enumerate([*cheap, *dear])]
+    pods = [resident(**({"name": f"z{i}", "cpu": 1} | words)) for i, words in enumerate(cheap)]
+    pods += [resident(f"y{i}", cpu=1, **words) for i, words in enumerate(dear)]
     arena = Arena([node("n1", 50), node("n2", 50)], pods)
     residents = arena.residents()
     herd = herd_of(residents, residents.rows >= 0, [0], {}, 2)
-    stakes = Stakes(herd, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
+    facts = PreemptionFacts(budgets=(budget("x"),), saved={"saved 3000 s ago": NOW - 3000})
+    stakes = Stakes(herd, residents, facts, NOW)
     by_name = {stakes.key(index).removeprefix("default/"): index for index in range(len(pods))}
     every = [by_name[pod.name] for pod in pods]
     one, other = frozenset(every[: len(cheap)]), frozenset(every[len(cheap) :])
