@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 from kube.logs import LogFormat, configure
 
+# What numpy multiplies here is small: a thread for each CPU of a large node would only hold memory.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # isort: split
-# Above all others, since whoever loads structlog first decides whether rich comes with it.
+# Above all others: whoever loads structlog or numpy first decides whether rich, or those threads, come with it.
 
 import argparse
 import asyncio
 import ctypes
-import os
 import signal
 import socket
 import sys

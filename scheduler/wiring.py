@@ -191,7 +191,8 @@ async def run(options: Options, stop: asyncio.Event) -> str:
             raise ConfigurationFault(f"--ready-file {options.ready_file}", "its folder does not exist", "make it first")
         options.ready_file.unlink(missing_ok=True)
     metrics, state = Metrics(CollectorRegistry()), _State()
-    async with await KubeClient.connect(options.kubeconfig, "sublet-scheduler") as client:
+    # Opened beside the start of the link process: each loads modules for some tenths of a second.
+    async with KubeClient.later(options.kubeconfig, "sublet-scheduler") as client:
         probes, guard = Probes(state.alive, state.not_ready), Guard(certificate, Reviews(client))
         http = MonitoringServer(options.http_listen, metrics.registry, probes, guard)
         http.start()
@@ -218,6 +219,7 @@ class _Process:
     async def run(self, stop: asyncio.Event) -> str:
         options = self._options
         async with _beside(_together(self._link.run(), self._recorder.run())) as linking:
+            await _first(self._client.open(), linking)
             address = await _first(self._link.address(), linking)
             lease, advertised = options.settings.lease, _advertised(str(address), options.advertise_host)
             async with Leadership(

@@ -107,3 +107,28 @@ def test_what_is_needed_comes_after(loaded: dict[str, list[str]]) -> None:
 def test_never_loaded(loaded: dict[str, list[str]], name: str) -> None:
     """Not even once everything runs."""
     assert name not in loaded["late"]
+
+
+PROGRAMS = {
+    "scheduler": ("scheduler.__main__", NEVER[: NEVER.index("numpy")]),
+    "link process": ("scheduler.linkprocess", (*NEVER, "scheduler.cycle", "scheduler.core.snapshot")),
+    "admission": (
+        "admission.__main__",
+        ("rich", "typer", "pydantic", "requests", "kubernetes.client", "numpy", "grpc"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("module", "never"), PROGRAMS.values(), ids=PROGRAMS)
+def test_other_programs(module: str, never: tuple[str, ...]) -> None:
+    """With the client of the API server, which each of them opens."""
+    code = f"import {module}, kube.transport, sys; print(*(name for name in {never!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == []
+
+
+def test_arrays_need_no_threads() -> None:
+    """OpenBLAS would start one for each CPU of the machine, and each holds memory."""
+    code = "import scheduler.__main__, os; print(len(os.listdir('/proc/self/task')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "1\n"
