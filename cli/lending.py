@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from kube import objects
 from kube.client import KubeClient, path_of
-from kube.dialects import nodemetric
+from kube.dialects import nodemetric, upstream
+from kube.dialects.offer import offer
 from model.fault import ConfigurationFault, KubernetesFault
 from model.lending import Account
-from model.resources import parse_resources
 from model.strategy import ColocationStrategy
 
 T = TypeVar("T")
@@ -50,14 +50,16 @@ def account(node: objects.Node, metric: objects.NodeMetric | None, answers: bool
     """The objects' content as facts. Raises ConfigurationFault for a NodeMetric or an amount that cannot be read."""
     name = node.metadata.name
     told = next((each for each in node.status.conditions or () if each.type == CONDITION), None)
+    found = offer(upstream.node(node))
     return Account(
         name,
         _seconds(told.last_heartbeat_time) if told else None,
         told is not None and told.status == "True",
         told.reason if told else "",
         nodemetric.node_metric(metric).updated_seconds if metric else None,
-        parse_resources(node.status.allocatable or {}, f"Node {name}: status.allocatable"),
+        found.node.allocatable,
         answers,
+        found.doubt,
     )
 
 

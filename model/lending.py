@@ -20,7 +20,8 @@ class Account(msgspec.Struct, frozen=True):
     """What the objects of a node say; times in Unix seconds, None where nothing was ever written.
 
     `heartbeat_seconds`, `ready` and `reason` are of the condition ColocationReady, `metric_seconds` of the NodeMetric.
-    `answers` is whether the agent answered just before, None where it was not asked.
+    `answers` is whether the agent answered just before, None where it was not asked. `allocatable` is what of the
+    offer is believed, `doubt` why the rest is not.
     """
 
     node: str
@@ -30,6 +31,7 @@ class Account(msgspec.Struct, frozen=True):
     metric_seconds: float | None = None
     allocatable: ResourceVector = ResourceVector()
     answers: bool | None = None
+    doubt: str = ""
 
 
 class Lending(msgspec.Struct, frozen=True):
@@ -74,14 +76,18 @@ _KINDS = {BATCH_CPU: "CPU", BATCH_MEMORY: "memory"}
 def lending(account: Account, now: float, degrade_seconds: float) -> Lending:
     """`degrade_seconds` is the age from which a NodeMetric is no ground for lending (degradeTimeMinutes)."""
     reason = (
-        _observes(account)
+        (Reason.OFFER_NOT_BELIEVED if account.doubt else None)
+        or _observes(account)
         or _agent(account, now)
         or _metric(account, now, degrade_seconds)
         or _withheld(account)
         or _idle(account)
     )
     offered = () if _withheld(account) else _offered(account)
-    detail = f"agent heard {_age(account.heartbeat_seconds, now)}, NodeMetric {_age(account.metric_seconds, now)}"
+    doubt = f"{account.doubt}; " if account.doubt else ""
+    detail = (
+        f"{doubt}agent heard {_age(account.heartbeat_seconds, now)}, NodeMetric {_age(account.metric_seconds, now)}"
+    )
     return Lending(account.node, reason, detail, offered)
 
 

@@ -56,6 +56,7 @@ class Reason(StrEnum):
     AGENT_SILENT = "AgentSilent"
     AGENT_NOT_RUNNING = "AgentNotRunning"
     NOTHING_IDLE = "NothingIdle"
+    OFFER_NOT_BELIEVED = "OfferNotBelieved"
 
     BE_CPU_EVICT = "BECPUEvict"
     CPU_EVICT = "CPUEvict"
@@ -155,6 +156,7 @@ _WORDS: dict[Reason, str] = {
     Reason.CONTROLLER_ABSENT: "the control file's controller is not enabled here: nothing is limited by it",
     Reason.AGENT_SILENT: "the agent is silent: best effort is held at a fixed share",
     Reason.AGENT_NOT_RUNNING: "the node's agent is not running, or cannot be reached: look for its pod and its log",
+    Reason.OFFER_NOT_BELIEVED: "the node offers more than it has: such an amount counts as 0 for the scheduler",
     Reason.NOTHING_IDLE: "nothing is idle on the node beyond its margin",
     Reason.BE_CPU_EVICT: "best effort gets too little of the CPU it asked for",
     Reason.CPU_EVICT: "the node uses too much CPU",

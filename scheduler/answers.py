@@ -120,7 +120,11 @@ class SchedulerAnswers:
         """The node nearest to taking the next member, or this one; nothing where it is not known or one fits."""
         waiting = (item for item in self._cycle.backlog.candidates if item.subject == subject)
         candidate, scene = next(waiting, None), self._cycle.scene
-        return nearest_text(scene, candidate, uid) if candidate is not None and scene is not None else ""
+        return (
+            nearest_text(scene, candidate, uid, self._cache.doubts)
+            if candidate is not None and scene is not None
+            else ""
+        )
 
     def _told(self, members: Roster) -> str:
         """The text its waiting pods carry."""

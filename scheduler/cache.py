@@ -15,6 +15,7 @@ import msgspec
 from kube import objects
 from kube.dialects import upstream
 from kube.dialects.gangs import USUAL, GangDefaults
+from kube.dialects.offer import offer
 from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
 from model.node import Node
@@ -67,6 +68,7 @@ class Touched(msgspec.Struct):
 class ClusterCache:
     """`schedulers` are the spec.schedulerName values that are ours.
 
+    `doubts` is what of a node's offer is not believed and why, by node; in `nodes` it counts as 0.
     `saved` is when a pod (by uid) last saved a checkpoint, in Unix seconds, as its agent says.
     """
 
@@ -77,6 +79,7 @@ class ClusterCache:
         self.ledger = Ledger()
         self.neighbours = Neighbours(self.ledger)
         self.nodes: dict[str, Node] = {}
+        self.doubts: dict[str, str] = {}
         self.gangs = GangBook(defaults)
         self._refusals = Refusals()
         self.surroundings = SurroundingsCache(self._refusals.add)
@@ -308,11 +311,12 @@ class ClusterCache:
         self._changed_nodes.add(name)
         if kind is ChangeKind.DELETED:
             self.nodes.pop(name, None)
+            self.doubts.pop(name, None)
             self._refusals.settled(f"Node {name}")
             self.loads.forget(name)
             return
         try:
-            node = upstream.node(source)
+            node = self._believed(upstream.node(source), source.metadata)
         except ConfigurationFault as fault:
             self.nodes.pop(name, None)
             self._refusals.add(f"Node {name}", source.metadata, str(fault))
@@ -324,6 +328,16 @@ class ClusterCache:
             self.loads.node(node)
         except ConfigurationFault as fault:
             self._refusals.add(f"Node {name}", source.metadata, str(fault))
+
+    def _believed(self, node: Node, metadata: objects.Metadata) -> Node:
+        """The node with what of its offer is possible; what is not is told, and kept for whoever asks why."""
+        found, where = offer(node), f"Node {node.name}"
+        if found.doubt:
+            self.doubts[node.name] = found.doubt
+            self._refusals.add(where, metadata, f"{where}: {found.doubt}")
+        elif self.doubts.pop(node.name, None):
+            self._refusals.settled(where)
+        return found.node
 
     def _pod_group_seen(self, change: Change[Any]) -> None:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"

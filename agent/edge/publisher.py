@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,6 +51,7 @@ _NODE_METRICS = "slo.koordinator.sh/v1alpha1/nodemetrics"
 
 Ready = tuple[str, str, str]
 """Status, reason and message of the condition."""
+_NONE: Mapping[str, str] = {}
 _NEVER_MEASURED: Ready = ("False", Reason.NODE_METRICS_MISSING.value, words(Reason.NODE_METRICS_MISSING))
 
 
@@ -189,7 +190,8 @@ class Publisher:
         if offer is None and is_told:
             return
         status = {} if offer is None else _amounts(offer, result.lending)
-        await self._patch_status(status, None if is_told else ready, result.observation.at_seconds)
+        annotations = {} if offer is None else _ratio(result)
+        await self._patch_status(status, None if is_told else ready, result.observation.at_seconds, annotations)
         if offer is not None:
             self._log_changes(offer)
             self._published, self._annotations_due = Published(offer, now), True
@@ -211,13 +213,16 @@ class Publisher:
         strategy = result.facts.settings.colocation
         return offer if due_for_node(self._published, amounts, standing, strategy, now) else None
 
-    async def _patch_status(self, status: dict[str, Any], ready: Ready | None, at_seconds: float) -> None:
+    async def _patch_status(
+        self, status: dict[str, Any], ready: Ready | None, at_seconds: float, annotations: Mapping[str, str] = _NONE
+    ) -> None:
         """`ready` is None where the condition needs no telling."""
         since = self._transition(ready[0], at_seconds) if ready else self._since
         if ready:
             status["conditions"] = [_condition(ready, _stamp(at_seconds), since)]
         path = path_of("v1/nodes", name=self._name, subresource="status")
-        await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
+        told = {"metadata": {"annotations": annotations}} if annotations else {}
+        await self._client.patch(path, {**told, "status": status}, PatchKind.STRATEGIC)
         self._condition, self._since = ready or self._condition, since
 
     def _transition(self, status: str, at_seconds: float) -> str:
@@ -304,6 +309,15 @@ def _condition(ready: Ready, heartbeat: str, transition: str) -> dict[str, str]:
         "lastHeartbeatTime": heartbeat,
         "lastTransitionTime": transition,
     }
+
+
+def _ratio(result: TickResult) -> dict[str, str]:
+    """The ratio that the amounts were multiplied by, where the Node does not carry it yet: they are judged by it."""
+    ratio, node = result.lending.normalization_ratio, result.facts.node
+    if ratio is None or ratio <= 1 or node is None:
+        return {}
+    wanted = koordinator.lending_annotations(None, ratio)
+    return {key: text for key, text in wanted.items() if text is not None and node.annotations.get(key) != text}
 
 
 def _annotations(lent: Lending) -> dict[str, str | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from model.decision import Decision, TermSum, Unit
@@ -18,6 +20,7 @@ from scheduler.core.scene import Scene
 from scheduler.core.snapshot import ClusterSnapshot
 
 NAME = "feasible nodes"
+NO_DOUBTS: Mapping[str, str] = {}
 MISFITS = frozenset({Reason.GANG_DOES_NOT_FIT, *CAUSES})
 
 
@@ -73,8 +76,11 @@ def bind_failed(subject: str, uids: tuple[str, ...], error: str, nodes: int, now
     return Verdict(_decision(subject, terms, Reason.BIND_FAILED, now, text), uids, text)
 
 
-def nearest_text(scene: Scene, candidate: Candidate, uid: str = "") -> str:
-    """The node that comes nearest to taking the pod (any where none is named), and what it lacks; empty: none can."""
+def nearest_text(scene: Scene, candidate: Candidate, uid: str = "", doubts: Mapping[str, str] = NO_DOUBTS) -> str:
+    """The node that comes nearest to taking the pod (any where none is named), and what it lacks; empty: none can.
+
+    `doubts` is what of a node's offer does not count, by node.
+    """
     pod_class, kin = _member(candidate, uid)
     outlook = scene.outlook(pod_class, kin, candidate.standing)
     free = scene.free_for(candidate.standing)
@@ -83,7 +89,8 @@ def nearest_text(scene: Scene, candidate: Candidate, uid: str = "") -> str:
         return ""
     lacking = [f"{_amount(name, amount)} {name} more" for name, amount in found.missing]
     others = [reason for reason in found.reasons if not reason.startswith(("Insufficient ", "Too many pods"))]
-    return f"node {found.node}: " + ", ".join([*lacking, *others])
+    doubt = [doubts[found.node]] if found.node in doubts else []
+    return f"node {found.node}: " + ", ".join([*lacking, *others, *doubt])
 
 
 def _member(candidate: Candidate, uid: str) -> tuple[PodClass, Kin]:

@@ -13,6 +13,7 @@ from tests.local.apiserver.conftest import Api
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 Object = dict[str, Any]
+RATIO = "node.koordinator.sh/cpu-normalization-ratio"
 AGENT = "system:serviceaccount:sublet-system:sublet-agent"
 NODE, POD = "/api/v1/nodes/one", "/api/v1/namespaces/default/pods/victim"
 METRIC = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
@@ -24,6 +25,8 @@ EVICTION: Object = {
     "kind": "Eviction",
     "metadata": {"name": "victim", "namespace": "default"},
 }
+BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
+MID_CPU, MID_MEMORY = "kubernetes.io/mid-cpu", "kubernetes.io/mid-memory"
 LENT: Object = {"kubernetes.io/batch-cpu": "1000", "kubernetes.io/batch-memory": "1073741824"}
 
 
@@ -108,6 +111,19 @@ NOBODY = {
     ),
 }
 """What no agent may, not even that of the node."""
+HALF = {"kubernetes.io/batch-memory": "4Gi"}
+OFFERS: dict[str, tuple[Object, str]] = {
+    "all of it": ({BATCH_CPU: "4000", MID_CPU: "4k", "kubernetes.io/batch-memory": "8Gi", MID_MEMORY: "8Gi"}, ""),
+    "nothing": ({BATCH_CPU: "0"}, ""),
+    "a little more CPU": ({BATCH_CPU: "4001", **HALF}, BATCH_CPU),
+    "a million": ({BATCH_CPU: "1000000"}, BATCH_CPU),
+    "1e30": ({BATCH_CPU: "1e30"}, BATCH_CPU),
+    "in Ei": ({BATCH_CPU: "9Ei"}, BATCH_CPU),
+    "a little more memory": ({**HALF, BATCH_MEMORY: "8589934593"}, BATCH_MEMORY),
+    "mid CPU": ({MID_CPU: "4001"}, MID_CPU),
+    "mid memory": ({MID_MEMORY: "9Gi"}, MID_MEMORY),
+}
+"""What the agent of a node of 4 CPUs and 8Gi offers, and which of it is refused."""
 
 
 QOS, CLASS, WILLING = "koordinator.sh/qosClass", "koordinator.sh/priority-class", "koordinator.sh/eviction-enabled"
@@ -201,6 +217,41 @@ def test_what_no_agent_may(api: Api, write: Write, told: str) -> None:
     """Also on its own node."""
     code, message = send(api, agent_of("one"), write)
     assert code == 422 and told in message, message
+
+
+@pytest.mark.parametrize("part", ["capacity", "allocatable"])
+@pytest.mark.parametrize(("amounts", "refused"), OFFERS.values(), ids=OFFERS)
+def test_a_node_lends_at_most_what_it_has(api: Api, amounts: Object, refused: str, part: str) -> None:
+    """The sentence names what is too much."""
+    code, message = send(api, agent_of("one"), Write("strategic", f"{NODE}/status", status(**{part: amounts})))
+    assert (code == 422 and f"and {refused} is more than that" in message) if refused else code == 200, message
+
+
+@pytest.mark.parametrize(("ratio", "millis", "expected"), [("1.20", "4800", 200), ("1.20", "4802", 422)])
+def test_faster_cpus_lend_more(api: Api, ratio: str, millis: str, expected: int) -> None:
+    """By the ratio that stands on the Node, which CPU normalization multiplies by."""
+    body = {**status(allocatable={BATCH_CPU: millis}), "metadata": {"annotations": {RATIO: ratio}}}
+    assert send(api, agent_of("one"), Write("strategic", f"{NODE}/status", body))[0] == expected
+
+
+@pytest.mark.parametrize("ratio", ["5.01", "0.9", "9", "1e9", "x", "", "-1", "NaN"])
+def test_a_ratio_has_bounds(api: Api, ratio: str) -> None:
+    """Else it would lift those of the offer."""
+    code, message = send(api, agent_of("one"), Write("merge", NODE, {"metadata": {"annotations": {RATIO: ratio}}}))
+    assert code == 422 and "write a number from 1.00 to 5.00" in message
+
+
+def test_an_offer_that_stands_may_stay_and_be_lowered(api: Api) -> None:
+    """A node that shrank: its agent says how it is, and takes back, before anything else."""
+    absurd = status(capacity={BATCH_CPU: "9000"}, allocatable={BATCH_CPU: "9000"})
+    assert api.patch("/api/v1/nodes/two/status", absurd, "strategic")[0] == 200
+    ready = status(conditions=[{"type": "ColocationReady", "status": "False"}])
+    lower = status(capacity={BATCH_CPU: "100"}, allocatable={BATCH_CPU: "100"})
+    higher = status(allocatable={BATCH_CPU: "9001"})
+    found = [
+        send(api, agent_of("two"), Write("strategic", "/api/v1/nodes/two/status", b)) for b in (ready, lower, higher)
+    ]
+    assert [code for code, _ in found] == [200, 200, 422], found
 
 
 @pytest.mark.parametrize("write", OWN.values(), ids=OWN)

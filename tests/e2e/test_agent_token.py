@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from model.quantity import parse_millis, parse_units
 from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, until
 
 
@@ -77,3 +78,55 @@ def test_an_online_pod_stays(cluster: RunningCluster, thief: Thief, pods: None) 
 def test_best_effort_goes(thief: Thief, pods: None) -> None:
     """That is what an agent has the right for."""
     assert '"status":"Success"' in thief.evict("batch").replace(" ", "")
+
+
+BATCH_CPU = "kubernetes.io/batch-cpu"
+
+
+def offer(node: str, amount: str) -> dict[str, Any]:
+    amounts = {BATCH_CPU: amount}
+    status = {"capacity": amounts, "allocatable": amounts}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}, "status": status}
+
+
+@pytest.mark.parametrize("amount", ["1000000", "1e30"])
+def test_a_node_attracts_no_more_than_it_has(cluster: RunningCluster, thief: Thief, amount: str) -> None:
+    """Nor is its own cpu the agent's to change, by which it would have more."""
+    node = cluster.endpoints["node"]
+    status = ("apply", "--server-side", "--force-conflicts", "--field-manager=thief", "--subresource=status", "-f", "-")
+    said = thief.kubectl(*status, body=offer(node, amount))
+    assert f"a node lends at most its own cpu and memory, and {BATCH_CPU} is more than that" in said, said
+    more = {**offer(node, "1"), "status": {"capacity": {"cpu": "1k"}}}
+    assert "batch and mid resources of its node only" in thief.kubectl(*status, body=more)
+    found = json.loads(cluster.kubectl("get", "node", node, "-o", "json"))["status"]
+    assert parse_units(found["allocatable"].get(BATCH_CPU, "0")) <= parse_millis(found["capacity"]["cpu"])
+
+
+def test_what_nobody_refused_attracts_nothing(cluster: RunningCluster) -> None:
+    """Where the policy is not there (before Kubernetes 1.30) the scheduler itself believes no such offer, and says why."""
+    binding = ("validatingadmissionpolicybinding", "sublet-agent-own-node")
+    kept = json.loads(cluster.kubectl("get", *binding, "-o", "json"))
+    cluster.kubectl("delete", *binding)
+    metadata = {"name": "boaster", "labels": {"boasts": "yes"}}
+    has = {"cpu": "1", "memory": "4Gi", "pods": "110"}
+    lent = {BATCH_CPU: "1000000", "kubernetes.io/batch-memory": "1Gi"}
+    status = {"capacity": {**has, **lent}, "allocatable": {**has, **lent}}
+    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": metadata}))
+    cluster.kubectl("patch", "node", "boaster", "--subresource=status", "-p", json.dumps({"status": status}))
+    amounts = {BATCH_CPU: "20000", "kubernetes.io/batch-memory": "16Mi"}
+    asking = pod("asking", priorityClassName="koord-batch", schedulerName="koord-scheduler")
+    asking["spec"] |= {"nodeSelector": {"boasts": "yes"}, "tolerations": [{"operator": "Exists"}]}
+    asking["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    cluster.apply(json.dumps(asking))
+    try:
+        condition = "{.status.conditions[?(@.type=='PodScheduled')].message}"
+        told = ("get", "pod", "asking", "-o", f"jsonpath={condition}")
+        assert until(lambda: "nodes are available" in cluster.kubectl(*told), 30), cluster.kubectl(*told)
+        assert cluster.kubectl("get", "pod", "asking", "-o", "jsonpath={.spec.nodeName}") == ""
+        explained = cluster.sublet("explain", "node", "boaster", "--kubeconfig", cluster.endpoints["kubeconfig"])
+        for said in (explained, cluster.sublet("explain", "pod", "default/asking")):
+            assert f"its offer of 1000000 {BATCH_CPU} counts as 0" in said.stdout + said.stderr, said
+    finally:
+        cluster.kubectl("delete", "pod/asking", "node/boaster", "--ignore-not-found", "--wait=true")
+        kept["metadata"] = {key: kept["metadata"].get(key, {}) for key in ("name", "labels", "annotations")}
+        cluster.apply(json.dumps(kept))

@@ -70,6 +70,11 @@ HEADLINES = {
         account(allocatable=ResourceVector({BATCH_CPU: 1})),
         "n1 lends CPU but no memory (NothingIdle: no memory is idle on the node beyond its margin; ",
     ),
+    "more than it has": (
+        account(doubt="its offer of 9 x counts as 0"),
+        "n1 lends batch resources all the same (OfferNotBelieved: the node offers more than it has: such an amount counts "
+        "as 0 for the scheduler; its offer of 9 x counts as 0; agent heard",
+    ),
     "neither": (account(allocatable=ResourceVector()), "n1 lends nothing (NothingIdle: nothing is idle"),
     "offered before the first NodeMetric": (
         account(metric_seconds=None),
@@ -89,3 +94,9 @@ HEADLINES = {
 @pytest.mark.parametrize(("told", "expected"), HEADLINES.values(), ids=HEADLINES.keys())
 def test_the_headline_says_what_is_offered(told: Account, expected: str) -> None:
     assert lending(told, NOW, DEGRADE).text.startswith(f"node {expected}")
+
+
+def test_what_is_not_believed_comes_first() -> None:
+    """Whatever else is wrong: nobody else tells of it, and it may be an attack."""
+    found = lending(account(doubt="too much", answers=False), NOW, 900.0)
+    assert found.reason is Reason.OFFER_NOT_BELIEVED

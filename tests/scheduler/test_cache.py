@@ -10,9 +10,34 @@ from scheduler_builders import raw_node, raw_pod
 
 from kube import objects
 from kube.informer import Change, ChangeKind
+from model.resources import BATCH_CPU, BATCH_MEMORY
 from scheduler import facts
 from scheduler.cache import ClusterCache
 from scheduler.settings import Settings
+
+
+def offering(**allocatable: str) -> facts.NodeSeen:
+    """Node n1 of 1 CPU and 4Gi, and what its status offers."""
+    node = raw_node()
+    status = objects.NodeStatus({"cpu": "1", "memory": "4Gi"}, {"cpu": "1", "pods": "110", **allocatable})
+    return facts.NodeSeen(Change(ChangeKind.MODIFIED, msgspec.structs.replace(node, status=status)))
+
+
+def test_an_offer_beyond_the_node_counts_as_nothing() -> None:
+    """It is told once, kept for whoever asks, and gone as soon as the node offers what it has."""
+    cache = ClusterCache(Settings().served)
+    for amount in ("1000000", "1e30", "1001"):
+        cache.apply(offering(**{BATCH_CPU: amount, BATCH_MEMORY: "1Gi"}))
+        lent = cache.nodes["n1"].allocatable
+        assert (lent[BATCH_CPU], lent[BATCH_MEMORY]) == (0, 1 << 30)
+    assert f"{BATCH_CPU} counts as 0: the node's own cpu is 1000" in cache.doubts["n1"]
+    assert len(cache.take_touched().refusals) == 3
+    cache.apply(offering(**{BATCH_CPU: "1000"}))
+    assert cache.nodes["n1"].allocatable[BATCH_CPU] == 1000 and cache.doubts == {}
+    cache.apply(offering(**{BATCH_CPU: "1001"}))
+    assert len(cache.take_touched().refusals) == 1
+    cache.apply(facts.NodeSeen(Change(ChangeKind.DELETED, raw_node())))
+    assert cache.doubts == {}
 
 
 def member(priority: int = 5) -> objects.Pod:

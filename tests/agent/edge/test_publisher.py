@@ -363,6 +363,18 @@ def test_a_refused_write_is_tried_again(server: ScriptedServer, build: Any) -> N
     assert amounts(publish(server, steps, answer)) == [offer(700)] * 2
 
 
+def test_a_new_ratio_comes_with_the_amounts_it_multiplied(server: ScriptedServer, build: Any) -> None:
+    """The API server holds the amounts against the ratio that stands on the Node."""
+    lent = msgspec.structs.replace(build.lending(700, 5), normalization_ratio=1.2)
+    ratio = "node.koordinator.sh/cpu-normalization-ratio"
+    first = publish(server, [(result(build, 0, lending=lent), 1)], only=STATUS)
+    assert bodies(first, STATUS)[0]["metadata"] == {"annotations": {ratio: "1.20"}}
+    server.requests.clear()
+    there = msgspec.structs.replace(build.node(), annotations={ratio: "1.20"})
+    second = publish(server, [(result(build, 0, lending=lent, facts=build.facts(node=there)), 1)], only=STATUS)
+    assert "metadata" not in bodies(second, STATUS)[0]
+
+
 def test_annotations_only_when_they_differ(server: ScriptedServer, build: Any) -> None:
     """What was lent before third parties' share, and the CPU's ratio, by a merge patch of these two keys."""
     lent = msgspec.structs.replace(
