@@ -114,6 +114,22 @@ def test_a_program_that_hangs_comes_back_too(start_cluster: StartCluster) -> Non
     assert not alive(before)
 
 
+@pytest.mark.slow
+def test_a_lease_that_nobody_else_wants_ends_no_program(start_cluster: StartCluster) -> None:
+    """The API server answers nothing past every renewal: scheduler and admission wait, and go on as who they are."""
+    own = start_cluster()
+    before = own.endpoints["programs"]
+    logs = [own.directory / "up" / "logs" / f"{name}.log" for name in ("scheduler", "admission")]
+    os.kill(before["apiserver"], signal.SIGSTOP)
+    try:
+        assert until(lambda: all("not leading until" in log.read_text() for log in logs), 60)
+        time.sleep(10)
+    finally:
+        os.kill(before["apiserver"], signal.SIGCONT)
+    assert until(lambda: all("leading again" in log.read_text() for log in logs), 60)
+    assert own.endpoints["programs"] == before
+
+
 def test_stopping_leaves_nothing(start_cluster: StartCluster) -> None:
     """SIGTERM: exit code 0, every program has ended, every cgroup is gone."""
     own = start_cluster()
