@@ -17,10 +17,19 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int, Meta(ge=1 << 20, le=1 << 32, description="What all clients together may have sent of unfinished reviews.")
     ] = 64 << 20
     connections: Annotated[
-        int, Meta(ge=1, le=100_000, description="Open at once; one more closes the oldest that asks for nothing.")
+        int,
+        Meta(
+            ge=1,
+            le=100_000,
+            description="Open at once, 0.3 MiB each; one more closes the oldest that asks for nothing, of the address "
+            "with most of them.",
+        ),
     ] = 512
+    handshakes: Annotated[
+        int, Meta(ge=1, le=10_000, description="Of these in their handshake; one more closes the oldest of those.")
+    ] = 64
     request_seconds: Annotated[
-        float, Meta(gt=0, le=60, description="Time for a handshake, and again for a request to arrive in full.")
+        float, Meta(gt=0, le=60, description="Time for a handshake, to the first request, and for one to arrive.")
     ] = 5.0
 
 

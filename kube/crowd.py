@@ -1,0 +1,97 @@
+"""Who is connected to a server, in bounded number, and whom one more costs the connection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from enum import IntEnum
+from typing import Generic, TypeVar
+
+import msgspec
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Stage(IntEnum):
+    """How far a connection has come; those that have come the least far are cut off first."""
+
+    GREETING = 0
+    """Its handshake is not finished."""
+    SILENT = 1
+    """It has not sent a request yet."""
+    IDLE = 2
+    """It has been answered, and has sent nothing since."""
+    BUSY = 3
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """Connections at once, and among them those that may be in their handshake."""
+
+    connections: int
+    greetings: int
+
+
+class _Member(msgspec.Struct):
+    peer: str
+    stage: Stage
+    since_seconds: float
+
+
+class Crowd(Generic[K]):
+    """The members by stage, each since when; times are the caller's.
+
+    One more than the bounds costs one of those that have come the least far its place: the oldest of whichever peer has
+    most of them, so that who floods keeps itself out first. Not safe to be used by several threads at once.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self._members: dict[K, _Member] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(tuple(self._members))
+
+    def enter(self, key: K, peer: str, now_seconds: float) -> list[K]:
+        """One more, in its handshake; returns those to cut off for it, which are no members any more."""
+        cut = []
+        if self._count(Stage.GREETING) >= self.bounds.greetings:
+            cut.append(self._leave_first(Stage.GREETING))
+        if len(self._members) >= self.bounds.connections:
+            cut.append(self._leave_first(min(member.stage for member in self._members.values())))
+        self._members[key] = _Member(peer, Stage.GREETING, now_seconds)
+        return cut
+
+    def reach(self, key: K, stage: Stage, now_seconds: float) -> None:
+        """A member comes to another stage; one that was cut off meanwhile does not."""
+        member = self._members.pop(key, None)
+        if member is not None:
+            self._members[key] = _Member(member.peer, stage, now_seconds)
+
+    def leave(self, key: K) -> None:
+        """A member is gone, or was already."""
+        self._members.pop(key, None)
+
+    def leave_all(self, gone: Callable[[K], bool]) -> None:
+        """Members that are found to be gone."""
+        for key in self:
+            if gone(key):
+                self.leave(key)
+
+    def since(self, before_seconds: float, *stages: Stage) -> list[K]:
+        """Members that have been at one of these stages since before that time; no stage: any."""
+        members = self._members.items()
+        asked = stages or tuple(Stage)
+        return [key for key, member in members if member.since_seconds < before_seconds and member.stage in asked]
+
+    def _count(self, stage: Stage) -> int:
+        return sum(member.stage is stage for member in self._members.values())
+
+    def _leave_first(self, stage: Stage) -> K:
+        there = {key: member.peer for key, member in self._members.items() if member.stage is stage}
+        peers = Counter(there.values())
+        first = max(there, key=lambda key: peers[there[key]])
+        self.leave(first)
+        return first

@@ -1,0 +1,191 @@
+"""A TLS listener for programs on an event loop, bounded from the moment a connection is accepted.
+
+asyncio gives a TLS connection a buffer of 256 KiB before its handshake, and to its protocol only afterwards: a server
+that counts protocols sees nobody who never finishes one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import socket
+import ssl
+import traceback
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from kube.crowd import Bounds, Crowd, Stage
+
+_BACKLOG = 1024
+_REST_SECONDS = 0.1
+_SWEEP_SECONDS = 1.0
+_NOTABLE = 64
+"""So many connections fewer than there were leave memory that is worth giving back: some 20 MiB."""
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """Seconds for a handshake, and from there to the head of the first request."""
+
+    handshake_seconds: float
+    first_seconds: float
+
+
+class _Connection:
+    """An accepted connection; `transport` is there once the handshake is over, `asked` once a request has come."""
+
+    def __init__(self, accepted: socket.socket) -> None:
+        self.accepted = accepted
+        self.greeting: asyncio.Task[None] | None = None
+        self.transport: asyncio.BaseTransport | None = None
+        self.asked = False
+
+    @property
+    def gone(self) -> bool:
+        if self.transport is not None:
+            return self.transport.is_closing()
+        return self.greeting is None or self.greeting.done()
+
+    def cut(self) -> None:
+        """In the middle of a handshake the socket is all there is; cancelling that would leave its buffers behind."""
+        if isinstance(self.transport, asyncio.Transport):
+            self.transport.abort()
+            return
+        with contextlib.suppress(OSError):
+            self.accepted.shutdown(socket.SHUT_RDWR)
+
+
+class TlsListener:
+    """Serves protocols made by `make` from `listen` to `cut_all`."""
+
+    def __init__(
+        self, make: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext, bounds: Bounds, waits: Waits
+    ) -> None:
+        self.port = 0
+        self._make = make
+        self._tls = tls
+        self._waits = waits
+        self._crowd: Crowd[_Connection] = Crowd(bounds)
+        self._known: dict[asyncio.BaseProtocol, _Connection] = {}
+        self._most = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._listening: socket.socket | None = None
+
+    @property
+    def connections(self) -> int:
+        """Accepted and not known to be gone."""
+        return len(self._crowd)
+
+    def listen(self, host: str, port: int) -> None:
+        """Raises OSError."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self._listening.setblocking(False)
+        self.port = self._listening.getsockname()[1]
+        self._tasks = [asyncio.create_task(work) for work in (self._accept(self._listening), self._sweep())]
+
+    async def stop_listening(self) -> None:
+        """No more connections; those that are there stay."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._listening is not None:
+            self._listening.close()
+
+    def cut_all(self) -> None:
+        for connection in self._crowd:
+            connection.cut()
+
+    @contextlib.contextmanager
+    def busy(self, protocol: asyncio.BaseProtocol) -> Iterator[None]:
+        """From the head of a request of this protocol to the end of its answer."""
+        connection = self._known.get(protocol)
+        if connection is None:
+            yield
+            return
+        connection.asked = True
+        self._crowd.reach(connection, Stage.BUSY, _now())
+        try:
+            yield
+        finally:
+            self._crowd.reach(connection, Stage.IDLE, _now())
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, peer = await loop.sock_accept(listening)
+            except OSError:
+                # Short of descriptors the listening socket stays readable: without a rest this is a busy loop.
+                await asyncio.sleep(_REST_SECONDS)
+                continue
+            connection = _Connection(accepted)
+            self._crowd.leave_all(lambda one: one.gone)
+            for other in self._crowd.enter(connection, peer[0], _now()):
+                other.cut()
+            self._most = max(self._most, len(self._crowd))
+            connection.greeting = loop.create_task(self._greet(connection))
+
+    async def _greet(self, connection: _Connection) -> None:
+        """TLS begins with the first bytes: until then a connection costs a socket and no buffer."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._waits.handshake_seconds):
+                await _readable(connection.accepted)
+            begun = bool(connection.accepted.recv(1, socket.MSG_PEEK))
+        except OSError:
+            begun = False
+        if not begun:
+            connection.accepted.close()
+            return
+        protocol = self._make()
+        self._known[protocol] = connection
+        try:
+            connection.transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol,
+                connection.accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._waits.handshake_seconds,
+            )
+            # A request may have come together with the end of the handshake.
+            if not connection.asked:
+                self._crowd.reach(connection, Stage.SILENT, _now())
+        except OSError as error:
+            # The error, the future that has it and the frame that waited form a circle, which would keep the buffer.
+            traceback.clear_frames(error.__traceback__)
+            self._known.pop(protocol, None)
+
+    async def _sweep(self) -> None:
+        """For ever: cuts off those that never asked for anything, forgets those that are gone, gives memory back."""
+        while True:
+            await asyncio.sleep(min(_SWEEP_SECONDS, self._waits.first_seconds))
+            for connection in self._crowd.since(_now() - self._waits.first_seconds, Stage.SILENT):
+                connection.cut()
+            self._crowd.leave_all(lambda one: one.gone)
+            self._known = {protocol: one for protocol, one in self._known.items() if not one.gone}
+            if self._most - len(self._crowd) >= _NOTABLE:
+                self._most = len(self._crowd)
+                give_memory_back()
+
+
+async def _readable(connection: socket.socket) -> None:
+    """Until there is something to read, or the end of it."""
+    loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+    connection.setblocking(False)
+    loop.add_reader(connection, arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(connection)
+
+
+def give_memory_back() -> None:
+    """Free pages in the middle of the heap go back to the kernel; glibc alone gives back those at its end."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

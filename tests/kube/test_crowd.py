@@ -1,0 +1,46 @@
+"""One more than the bounds costs whoever has come the least far its place, the oldest of the peer that has most."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube.crowd import Bounds, Crowd, Stage
+
+GREETING, SILENT, IDLE, BUSY = Stage
+
+
+@pytest.mark.parametrize(
+    ("bounds", "members", "cut"),
+    [
+        pytest.param((3, 3), [("a1", GREETING), ("a2", BUSY)], [], id="there is room"),
+        pytest.param((9, 2), [("a1", GREETING), ("a2", GREETING)], ["a1"], id="the oldest handshake"),
+        pytest.param((9, 2), [("b1", GREETING), ("a1", GREETING), ("a2", GREETING)], ["a1"], id="of who has most"),
+        pytest.param((9, 1), [("a1", IDLE), ("a2", GREETING), ("a3", BUSY)], ["a2"], id="idle ones are no handshakes"),
+        pytest.param((3, 3), [("a1", IDLE), ("a2", SILENT), ("a3", GREETING)], ["a3"], id="full: handshakes first"),
+        pytest.param((3, 3), [("a1", IDLE), ("a2", BUSY), ("a3", SILENT)], ["a3"], id="then who never asked"),
+        pytest.param((3, 3), [("a1", BUSY), ("a2", IDLE), ("a3", IDLE)], ["a2"], id="then who is idle"),
+        pytest.param((2, 2), [("b1", BUSY), ("a1", BUSY)], ["b1"], id="then whoever is there"),
+    ],
+)
+def test_who_is_cut(bounds: tuple[int, int], members: list[tuple[str, Stage]], cut: list[str]) -> None:
+    """A member's name begins with its peer."""
+    crowd: Crowd[str] = Crowd(Bounds(*(99, 99)))
+    for now, (name, stage) in enumerate(members):
+        crowd.enter(name, name[0], now)
+        crowd.reach(name, stage, now)
+    crowd.bounds = Bounds(*bounds)
+    assert crowd.enter("new", "c", 99) == cut
+    assert set(crowd) == {name for name, _ in members} - set(cut) | {"new"}
+
+
+def test_time_begins_anew_with_each_stage() -> None:
+    crowd: Crowd[str] = Crowd(Bounds(9, 9))
+    for name in ("x", "y"):
+        crowd.enter(name, "a", 0)
+    crowd.reach("x", SILENT, 5)
+    assert (crowd.since(1), crowd.since(6), crowd.since(6, SILENT)) == (["y"], ["y", "x"], ["x"])
+    crowd.leave("x")
+    crowd.reach("x", BUSY, 7)
+    assert list(crowd) == ["y"]
+    crowd.leave_all(lambda name: name == "y")
+    assert len(crowd) == 0
