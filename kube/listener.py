@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import socket
 import ssl
 import traceback
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from kube.crowd import Bounds, Crowd, Stage
+from kube.memory import give_memory_back
 
 _BACKLOG = 1024
 _REST_SECONDS = 0.1
@@ -179,12 +179,6 @@ async def _readable(connection: socket.socket) -> None:
         await arrived.wait()
     finally:
         loop.remove_reader(connection)
-
-
-def give_memory_back() -> None:
-    """Free pages in the middle of the heap go back to the kernel; glibc alone gives back those at its end."""
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _now() -> float:
