@@ -9,7 +9,7 @@ import structlog
 
 from admission.documents import KINDS
 from admission.ports import Meter, Reply
-from admission.reviewer import Answer, Malformed, Path, Request, Reviewer, read, told
+from admission.reviewer import Answer, Malformed, Path, Request, Reviewer, TooDeep, read, told
 
 log = structlog.get_logger()
 
@@ -30,17 +30,22 @@ class Desk:
         if path not in list(Path):
             return Reply(404, f"try {', '.join(Path)}".encode())
         try:
-            request = read(body)
-            if path == Path.MUTATE_POD and request.namespace:
-                await self._look_for(request.namespace)
-            answer = self._reviewer.answer(Path(path), request)
+            answer = await self._answer(Path(path), body)
+        except TooDeep as error:
+            answer = error.answer
         except Malformed as error:
             self._meter.reviewed("", "malformed", time.monotonic() - began)
             log.warning("malformed review", path=path, error=str(error))
             return Reply(400, str(error).encode())
         self._tell(answer)
-        self._meter.reviewed(_kind(request), _result(answer), time.monotonic() - began)
+        self._meter.reviewed(_kind(answer.request), _result(answer), time.monotonic() - began)
         return Reply(200, answer.encoded())
+
+    async def _answer(self, path: Path, body: bytes) -> Answer:
+        request = read(body)
+        if path == Path.MUTATE_POD and request.namespace:
+            await self._look_for(request.namespace)
+        return self._reviewer.answer(path, request)
 
     def _tell(self, answer: Answer) -> None:
         """What was done or refused; what passed untouched is not worth a line."""

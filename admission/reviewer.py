@@ -6,6 +6,7 @@ Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admis
 from __future__ import annotations
 
 import random
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -19,6 +20,7 @@ from admission.core.mutate import DRAWS, Mutation, MutationPolicy, PodFacts, Ste
 from admission.core.validate import Claims, PodRules, violations
 from admission.documents import check
 from kube.dialects.amounts import amounts_of
+from kube.dialects.document import too_deep
 from kube.objects import Pod
 from kube.podmerge import merge_pod
 from model.fault import ConfigurationFault
@@ -31,11 +33,25 @@ _LONGEST_WARNING = 256
 _MOST_WARNINGS = 16
 _LONGEST_NOTE = 1000
 _FORBIDDEN = 403
+_HEAD = re.compile(
+    rb'"request"\s*:\s*\{\s*"uid"\s*:\s*"([^"\\]+)"'
+    rb'(?:\s*,\s*"kind"\s*:\s*\{[^{}]*"kind"\s*:\s*"([^"\\]*)")?'
+)
+"""How every API server begins: Go writes fields in the order of their declaration, the uid first."""
+_HEAD_BYTES = 4096
 _TOLD = (Reason.PROFILE_UNREADABLE, Reason.NAMESPACE_UNKNOWN)
 
 
 class Malformed(ValueError):
     """The body is no AdmissionReview that can be answered; the message says why."""
+
+
+class TooDeep(Exception):
+    """The object is nested too deep to be read; `answer` refuses it, since a malformed review would let it pass."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        super().__init__(answer.refusal)
 
 
 class Path(StrEnum):
@@ -135,7 +151,9 @@ class Reviewer:
             return Answer(request)
         try:
             return self._answers[path](request)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        except RecursionError:
+            return _too_deep(request)
+        except (msgspec.MsgspecError, UnicodeError) as error:
             raise Malformed(f"request.object: {error}") from error
 
     def _mutate_pod(self, request: Request) -> Answer:
@@ -176,16 +194,27 @@ class Reviewer:
 
 
 def read(body: bytes) -> Request:
-    """The question. Raises Malformed."""
+    """The question. Raises Malformed, and TooDeep where it can still be answered."""
     try:
         review = msgspec.json.decode(body, type=_Review)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except RecursionError as error:
+        found = _HEAD.search(body[:_HEAD_BYTES])
+        if found is None:
+            raise Malformed("no AdmissionReview: nested too deep") from error
+        uid, kind = ((text or b"").decode(errors="replace") for text in found.groups())
+        raise TooDeep(_too_deep(Request(uid, _Kind(kind=kind)))) from error
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise Malformed(f"no AdmissionReview: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
         raise Malformed(f"expected AdmissionReview of {API_VERSION}, got {review.kind!r} of {review.api_version!r}")
     if review.request is None or not review.request.uid:
         raise Malformed("the review has no request with a uid")
     return review.request
+
+
+def _too_deep(request: Request) -> Answer:
+    name = f" {request.namespace}/{request.name}".rstrip("/").replace(" /", " ")
+    return Answer(request, str(too_deep(f"{request.kind.kind or 'object'}{name}")))
 
 
 def _mutated(request: Request, pod: dict[str, Any], mutation: Mutation) -> Answer:

@@ -160,7 +160,9 @@ def decode(payload: bytes, type_: type[T], where: str) -> T:
     """Decode an answer. Raises KubernetesFault naming the object and the field that is wrong."""
     try:
         return msgspec.json.decode(payload, type=type_, strict=False)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except RecursionError as error:
+        raise KubernetesFault(where, "unreadable object: nested too deep", reason="Unreadable") from error
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise KubernetesFault(where, f"unreadable object: {error}", reason="Unreadable") from error
 
 

@@ -26,6 +26,7 @@ from model.pod import Pod
 from model.report import CheckpointSaved, PreemptionNotice, Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
 from wire import codec
+from wire.readable import Readable
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, decision_pb2, link_pb2
 
 _OBSERVING = ("Observing", "nothing is lent and nothing written; these are the numbers that mode enforce would act on")
@@ -268,7 +269,7 @@ class DiagnosticsServers:
 
 
 async def _server(diagnostics: AgentDiagnostics, checkpoints: Checkpoints | None) -> Any:
-    server = grpc.aio.server(options=_OPTIONS)
+    server = grpc.aio.server(interceptors=(Readable(),), options=_OPTIONS)
     agent_pb2_grpc.add_AgentDiagnosticsServicer_to_server(diagnostics, server)
     names = [agent_pb2.DESCRIPTOR.services_by_name["AgentDiagnostics"].full_name]
     if checkpoints is not None:

@@ -6,7 +6,7 @@ Fields that are not known are skipped, as Koordinator does: a document may be ne
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -18,6 +18,9 @@ from model.fault import ConfigurationFault
 
 T = TypeVar("T")
 
+MOST_LEVELS = 64
+"""Objects and lists in one another; the deepest field of a pod lies a dozen levels down."""
+_FLATTER = f"nest at most {MOST_LEVELS} objects and lists in one another"
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([0-9]+)\]")
 
 
@@ -29,9 +32,33 @@ def parsed(text: str, where: str) -> dict[str, Any]:
     """The JSON object in `text`. Raises ConfigurationFault."""
     try:
         found = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except RecursionError as error:
+        raise too_deep(where) from error
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise ConfigurationFault(where, f"cannot be read: {error}", "write a JSON object") from error
+    check_depth(found, where)
     return checked(found, dict[str, Any], where)
+
+
+def check_depth(value: object, where: str) -> None:
+    """Raises ConfigurationFault where a value is nested deeper than any reader of ours has to follow it."""
+    level = [value]
+    for _ in range(MOST_LEVELS + 1):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return
+    raise too_deep(where)
+
+
+def too_deep(where: str) -> ConfigurationFault:
+    """The fault of a document that is nested too deep."""
+    return ConfigurationFault(where, f"is nested more than {MOST_LEVELS} levels deep", _FLATTER)
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def document(text: str, kind: type[T], where: str) -> T:
@@ -63,6 +90,8 @@ def checked(raw: object, kind: type[T], where: str) -> T:
     """`raw` as `kind`. Raises ConfigurationFault naming the field below `where`."""
     try:
         return msgspec.convert(raw, kind, dec_hook=_custom)
+    except RecursionError as error:
+        raise too_deep(where) from error
     except msgspec.ValidationError as error:
         told, _, path = str(error).partition(" - at `$")
         path = path.removesuffix("`")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import field
 
-from kube.dialects.document import checked
+from kube.dialects.document import check_depth, checked
 from kube.dialects.selector import LabelSelector
 from kube.objects import ClusterColocationProfile, Int32
 from model.fault import ConfigurationFault
@@ -92,6 +92,7 @@ def _selector(spec: dict[str, Any], name: str, where: str, faults: list[Configur
 def _fields(spec: dict[str, Any], where: str, faults: list[ConfigurationFault]) -> _Fields | None:
     try:
         fields = checked(spec, _Fields, where)
+        check_depth(fields.patch, f"{where}.patch")
         if fields.probability is not None and not 0 <= _percent(fields.probability) <= 100:
             raise ConfigurationFault(f"{where}.probability", f"is {fields.probability!r}", "write 0 to 100, or 30%")
     except ConfigurationFault as fault:

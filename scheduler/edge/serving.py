@@ -17,6 +17,7 @@ from kube.tls import Pair, ServerCertificate
 from model.fault import ConfigurationFault, KubernetesFault
 from scheduler.callers import Callers, bearer
 from scheduler.sparing import Sparing
+from wire.readable import Readable
 
 log = structlog.get_logger()
 
@@ -87,7 +88,7 @@ async def tls_server(
     More than `calls` at once, open streams included, are answered RESOURCE_EXHAUSTED.
     """
     server = grpc.aio.server(
-        interceptors=(_Doorkeeper(callers),),
+        interceptors=(_Doorkeeper(callers), Readable()),
         options=(*_NETWORK_OPTIONS, *_connections(calls)),
         maximum_concurrent_rpcs=calls,
     )
@@ -102,7 +103,7 @@ async def loopback_server(address: str, servicers: Sequence[Servicer], calls: in
     if not is_loopback(address):
         fix = "listen on 127.0.0.1, ::1 or localhost; from elsewhere use the TLS listener"
         raise ConfigurationFault(address, "plain-text gRPC is served on loopback only", fix)
-    server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=calls)
+    server = grpc.aio.server(interceptors=(Readable(),), options=_OPTIONS, maximum_concurrent_rpcs=calls)
     return await _finish(server, servicers, address, lambda: server.add_insecure_port(address))
 
 

@@ -77,3 +77,48 @@ def test_kinds_make_no_new_series() -> None:
 def test_what_is_no_review(path: str, body: bytes, status: int) -> None:
     """Told by the status, in one line."""
     assert ask(path, body, Meter()).status == status
+
+
+def nested(levels: int) -> bytes:
+    return b'{"a":' * levels + b"1" + b"}" * levels
+
+
+DEEP_BODIES = {
+    "as Go writes it": b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u1","kind":'
+    b'{"group":"config.koordinator.sh","version":"v1alpha1","kind":"ClusterColocationProfile"},"operation":"CREATE",'
+    b'"object":%s}}' % nested(5000),
+    "only with a uid": b'{"request": {"uid": "u1", "object": %s}}' % nested(5000),
+}
+
+
+@pytest.mark.parametrize("body", DEEP_BODIES.values(), ids=DEEP_BODIES)
+def test_a_body_nested_too_deep_is_refused(body: bytes) -> None:
+    """An error of HTTP would be passed over where the failure policy is Ignore."""
+    reply = ask("/validate-object", body, Meter())
+    response = msgspec.json.decode(reply.body)["response"]
+    assert (reply.status, response["uid"], response["allowed"]) == (200, "u1", False)
+    assert "is nested more than 64 levels deep (nest at most 64 " in response["status"]["message"]
+
+
+def test_a_deep_body_without_a_uid_is_malformed() -> None:
+    reply = ask("/validate-object", nested(5000), Meter())
+    assert (reply.status, reply.body) == (400, b"no AdmissionReview: nested too deep")
+
+
+@pytest.mark.parametrize(("levels", "allowed"), [(40, True), (80, False), (250, False), (700, False)])
+def test_a_profile_with_a_deep_patch(levels: int, allowed: bool) -> None:
+    """Refused with object, field and fix; what is within the bound can be applied."""
+    patch = msgspec.Raw(b'{"metadata":{"x":%s}}' % nested(levels - 2))
+    meta = {"name": "deep"}
+    raw = {"metadata": meta, "spec": {"selector": {"matchLabels": {"a": "b"}}, "patch": patch}}
+    kind = {"group": "config.koordinator.sh", "kind": "ClusterColocationProfile"}
+    request = {"uid": "u", "kind": kind, "operation": "CREATE", "name": "deep", "object": raw}
+    body = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    reply = ask("/validate-object", body, Meter())
+    response = msgspec.json.decode(reply.body)["response"]
+    assert (reply.status, response["allowed"]) == (200, allowed)
+    if not allowed:
+        assert response["status"]["message"] == (
+            "ClusterColocationProfile deep: spec.patch: is nested more than 64 levels deep (nest at most 64 objects "
+            "and lists in one another)"
+        )

@@ -130,6 +130,20 @@ def rig(build: Any, tmp_path: Path) -> Rig:
     return Rig(build, tmp_path)
 
 
+def test_a_body_that_is_no_message(rig: Rig) -> None:
+    """The caller's mistake, on loopback and on the socket."""
+
+    async def scene(_: Any, __: Any, address: str) -> None:
+        calls = {address: "AgentDiagnostics/GetNode", f"unix:{rig.socket}": "Checkpoints/Report"}
+        for target, method in calls.items():
+            async with grpc.aio.insecure_channel(target) as channel:
+                with pytest.raises(grpc.aio.AioRpcError) as raised:
+                    await channel.unary_unary(f"/sublet.v1.{method}")(b"\xff\xfe")
+            assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    play(rig, scene)
+
+
 def test_before_the_first_tick_it_says_so(rig: Rig) -> None:
     """UNAVAILABLE, not an empty answer."""
 

@@ -118,3 +118,17 @@ def test_unreadable_text(text: str) -> None:
     """Nothing but a ConfigurationFault, whatever the text."""
     with pytest.raises(ConfigurationFault, match=r"^X: "):
         parsed(text, "X")
+
+
+@pytest.mark.parametrize("levels", [65, 900, 100_000])
+def test_a_text_nested_too_deep(levels: int) -> None:
+    """One clear fault, whether our bound, the recursion of Python or that of the decoder is reached first."""
+    with pytest.raises(ConfigurationFault) as raised:
+        parsed('{"a":' * levels + "1" + "}" * levels, "ConfigMap ns/c: data[x]")
+    assert str(raised.value) == (
+        "ConfigMap ns/c: data[x]: is nested more than 64 levels deep (nest at most 64 objects and lists in one another)"
+    )
+
+
+def test_a_text_of_64_levels_is_read() -> None:
+    assert parsed('{"a":' * 64 + "1" + "}" * 64, "x")

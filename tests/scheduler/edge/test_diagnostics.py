@@ -55,6 +55,18 @@ def ask(world: World, body: Callable[[Any, Any], Awaitable[None]]) -> None:
     asyncio.run(whole())
 
 
+def test_a_body_that_is_no_message(world: World) -> None:
+    """The caller's mistake, not an error of the server."""
+
+    async def body(_: Any, channel: Any) -> None:
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await channel.unary_unary("/sublet.v1.SchedulerDiagnostics/ExplainPod")(b"\xff\xfe")
+        assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "send a sublet.v1.ExplainPodRequest" in str(raised.value.details())
+
+    ask(world, body)
+
+
 def test_explain(world: World) -> None:
     """A bound pod says where, a waiting one why and which place in the queue; the terms sum to the value."""
 
