@@ -63,7 +63,8 @@ def root_pids(knob: Knob, reading: KnobReading, seen: Observation, strategy: Sup
     terms = TermSum().add("processes and threads", whole.most, whole.of)
     terms.at_most("best effort's share", _share(whole, strategy), f"{strategy.pids_pct} %")
     terms.at_most("others' need", whole.most - whole.others - whole.most // _FREE_PARTS, f"{whole.others} are theirs")
-    terms.at_least("floor", max(whole.most // _FLOOR_PARTS, 1), f"1/{_FLOOR_PARTS} of them, whatever others have")
+    floor = max(min(whole.most // _FLOOR_PARTS, _share(whole, strategy)), 1)
+    terms.at_least("floor", floor, f"1/{_FLOOR_PARTS} of them at most, whatever others have")
     _as_before(terms, reading)
     if kernel == reading.ours and abs(terms.value - kernel) * _STEADY_PARTS < terms.value:
         terms.become(f"held: change below 1/{_STEADY_PARTS}", kernel)

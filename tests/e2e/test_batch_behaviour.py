@@ -14,8 +14,24 @@ from tests.e2e.conftest import CGROUPS, RunningCluster, until
 
 pytestmark = pytest.mark.slow
 # A steady offer of 3.5 CPUs and more on any machine: what is asked for is what counts here.
-SETTINGS = "colocation: {cpu_reclaim_threshold_pct: 400, batch_cpu_threshold_pct: 175, aggregate_seconds: 10}\n"
+SETTINGS = (
+    "colocation: {cpu_reclaim_threshold_pct: 400, batch_cpu_threshold_pct: 175, aggregate_seconds: 10}\n"
+    # So small that the bomb below costs this machine nothing.
+    "suppress: {pids_pct: 1, pod_pids_pct: 10}\n"
+)
 SPIN = "while True: pass"
+BOMB = """
+import os, time
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    if time.monotonic() > end - 50:
+        try:
+            os.fork()
+        except OSError:
+            pass
+    time.sleep(0.2)
+"""
+"""Ten seconds of rest, in which its limit comes into force, then a fork of each process five times a second."""
 REST = "import time; time.sleep(600)"
 BATCH_CPU = "kubernetes.io/batch-cpu"
 
@@ -37,8 +53,8 @@ def pods(cluster: RunningCluster, app: str) -> list[dict[str, Any]]:
     return found
 
 
-def pod(name: str, app: str, millis: int, code: str = REST, priority: str = "koord-batch") -> str:
-    amounts = {BATCH_CPU: str(millis), "kubernetes.io/batch-memory": "16Mi"}
+def pod(name: str, app: str, millis: int, code: str = REST, priority: str = "koord-batch", memory: str = "16Mi") -> str:
+    amounts = {BATCH_CPU: str(millis), "kubernetes.io/batch-memory": memory}
     container = {
         "name": "c",
         "image": "python:3.9",
@@ -82,6 +98,25 @@ def test_higher_priorities_are_placed_first(cluster: RunningCluster) -> None:
     assert until(lambda: [p for p in pods(cluster, "order") if p["spec"].get("nodeName")], 30)
     assert [p["metadata"]["name"] for p in pods(cluster, "order") if p["spec"].get("nodeName")] == ["batch"]
     cluster.kubectl("delete", "pods", "-l", "app=order", "--wait=true")
+
+
+def test_a_fork_bomb_stops_at_its_share(cluster: RunningCluster) -> None:
+    """Its pod has a tenth of best effort's share, and a pod beside it starts meanwhile."""
+    cluster.apply(pod("bomb", "bomb", 200, BOMB, memory="128Mi"))
+    assert until(lambda: pods(cluster, "bomb")[0]["status"].get("phase") == "Running", 30)
+    uid = pods(cluster, "bomb")[0]["metadata"]["uid"]
+    (root,) = [path for path in cluster.cgroups() if path.parent == CGROUPS / "pids"]
+    folder = root / f"kubepods/besteffort/pod{uid}"
+    all_of_it = root / "kubepods/besteffort/pids.max"
+    assert until(lambda: (folder / "pids.max").read_text().strip() != "max", 10)
+    most = int((folder / "pids.max").read_text())
+    assert int(all_of_it.read_text()) // 10 == most < 100
+    assert until(lambda: int((folder / "pids.current").read_text()) >= most, 45)
+    assert int((folder / "pids.current").read_text()) <= most
+    cluster.apply(pod("beside", "beside", 50))
+    assert until(lambda: pods(cluster, "beside")[0]["status"].get("phase") == "Running", 30)
+    told = cluster.kubectl("delete", "pod", "bomb", "beside", "--wait=true", "--timeout=60s")
+    assert "bomb" in told
 
 
 def test_best_effort_is_throttled_when_the_service_wants_cpu(cluster: RunningCluster) -> None:

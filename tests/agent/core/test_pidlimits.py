@@ -35,6 +35,7 @@ def decided(build: Any, reading: KnobReading, pids: PidCounts | None = NODE, tol
 CASES: dict[str, tuple[KnobReading, PidCounts | None, SuppressStrategy, tuple[int, Reason]]] = {
     "half of what there may be": (KnobReading(-1), NODE, ON, (16_384, Reason.PIDS_SHARE)),
     "by setting": (KnobReading(-1), NODE, SuppressStrategy(pids_pct=10), (3276, Reason.PIDS_SHARE)),
+    "a share below the floor": (KnobReading(-1), NODE, SuppressStrategy(pids_pct=2), (655, Reason.PIDS_SHARE)),
     "all pods have a limit together": (
         KnobReading(-1),
         PidCounts(300, 32_768, 100, 1000, 50),

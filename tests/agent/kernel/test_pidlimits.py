@@ -116,7 +116,7 @@ def test_what_was_there_comes_back(tree: V1Tree, tmp_path: Path, build: Any) -> 
     before = tree.said(*agent.knobs)
     process = tree.run("podbomb", "import time; time.sleep(20)")
     agent.turn(SuppressStrategy(pids_pct=1))
-    assert tree.said(*agent.knobs) == ["25", "2", "2"], "1/32 of 800 for all, a quarter of 8 for each"
+    assert tree.said(*agent.knobs) == ["8", "2", "2"], "a hundredth of 800 for all, a quarter of it for each"
     agent.turn(SuppressStrategy(enable=False))
     assert tree.said(*agent.knobs) == before
     agent.turn(SuppressStrategy())
