@@ -313,7 +313,8 @@ def _port(bound: Bound, program: str, key: str) -> str:
 
 
 def _module(module: str, run: RunDirectory, program: str) -> list[str]:
-    return [sys.executable, "-m", module, "--ready-file", str(run.ready_file_of(program))]
+    # Without -P the folder that the cluster was started in comes first among those that are imported from.
+    return [sys.executable, "-P", "-m", module, "--ready-file", str(run.ready_file_of(program))]
 
 
 def _certificate(run: RunDirectory, server: str) -> list[str]:

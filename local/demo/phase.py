@@ -65,7 +65,7 @@ async def start_generator(bench: Bench, name: str, segments: list[Segment], begi
     """The load generator as a process; its result goes to `work_dir`/NAME.json."""
     arguments = [argument for s in segments for argument in ("--segment", f"{s.seconds}:{s.per_second}")]
     argv = [
-        *(sys.executable, "-m", "local.demo.load", "--port", str(bench.load.port), "--seed", str(SEED)),
+        *(sys.executable, "-P", "-m", "local.demo.load", "--port", str(bench.load.port), "--seed", str(SEED)),
         *("--begin", str(begin), "--out", str(bench.work_dir / f"{name}.json"), *arguments),
     ]
     return await Child.start(f"load-{name}", argv, bench.work_dir / f"load-{name}.log")

@@ -97,7 +97,8 @@ class Simulator:
 
     async def _start(self) -> Child:
         ready = self._run_dir / "simkernel.json"
-        argv = [sys.executable, "-m", "local.node.simkernel", "--root", str(self._root), "--owner", str(os.getpid())]
+        argv = [sys.executable, "-P", "-m", "local.node.simkernel"]
+        argv += ["--root", str(self._root), "--owner", str(os.getpid())]
         child = await Child.start(
             "simkernel", [*argv, "--ready-file", str(ready)], self._run_dir / "simkernel.log", ready
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,17 @@ def test_a_bare_cluster_has_nothing_of_sublet(tmp_path: Path) -> None:
         assert "--bootstrap" not in found["apiserver"].argv(BOUND)
     assert set(found) == {"apiserver", "node", "proxy", "scheduler"}
     assert read.served == ("default-scheduler",) and not read.node_objects and not read.withdraw.enabled
+
+
+def test_the_folder_of_the_start_is_not_imported(tmp_path: Path) -> None:
+    """Root starts a cluster wherever it stands, in a folder of somebody else's, too: no module comes from there."""
+    folder = tmp_path / "somebody-else's"
+    folder.mkdir()
+    for name in ("local", "scheduler", "admission", "agent", "structlog", "msgspec", "json"):
+        (folder / f"{name}.py").write_text("raise SystemExit('the wrong module')")
+    for name, program in programs(RunDirectory(tmp_path)).items():
+        interpreter, *flags, module = program.argv(BOUND)[:4]
+        done = subprocess.run(
+            [interpreter, *flags, module, "--help"], cwd=folder, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0 and "--ready-file" in done.stdout, (name, done)

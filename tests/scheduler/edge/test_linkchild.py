@@ -132,6 +132,23 @@ def children() -> list[int]:
     return found
 
 
+def test_the_folder_of_the_start_is_not_imported(
+    tmp_path: Path, certificate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write there would else run their program as whoever starts the scheduler."""
+    folder = tmp_path / "somebody-else's"
+    (folder / "scheduler").mkdir(parents=True)
+    for name in ("scheduler/__init__.py", "structlog.py"):
+        (folder / name).write_text("raise SystemExit('the wrong module')")
+    monkeypatch.chdir(folder)
+
+    async def scene() -> None:
+        async with asyncio.timeout(60), running(tmp_path, certificate) as rig:
+            assert rig.child.restarts == 0
+
+    asyncio.run(scene())
+
+
 def test_reports_go_up_and_costs_and_notices_come_down(play: Any) -> None:
     """Through the process and back, with the words of the desk."""
 
