@@ -68,4 +68,11 @@ def parse_resources(quantities: Mapping[str, str | int | float], where: str) -> 
             raise ConfigurationFault(f"{where}.{name}", str(error)) from error
         if amounts[name] < 0:
             raise ConfigurationFault(f"{where}.{name}", f"{text!r} is negative", "write an amount of 0 or more")
-    return ResourceVector({name: min(amount, _LARGEST) for name, amount in amounts.items()})
+    return countable(ResourceVector(amounts))
+
+
+def countable(amounts: ResourceVector) -> ResourceVector:
+    """The same, an amount that no machine has counting as `_LARGEST`: so must the sum over a pod's containers."""
+    if all(amount <= _LARGEST for amount in amounts.amounts.values()):
+        return amounts
+    return ResourceVector({name: min(amount, _LARGEST) for name, amount in amounts.amounts.items()})

@@ -13,7 +13,7 @@ import msgspec
 from kube import objects
 from model.pod import Container
 from model.qos import KubernetesQoS
-from model.resources import CPU, MEMORY, ResourceVector, parse_resources
+from model.resources import CPU, MEMORY, ResourceVector, countable, parse_resources
 
 SCORED_CPU_MILLIS = 100
 SCORED_MEMORY_BYTES = 200 * 1024 * 1024
@@ -23,7 +23,10 @@ _QOS = {member.value: member for member in KubernetesQoS}
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """Containers as written; `whole` is what the pod asks for as such, of no name and mostly empty."""
+    """Containers as written; `whole` is what the pod asks for as such, of no name and mostly empty.
+
+    However many containers a pod has, what it asks for as a whole is an amount that 64 bits count with.
+    """
 
     containers: tuple[Container, ...]
     init: tuple[Container, ...]
@@ -40,7 +43,7 @@ class Amounts(msgspec.Struct, frozen=True):
         if self.whole.requests.amounts or self.whole.limits.amounts:
             limits = {name: self.whole.limits[name] for name in self.whole.limits if name not in summed}
             summed = ResourceVector({**summed.amounts, **limits, **self.whole.requests.amounts})
-        return _added(summed, self.overhead)
+        return countable(_added(summed, self.overhead))
 
     def limits(self) -> ResourceVector:
         """Σ containers and sidecars, at least what an init container may use; the pod's own limit replaces that.
@@ -53,7 +56,7 @@ class Amounts(msgspec.Struct, frozen=True):
         if self.whole.limits.amounts:
             summed = ResourceVector({**summed.amounts, **self.whole.limits.amounts})
         over = {name: self.overhead[name] for name in self.overhead if name in summed}
-        return _added(summed, ResourceVector(over)) if over else summed
+        return countable(_added(summed, ResourceVector(over)) if over else summed)
 
     def scored(self, requests: ResourceVector) -> ResourceVector:
         """`requests` with kube-scheduler's amounts for containers that ask for no CPU or memory.
@@ -68,7 +71,7 @@ class Amounts(msgspec.Struct, frozen=True):
             return requests
         filled = _requested([_filled(item) for item in self.containers], [_filled(item) for item in self.init])
         counted = {name: filled[name] + self.overhead[name] for name in _SCORED}
-        return ResourceVector({**requests.amounts, **counted})
+        return countable(ResourceVector({**requests.amounts, **counted}))
 
     def kubernetes_qos(self, written: str) -> KubernetesQoS:
         """status.qosClass is what the kubelet acts on; computed only before the server has filled it in."""

@@ -75,3 +75,13 @@ def test_other_resources_are_scored_as_asked() -> None:
     found = amounts(containers=[asks({"nvidia.com/gpu": 2})])
     scored = found.scored(found.requests())
     assert (scored["nvidia.com/gpu"], scored[PODS]) == (2, 0)
+
+
+def test_what_many_containers_ask_for_together_stays_countable() -> None:
+    """Thousands of amounts that no machine has: each is cut, and so is their sum, whatever it is a sum of."""
+    huge = [asks({"memory": "7Ei", "cpu": "8E"}, {"memory": "7Ei", "cpu": "8E"}, name=f"c{n}") for n in range(1100)]
+    sidecars = [{**each, "name": f"i{n}", **SIDECAR} for n, each in enumerate(huge)]
+    found = amounts(containers=huge, initContainers=sidecars, overhead={"memory": "7Ei", "cpu": "8E"})
+    requests = found.requests()
+    for vector in (requests, found.limits(), found.scored(requests)):
+        assert (vector[CPU], vector[MEMORY]) == (1 << 53, 1 << 53)
