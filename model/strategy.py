@@ -243,6 +243,19 @@ class EvictionStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     longest_notice_seconds: Annotated[
         float, Meta(ge=0, le=600, description="A pod that asks for notice gets at most this long.")
     ] = 60.0
+    longest_grace_seconds: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=86_400,
+            description="An evicted pod gets at most this long to end, whatever its terminationGracePeriodSeconds; "
+            "nobody's end is believed in for longer.",
+        ),
+    ] = 300.0
+
+    def grace_seconds(self, wanted: float) -> float:
+        """What a pod that wants so long to end gets of it."""
+        return min(wanted, self.longest_grace_seconds)
 
 
 class HostApplication(msgspec.Struct, frozen=True):

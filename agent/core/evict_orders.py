@@ -22,6 +22,7 @@ from agent.core.watch import Kill
 from model.decision import Decision, Term
 from model.explain import amount
 from model.pod import Pod
+from model.qos import QoSClass
 from model.reason import Reason
 from model.strategy import EvictionStrategy
 
@@ -34,7 +35,7 @@ def ordered_out(memory: EvictionMemory, victim: Victim, known: Known, hurry: str
     pod, need, now = victim.pod, victim.need, known.seen.at_seconds
     why = hurry if need.of_memory else ""
     notice = 0.0 if why else min(pod.eviction.notice_seconds, known.strategy.longest_notice_seconds)
-    grace = _URGENT_GRACE_SECONDS if why else None
+    grace = _grace(pod, known.strategy, bool(why))
     ends = ending_seconds(pod.grace_seconds if grace is None else grace, memory_bytes(known.seen, pod.uid))
     resources = (USED_MEMORY, USED_CPU, RUNNING_BATCH_CPU, *pod.requests)
     pending = PendingVictim(
@@ -63,35 +64,55 @@ def _why_this(victim: Victim, hurry: str) -> str:
 def due_by_now(
     memory: EvictionMemory, pods: tuple[Pod, ...] | None, strategy: EvictionStrategy, seen: Observation, hurry: str
 ) -> tuple[EvictionMemory, tuple[Order, ...]]:
-    """A second word: eviction of who was told, at the deadline or once it is safe; a short grace once memory hurries.
+    """A second word: eviction of who was told, at the deadline or once it is safe; a short grace once memory hurries,
+    also for pods of best effort that somebody else deletes.
 
     Who was told is let go again where evictions were switched off meanwhile.
     """
     orders = []
-    for pod in (pods or ()) if memory.record.pending else ():
-        victim = memory.record.pending.get(pod.uid)
+    hurries_others = bool(hurry) and strategy.enable and bool(memory.ending)
+    for pod in (pods or ()) if memory.record.pending or hurries_others else ():
+        victim = memory.record.pending.get(pod.uid) or (_deleted(pod, seen) if hurries_others else None)
         if victim is None:
             continue
         told = victim.notified_until_seconds
         if told is not None and not strategy.enable:
             memory = memory.forgotten(pod.uid)
         elif (hurry and not victim.hurried) or (told is not None and told <= seen.at_seconds):
-            pending = _evicted_now(victim, pod, seen, bool(hurry))
+            grace = _grace(pod, strategy, bool(hurry))
+            pending = _evicted_now(victim, pod, seen, grace)
+            pending = msgspec.structs.replace(pending, hurried=bool(hurry))
             detail = hurry if hurry else "its notice is over"
-            grace = _URGENT_GRACE_SECONDS if hurry else None
             orders.append(_order(pod, pending, seen.at_seconds, detail, grace))
             memory = memory.ordered(pod.uid, pending)
     return memory, tuple(orders)
 
 
-def _evicted_now(victim: PendingVictim, pod: Pod, seen: Observation, hurried: bool) -> PendingVictim:
-    grace = _URGENT_GRACE_SECONDS if hurried else pod.grace_seconds
+def _grace(pod: Pod, strategy: EvictionStrategy, hurried: bool) -> int | None:
+    """What the order asks for; None where it is the pod's own."""
+    if hurried:
+        return _URGENT_GRACE_SECONDS
+    allowed = strategy.grace_seconds(pod.grace_seconds)
+    return None if allowed == pod.grace_seconds else int(allowed)
+
+
+def _deleted(pod: Pod, seen: Observation) -> PendingVictim | None:
+    """Of best effort that somebody else deletes, with a grace that may be longer than its own: as if we had asked."""
+    held = memory_bytes(seen, pod.uid)
+    static = pod.cgroup_uid not in ("", pod.uid)
+    if not pod.deleting or pod.terminal or static or pod.qos_label is not QoSClass.BE or not held:
+        return None
+    now = seen.at_seconds
+    return PendingVictim({USED_MEMORY: held}, now, now, resource=USED_MEMORY, reason=Reason.BE_MEMORY_EVICT)
+
+
+def _evicted_now(victim: PendingVictim, pod: Pod, seen: Observation, grace: int | None) -> PendingVictim:
+    seconds = pod.grace_seconds if grace is None else grace
     return msgspec.structs.replace(
         victim,
         since_seconds=seen.at_seconds,
-        until_seconds=seen.at_seconds + LONGEST_SECONDS + ending_seconds(grace, memory_bytes(seen, pod.uid)),
+        until_seconds=seen.at_seconds + LONGEST_SECONDS + ending_seconds(seconds, memory_bytes(seen, pod.uid)),
         notified_until_seconds=None,
-        hurried=hurried,
         accepted=False,
     )
 

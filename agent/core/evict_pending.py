@@ -72,8 +72,8 @@ class EvictionMemory(msgspec.Struct, frozen=True):
         victim = self.record.pending.get(pod.uid)
         if victim is not None:
             return victim.until_seconds > now
-        since = self.ending.get(pod.uid)
-        return since is not None and since + ending_seconds(pod.grace_seconds, memory_bytes(known.seen, pod.uid)) > now
+        since, grace = self.ending.get(pod.uid), known.strategy.grace_seconds(pod.grace_seconds)
+        return since is not None and since + ending_seconds(grace, memory_bytes(known.seen, pod.uid)) > now
 
     def _with(self, pending: Mapping[str, PendingVictim]) -> EvictionMemory:
         return msgspec.structs.replace(self, record=msgspec.structs.replace(self.record, pending=pending))

@@ -119,6 +119,56 @@ def test_a_pods_own_grace_counts() -> None:
     assert play.tick(FULL, 302.0).orders
 
 
+YEAR = 365 * 86_400.0
+
+
+def test_no_grace_is_believed_in_for_ever() -> None:
+    """A pod may write a year into its spec: it gets five minutes, and then somebody else goes."""
+    play = Play(batch("a", 1024, grace_seconds=YEAR), batch("b", 1024))
+    (order,) = play.tick(FULL).orders
+    assert (order.name, order.grace_seconds) == ("a", 300)
+    play.tick(FULL, 0.1, outcomes=(outcome("a", OutcomeKind.EVICTED, 0.0),))
+    play.change("a", deleting=True)
+    assert reason(play, FULL, 300.0) is Reason.EVICTION_PENDING
+    assert names(play.tick(FULL, 302.0)) == ["evict b"]
+
+
+def test_a_notice_ends_with_no_longer_grace() -> None:
+    play = Play(batch("a", 1024, grace_seconds=YEAR, eviction=notified(10.0)), batch("b", 1024))
+    assert names(play.tick(FULL)) == ["notify a"]
+    (order,) = play.tick(FULL, 10.0).orders
+    assert (order.kind, order.grace_seconds) == (OrderKind.EVICT, 300)
+
+
+def test_who_somebody_else_deletes_for_a_year_frees_nothing() -> None:
+    """Its credit ends; and it does not outlive what is urgent."""
+    play = Play(batch("a", 1024, grace_seconds=YEAR, deleting=True), batch("b", 1024))
+    assert reason(play, FULL, 300.0) is Reason.EVICTION_PENDING
+    assert names(play.tick(FULL, 602.0)) == ["evict b"]
+
+
+HURRIED: dict[str, tuple[Holding, EvictionStrategy, list[str]]] = {
+    "of best effort": (batch("a", 1024, deleting=True), EvictionStrategy(), ["evict a"]),
+    "online": (online("a", 1024, deleting=True), EvictionStrategy(), []),
+    "a static pod": (batch("a", 1024, deleting=True, cgroup_uid="hash"), EvictionStrategy(), []),
+    "one that holds nothing any more": (batch("a", None, deleting=True), EvictionStrategy(), []),
+    "evictions are off": (batch("a", 1024, deleting=True), EvictionStrategy(enable=False), []),
+    "nobody deletes it": (batch("a", 1024), EvictionStrategy(), []),
+}
+
+
+@pytest.mark.parametrize(("holding", "strategy", "expected"), HURRIED.values(), ids=HURRIED)
+def test_urgency_hurries_whom_somebody_else_deletes(
+    holding: Holding, strategy: EvictionStrategy, expected: list[str]
+) -> None:
+    """Once, with a second of grace: whoever deleted it may have given it any time (kubectl delete --grace-period)."""
+    play = Play(holding, strategy=strategy)
+    urgent = {"node_pressure": THRASHING}
+    found = play.tick(FINE, look=urgent)
+    assert names(found) == expected and all(order.grace_seconds == 1 for order in found.orders)
+    assert names(play.tick(FINE, 1.0, look=urgent)) == []
+
+
 def test_who_somebody_else_deletes_is_credited_too() -> None:
     """For its grace; a pod that hangs in deletion does not count for ever."""
     play = Play(batch("a", 1024, deleting=True), batch("b", 1024))
