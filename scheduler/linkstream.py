@@ -11,6 +11,7 @@ import msgspec
 
 from model.report import EvictionCost, PreemptionNotice
 
+_PART_BYTES = 4_096
 _CostKey: TypeAlias = tuple[tuple[str, str, int, int | None], ...]
 
 
@@ -25,7 +26,8 @@ class Limits(msgspec.Struct, frozen=True):
     renewal_seconds: float = 10.0
     """In which an agent whose stream was ended for its age is still linked; it needs some tens of milliseconds."""
     messages_a_second: int = 100
-    """What is read of one agent: it says a few a second, and after a break hands in at most 256 that waited."""
+    """What is read of one agent: it says a few a second, and after a break hands in at most 256 that waited. A long
+    message counts once more for each 4 KiB."""
     streams_a_node: int = 4
     """One counts; the others are older ones whose end is not through yet."""
 
@@ -57,11 +59,11 @@ class LinkStream:
         self.renewing = True
         self.over.set()
 
-    def rest(self, now: float, most: int) -> float:
-        """Seconds to wait before another message is read, so that one agent that floods does not starve the others."""
+    def rest(self, now: float, most: int, size_bytes: int) -> float:
+        """Seconds to wait after a message of that size, so that one agent that floods does not starve the others."""
         if now - self._second_began >= 1.0:
             self._second_began, self._in_second = now, 0
-        self._in_second += 1
+        self._in_second += 1 + size_bytes // _PART_BYTES
         return 0.0 if self._in_second < most else max(0.0, self._second_began + 1.0 - now)
 
     def notices(self, standing: tuple[PreemptionNotice, ...], now: float) -> tuple[list[PreemptionNotice], list[str]]:

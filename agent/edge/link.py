@@ -197,7 +197,7 @@ def advice(code: grpc.StatusCode, detail: str, access: Access) -> str:
         case grpc.StatusCode.PERMISSION_DENIED:
             return f"the token in {access.token} is not that of this node's agent: check service account and node name"
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return "the scheduler's limits: a message above 4 MiB, too many streams, or an agent that does not read"
+            return "the scheduler's limits: a message above 1 MiB, too many streams, or an agent that does not read"
         case grpc.StatusCode.UNAVAILABLE if "certificate has expired" in detail:
             return (
                 "renew the scheduler's certificate: `sublet admission` does, unless it is down or --certificates=files"

@@ -32,6 +32,9 @@ log = structlog.get_logger()
 _LAST_WRITE_SECONDS = 1.0
 _LONGEST_BYTES = {"hello": 2_048, "decision": 16_384, "checkpoint": 2_048}
 """What is kept of many agents, or logged, must be short; a report is one a node, and as long as its pods are many."""
+_MOST_PODS = 4_096
+_MOST_TERMS = 256
+"""Of all decisions of a message. Empty parts take two bytes each on the wire, and a hundred where they are read."""
 LEADER_KEY = "sublet-leader"
 """Trailing metadata beside UNAVAILABLE: HOST:PORT where the leader serves agents."""
 
@@ -219,7 +222,8 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             self._take(stream.node, message)
             stream.received = message.sequence
             stream.wake.set()
-            if rest := stream.rest(asyncio.get_running_loop().time(), self._limits.messages_a_second):
+            now = asyncio.get_running_loop().time()
+            if rest := stream.rest(now, self._limits.messages_a_second, message.ByteSize()):
                 await asyncio.sleep(rest)
 
     def _take(self, node: str, message: link_pb2.NodeMessage) -> None:
@@ -288,6 +292,13 @@ def _bounded(message: link_pb2.NodeMessage) -> None:
     longest = _LONGEST_BYTES.get(body, size)
     if size > longest:
         raise PeerFault(f"NodeMessage.{body}", f"has {size} bytes", f"send at most {longest}")
+    pods = len(message.report.pods)
+    if pods > _MOST_PODS:
+        raise PeerFault("Report.pods", f"are {pods}", f"send at most {_MOST_PODS}")
+    decisions = message.report.reclaimable if body == "report" else [message.decision.decision]
+    terms = len(decisions) + sum(len(decision.terms) for decision in decisions)
+    if terms > _MOST_TERMS:
+        raise PeerFault(f"NodeMessage.{body}", f"has {terms} decisions and terms", f"send at most {_MOST_TERMS}")
 
 
 def _directions(leader: str) -> str:

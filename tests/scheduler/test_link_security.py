@@ -139,7 +139,7 @@ CASES: dict[str, tuple[Callable[[World], None], str, str, str, str]] = {
     "API server down": (
         api_down, "UNAVAILABLE", "the API server cannot be asked who you are; try again", "", "call refused",
     ),
-    "oversized message": (oversized, "RESOURCE_EXHAUSTED", "larger than max", "a message above 4 MiB", ""),
+    "oversized message": (oversized, "RESOURCE_EXHAUSTED", "larger than max", "a message above 1 MiB", ""),
 }  # fmt: skip
 
 

@@ -29,8 +29,15 @@ def test_costs_that_only_grew_older_are_no_change() -> None:
 def test_a_flood_is_read_slowly() -> None:
     """So many a second and no more; a new second begins with nothing owed."""
     stream = LinkStream("n1")
-    assert [stream.rest(now, 3) for now in (5.0, 5.1, 5.25)] == [0.0, 0.0, 0.75]
-    assert [stream.rest(now, 3) for now in (6.0, 6.5, 7.5, 7.5, 8.0)] == [0.0, 0.0, 0.0, 0.0, 0.5]
+    assert [stream.rest(now, 3, 100) for now in (5.0, 5.1, 5.25)] == [0.0, 0.0, 0.75]
+    assert [stream.rest(now, 3, 100) for now in (6.0, 6.5, 7.5, 7.5, 8.0)] == [0.0, 0.0, 0.0, 0.0, 0.5]
+
+
+def test_a_flood_of_long_messages_is_read_as_slowly() -> None:
+    """Each 4 KiB count as a message: a report of 1 MiB is all that is read in a second."""
+    stream = LinkStream("n1")
+    assert [stream.rest(now, 100, 40_000) for now in (5.0, 5.0, 5.5, 5.5)] == [0.0] * 4
+    assert stream.rest(6.5, 100, 1 << 20) == 1.0
 
 
 def test_a_notice_is_told_once_and_taken_back_while_it_matters() -> None:

@@ -147,7 +147,9 @@ def _cells(level: Level | None) -> tuple[tuple[int, int], float]:
 
 
 def _pair(usage: Usage) -> tuple[int, int]:
-    return min(usage.cpu_millis, _LARGEST), min(usage.memory_bytes, _LARGEST)
+    """Nobody uses less than nothing, whatever an agent says: sums of less would leave int64."""
+    cpu, memory = max(usage.cpu_millis, 0), max(usage.memory_bytes, 0)
+    return min(cpu, _LARGEST), min(memory, _LARGEST)
 
 
 def _percents(limits: Iterable[UsageLimits]) -> Amounts:

@@ -173,6 +173,13 @@ def decision_notice(detail: str) -> link_pb2.DecisionNotice:
     return link_pb2.DecisionNotice(decision=decision_pb2.Decision(subject="node/n1", detail=detail))
 
 
+def many(pods: int = 0, decisions: int = 0, terms: int = 0) -> link_pb2.NodeMessage:
+    """A report of empty parts, each of two bytes on the wire."""
+    reclaimable = [decision_pb2.Decision(terms=[decision_pb2.Term()] * terms)] * decisions
+    body = link_pb2.Report(pods=[link_pb2.BestEffortPod()] * pods, reclaimable=reclaimable)
+    return link_pb2.NodeMessage(sequence=2, report=body)
+
+
 BROKEN: dict[str, tuple[list[link_pb2.NodeMessage], str]] = {
     "no hello": ([report(1)], "the first message is not hello"),
     "hello without a name": ([hello("")], "Hello.node: is empty"),
@@ -187,6 +194,22 @@ BROKEN: dict[str, tuple[list[link_pb2.NodeMessage], str]] = {
     "a decision that fills the memory": (
         [hello(), link_pb2.NodeMessage(sequence=2, decision=decision_notice("x" * 20_000))],
         "NodeMessage.decision: has 200",
+    ),
+    "pods that fill the memory": ([hello(), many(pods=5_000)], "Report.pods: are 5000"),
+    "decisions that fill the memory": (
+        [hello(), many(decisions=300)],
+        "NodeMessage.report: has 300 decisions and terms",
+    ),
+    "terms that fill the memory": ([hello(), many(decisions=2, terms=200)], "has 402 decisions and terms"),
+    "a decision of as many terms": (
+        [
+            hello(),
+            link_pb2.NodeMessage(
+                sequence=2,
+                decision=link_pb2.DecisionNotice(decision=decision_pb2.Decision(terms=[decision_pb2.Term()] * 300)),
+            ),
+        ],
+        "NodeMessage.decision: has 301 decisions and terms",
     ),
     "checkpoint without a uid": (
         [hello(), link_pb2.NodeMessage(sequence=2, checkpoint=link_pb2.CheckpointReport(pod="p"))],

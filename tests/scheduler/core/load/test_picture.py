@@ -8,7 +8,8 @@ from scheduler_builders import node, snapshot
 
 from model.loadlimits import LoadLimits, UsageLimits
 from model.qos import PriorityBand
-from scheduler.core.load.node import NodeLoad
+from model.report import Usage
+from scheduler.core.load.node import Level, NodeLoad
 from scheduler.core.load.picture import LoadPicture, capacities, redrawn
 from scheduler.core.load.policy import LoadPolicy
 
@@ -44,6 +45,13 @@ def test_put() -> None:
     assert drawn.prod.used.tolist() == [[0, 0], [2 * MILLIS, 2 * BYTES]]
     drawn.put(1, prod_class(), -2)
     assert drawn.prod.used.tolist() == [[0, 0], [0, 0]]
+
+
+def test_nobody_uses_less_than_nothing() -> None:
+    """Whatever an agent says: below the least int64, an estimate taken back would make it the largest."""
+    drawn = picture(NodeLoad(Level(Usage(-(1 << 63), -1), NOW), Level(Usage(-(1 << 63), -1), NOW)), policy=POLICY)
+    drawn.put(0, prod_class(), -1)
+    assert drawn.scored.used.tolist() == drawn.limited.used.tolist() == [[-MILLIS, -BYTES]]
 
 
 def test_a_copy_is_independent() -> None:
