@@ -157,7 +157,7 @@ class _Program:
                     await asyncio.sleep(_SYNC_CHECK_SECONDS)
                 _write_ready(self._options.ready_file, Listening(server.address, http))
                 log.info("reviewing", reviews=server.address, http=http, identity=self._options.identity)
-                await asyncio.Event().wait()
+                await server.listener.serving()
 
     @contextlib.asynccontextmanager
     async def _files(self) -> AsyncIterator[TlsFiles]:

@@ -85,6 +85,10 @@ class TlsListener:
         self.port = self._listening.getsockname()[1]
         self._tasks = [asyncio.create_task(work) for work in (self._accept(self._listening), self._sweep())]
 
+    async def serving(self) -> None:
+        """Never returns; an exception is a bug and must not leave a program behind that looks alive."""
+        await asyncio.gather(*self._tasks)
+
     async def stop_listening(self) -> None:
         """No more connections; those that are there stay."""
         for task in self._tasks:

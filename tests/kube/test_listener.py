@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from admission.edge.memoryfiles import MemoryFiles
 from kube.crowd import Bounds
 from kube.listener import TlsListener, Waits
+from kube.tls import ServerCertificate
 from kube.x509 import Authority
 
 CA = Authority.create("test", datetime.now(UTC), timedelta(days=1))
@@ -73,10 +75,9 @@ class Scene:
 
 def play(play_scene: Callable[[Scene], Awaitable[None]], waits: Waits, bounds: Bounds = BOUNDS) -> None:
     async def run() -> None:
-        files = CA.issue("server", ("localhost",), datetime.now(UTC), timedelta(hours=1))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with pair_of(files) as (certificate, key):
-            context.load_cert_chain(certificate, key)
+        files = MemoryFiles(CA.issue("server", ("localhost",), datetime.now(UTC), timedelta(hours=1)))
+        context = ServerCertificate(files.files).newest().context
+        files.close()
         listener = TlsListener(lambda: Echo(lambda: listener), context, bounds, waits)
         listener.listen("127.0.0.1", 0)
         scene = Scene(listener)
@@ -191,14 +192,3 @@ def resident_mib() -> float:
 def live_transports() -> int:
     """TLS connections of this process that hold buffers, with no help of the garbage collector."""
     return sum(isinstance(one, SSLProtocol) for one in gc.get_objects())
-
-
-@contextlib.contextmanager
-def pair_of(files: object):  # type: ignore[no-untyped-def]
-    from admission.edge.memoryfiles import MemoryFiles
-
-    memory = MemoryFiles(files)  # type: ignore[arg-type]
-    try:
-        yield str(memory.files.certificate), str(memory.files.key)
-    finally:
-        memory.close()
