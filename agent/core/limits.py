@@ -20,7 +20,7 @@ from agent.core.observation import CgroupSample, Knob, NodeSample, Observation, 
 from agent.core.pidlimits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
 from agent.core.podlimits import pod_knobs, pod_limits
 from agent.core.settling import Settling, due, in_turn, settle
-from agent.core.standing import KnobStanding, standing
+from agent.core.standing import KnobStanding, looser, standing
 from agent.core.suffering import Grip, Relief
 from agent.core.suppress import ADAPTIVE, Ceiling, Situation, floor_us, quota_ceiling
 from agent.core.usage import NodeUsage, best_effort_limit_millis
@@ -248,8 +248,8 @@ def _braked(seen: Observation) -> bool:
 def _cpus(scene: _Scene, situation: Situation) -> tuple[Confinement, Confined]:
     facts, state, seen = scene.facts, scene.memory.confinement, scene.seen
     if not wants_cpus(facts.suppress):
-        if facts.suppress.enable and not situation.known:
-            # The quota that takes the lists' place cannot be told: they stand.
+        if facts.suppress.enable and not _quota_in_force(scene, situation):
+            # Nothing has taken the lists' place: they stand.
             return state, Confined()
         return given_back(state, scene.layout, seen)
     kept_free = (*facts.reserved_cpus, *facts.system_cpus)
@@ -262,6 +262,12 @@ def _cpus(scene: _Scene, situation: Situation) -> tuple[Confinement, Confined]:
     )
     cap = dict(scene.memory.settling.caps).get(scene.knobs.cpuset)
     return confined(state, scene.layout, seen, about, cap, scene.pods)
+
+
+def _quota_in_force(scene: _Scene, situation: Situation) -> bool:
+    """The quota can be told, and the kernel holds it already, or less: a write that is yet to come may fail."""
+    wanted, held = quota_ceiling(scene.knobs.quota, situation).decision.value, scene.quota_us
+    return situation.known and held is not None and not looser(held, wanted)
 
 
 def _below(scene: _Scene, cpus: Confined, root_quota_us: int) -> tuple[Settling, dict[Knob, Limit]]:

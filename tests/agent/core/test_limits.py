@@ -237,7 +237,7 @@ def cpus(build: Any, at: float, memory: Memory, readings: Any, **more: Any) -> t
 
 
 def test_policy_cpuset_and_back(build: Any) -> None:
-    """Lists are set, then the quota is released; with another policy it is the other way round, in one tick."""
+    """Lists are set, then the quota is released; with another policy it is the other way round."""
     root = build.knobs.cpuset
     on, off = facts(policy="cpuset"), facts()
     quota = KnobReading(60_000, 60_000, -1)
@@ -257,11 +257,15 @@ def test_policy_cpuset_and_back(build: Any) -> None:
     assert (limits.brake.ceiling_us, limits.brake.base_us - 150_000) == (400_000, 400_000)
     readings = read_all(build, memory, off, build.layout, **{"cpuset.cpus": ours})
     memory, limits = cpus(build, 12, memory, readings)
+    assert limits.ceiling is limits.decisions[build.knobs.quota] and limits.ceiling.value == 600_000
+    assert root not in limits.limits
+    held = {"cpuset.cpus": ours, "cpu.cfs_quota_us": KnobReading(600_000, 600_000, -1)}
+    memory, limits = cpus(build, 13, memory, read_all(build, memory, off, build.layout, **held))
     lists = {limit.value: limit.decision.reason for knob, limit in limits.limits.items() if knob.file == root.file}
     assert lists == {"0-7": Reason.KNOB_RELEASED}
     assert limits.ceiling is limits.decisions[build.knobs.quota] and limits.ceiling.value == 600_000
     done = KnobReading("0-7", "0-7", "0-7")
-    memory, limits = cpus(build, 13, memory, read_all(build, memory, off, build.layout, **{"cpuset.cpus": done}))
+    memory, limits = cpus(build, 14, memory, read_all(build, memory, off, build.layout, **{**held, "cpuset.cpus": done}))
     assert root not in limits.limits
     assert knobs_to_read(memory, build.layout, PLACES, off) == build.knobs.all
 
@@ -286,13 +290,33 @@ def test_without_a_list_the_quota_stands(build: Any, more: dict[str, Any], used:
     assert (found.value, found.reason) == (60_000, reason)
 
 
-def test_without_a_quota_the_lists_stand(build: Any) -> None:
-    """The other way round: they are given back in a tick that knows the quota for their place."""
-    told, ours = facts(), KnobReading("0-3", "0-3", "0-7")
+NO_QUOTA: dict[str, tuple[KnobReading, bool, bool]] = {
+    "nothing is measured": (KnobReading(60_000, 60_000, -1), False, True),
+    "not written, or refused": (KnobReading(-1), True, True),
+    "another program undoes it": (KnobReading(-1, 60_000, -1), True, True),
+    "looser than it shall be": (KnobReading(790_000, 790_000, -1), True, True),
+    "it cannot be read": (KnobReading(Missing("/cpu", Absence.UNREADABLE, "EIO"), 60_000, -1), True, True),
+    "in force": (KnobReading(60_000, 60_000, -1), True, False),
+    "somebody holds less": (KnobReading(5_000, None, 5_000), True, False),
+}
+
+
+@pytest.mark.parametrize(("quota", "used", "stand"), NO_QUOTA.values(), ids=NO_QUOTA.keys())
+def test_without_a_quota_the_lists_stand(build: Any, quota: KnobReading, used: bool, stand: bool) -> None:
+    """The other way round: they are given back in a tick that knows the quota for their place and finds it in force."""
+    told, held = facts(), {"cpuset.cpus": KnobReading("0-3", "0-3", "0-7"), "cpu.cfs_quota_us": quota}
+    seen = build.seen(10, knobs=read_all(build, Memory(), told, build.layout, **held))
+    _, limits = decide_limits(Memory(), build.layout, seen, build.usage() if used else None, told)
+    found = [limit.value for knob, limit in limits.limits.items() if knob == build.knobs.cpuset]
+    assert found == ([] if stand else ["0-7"])
+
+
+def test_without_suppression_the_lists_go(build: Any) -> None:
+    """No quota is wanted in their place."""
+    told, ours = facts(enable=False), KnobReading("0-3", "0-3", "0-7")
     seen = build.seen(10, knobs=read_all(build, Memory(), told, build.layout, **{"cpuset.cpus": ours}))
-    for usage, expected in ((None, []), (build.usage(), ["0-7"])):
-        _, limits = decide_limits(Memory(), build.layout, seen, usage, told)
-        assert [x.value for knob, x in limits.limits.items() if knob == build.knobs.cpuset] == expected
+    _, limits = decide_limits(Memory(), build.layout, seen, None, told)
+    assert limits.limits[build.knobs.cpuset].value == "0-7"
 
 
 def test_reading_every_list_does_not_make_every_pod_due(build: Any) -> None:
