@@ -5,6 +5,7 @@ flock(2) asks for no right beyond an open descriptor, so whoever may read a file
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -31,7 +32,7 @@ class LockHeld(Exception):
 
 
 class LockFile:
-    """Held until `close` or the process's end. The file says who holds it.
+    """Held until `close` or the process's end. The file says who holds it, where the disk has room for that.
 
     Raises LockHeld where another process holds it, OSError where the file cannot be opened or is not our own.
     """
@@ -39,8 +40,10 @@ class LockFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor = _locked(path)
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()} {_command()}".encode(), 0)
+        # A disk without room takes the lock, but no word.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()} {_command()}".encode(), 0)
 
     def close(self) -> None:
         """The file goes with the lock: whoever opened it meanwhile notices that it is no longer there."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,27 @@ def test_the_end_of_a_process_ends_its_lock(path: Path) -> None:
     assert "os._exit" in path.read_text()
     lock = LockFile(path)
     assert path.read_text().startswith(f"{os.getpid()} ") and "os._exit" not in path.read_text()
+    lock.close()
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file takes a byte more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_without_room(path: Path) -> None:
+    """It locks all the same: an agent or guard that starts anew there must still limit. Who holds it is not told."""
+    with full_disk():
+        lock = LockFile(path)
+    with pytest.raises(LockHeld) as held:
+        LockFile(path)
+    assert held.value.by == ""
     lock.close()
 
 
