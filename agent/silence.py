@@ -137,7 +137,8 @@ class Guard:
     """Turned each `pause_seconds`. `counters` give CPU time, None where it cannot be read; `plan` the agent's last one.
 
     `state` is the guard's own, not the agent's. An agent that has been beating for as long as its silence may last has
-    everything in hand: what was found is put back, unless the agent has written something else meanwhile.
+    everything in hand. Only where it has no plan, and has written nothing since, what was found is put back: one with a
+    plan goes on from what it finds, and raises it when it knows enough.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class Guard:
             self._silent_at = now
             self._hold_share()
         elif self._state.originals and now - self._silent_at >= self._hold.silence_seconds:
-            self._let_go()
+            self._let_go(has_plan=plan() is not None)
 
     def _keep(self, plan: BrakePlan) -> None:
         """As the brake: never above the plan's ceiling, and less where online pods use more than it left for them."""
@@ -209,15 +210,15 @@ class Guard:
         if isinstance(held, Missing) or looser(held, share_us):
             self._tell_once(f"best effort cannot be held at {share_us} us: {held}")
 
-    def _let_go(self) -> None:
+    def _let_go(self, *, has_plan: bool) -> None:
         try:
-            if self._limiter.read(self._hold.quota) == self._hold.share_us:
+            if has_plan or self._limiter.read(self._hold.quota) != self._hold.share_us:
+                log.info("the agent is back", effect="it goes on from what is held")
+                self._state.remove()
+            else:
                 log.info(
                     "the agent is back", effect="what was found is put back", restored=str(self._limiter.restore())
                 )
-            else:
-                log.info("the agent is back", effect="it has written its own ceiling")
-                self._state.remove()
         except (OSError, Fault) as error:
             self._tell_once(f"what was found cannot be put back: {error}")
 

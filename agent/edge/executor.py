@@ -21,7 +21,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agent.controlfiles import GONE, ControlFiles, Held, NotKeptError
-from agent.core.knobs import UNLIMITED, is_memory_limit, is_v1_cpuset, is_v1_quota, same, text_of, value_of
+from agent.core.knobs import UNLIMITED, is_memory_limit, is_quota, is_v1_cpuset, is_v1_quota, same, text_of, value_of
 from agent.core.observation import Absence, Knob, KnobReading, Missing, Value
 from agent.core.plan import Write
 from agent.core.standing import gives_more
@@ -223,7 +223,8 @@ class KnobExecutor:
                 # The kernel shows it while it still reclaims.
                 self._ours[knob] = held.value
             ours = self._ours.get(knob)
-            if ours is not None and gives_more(knob, ours, held.value) and knob in self._guarded():
+            lowered = is_quota(knob) and (ours is None or gives_more(knob, ours, held.value))
+            if lowered and knob in self._guarded():
                 self._ours[knob] = ours = held.value
             loosened = not self._dry and (knob in self._loosened or self._is_loosened(knob, held.value))
             self._loosened.discard(knob)

@@ -254,6 +254,15 @@ def test_an_agent_that_is_back_has_its_plan_in_hand(left: Node) -> None:
     assert left.said() == 100_000 and not (left.root / "guard.json").exists()
 
 
+@pytest.mark.parametrize("silence", [10, 70], ids=["its plan was kept", "the share was held"])
+def test_an_agent_with_a_plan_raises_by_itself(left: Node, silence: int) -> None:
+    """Its own ceiling may happen to be the share, and while it knows too little the share is what it holds."""
+    left.online(silence, 900)
+    left.say(SHARE)
+    left.turn(61, beating=True)
+    assert left.said() == SHARE and not (left.root / "guard.json").exists()
+
+
 def test_no_plan_no_cut(node: Node) -> None:
     """Where there is nothing to defend only the long silence counts."""
     node.turn(1, beating=True)

@@ -251,6 +251,14 @@ def test_what_the_guard_wrote_is_ours(node: Node) -> None:
     assert node.reading() == KnobReading(9000, 2000, -1, loosened=True)
 
 
+def test_what_the_guard_wrote_is_ours_though_we_never_wrote(node: Node) -> None:
+    """An agent that had nothing to write before it fell silent would else leave it in force for ever."""
+    node.say(QUOTA, "2000")
+    assert node.reading().ours is None
+    node.guarded = {QUOTA: "-1"}
+    assert node.reading().ours == 2000
+
+
 def test_what_the_guard_found_is_the_original(node: Node) -> None:
     """An agent that starts while the guard holds has not seen what was before."""
     node.say(QUOTA, "2000")
