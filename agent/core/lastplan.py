@@ -13,7 +13,8 @@ from agent.core.knobs import SMALLEST_QUOTA_US, UNLIMITED, quota_knob
 from agent.core.layout import Layout
 from model.decision import Term
 
-LARGEST_BYTES = 256 << 10
+LARGEST_BYTES = 1 << 20
+"""On cgroup v1 each pod and container with a quota is some 200 bytes: 500 pods of four containers are half of it."""
 _VERSION = 1
 _LARGEST_US = 1 << 44
 """The kernel's own bound of a quota (kernel/sched/core.c: max_cfs_runtime)."""

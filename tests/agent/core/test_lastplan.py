@@ -50,6 +50,15 @@ def test_read_back(layout: Layout, parts: dict[str, Any]) -> None:
     assert understood(written(made, 1.0), layout) == LastPlan(made, 3.0)
 
 
+def test_a_full_node() -> None:
+    """Every pod that a kubelet may be set to run, each with sidecars, by the longest names there are."""
+    layout = Layout("/kubepods.slice", driver=CgroupDriver.SYSTEMD)
+    pods = [f"{layout.best_effort}/kubepods-besteffort-pod{'u' * 30}_{number:05d}.slice" for number in range(500)]
+    boxes = [f"{pod}/cri-containerd-{number:064d}.scope" for pod in pods for number in range(4)]
+    made = plan(layout, narrow_first=tuple((quota_knob(layout, cgroup), 50_000) for cgroup in (*pods, *boxes)))
+    assert understood(written(made, 1.0), layout) == LastPlan(made, 3.0)
+
+
 @pytest.mark.parametrize(("tick_seconds", "silence"), [(0.1, 1.0), (0.5, 1.5), (3.0, 9.0), (60.0, 30.0)])
 def test_silence(tick_seconds: float, silence: float) -> None:
     """Three ticks, neither much shorter nor much longer than a start takes."""
