@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import grpc
+import psutil
 import pytest
 
 from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, until
@@ -18,9 +19,11 @@ from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_
 
 EVICTION = "sublet.dev/eviction"
 NOTICE = "sublet.dev/preemption-notice-seconds"
+# Half a percent of the machine: a meaningful part of what `pressure` misses, which is a few percent.
+HELD_BYTES = psutil.virtual_memory().total // 200
 # It holds memory and outlives SIGTERM until its grace is over, so that a test can look at it meanwhile.
 HOLD = (
-    "import signal, time; signal.signal(signal.SIGTERM, lambda *_: None); held = b'x' * (32 << 20);"
+    f"import signal, time; signal.signal(signal.SIGTERM, lambda *_: None); held = b'x' * {HELD_BYTES};"
     "print('holding', flush=True); time.sleep(600)"
 )
 BUDGET = """
@@ -32,8 +35,9 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: guarded}}}
 
 
 def pod(name: str, qos: str = "BE", **annotations: str) -> str:
-    batch = {"kubernetes.io/batch-cpu": "100", "kubernetes.io/batch-memory": "64Mi"}
-    amounts = batch if qos == "BE" else {"cpu": "100m", "memory": "64Mi"}
+    memory = str(HELD_BYTES + (64 << 20))
+    batch = {"kubernetes.io/batch-cpu": "100", "kubernetes.io/batch-memory": memory}
+    amounts = batch if qos == "BE" else {"cpu": "100m", "memory": memory}
     resources = {"requests": amounts, "limits": amounts}
     container = {"name": "c", "image": "python:3.9", "command": ["python", "-c", HOLD], "resources": resources}
     spec = {
@@ -92,11 +96,19 @@ def messages(cluster: RunningCluster, kind: str, name: str) -> list[str]:
     return [item["message"] for item in items]
 
 
+def used_pct(cluster: RunningCluster) -> int:
+    """Of the node's memory, as the agent sees it."""
+    with grpc.insecure_channel(cluster.endpoints["agent_grpc"]) as channel:
+        node = agent_pb2_grpc.AgentDiagnosticsStub(channel).GetNode(agent_pb2.GetNodeRequest(), timeout=5)
+    return int(node.usage.memory_bytes * 100 // node.capacity.memory_bytes)
+
+
 @contextmanager
 def pressure(cluster: RunningCluster) -> Iterator[None]:
-    """While the block runs any use of memory is too much."""
+    """While the block runs the node uses a few percent of its memory too much."""
     node = cluster.endpoints["node"]
-    rule = {"enable": True, "memoryEvictThresholdPercent": 1, "memoryEvictLowerPercent": 0}
+    threshold = max(used_pct(cluster) - 2, 1)
+    rule = {"enable": True, "memoryEvictThresholdPercent": threshold, "memoryEvictLowerPercent": threshold - 1}
     # The leader's own NodeSLO becomes somebody's, and is the leader's again once this one is gone.
     metadata = {"name": node, "labels": {"app.kubernetes.io/managed-by": "somebody"}}
     document = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "metadata": metadata}

@@ -265,7 +265,9 @@ def test_policy_cpuset_and_back(build: Any) -> None:
     assert lists == {"0-7": Reason.KNOB_RELEASED}
     assert limits.ceiling is limits.decisions[build.knobs.quota] and limits.ceiling.value == 600_000
     done = KnobReading("0-7", "0-7", "0-7")
-    memory, limits = cpus(build, 14, memory, read_all(build, memory, off, build.layout, **{**held, "cpuset.cpus": done}))
+    memory, limits = cpus(
+        build, 14, memory, read_all(build, memory, off, build.layout, **{**held, "cpuset.cpus": done})
+    )
     assert root not in limits.limits
     assert knobs_to_read(memory, build.layout, PLACES, off) == build.knobs.all
 
