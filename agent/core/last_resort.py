@@ -44,26 +44,36 @@ def last_resort(
     if not strategy.enable or percent is None or capacity <= 0:
         return None
     limit = seen.kubepods_memory_limit_bytes
-    candidates = _candidates(seen, pods, GangAccount(costs, leaving), leaving)
-    best = heapq.nsmallest(_MOST_VICTIMS, candidates, key=lambda each: each[0])
+    node_bytes = last_resort_bytes(capacity, percent)
+    room_bytes = None if limit is None else last_resort_bytes(limit, percent)
+    candidates = tuple(_candidates(seen, pods, GangAccount(costs, leaving), leaving))
+    helps_bytes = max(node_bytes, room_bytes or 0) * strategy.least_help_pct // 100
     return LastResort(
-        node_available_bytes=last_resort_bytes(capacity, percent),
-        kubepods_room_bytes=None if limit is None else last_resort_bytes(limit, percent),
+        node_available_bytes=node_bytes,
+        kubepods_room_bytes=room_bytes,
         kubepods_limit_bytes=limit,
-        victims=tuple(
-            PreparedVictim(pod.uid, pod.namespace, pod.name, path, memory_bytes(seen, pod.uid)) for _, pod, path in best
-        ),
+        victims=tuple(victim for _, victim in _first(candidates, helps_bytes)),
         least_help_pct=strategy.least_help_pct,
     )
 
 
 _Key = tuple[bool, bool, int, tuple[int, float], int, str]
+_Candidate = tuple[_Key, PreparedVictim]
+
+
+def _first(candidates: tuple[_Candidate, ...], helps_bytes: int) -> list[_Candidate]:
+    """So many as are prepared, in order. Where those would hardly help together nobody of them would be killed: then
+    they are those that hold most, who may stand behind many small ones."""
+    first = heapq.nsmallest(_MOST_VICTIMS, candidates)
+    if sum(victim.frees_bytes for _, victim in first) >= helps_bytes:
+        return first
+    return sorted(heapq.nlargest(_MOST_VICTIMS, candidates, key=lambda each: each[1].frees_bytes))
 
 
 def _candidates(
     seen: Observation, pods: tuple[Pod, ...], gangs: GangAccount, leaving: frozenset[str]
-) -> Iterator[tuple[_Key, Pod, str]]:
-    """Sort key, pod and cgroup of what lives below the best-effort root and holds memory."""
+) -> Iterator[_Candidate]:
+    """Sort key and victim, of what lives below the best-effort root and holds memory."""
     below = frozenset(seen.places.best_effort)
     for pod in pods:
         place, held = seen.places.pods.get(pod.uid), memory_bytes(seen, pod.uid)
@@ -72,7 +82,8 @@ def _candidates(
         features = pod.eviction.features
         spared = features is not None and Reason.BE_MEMORY_EVICT.value not in features
         stays = not pod.deleting and pod.uid not in leaving
-        yield (stays, stays and spared, pod.priority, gangs.key(pod.uid), -held, pod.uid), pod, place.path
+        key = stays, stays and spared, pod.priority, gangs.key(pod.uid), -held, pod.uid
+        yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, place.path, held)
 
 
 def _may_die(pod: Pod) -> bool:

@@ -102,6 +102,16 @@ ORDER: dict[str, tuple[list[Holding], dict[str, Any], list[str]]] = {
         {},
         ["b"],
     ),
+    "the large one behind many small": (
+        [*(batch(f"p{i}", 1, priority=4000) for i in range(12)), batch("z", 900)],
+        {},
+        [*(f"p{i}" for i in range(7)), "z"],
+    ),
+    "small ones that help together": (
+        [*(batch(f"p{i}", 9, priority=4000) for i in range(8)), batch("z", 900)],
+        {},
+        [f"p{i}" for i in range(8)],
+    ),
     "eight at most": ([batch(f"p{i}", 20 - i) for i in range(12)], {}, [f"p{i}" for i in range(8)]),
 }
 
