@@ -96,6 +96,26 @@ NOBODY = {
         Write("strategic", f"{NODE}/status", status(addresses=[{"type": "InternalIP", "address": "192.0.2.1"}])),
         "neither addresses nor",
     ),
+    "a feature of its kubelet": (
+        Write("strategic", f"{NODE}/status", status(features={"supplementalGroupsPolicy": True})),
+        "nor anything else that the kubelet tells",
+    ),
+    "a handler of its runtime": (
+        Write("strategic", f"{NODE}/status", status(runtimeHandlers=[{"name": "mine"}])),
+        "nor anything else that the kubelet tells",
+    ),
+    "the kubelet's word away": (
+        Write("merge", f"{NODE}/status", status(addresses=None)),
+        "nor anything else that the kubelet tells",
+    ),
+    "many conditions of one kind": (
+        Write(
+            "merge",
+            f"{NODE}/status",
+            status(conditions=[{"type": kind, "status": "True"} for kind in ("Ready", *["ColocationReady"] * 2)]),
+        ),
+        "one condition ColocationReady",
+    ),
     "a node's deletion": (Write("DELETE", NODE), "deletes nothing"),
     "a pod's deletion": (Write("DELETE", POD), "deletes nothing"),
     "a pod's label": (Write("merge", POD, {"metadata": {"labels": {"a": "b"}}}), "neither labels nor spec"),
@@ -164,7 +184,8 @@ def api() -> Api:
         amounts = {"cpu": "4", "memory": "8Gi"}
         ready = [{"type": "Ready", "status": "True"}]
         metadata = {"name": name, "annotations": {"kept": "yes"}}
-        status = {"capacity": amounts, "allocatable": amounts, "conditions": ready}
+        addresses = [{"type": "Hostname", "address": name}]
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": ready, "addresses": addresses}
         made.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status})
     spec = {"nodeName": "one", "containers": [{"name": "main", "image": "image"}]}
     for name, (labels, priority) in {"victim": ({QOS: "BE"}, None), **SPARED, **EVICTABLE}.items():
