@@ -13,7 +13,7 @@ import msgspec
 
 from cli.clusterobjects import OTHERS, Admission, budget, checked
 from cli.clusteroutcome import Nomination, Outcome, Pending, Placement, Victim, gangs_out, victim
-from cli.clustersettings import configured
+from cli.clustersettings import NODE_CONFIG, configured
 from cli.manifests import Given, Manifests
 from kube import objects
 from kube.informer import Change, ChangeKind
@@ -55,7 +55,7 @@ class _Run:
             )
             for item in found.of("PodGroup")
         }
-        self._cache = ClusterCache(settings.served, settings.load, settings.gangs)
+        self._cache = ClusterCache(settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio)
         self._cycle = Cycle(self._cache, settings)
         self._placed: dict[str, str] = {}
         self._victims: dict[str, Victim] = {}
@@ -106,6 +106,8 @@ class _Run:
 
     def _first(self, found: Manifests) -> Iterable[facts.Fact]:
         """Everything as the API server would list it, pods last."""
+        configs = [item.object for item in found.of("ConfigMap") if item.object.metadata.name == NODE_CONFIG]
+        yield from (facts.Seen(Change(ChangeKind.ADDED, config)) for config in configs)
         for kind in OTHERS:
             yield from (facts.Seen(Change(ChangeKind.ADDED, item.object)) for item in found.of(kind))
         for item in found.of("PodDisruptionBudget"):

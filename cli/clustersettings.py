@@ -10,6 +10,7 @@ from model.fault import ConfigurationFault
 from scheduler.settings import Settings
 
 CONFIG_MAP = "koord-scheduler-config"
+NODE_CONFIG = "slo-controller-config"
 
 
 def configured(settings: Settings, found: Manifests) -> Settings:

@@ -9,6 +9,9 @@ import msgspec
 
 from model.resources import ResourceVector
 
+LABEL_NORMALIZATION = "node.koordinator.sh/cpu-normalization-enabled"
+"""Beats what documents say of CPU normalization."""
+
 
 class NodeColocation(msgspec.Struct, frozen=True):
     """`reserved` is kept free of pods (cpu, memory; a count of reserved CPUs has replaced `cpu` already).

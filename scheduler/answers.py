@@ -121,7 +121,7 @@ class SchedulerAnswers:
         waiting = (item for item in self._cycle.backlog.candidates if item.subject == subject)
         candidate, scene = next(waiting, None), self._cycle.scene
         return (
-            nearest_text(scene, candidate, uid, self._cache.doubts)
+            nearest_text(scene, candidate, uid, self._cache.offers.doubts)
             if candidate is not None and scene is not None
             else ""
         )

@@ -15,7 +15,6 @@ import msgspec
 from kube import objects
 from kube.dialects import upstream
 from kube.dialects.gangs import USUAL, GangDefaults
-from kube.dialects.offer import offer
 from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
 from model.node import Node
@@ -37,6 +36,7 @@ from scheduler.core.roster import Roster, roster
 from scheduler.core.snapshot import Around, ClusterSnapshot, take
 from scheduler.gangbook import GangBook
 from scheduler.measured import MeasuredLoads
+from scheduler.offers import Offers
 from scheduler.ports import Named
 from scheduler.refusals import Refusal, Refusals
 from scheduler.surroundings import SurroundingsCache
@@ -68,20 +68,24 @@ class Touched(msgspec.Struct):
 class ClusterCache:
     """`schedulers` are the spec.schedulerName values that are ours.
 
-    `doubts` is what of a node's offer is not believed and why, by node; in `nodes` it counts as 0.
+    `offers` knows what of a node's offer is not believed, which counts as 0 in `nodes`; `ratio` is its setting.
     `saved` is when a pod (by uid) last saved a checkpoint, in Unix seconds, as its agent says.
     """
 
     def __init__(
-        self, schedulers: Collection[str], load: LoadPolicy | None = None, defaults: GangDefaults = USUAL
+        self,
+        schedulers: Collection[str],
+        load: LoadPolicy | None = None,
+        defaults: GangDefaults = USUAL,
+        ratio: float = 1.0,
     ) -> None:
         self.schedulers = frozenset(schedulers)
         self.ledger = Ledger()
         self.neighbours = Neighbours(self.ledger)
         self.nodes: dict[str, Node] = {}
-        self.doubts: dict[str, str] = {}
         self.gangs = GangBook(defaults)
         self._refusals = Refusals()
+        self.offers = Offers(self._refusals, ratio)
         self.surroundings = SurroundingsCache(self._refusals.add)
         self.loads = MeasuredLoads(load or LoadPolicy(), self.ledger)
         self.saved: dict[str, float] = {}
@@ -311,33 +315,28 @@ class ClusterCache:
         self._changed_nodes.add(name)
         if kind is ChangeKind.DELETED:
             self.nodes.pop(name, None)
-            self.doubts.pop(name, None)
+            self.offers.forget(name)
             self._refusals.settled(f"Node {name}")
             self.loads.forget(name)
             return
         try:
-            node = self._believed(upstream.node(source), source.metadata)
+            node = self.offers.judged(upstream.node(source), source.metadata)
         except ConfigurationFault as fault:
             self.nodes.pop(name, None)
+            self.offers.forget(name)
             self._refusals.add(f"Node {name}", source.metadata, str(fault))
             return
-        before = self.nodes.get(name)
-        self.nodes[name] = node
-        self._tell(node_news(before, node))
+        self._judged(node)
         try:
             self.loads.node(node)
         except ConfigurationFault as fault:
             self._refusals.add(f"Node {name}", source.metadata, str(fault))
 
-    def _believed(self, node: Node, metadata: objects.Metadata) -> Node:
-        """The node with what of its offer is possible; what is not is told, and kept for whoever asks why."""
-        found, where = offer(node), f"Node {node.name}"
-        if found.doubt:
-            self.doubts[node.name] = found.doubt
-            self._refusals.add(where, metadata, f"{where}: {found.doubt}")
-        elif self.doubts.pop(node.name, None):
-            self._refusals.settled(where)
-        return found.node
+    def _judged(self, node: Node) -> None:
+        before = self.nodes.get(node.name)
+        self.nodes[node.name] = node
+        self._changed_nodes.add(node.name)
+        self._tell(node_news(before, node))
 
     def _pod_group_seen(self, change: Change[Any]) -> None:
         key = f"{change.object.metadata.namespace}/{change.object.metadata.name}"
@@ -369,6 +368,9 @@ class ClusterCache:
             self._pod_group_seen(change)
         elif isinstance(item, objects.NodeMetric):
             self._metric_seen(change.kind, item, now)
+        elif isinstance(item, objects.ConfigMap):
+            for node in self.offers.configured(change):
+                self._judged(node)
         elif self.surroundings.reads(item) and self.surroundings.apply(change):
             self._tell(News(Happening.VOLUMES | Happening.PODS))
             if self.gangs.layers != self.surroundings.layers:

@@ -22,7 +22,7 @@ class Refusals:
     def __init__(self) -> None:
         self._told: dict[str, str] = {}
         self._nodes: dict[str, str] = {}
-        self._new: list[Refusal] = []
+        self._new: list[tuple[str, Refusal]] = []
 
     @property
     def closed(self) -> frozenset[str]:
@@ -34,11 +34,12 @@ class Refusals:
         version = f"{metadata.uid} {message}"
         if self._told.get(where) != version:
             self._told[where] = version
-            self._new.append(Refusal(where.partition(" ")[0], message, pod))
+            self._new.append((where, Refusal(where.partition(" ")[0], message, pod)))
 
     def settled(self, where: str) -> None:
-        """The object is gone, or can be read: what is wrong with the next one is news."""
-        self._told.pop(where, None)
+        """The object is gone, or can be read: what was wrong is no news any more, and what will be is."""
+        if self._told.pop(where, None) is not None:
+            self._new = [(at, refusal) for at, refusal in self._new if at != where]
 
     def close(self, uid: str, node: str) -> None:
         """An unreadable pod is on this node."""
@@ -51,4 +52,4 @@ class Refusals:
     def take(self) -> list[Refusal]:
         """What was refused since the last call."""
         found, self._new = self._new, []
-        return found
+        return [refusal for _, refusal in found]

@@ -47,6 +47,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "says, as Koordinator's manager does. Off where that manager runs."
         ),
     ] = True
+    largest_cpu_ratio: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=5,
+            description="The largest CPU ratio that a Node's annotation is believed where there is no "
+            "slo-controller-config, since an agent's token can write that annotation: the largest of `normalization` "
+            "in the agents' settings.",
+        ),
+    ] = 1.0
     gang_timeout_seconds: Annotated[
         float, Meta(gt=0, description="Timeout of a gang that names none (CoschedulingArgs.defaultTimeout).")
     ] = DEFAULT_GANG_TIMEOUT_SECONDS

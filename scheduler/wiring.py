@@ -126,7 +126,7 @@ class Scheduler:
         self.options = options
         self.clock = steady_clock()
         self.history = DecisionHistory(settings.decision_history)
-        cache = ClusterCache(settings.served, settings.load, settings.gangs)
+        cache = ClusterCache(settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio)
         self.cycle = cycle = Cycle(cache, settings)
         announcer = KubernetesAnnouncer(recorder)
         binder, writer, evictor = KubernetesBinder(client), KubernetesStatusWriter(client), KubernetesEvictor(client)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from model.nodecolocation import LABEL_NORMALIZATION
 from model.strategy import NormalizationStrategy, RatioModel
 from model.topology import CpuBasics
 
-ENABLED_LABEL = "node.koordinator.sh/cpu-normalization-enabled"
 _SLOWEST = 1.0
 _FASTEST = 5.0
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
@@ -36,7 +36,7 @@ def normalization_ratio(
     annotation (`annotated`), which then counts and is left to them. A label that is neither true nor false tells
     nothing.
     """
-    label = labels.get(ENABLED_LABEL)
+    label = labels.get(LABEL_NORMALIZATION)
     if label in _FALSE:
         return Ratio(1.0, 1.0)
     if label is not None and label not in _TRUE:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from kube import objects
+from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects import schedulerconfig
 from kube.events import EventRecorder, ObjectRef
@@ -26,6 +26,7 @@ log = structlog.get_logger()
 POD_GROUPS = "scheduling.sigs.k8s.io/v1alpha1/podgroups"
 UPSTREAM_POD_GROUPS = "scheduling.k8s.io/v1beta1/podgroups"
 SCHEDULER_CONFIG = "koordinator-system/koord-scheduler-config"
+NODE_CONFIG = "koordinator-system/slo-controller-config"
 _OTHERS: tuple[tuple[str, type[Any]], ...] = (
     (UPSTREAM_POD_GROUPS, objects.UpstreamPodGroup),
     ("scheduling.koordinator.sh/v1alpha1/clusternetworktopologies", objects.ClusterNetworkTopology),
@@ -51,7 +52,8 @@ class KubernetesWatch:
         def informer(path: str, kind: type[Any]) -> Informer[Any]:
             return Informer(client, path, kind, on_change=lambda c: tell(facts.Seen(c)))
 
-        self._others: tuple[Informer[Any], ...] = (groups, *(informer(*each) for each in _OTHERS))
+        config = configmap.follow(client, NODE_CONFIG, lambda c: tell(facts.Seen(c)))
+        self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in _OTHERS))
         self._everywhere: tuple[Informer[Any], ...] = (
             *(informer(*each) for each in _EVERYWHERE),
             self._nodes,

@@ -102,18 +102,23 @@ def test_a_node_attracts_no_more_than_it_has(cluster: RunningCluster, thief: Thi
     assert parse_units(found["allocatable"].get(BATCH_CPU, "0")) <= parse_millis(found["capacity"]["cpu"])
 
 
-def test_what_nobody_refused_attracts_nothing(cluster: RunningCluster) -> None:
-    """Where the policy is not there (before Kubernetes 1.30) the scheduler itself believes no such offer, and says why."""
+@pytest.mark.parametrize(("amount", "ratio"), [("1000000", "1.00"), ("4000", "5.00")])
+def test_what_nobody_refused_attracts_nothing(cluster: RunningCluster, amount: str, ratio: str) -> None:
+    """Where the policy is not there (before Kubernetes 1.30) the scheduler itself believes no such offer, and says why.
+
+    The ratio is the token's to write, and counts as far as people allow it; here nobody does.
+    """
     binding = ("validatingadmissionpolicybinding", "sublet-agent-own-node")
     kept = json.loads(cluster.kubectl("get", *binding, "-o", "json"))
     cluster.kubectl("delete", *binding)
-    metadata = {"name": "boaster", "labels": {"boasts": "yes"}}
+    annotations = {"node.koordinator.sh/cpu-normalization-ratio": ratio}
+    metadata = {"name": "boaster", "labels": {"boasts": "yes"}, "annotations": annotations}
     has = {"cpu": "1", "memory": "4Gi", "pods": "110"}
-    lent = {BATCH_CPU: "1000000", "kubernetes.io/batch-memory": "1Gi"}
+    lent = {BATCH_CPU: amount, "kubernetes.io/batch-memory": "1Gi"}
     status = {"capacity": {**has, **lent}, "allocatable": {**has, **lent}}
     cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": metadata}))
     cluster.kubectl("patch", "node", "boaster", "--subresource=status", "-p", json.dumps({"status": status}))
-    amounts = {BATCH_CPU: "20000", "kubernetes.io/batch-memory": "16Mi"}
+    amounts = {BATCH_CPU: "2000", "kubernetes.io/batch-memory": "16Mi"}
     asking = pod("asking", priorityClassName="koord-batch", schedulerName="koord-scheduler")
     asking["spec"] |= {"nodeSelector": {"boasts": "yes"}, "tolerations": [{"operator": "Exists"}]}
     asking["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
@@ -123,9 +128,12 @@ def test_what_nobody_refused_attracts_nothing(cluster: RunningCluster) -> None:
         told = ("get", "pod", "asking", "-o", f"jsonpath={condition}")
         assert until(lambda: "nodes are available" in cluster.kubectl(*told), 30), cluster.kubectl(*told)
         assert cluster.kubectl("get", "pod", "asking", "-o", "jsonpath={.spec.nodeName}") == ""
-        explained = cluster.sublet("explain", "node", "boaster", "--kubeconfig", cluster.endpoints["kubeconfig"])
-        for said in (explained, cluster.sublet("explain", "pod", "default/asking")):
-            assert f"its offer of 1000000 {BATCH_CPU} counts as 0" in said.stdout + said.stderr, said
+        explained = [cluster.sublet("explain", "pod", "default/asking")]
+        if ratio == "1.00":
+            node = ("explain", "node", "boaster", "--kubeconfig", cluster.endpoints["kubeconfig"])
+            explained.append(cluster.sublet(*node))
+        for said in explained:
+            assert f"its offer of {amount} {BATCH_CPU} counts as 0" in said.stdout + said.stderr, said
     finally:
         cluster.kubectl("delete", "pod/asking", "node/boaster", "--ignore-not-found", "--wait=true")
         kept["metadata"] = {key: kept["metadata"].get(key, {}) for key in ("name", "labels", "annotations")}

@@ -191,7 +191,7 @@ class World:
         self.clock, self.binder, self.writer = FakeClock(), FakeBinder(), FakeWriter()
         self.announcer, self.meter = FakeAnnouncer(), FakeMeter()
         self.evictor, self.courier = FakeEvictor(), FakeCourier()
-        self.cache = cache or ClusterCache(settings.served, settings.load, settings.gangs)
+        self.cache = cache or ClusterCache(settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio)
         self.cycle = Cycle(self.cache, settings)
         self.history = DecisionHistory(settings.decision_history)
         outlets = Outlets(self.binder, self.writer, self.evictor, self.announcer, self.courier)

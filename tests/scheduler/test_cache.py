@@ -30,14 +30,60 @@ def test_an_offer_beyond_the_node_counts_as_nothing() -> None:
         cache.apply(offering(**{BATCH_CPU: amount, BATCH_MEMORY: "1Gi"}))
         lent = cache.nodes["n1"].allocatable
         assert (lent[BATCH_CPU], lent[BATCH_MEMORY]) == (0, 1 << 30)
-    assert f"{BATCH_CPU} counts as 0: the node's own cpu is 1000" in cache.doubts["n1"]
+    assert f"{BATCH_CPU} counts as 0: the node's own cpu is 1000" in cache.offers.doubts["n1"]
     assert len(cache.take_touched().refusals) == 3
     cache.apply(offering(**{BATCH_CPU: "1000"}))
-    assert cache.nodes["n1"].allocatable[BATCH_CPU] == 1000 and cache.doubts == {}
+    assert cache.nodes["n1"].allocatable[BATCH_CPU] == 1000 and cache.offers.doubts == {}
     cache.apply(offering(**{BATCH_CPU: "1001"}))
     assert len(cache.take_touched().refusals) == 1
     cache.apply(facts.NodeSeen(Change(ChangeKind.DELETED, raw_node())))
-    assert cache.doubts == {}
+    assert cache.offers.doubts == {}
+
+
+RATIO = "node.koordinator.sh/cpu-normalization-ratio"
+
+
+def claiming(ratio: str, amount: str) -> facts.NodeSeen:
+    """The same node, with that CPU ratio."""
+    change = offering(**{BATCH_CPU: amount}).change
+    metadata = msgspec.structs.replace(change.object.metadata, annotations={RATIO: ratio})
+    return facts.NodeSeen(Change(change.kind, msgspec.structs.replace(change.object, metadata=metadata)))
+
+
+def configured(text: str, kind: ChangeKind = ChangeKind.MODIFIED) -> facts.Seen:
+    metadata = objects.Metadata("slo-controller-config", "koordinator-system")
+    return facts.Seen(Change(kind, objects.ConfigMap(metadata, {"cpu-normalization-config": text})))
+
+
+def test_a_ratio_counts_as_far_as_people_allow_it() -> None:
+    """Whoever has a token of an agent can write it; what `slo-controller-config` says it cannot."""
+    cache = ClusterCache(Settings().served)
+
+    def counts() -> int:
+        return cache.nodes["n1"].allocatable[BATCH_CPU]
+
+    cache.apply(claiming("5.00", "1200"))
+    assert counts() == 0 and "the node's own cpu is 1000" in cache.offers.doubts["n1"]
+    cache.apply(configured('{"enable": true, "ratioModel": {"fast": {"baseRatio": 1.2}}}'))
+    assert counts() == 1200 and cache.take_touched().refusals == [] and "n1" in cache.snapshot().names
+    cache.apply(configured('{"enable": tru'))
+    assert counts() == 1200 and [each.kind for each in cache.take_touched().refusals] == ["ConfigMap"]
+    cache.apply(claiming("5.00", "1201"))
+    assert counts() == 0 and "times its CPU ratio of 1.20, is 1200" in cache.offers.doubts["n1"]
+    cache.apply(claiming("1.10", "1200"))
+    assert counts() == 0 and "times its CPU ratio of 1.10, is 1100" in cache.offers.doubts["n1"]
+    cache.apply(claiming("1.20", "1200"))
+    assert counts() == 1200
+    cache.apply(configured("", ChangeKind.DELETED))
+    assert counts() == 0
+
+
+def test_without_a_document_the_setting_counts() -> None:
+    cache = ClusterCache(Settings().served, ratio=1.5)
+    cache.apply(claiming("5.00", "1500"))
+    assert cache.nodes["n1"].allocatable[BATCH_CPU] == 1500
+    cache.apply(claiming("5.00", "1501"))
+    assert cache.nodes["n1"].allocatable[BATCH_CPU] == 0
 
 
 def member(priority: int = 5) -> objects.Pod:

@@ -31,7 +31,7 @@ class Incarnation:
 
     def __init__(self, api: ChaosApi, clock: FakeClock) -> None:
         self.api = api
-        self.cache = ClusterCache(SETTINGS.served, SETTINGS.load, SETTINGS.gangs)
+        self.cache = ClusterCache(SETTINGS.served, SETTINGS.load, SETTINGS.gangs, SETTINGS.largest_cpu_ratio)
         self.cycle, history = Cycle(self.cache, SETTINGS), DecisionHistory(0)
         publisher = Publisher(Outlets(api, api, api, FakeAnnouncer()), FakeMeter(), clock, SETTINGS)
         self.loop = Loop(self.cycle, publisher, history, FakeMeter(), clock, SETTINGS)

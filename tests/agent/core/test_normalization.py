@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.normalization import ENABLED_LABEL, Ratio, normalization_ratio
+from agent.core.normalization import Ratio, normalization_ratio
+from model.nodecolocation import LABEL_NORMALIZATION
 from model.strategy import NormalizationStrategy, RatioModel
 from model.topology import CpuBasics
 
@@ -49,14 +50,14 @@ def test_what_switches_it(
     strategy: NormalizationStrategy, label: str | None, annotated: float | None, ratio: float | None
 ) -> None:
     """The label beats the strategy, the strategy beats the annotation."""
-    labels = {} if label is None else {ENABLED_LABEL: label}
+    labels = {} if label is None else {LABEL_NORMALIZATION: label}
     assert normalization_ratio(strategy, labels, X, annotated).used == ratio
 
 
 @pytest.mark.parametrize(("label", "written"), [(None, None), ("true", None), ("false", 1.0), ("yes", None)])
 def test_a_ratio_that_somebody_else_keeps_is_left_to_them(label: str | None, written: float | None) -> None:
     """Also where it is written otherwise than this agent would write it; off is said aloud."""
-    labels = {} if label is None else {ENABLED_LABEL: label}
+    labels = {} if label is None else {LABEL_NORMALIZATION: label}
     assert normalization_ratio(UNSET, labels, X, 1.5).written == written
 
 
