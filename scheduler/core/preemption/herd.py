@@ -154,7 +154,8 @@ def _numbers(residents: Residents, mask: Mask) -> Amounts:
 
 
 def _standings(priorities: Amounts, outside: Mask) -> Amounts:
-    return np.asarray(priorities + outside * (OUTSIDE - _LOWEST_PRIORITY))
+    lifted = OUTSIDE - _LOWEST_PRIORITY
+    return np.asarray(priorities + (lifted if outside.all() else lifted * outside))
 
 
 def _weights(standings: Amounts, subjects: Amounts, alone: Mask, number: int) -> Amounts:

@@ -8,7 +8,7 @@ Exact where all rows are looked at and the pods of a row are few; on large clust
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import lru_cache
 from itertools import accumulate, chain, combinations
 from math import comb
@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from scheduler.core.preemption.field import Ask, room
-from scheduler.core.preemption.herd import OUTSIDE, Herd, sorted_by
+from scheduler.core.preemption.herd import Herd, sorted_by
 from scheduler.core.preemption.price import Prices, prices
 from scheduler.core.preemption.stakes import Stakes
 from scheduler.core.snapshot import Amounts, Mask
@@ -90,7 +90,7 @@ def _promising(
     counts = np.maximum(np.bincount(own, minlength=len(free))[rows], 1)
     means = np.bincount(own, weights=herd.weights[order], minlength=len(free))[rows] / counts
     gains = np.minimum(last - base[rows], missing)
-    shares = [_tenths(mask, own, rows, counts) for mask in _dear(stakes, order)]
+    shares = [_tenths(mask[order], own, rows, counts) for mask in stakes.spared]
     ranked = rows[np.lexsort((rows, -gains, means, per_member, *shares))]
     enough = int(np.searchsorted(np.cumsum(np.minimum(reach - base, missing)[ranked]), 3 * missing)) + 1
     return np.sort(ranked[: max(enough, _FEWEST_ROWS)])
@@ -107,13 +107,6 @@ def _largest(amounts: Amounts, own: Amounts, rows: Amounts, starts: Amounts) -> 
     peaks = np.maximum.reduceat(amounts, edges)
     found[kept] = peaks[np.searchsorted(own[edges], rows[kept])]
     return found
-
-
-def _dear(stakes: Stakes, order: Amounts) -> Iterator[Mask]:
-    """Who of them is spared before priority counts, what weighs less first; what holds of all of them is left out."""
-    for mask in (stakes.herd.standings[order] >= OUTSIDE, stakes.guards.closed[order]):
-        if mask.any() and not mask.all():
-            yield mask
 
 
 def _tenths(mask: Mask, own: Amounts, rows: Amounts, counts: Amounts) -> Amounts:

@@ -23,7 +23,7 @@ from scheduler.core.preemption.facts import PreemptionFacts
 from scheduler.core.preemption.guards import Guards
 from scheduler.core.preemption.herd import OUTSIDE, Herd, sorted_by
 from scheduler.core.residents import Residents
-from scheduler.core.snapshot import Amounts
+from scheduler.core.snapshot import Amounts, Mask
 
 Price: TypeAlias = tuple[bool, int, int, int, int, int, int, float, float]
 Cost: TypeAlias = tuple[Price, tuple[str, ...]]
@@ -159,14 +159,24 @@ class Stakes:
         return self.guards.broken_by(sorted(indexes, key=self.importance, reverse=True))
 
     @cached_property
+    def spared(self) -> tuple[Mask, ...]:
+        """Who is spared before priority counts, who weighs more last; what holds of all or none of them is left out."""
+        masks = (self.herd.standings >= OUTSIDE, self.guards.closed)
+        return tuple(mask for mask in masks if mask.any() and not mask.all())
+
+    @cached_property
     def burdens(self) -> npt.NDArray[np.float64]:
         """What each counts where pods are only counted: those that are spared before priority counts as very many."""
-        outside = self.herd.standings >= OUTSIDE
-        return np.asarray(1.0 + _MANY * (outside & ~outside.all()) + _MANY * _MANY * self.guards.closed)
+        counts = np.ones(len(self.herd))
+        for power, mask in enumerate(self.spared, 1):
+            counts += _MANY**power * mask
+        return counts
 
     @cached_property
     def gang_burdens(self) -> npt.NDArray[np.float64]:
         """Of each gang together, by its number."""
+        if not self.spared:
+            return np.diff(self.herd.ends, prepend=0).astype(float)
         by_gang = self.herd.by_gang
         gangs = self.herd.gangs[by_gang]
         return np.bincount(gangs, weights=self.burdens[by_gang], minlength=len(self.herd.surplus)).astype(float)

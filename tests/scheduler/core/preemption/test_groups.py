@@ -34,7 +34,7 @@ def names(groups: Any, stakes: Stakes) -> list[str]:
     return ["+".join(sorted(stakes.key(index).removeprefix("default/") for index in group)) for group in groups]
 
 
-# who is put back first, then the other; the later name belongs to the first
+# who is put back first, then the other, whose name would be put back first if all were equal
 FIRST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "who breaks a budget": (WEB | SHORT, {"priority": 9} | LONG),
     "outside the bands": (SHORT, INSIDE | LONG | {"priority": 9}),
@@ -42,17 +42,18 @@ FIRST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a gang rather than a lone pod": ({"group": "g"} | SHORT, LONG),
     "who loses more": (LONG, SHORT),
     "who is older where nothing is lost": ({"started_seconds": NOW + 1}, {"started_seconds": NOW + 9}),
-    "the last by name": ({}, {}),
+    "the last by name": ({"name": "z"}, {}),
 }
 
 
 @pytest.mark.parametrize(("first", "second"), FIRST.values(), ids=FIRST.keys())
 def test_who_is_put_back_first(first: dict[str, Any], second: dict[str, Any]) -> None:
     """Each word decides against all that come after it, and whoever is put back first stays where one of them is enough."""
-    stakes = stakes_of([resident("b", cpu=1, **first), resident("a", cpu=1, **second)])
-    assert names(put_back_first([0, 1], stakes), stakes) == ["b", "a"]
+    pods = [resident(**({"name": "a", "cpu": 1} | first)), resident("b", cpu=1, **second)]
+    stakes = stakes_of(pods)
+    assert names(put_back_first([0, 1], stakes), stakes) == [pod.name for pod in pods]
     gone = spare([0, 1], lambda chosen: len(chosen) >= 1, stakes)
-    assert names([gone], stakes) == ["a"]
+    assert names([gone], stakes) == ["b"]
 
 
 def test_a_larger_gang_is_put_back_before_a_smaller() -> None:
