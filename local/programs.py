@@ -112,7 +112,7 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
         *([Program("proxy", lambda bound: _proxy(run), door=_health, stage=1)] if choices.bare else []),
         # It posts the Events that still wait.
         Program(
-            "scheduler", lambda bound: _scheduler(run, choices, bound), door=_health, stop_bound_seconds=20.0, stage=1
+            "scheduler", lambda bound: _scheduler(run, choices, bound), door=_health, stop_bound_seconds=25.0, stage=1
         ),
         *([] if choices.bare else _lending_programs(run, choices)),
         *([_simnodes_program(run, choices)] if choices.simulated_nodes else []),

@@ -25,7 +25,7 @@ _LONGEST_WAIT_SECONDS = 10.0
 
 
 class Loop:
-    """`tell` may be called by any task of the event loop; `step` is one turn, `run` is for ever.
+    """`tell` may be called by any task of the event loop; `step` is one turn, `run` takes them until `drain`.
 
     `turned` is set once the first turn is over.
     """
@@ -49,6 +49,7 @@ class Loop:
         self._debounce = settings.debounce_seconds
         self._inbox: deque[facts.Fact] = deque()
         self._signal = asyncio.Event()
+        self._draining = False
 
     def tell(self, fact: facts.Fact) -> None:
         """Hand in a fact for the next turn."""
@@ -56,19 +57,25 @@ class Loop:
         self._signal.set()
 
     async def run(self) -> None:
-        """Never returns; an exception is a bug and ends the process."""
+        """Returns only after `drain`; an exception is a bug and ends the process."""
         async with asyncio.TaskGroup() as group:
-            while True:
-                await self._led()
+            while await self._may_decide():
                 turn = self.step(group)
                 await self._publisher.bindings_first()
                 await asyncio.sleep(0) if turn.more else await self._wait()
 
-    async def _led(self) -> None:
-        """Until decisions may be carried out; waiting for the lease is no sign of a loop that is stuck."""
-        while not self._publisher.leading():
+    async def drain(self) -> None:
+        """Decide nothing any more; return once bindings that were begun have come to their end, soon in any case."""
+        self._draining = True
+        self._signal.set()
+        await self._publisher.drain()
+
+    async def _may_decide(self) -> bool:
+        """True once decisions may be carried out, false after `drain`; waiting for the lease is not being stuck."""
+        while not (self._draining or self._publisher.leading()):
             self.last_turn_seconds = self._clock()
             await asyncio.sleep(FENCE_SECONDS)
+        return not self._draining
 
     def step(self, group: asyncio.TaskGroup) -> Turn:
         """One turn with all facts told so far; its writes run in `group`."""

@@ -35,6 +35,19 @@ _REPEATS = 8
 server of Kubernetes works on a request (--request-timeout)."""
 
 
+_DRAIN_SECONDS = 5.0
+"""How long a stop waits for bindings that were begun: with Events and lease within the 30 s that a pod has."""
+
+_NAMED_PODS = 10
+
+
+class _Course(msgspec.Struct):
+    """How far a batch has come: whether a binding of it was asked for, and whether one failed."""
+
+    begun: bool = False
+    failed: bool = False
+
+
 class Outlets(msgspec.Struct, frozen=True):
     """Where decisions go. `leading` is asked before each write: without it writes wait, and bindings come back."""
 
@@ -61,6 +74,7 @@ class Publisher:
         self._backoff = settings.backoff
         self._bind_slots = asyncio.Semaphore(settings.concurrent_binds)
         self._most_bindings, self._bindings, self._fewer = settings.concurrent_binds, 0, asyncio.Event()
+        self._draining, self._drained, self._uncertain = False, asyncio.Event(), set[str]()
         self._write_slots = asyncio.Semaphore(settings.concurrent_writes)
         self._notes: dict[str, asyncio.Task[None]] = {}
         self._undated: set[str] = set()
@@ -80,6 +94,28 @@ class Publisher:
         if self._bindings > self._most_bindings:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._fewer.wait(), _BINDINGS_FIRST_SECONDS)
+
+    async def drain(self) -> None:
+        """Return once no binding is under way, soon in any case, and log what is uncertain by then.
+
+        Batches of which a binding was asked for are bound to their end, since a gang is whole or nothing; others come
+        back untried.
+        """
+        self._draining = True
+        if not self.binding:
+            return
+        self._drained.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._drained.wait(), _DRAIN_SECONDS)
+        if self.binding:
+            pods, untried = sorted(self._uncertain), self._bindings - len(self._uncertain)
+            log.warning(
+                "stopping before all bindings are answered",
+                uncertain=len(pods),
+                untried=untried,
+                pods=pods[:_NAMED_PODS],
+                waited_seconds=_DRAIN_SECONDS,
+            )
 
     def publish(self, turn: Turn, group: asyncio.TaskGroup, tell: Callable[[facts.Fact], None]) -> None:
         """Start every write of a turn; returns at once."""
@@ -157,10 +193,10 @@ class Publisher:
         self._notes[uid] = group.create_task(self._write_note(note, self._notes.get(uid), tell))
 
     async def _bind_batch(self, batch: Batch, tell: Callable[[facts.Fact], None]) -> None:
-        failed = asyncio.Event()
+        course = _Course()
         async with asyncio.TaskGroup() as group:
             for bind in batch.binds:
-                bound = group.create_task(self._bind(batch, bind, failed, tell))
+                bound = group.create_task(self._bind(batch, bind, course, tell))
                 bound.add_done_callback(self._count_binding)
         tell(facts.BatchDone(batch.subject))
 
@@ -168,8 +204,15 @@ class Publisher:
         self._bindings -= 1
         if self._bindings <= self._most_bindings:
             self._fewer.set()
+        if not self._bindings:
+            self._drained.set()
 
-    async def _bind(self, batch: Batch, bind: Bind, failed: asyncio.Event, tell: Callable[[facts.Fact], None]) -> None:
+    def _comes_back(self, batch: Batch, course: _Course) -> bool:
+        """Whether a binding that was not asked for yet is given up."""
+        given_up = (course.failed and batch.strict) or (self._draining and not course.begun)
+        return given_up or not self.leading()
+
+    async def _bind(self, batch: Batch, bind: Bind, course: _Course, tell: Callable[[facts.Fact], None]) -> None:
         """A condition still on its way to the pod is waited for: written after the binding it would be untrue."""
         uid = bind.pod.uid
         note = self._notes.pop(uid, None)
@@ -179,18 +222,21 @@ class Publisher:
             self._nominated.pop(uid, None)
         try:
             async with self._bind_slots:
-                if (failed.is_set() and batch.strict) or not self.leading():
+                if self._comes_back(batch, course):
                     tell(facts.BindingReleased(batch.subject, uid))
                     return
-                began = self._clock()
+                course.begun, began = True, self._clock()
+                self._uncertain.add(bind.pod.key)
                 await self._binder.bind(bind.placement)
         except KubernetesFault as fault:
             log.warning("binding failed", pod=bind.pod.key, node=bind.placement.node, error=str(fault))
             if not await self._bound_after_all(bind, fault):
-                failed.set()
+                course.failed = True
                 self._meter.bound(self._clock() - began, "failed")
                 tell(facts.BindingReleased(batch.subject, uid, str(fault), fault.status))
                 return
+        finally:
+            self._uncertain.discard(bind.pod.key)
         self._meter.bound(self._clock() - began, "bound")
         self._meter.waited(self._clock() - bind.created_seconds)
         self._announcer.scheduled(bind.pod, bind.placement.node)

@@ -264,6 +264,9 @@ class _Process:
                 self._say_ready(await self._link.address(), grpc)
                 await _first(stop.wait(), leadership.ended.wait(), linking)
             self._state.ready = False
+            if not leadership.ended.is_set():
+                # A stop in order: what is begun comes to its end while the lease is held.
+                await _first(scheduler.loop.drain(), leadership.ended.wait(), linking)
             self._link.stand_by("")
             await self._label.remove()
 

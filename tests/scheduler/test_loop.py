@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+import pytest
 from dream_loop import dream
 from scheduler_builders import raw_node, raw_pod
 from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter
@@ -19,15 +20,38 @@ from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
 
 
+def loop_of(binder: FakeBinder, clock: FakeClock, leads: list[bool]) -> Loop:
+    settings = Settings()
+    cache = ClusterCache(settings.served, settings.load, settings.gangs)
+    outlets = Outlets(binder, FakeWriter(), FakeEvictor(), FakeAnnouncer(), leading=lambda: bool(leads))
+    publisher = Publisher(outlets, FakeMeter(), clock, settings)
+    return Loop(Cycle(cache, settings), publisher, DecisionHistory(0), FakeMeter(), clock, settings)
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_drain_ends_the_decisions(leads: bool) -> None:
+    """What is told afterwards is not placed, and the loop comes to its end, whether the lease is renewed in time or not."""
+
+    async def body() -> None:
+        binder = FakeBinder()
+        loop = loop_of(binder, FakeClock(), [True] if leads else [])
+        running = asyncio.create_task(loop.run())
+        loop.tell(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
+        await asyncio.sleep(1)
+        await loop.drain()
+        loop.tell(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod("p1"))))
+        await running
+        assert binder.assigned == {}
+
+    dream(body())
+
+
 def test_without_the_lease_nothing_is_decided_and_the_loop_is_alive() -> None:
     """What happened meanwhile is taken in with the first turn after it."""
 
     async def body() -> None:
-        settings, clock, binder, leads = Settings(), FakeClock(), FakeBinder(), list[bool]()
-        cache = ClusterCache(settings.served, settings.load, settings.gangs)
-        outlets = Outlets(binder, FakeWriter(), FakeEvictor(), FakeAnnouncer(), leading=lambda: bool(leads))
-        publisher = Publisher(outlets, FakeMeter(), clock, settings)
-        loop = Loop(Cycle(cache, settings), publisher, DecisionHistory(0), FakeMeter(), clock, settings)
+        clock, binder, leads = FakeClock(), FakeBinder(), list[bool]()
+        loop = loop_of(binder, clock, leads)
         running = asyncio.create_task(loop.run())
         loop.tell(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
         loop.tell(facts.PodSeen(Change(ChangeKind.ADDED, raw_pod("p1"))))

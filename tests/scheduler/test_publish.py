@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 from dream_loop import dream
 from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter
+from structlog.testing import capture_logs
 
 from model.fault import KubernetesFault
 from model.placement import Placement
@@ -315,6 +317,78 @@ def test_a_binding_that_hangs_holds_up_no_decision() -> None:
                 binder.let.release()
 
     asyncio.run(body())
+
+
+def gang_of(size: int) -> Batch:
+    pods = [Named("default", f"m{number}", f"v{number}") for number in range(size)]
+    return Batch("gang/default/train", True, tuple(Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods))
+
+
+def test_a_stop_binds_what_was_begun_to_its_end() -> None:
+    """The gang is whole, with its Events; the batch that no binding was asked for comes back."""
+
+    async def body() -> None:
+        binder, announcer, told = SlowBinder(), FakeAnnouncer(), list[facts.Fact]()
+        outlets = Outlets(binder, FakeWriter(), FakeEvictor(), announcer)
+        publisher = Publisher(outlets, FakeMeter(), FakeClock(), Settings(concurrent_binds=1))
+        async with asyncio.TaskGroup() as group:
+            publisher.publish(Turn(batches=[gang_of(3), batch()]), group, told.append)
+            await settled()
+            draining = asyncio.create_task(publisher.drain())
+            for _ in range(3):
+                await settled()
+                assert not draining.done()
+                binder.let.release()
+            with capture_logs() as logs:
+                await draining
+        assert binder.assigned == {"m0": "n1", "m1": "n1", "m2": "n1"}
+        assert [event[:2] for event in announcer.events] == [("Scheduled", f"m{number}") for number in range(3)]
+        released = facts.BindingReleased("pod/default/p1", "u1")
+        assert set(told) == {released, facts.BatchDone("pod/default/p1"), facts.BatchDone("gang/default/train")}
+        assert logs == []
+
+    dream(body())
+
+
+def test_a_stop_does_not_wait_for_a_binding_that_hangs() -> None:
+    """It ends within the bound, and one line says which pod may be bound yet and how many were not tried."""
+
+    async def body() -> None:
+        publisher = publisher_of(SlowBinder(), FakeWriter(), Settings(concurrent_binds=1))
+        loop = asyncio.get_running_loop()
+        group = asyncio.TaskGroup()
+        with contextlib.suppress(asyncio.CancelledError), capture_logs() as logs:
+            async with group:
+                publisher.publish(Turn(batches=[gang_of(3)]), group, lambda fact: None)
+                await settled()
+                began = loop.time()
+                await publisher.drain()
+                raise asyncio.CancelledError
+        assert loop.time() - began == 5.0
+        (line,) = logs
+        assert (line["pods"], line["uncertain"], line["untried"]) == (["default/m0"], 1, 2)
+
+    dream(body())
+
+
+@pytest.mark.parametrize("fault", ["no answer", "refused"])
+def test_a_stop_waits_until_a_failed_binding_is_certain(fault: str) -> None:
+    """Without an answer it is made as it was, and the gang with it; after a refusal the rest comes back."""
+
+    async def body() -> None:
+        binder, told = FakeBinder(), list[facts.Fact]()
+        binder.failures["m0"] = KubernetesFault("POST", fault, status=403 if fault == "refused" else 0)
+        publisher = publisher_of(binder, FakeWriter(), Settings(concurrent_binds=1))
+        async with asyncio.TaskGroup() as group:
+            publisher.publish(Turn(batches=[gang_of(2)]), group, told.append)
+            while binder.failures:
+                await asyncio.sleep(0)
+            await publisher.drain()
+            assert not publisher.binding
+        assert len(binder.assigned) == (2 if fault == "no answer" else 0)
+        assert len(told) == (1 if fault == "no answer" else 3)
+
+    dream(body())
 
 
 async def settled() -> None:
