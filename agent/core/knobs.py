@@ -19,7 +19,7 @@ UNLIMITED = -1
 SMALLEST_QUOTA_US = 1000
 """The kernel refuses less (kernel/sched/core.c: min_cfs_quota_period)."""
 _SHORTEST_PERIOD_US = 1000
-_LARGEST_QUOTA_US = 1 << 44
+LARGEST_QUOTA_US = (1 << 44) - 1
 """Bounds of the kernel's own (kernel/sched/core.c: min_cfs_quota_period, max_cfs_runtime)."""
 _LARGEST_PAGE_BYTES = 1 << 16
 _UNLIMITED_MEMORY_BYTES = (1 << 63) - _LARGEST_PAGE_BYTES
@@ -140,7 +140,7 @@ def _quota(text: bytes) -> int:
     quota, _, period = text.partition(b" ")
     length = whole_number(period)
     amount = UNLIMITED if quota == b"max" else whole_number(quota)
-    if length < _SHORTEST_PERIOD_US or not UNLIMITED <= amount <= _LARGEST_QUOTA_US:
+    if length < _SHORTEST_PERIOD_US or not UNLIMITED <= amount <= LARGEST_QUOTA_US:
         raise ValueError(f"{text[:60]!r} is not a quota and a period")
     return amount if amount == UNLIMITED else amount * PERIOD_US // length
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from agent.core.knobs import SMALLEST_QUOTA_US, UNLIMITED, memory_knob, quota_knob, shares_knob
+from agent.core.knobs import LARGEST_QUOTA_US, SMALLEST_QUOTA_US, UNLIMITED, memory_knob, quota_knob, shares_knob
 from agent.core.layout import Layout
 from agent.core.limit import Limit
 from agent.core.observation import Knob, Places
@@ -31,6 +31,8 @@ _FEWEST_SHARES, _MOST_SHARES = 2, 262_144
 _LARGEST_WEIGHT = 10_000
 _US_PER_MILLI = 100
 _PAGE_BYTES = 4096
+_MOST_BYTES = 1 << 53
+_MOST_NAMED = 16
 _ROUNDED_TO_BYTES = 4 << 20
 _KERNEL_PART = 16
 """Page tables and the like are charged too, but not counted as in use: one part in so many on top."""
@@ -130,7 +132,7 @@ def _quota(node: _Node, group: _Group) -> Limit:
     terms = TermSum().add("limits", millis * _US_PER_MILLI, note)
     if node.ratio is not None and node.ratio > 1:
         terms.become("normalization", math.ceil(terms.value / node.ratio), f"ratio {node.ratio:g}, rounded up")
-    terms.at_least("the kernel's smallest", SMALLEST_QUOTA_US)
+    terms.at_least("the kernel's smallest", SMALLEST_QUOTA_US).at_most("the kernel's largest", LARGEST_QUOTA_US)
     if node.layout.version == 1 and node.root_quota_us != UNLIMITED and terms.value > node.root_quota_us:
         terms.become("unlimited", UNLIMITED, f"below the ceiling of {node.root_quota_us} us")
         return _limit(node, group, knob, Unit.MICROSECONDS, terms, Reason.CEILING_IS_TIGHTER)
@@ -143,7 +145,7 @@ def _memory(node: _Node, group: _Group) -> Limit:
         return _limit(node, group, knob, Unit.BYTES, _no_limit(missing, BATCH_MEMORY))
     wanted, note = _together(group, _memory_limit, Unit.BYTES)
     terms = TermSum().add("limits", wanted, note)
-    terms.become("whole pages", max(wanted // _PAGE_BYTES, 1) * _PAGE_BYTES)
+    terms.become("whole pages", max(wanted // _PAGE_BYTES, 1) * _PAGE_BYTES).at_most("no machine has more", _MOST_BYTES)
     used = node.in_use.get(group.cgroup, 0)
     if used <= terms.value:
         return _limit(node, group, knob, Unit.BYTES, terms)
@@ -190,11 +192,18 @@ def _tighter(container: Container, batch: str, native: str) -> int:
 
 
 def _together(group: _Group, of: Callable[[Container], int], unit: Unit) -> tuple[int, str]:
-    """The most that runs at one time, and who that is: everybody but init containers, or one of these."""
-    beside = [c for c in group.inits if c.sidecar]
-    most = [*group.containers, *beside]
+    """The most that runs at one time, and who that is: everybody but init containers, or one of these.
+
+    Each container is looked at a few times, however many there are: a pod of thousands must not hold a tick up.
+    """
+    most = [*group.containers, *(c for c in group.inits if c.sidecar)]
+    largest, starting, sidecars = sum(map(of, most)), -1, 0
     for index, init in enumerate(group.inits):
-        starting = [init, *(c for c in group.inits[:index] if c.sidecar)]
-        if sum(map(of, starting)) > sum(map(of, most)):
-            most = starting
-    return sum(map(of, most)), ", ".join(f"{c.name} {amount(of(c), unit)}" for c in most)
+        asked = of(init)
+        if sidecars + asked > largest:
+            largest, starting = sidecars + asked, index
+        sidecars += asked if init.sidecar else 0
+    if starting >= 0:
+        most = [group.inits[starting], *(c for c in group.inits[:starting] if c.sidecar)]
+    more = f" and {len(most) - _MOST_NAMED} more" if len(most) > _MOST_NAMED else ""
+    return largest, ", ".join(f"{c.name} {amount(of(c), unit)}" for c in most[:_MOST_NAMED]) + more

@@ -127,6 +127,42 @@ def test_the_pod(given: Pod, expected: dict[str, Any]) -> None:
     assert {file: value for (group, file), value in values(given).items() if not group} == expected
 
 
+def test_many_containers() -> None:
+    """The cost of a pod grows as its containers do, and not with their square; the record names the first of them."""
+    asked: list[str] = []
+
+    class Counted(ResourceVector, frozen=True):
+        def __getitem__(self, name: str) -> int:
+            asked.append(name)
+            return super().__getitem__(name)
+
+    amounts = Counted({BATCH_CPU: 1, BATCH_MEMORY: MI})
+    inits = tuple(Container(f"i{number}", amounts, amounts, sidecar=True) for number in range(300))
+    found = decided(pod(container("main", 1, MI), inits=inits))
+    assert {key[1]: limit.value for key, limit in found.items() if not key[0]} == {
+        SHARES: 308,
+        QUOTA: 30_100,
+        MEMORY: 301 * MI,
+    }
+    assert len(asked) < 100 * len(inits)
+    assert found["", MEMORY].decision.terms[0].note.endswith(", i14 1Mi and 285 more")
+
+
+HUGE = 1 << 53
+LARGEST: dict[str, tuple[Layout, tuple[str, str]]] = {
+    "v1": (V1, (QUOTA, MEMORY)),
+    "v2": (V2, ("cpu.max", "memory.max")),
+}
+
+
+@pytest.mark.parametrize(("layout", "files"), LARGEST.values(), ids=LARGEST)
+def test_more_than_the_kernel_takes(layout: Layout, files: tuple[str, str]) -> None:
+    """A limit no machine can meet is one the kernel still takes: a refused write would be told each second."""
+    path = layout.pod(KubernetesQoS.BEST_EFFORT, "uid-x")
+    found = values(pod(*(container(f"c{n}", HUGE, HUGE) for n in range(1100))), layout, path)
+    assert (found["", files[0]], found["", files[1]]) == ((1 << 44) - 1, HUGE)
+
+
 def test_a_container_without_batch_resources_is_left_alone() -> None:
     """Only those that ask are limited themselves."""
     found = values(pod(container("a", 500, MI), Container("b")))
