@@ -124,16 +124,24 @@ def _requested(containers: Iterable[Container], init: Iterable[Container]) -> Re
 
 
 def _combined(containers: Sequence[ResourceVector], init: Sequence[tuple[ResourceVector, bool]]) -> ResourceVector:
-    """max(Σ containers + Σ sidecars, max over init containers of it + preceding sidecars); `init` says which is one."""
-    total = _NOTHING
+    """max(Σ containers + Σ sidecars, max over init containers of it + preceding sidecars); `init` says which is one.
+
+    Each amount is looked at once: a pod of thousands of containers and resources costs no more than its size.
+    """
+    if not init and len(containers) == 1:
+        return containers[0]
+    together, sidecars, peak = dict[str, int](), dict[str, int](), dict[str, int]()
     for asked in containers:
-        total = _added(total, asked)
-    sidecars = peak = _NOTHING
+        for name, amount in asked.amounts.items():
+            together[name] = together.get(name, 0) + amount
     for asked, sidecar in init:
-        if sidecar:
-            sidecars = _added(sidecars, asked)
-        peak = peak.maximum(sidecars if sidecar else _added(sidecars, asked))
-    return _added(total, sidecars).maximum(peak) if init else total
+        for name, amount in asked.amounts.items():
+            reached = sidecars.get(name, 0) + amount
+            peak[name] = max(peak.get(name, 0), reached)
+            if sidecar:
+                sidecars[name] = reached
+                together[name] = together.get(name, 0) + amount
+    return ResourceVector({name: max(together.get(name, 0), peak.get(name, 0)) for name in (together | peak)})
 
 
 def _added(left: ResourceVector, right: ResourceVector) -> ResourceVector:

@@ -6,10 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kube import objects
 from kube.dialects.amounts import SCORED_CPU_MILLIS, SCORED_MEMORY_BYTES, Amounts, amounts_of
-from model.resources import CPU, MEMORY, PODS
+from model.pod import Container
+from model.resources import CPU, MEMORY, PODS, ResourceVector
 
 GI = 1 << 30
 
@@ -85,3 +88,49 @@ def test_what_many_containers_ask_for_together_stays_countable() -> None:
     requests = found.requests()
     for vector in (requests, found.limits(), found.scored(requests)):
         assert (vector[CPU], vector[MEMORY]) == (1 << 53, 1 << 53)
+
+
+class Read(dict[str, int]):
+    """Amounts that count how often they are looked at."""
+
+    number = 0
+
+    def items(self) -> Any:
+        Read.number += len(self)
+        return super().items()
+
+    def get(self, *key: Any) -> Any:
+        Read.number += 1
+        return super().get(*key)
+
+    def __iter__(self) -> Any:
+        Read.number += len(self)
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("sidecar", [True, False])
+def test_what_it_costs_grows_as_the_pod_does(sidecar: bool) -> None:
+    """And not with its square: whoever creates a pod of thousands of resources must not hold everybody up."""
+    Read.number, number = 0, 500
+    many = tuple(Container(f"c{n}", ResourceVector(Read({f"r{n}": 1, CPU: 1})), sidecar=sidecar) for n in range(number))
+    found = Amounts(many, many, Container(""), ResourceVector()).requests()
+    assert found[CPU] == number * (1 + sidecar) and found["r7"] == 1 + sidecar
+    assert Read.number < 10 * number
+
+
+BIG = st.integers(0, 3)
+ASKED = st.dictionaries(st.sampled_from([CPU, MEMORY, PODS]), BIG, max_size=3).map(ResourceVector)
+
+
+@given(st.lists(ASKED, min_size=1, max_size=4), st.lists(st.tuples(ASKED, st.booleans()), max_size=4))
+def test_the_sum_is_that_of_each_moment(
+    containers: list[ResourceVector], init: list[tuple[ResourceVector, bool]]
+) -> None:
+    """component-helpers' PodRequests, moment by moment: each init container with the sidecars before it, then all."""
+    moments = [[one for one, sidecar in init[:at] if sidecar] + [asked] for at, (asked, _) in enumerate(init)]
+    moments.append([one for one, sidecar in init if sidecar] + containers)
+    regular = tuple(Container("c", asked) for asked in containers)
+    before = tuple(Container("i", asked, sidecar=sidecar) for asked, sidecar in init)
+    found = Amounts(regular, before, Container(""), ResourceVector()).requests()
+    for name in (CPU, MEMORY, PODS):
+        assert found[name] == max(sum(asked[name] for asked in moment) for moment in moments)
