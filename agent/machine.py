@@ -13,7 +13,7 @@ import structlog
 
 from agent.core.brake import BrakePlan
 from agent.core.files import FILES
-from agent.core.knobs import pids_knob, quota_knob
+from agent.core.knobs import Knobs, quota_knob
 from agent.core.layout import Layout
 from agent.core.observation import NetworkBytes
 from agent.core.watch import Watch
@@ -83,8 +83,10 @@ class Machine:
         self.tree = tree_of(root, layout.version)
         self.executor = KnobExecutor(root, state, dry=dry, guarded=lambda: originals_in(paths.guard_file))
         stack.callback(self.executor.close)
-        self.executor.remember(quota_knob(layout, layout.best_effort))
-        _tell_without_pids(self.executor.path(pids_knob(layout, layout.best_effort)))
+        knobs = Knobs.of(layout)
+        # What somebody resets later is put right, even where the disk is full by then.
+        self.executor.remember(*knobs.always)
+        _tell_without_pids(self.executor.path(knobs.pids))
         killing = LastResortKill(MemoryLevels(root, layout, proc), Killer(root, layout, proc))
         alarms = () if dry else (StallTriggers(root, layout, proc), memory_alarms(root, layout), MemoryPoll(proc))
         self.brake = BrakeThread(

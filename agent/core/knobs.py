@@ -67,6 +67,11 @@ class Knobs(msgspec.Struct, frozen=True):
         return cls(quota_knob(layout, root), (period, weight), cpuset, Knob(root, "cpu", IDLE_FILE), pids, None)
 
     @property
+    def always(self) -> tuple[Knob, ...]:
+        """What holds a value of ours under every policy."""
+        return (self.quota, *(fixed.knob for fixed in self.fixed), self.pids)
+
+    @property
     def all(self) -> tuple[Knob, ...]:
         """What is read each tick."""
         high = () if self.memory_high is None else (self.memory_high,)

@@ -11,12 +11,12 @@ from agent.core.brake import BrakePlan
 from agent.core.confine import Confined, Confinement, children_to_read, confined, given_back, may_widen, wants_cpus
 from agent.core.cpuset import CpuSituation, pools
 from agent.core.held import held_limits
-from agent.core.knobs import CPUSET_FILE, PERIOD_US, PIDS_FILE, UNLIMITED, Knobs, is_v1_quota
+from agent.core.knobs import CPUSET_FILE, PERIOD_FILE, PERIOD_US, PIDS_FILE, UNLIMITED, FixedKnob, Knobs, is_v1_quota
 from agent.core.layout import Layout
 from agent.core.limit import Limit
 from agent.core.listening import Ears, Heard, Listening, listen
 from agent.core.memoryroom import high_limit, memory_marks, memory_room, memory_signs
-from agent.core.observation import CgroupSample, Knob, NodeSample, Observation, Places
+from agent.core.observation import CgroupSample, Knob, Missing, NodeSample, Observation, Places
 from agent.core.pidlimits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
 from agent.core.podlimits import pod_knobs, pod_limits
 from agent.core.settling import Settling, due, in_turn, settle
@@ -225,8 +225,15 @@ def _situation(scene: _Scene, relief: Relief) -> tuple[KnobStanding, Situation]:
         window_full=usage is not None and usage.live_window_full,
         relief=relief,
         released=reading.original if isinstance(reading.original, int) else UNLIMITED,
+        period_lost=any(_is_lost(held, seen) for held in scene.knobs.fixed if held.knob.file == PERIOD_FILE),
         unknown=unknown,
     )
+
+
+def _is_lost(held: FixedKnob, seen: Observation) -> bool:
+    """Somebody wrote another value, which this tick's write may not end. One that cannot be read says nothing."""
+    kernel = seen.knobs[held.knob].kernel
+    return not isinstance(kernel, Missing) and kernel != held.value
 
 
 def _demand(scene: _Scene) -> tuple[Demand | None, Reason]:

@@ -39,7 +39,7 @@ class Situation(msgspec.Struct, frozen=True):
     """What a ceiling follows from; `size` and `demand` are None while unknown, which `unknown` then explains.
 
     `released` is what the knob holds when no ceiling of ours is in force. `listed`: the kernel holds the CPU list that
-    is the ceiling of policy `cpuset`.
+    is the ceiling of policy `cpuset`. `period_lost`: the quota counts by another period than it is meant for.
     """
 
     strategy: SuppressStrategy
@@ -51,6 +51,7 @@ class Situation(msgspec.Struct, frozen=True):
     relief: Relief = CALM
     released: int = UNLIMITED
     listed: bool = False
+    period_lost: bool = False
     unknown: Reason = Reason.NODE_METRICS_MISSING
 
     @property
@@ -65,6 +66,8 @@ class Situation(msgspec.Struct, frozen=True):
             return Reason.BRAKE
         if self.standing.unsettled:
             return Reason.CONFIGURATION_INVALID
+        if self.period_lost:
+            return Reason.FOREIGN_WRITER_LOOSENED
         return self.relief.reason or (None if self.window_full else Reason.WINDOW_FILLING)
 
 

@@ -124,6 +124,15 @@ def test_unsettled_settings_raise_nothing(build: Any) -> None:
     assert (found.value, found.reason) == (60_000, Reason.CONFIGURATION_INVALID)
 
 
+@pytest.mark.parametrize(("period", "value"), [(100_000, 80_000), (10_000, 60_000), (1_000_000, 60_000)])
+def test_a_quota_of_another_period_is_not_raised(build: Any, period: int, value: int) -> None:
+    """With a tenth of the period it gives ten times as much, and that the period is put right is not sure yet."""
+    seen = build.seen(10, knobs=build.readings(KnobReading(60_000, 60_000), period=period))
+    _, limits = decided(build, seen, build.usage())
+    found = limits.decisions[build.knobs.quota]
+    assert found.value == value and (value > 60_000 or found.reason is Reason.FOREIGN_WRITER_LOOSENED)
+
+
 def test_a_foreign_cap_is_remembered(build: Any) -> None:
     """From the tick that saw it on."""
     seen = build.seen(10, knobs=build.readings(KnobReading(60_000, 90_000)))
