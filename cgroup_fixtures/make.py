@@ -218,7 +218,7 @@ def _v2(path: str, work: Work, seconds: int, quota_us: int) -> dict[str, str]:
         f"{folder}/memory.stat": _keyed(memory),
         f"{folder}/memory.current": f"{anon + file}\n",
         f"{folder}/memory.max": "max\n",
-        f"{folder}/memory.events": _keyed(dict.fromkeys(("low", "high", "max", "oom", "oom_kill"), 0)),
+        **dict.fromkeys((f"{folder}/memory.events", f"{folder}/memory.events.local"), _NO_EVENTS),
         f"{folder}/pids.current": "10\n",
         f"{folder}/pids.max": "max\n",
         f"{folder}/io.stat": f"254:0 rbytes=0 wbytes={seconds * 4096} rios=0 wios={seconds} dbytes=0 dios=0\n",
@@ -226,6 +226,7 @@ def _v2(path: str, work: Work, seconds: int, quota_us: int) -> dict[str, str]:
     }
 
 
+_NO_EVENTS = "".join(f"{name} 0\n" for name in ("low", "high", "max", "oom", "oom_kill"))
 _CALM = "".join(f"{kind} avg10=0.00 avg60=0.00 avg300=0.00 total=0\n" for kind in ("some", "full"))
 
 

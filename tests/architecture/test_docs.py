@@ -103,7 +103,7 @@ def everything() -> TickResult:
         prediction=Prediction(Usage(1, 1), Usage(1, 1), ()),
         lending=Lending((decision("batch-cpu"),)),
         limits=Limits({knob: Limit(knob, 0, decision("cpu.max"))}, None, root=knob.cgroup),
-        evictions=Evictions((decision("memory to free"),)),
+        evictions=Evictions((decision("memory to free"),), read_back=decision("memory read back")),
         evicting=EvictionMemory(),
         brake_cuts=(),
         kills=(),
