@@ -13,7 +13,7 @@ from pathlib import Path
 from local import cgrouptree
 
 MOUNT = Path("/sys/fs/cgroup")
-V1_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "blkio", "unified")
+V1_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "blkio", "pids", "unified")
 V2_CONTROLLERS = ("cpuset", "cpu", "io", "memory", "pids")
 
 
