@@ -13,6 +13,13 @@ import msgspec
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
+_LAST_SECOND = 253_402_300_799.0
+"""Of the year 9999 in UTC. Where users write times, a time zone may put them behind it, or before the year 1."""
+
+
+def unix_seconds(time: datetime | None) -> float:
+    """What can be written as a time again; 0 for none, and for what is before 1970."""
+    return min(max(time.timestamp(), 0.0), _LAST_SECOND) if time else 0.0
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):

@@ -143,7 +143,6 @@ def _status(source: objects.PodGroup) -> GangStatus:
     status = source.status or objects.PodGroupStatus()
     counts = (status.scheduled, status.running, status.succeeded, status.failed)
     begun, partial, whole = (
-        time.timestamp() if time else 0.0
-        for time in (status.schedule_start_time, status.partial_since, status.whole_since)
+        objects.unix_seconds(time) for time in (status.schedule_start_time, status.partial_since, status.whole_since)
     )
     return GangStatus(status.phase, *counts, status.occupied_by, begun, Notes(partial, whole))

@@ -12,7 +12,7 @@ import msgspec
 from kube.dialects import networktopology
 from kube.dialects.gangs import USUAL, GangDefaults, spec_of
 from kube.dialects.preemption import policy_word
-from kube.objects import Condition, PodGroup, PodGroupStatus, Time, UpstreamPodGroup, UpstreamPodGroupSpec
+from kube.objects import Condition, PodGroup, PodGroupStatus, Time, UpstreamPodGroup, UpstreamPodGroupSpec, unix_seconds
 from model.fault import ConfigurationFault
 from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
 
@@ -40,9 +40,9 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
         spec=spec,
         uid=metadata.uid,
         phase=status.phase,
-        partial_seconds=status.partial_since.timestamp() if status.partial_since else 0.0,
-        whole_seconds=status.whole_since.timestamp() if status.whole_since else 0.0,
-        created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
+        partial_seconds=unix_seconds(status.partial_since),
+        whole_seconds=unix_seconds(status.whole_since),
+        created_seconds=unix_seconds(metadata.creation_timestamp),
     )
 
 
@@ -55,7 +55,7 @@ def upstream_gang(group: UpstreamPodGroup, defaults: GangDefaults = USUAL) -> Ga
         name=metadata.name,
         spec=_upstream_spec(group, f"PodGroup {metadata.namespace}/{metadata.name}", defaults),
         uid=metadata.uid,
-        created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
+        created_seconds=unix_seconds(metadata.creation_timestamp),
         source=GangSource.UPSTREAM,
         phase="Scheduled" if _is_true(told, CONDITION_SCHEDULED) else "",
         partial_seconds=partially_bound_since(told),
@@ -144,7 +144,7 @@ def partially_bound_since(told: Sequence[Condition]) -> float:
     """Unix time since when the condition is true, 0 where it is not."""
     found = (each.last_transition_time for each in told if each.type == CONDITION_PARTIAL and each.status == "True")
     try:
-        return msgspec.convert(next(found, None), Time).timestamp()
+        return unix_seconds(msgspec.convert(next(found, None), Time))
     except msgspec.ValidationError:
         return 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import permutations
 
 import msgspec
@@ -135,3 +136,17 @@ def test_a_members_priority_is_its_groups(order: tuple[facts.Fact, ...]) -> None
 )
 def test_what_the_group_says_later_counts(then: tuple[facts.Fact, ...], expected: int) -> None:
     assert charged(NODE, POD, seen(9000), *then) == expected
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_times_of_a_podgroup_can_be_written_again(time: str) -> None:
+    """Its status is its users' to write, too: a time outside UTC's years ended the scheduler, and the next one."""
+    at = msgspec.convert(time, objects.Time)
+    told = objects.PodGroupStatus(schedule_start_time=at, partial_since=at, whole_since=at)
+    group = objects.PodGroup(objects.Metadata("train", "default"), status=told)
+    cache = ClusterCache(Settings().served)
+    cache.apply(facts.PodGroupSeen(Change(ChangeKind.ADDED, group)))
+    record = cache.gangs.get("default/train")
+    assert record is not None
+    for seconds in (record.told.start_seconds, record.notes.partial_seconds, record.notes.whole_seconds):
+        assert 1 <= datetime.fromtimestamp(seconds, UTC).year <= 9999

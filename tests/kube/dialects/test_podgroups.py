@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -17,7 +18,16 @@ from kube.dialects.podgroups import (
     pod_group,
     upstream_gang,
 )
-from kube.objects import Condition, Metadata, PodGroup, PodGroupSpec, UpstreamPodGroup, UpstreamPodGroupStatus
+from kube.objects import (
+    Condition,
+    Metadata,
+    PodGroup,
+    PodGroupSpec,
+    PodGroupStatus,
+    Time,
+    UpstreamPodGroup,
+    UpstreamPodGroupStatus,
+)
 from model.priority import PreemptionPolicy
 from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
 
@@ -144,6 +154,24 @@ def test_the_note_on_a_gang_bound_in_part_comes_and_goes() -> None:
     over = partially_bound([begun], False, NOW)
     assert over is not None and over.status == "False" and partially_bound_since([over]) == 0.0
     assert partially_bound([over], False, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [
+        ("0001-01-01T00:00:00+14:00", 0.0),
+        ("1969-12-31T23:59:59Z", 0.0),
+        ("2026-01-01T00:00:00Z", 1767225600.0),
+        ("9999-12-31T23:59:59-14:00", 253402300799.0),
+    ],
+)
+def test_whoever_wrote_a_time_it_can_be_written_again(time: str, seconds: float) -> None:
+    """A PodGroup's status is its users' to write, too; a time outside UTC's years ended the scheduler."""
+    at = msgspec.convert(time, Time)
+    told = pod_group(PodGroup(metadata(), status=PodGroupStatus(partial_since=at, whole_since=at)))
+    assert (told.partial_seconds, told.whole_seconds) == (seconds, seconds)
+    assert partially_bound_since([Condition(CONDITION_PARTIAL, "True", last_transition_time=time)]) == seconds
+    assert datetime.fromtimestamp(seconds, UTC)
 
 
 @pytest.mark.parametrize("time", [None, "", "yesterday"])
