@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.knobs import text_of, value_of
+from agent.core.knobs import PIDS_FILE, text_of, value_of
 from agent.core.observation import Knob
 from agent.core.order import EvictionRecord
 from agent.durable import replace_file
@@ -43,9 +43,21 @@ class _Original(msgspec.Struct, frozen=True):
 
 
 class _State(msgspec.Struct, frozen=True):
+    """`pids` are originals, too: apart, since agents up to 0.6 understand no such file, and go on without them."""
+
     version: int = _VERSION
     originals: list[_Original] = []
+    pids: list[_Original] = []
     evictions: EvictionRecord = EvictionRecord()
+
+    @classmethod
+    def of(cls, texts: Mapping[Knob, str], evictions: EvictionRecord) -> _State:
+        found = [_Original(knob, text) for knob, text in texts.items()]
+        return cls(
+            originals=[each for each in found if each.knob.file != PIDS_FILE],
+            pids=[each for each in found if each.knob.file == PIDS_FILE],
+            evictions=evictions,
+        )
 
 
 class StateFile:
@@ -115,7 +127,7 @@ class StateFile:
             raise ConfigurationFault(str(self.path), f"unreadable state file: {error}", fix) from error
 
     def _save(self, texts: dict[Knob, str], evictions: EvictionRecord) -> None:
-        state = _State(originals=[_Original(knob, text) for knob, text in texts.items()], evictions=evictions)
+        state = _State.of(texts, evictions)
         try:
             replace_file(self.path, msgspec.json.format(msgspec.json.encode(state)))
         except OSError as error:
@@ -142,7 +154,7 @@ def _parsed(content: bytes) -> tuple[dict[Knob, str], EvictionRecord]:
     state = msgspec.json.decode(content, type=_State)
     if state.version not in _READABLE:
         raise ValueError(f"version {state.version} is none of {_READABLE}")
-    return {original.knob: original.told() for original in state.originals}, state.evictions
+    return {original.knob: original.told() for original in (*state.originals, *state.pids)}, state.evictions
 
 
 def _locked(path: Path) -> LockFile:

@@ -38,6 +38,16 @@ def test_everything_survives(path: Path) -> None:
     assert later.originals == {QUOTA: "-1", V2_QUOTA: "max 50000", CPUSET: "0-3"} and later.evictions == RECORD
 
 
+def test_an_older_agent_goes_on_from_it(path: Path) -> None:
+    """Among the originals that it reads is no file that it does not know: after a rollback it would not start."""
+    pids = Knob("/kubepods/besteffort", "pids", "pids.max")
+    state = StateFile(path)
+    state.remember({QUOTA: "-1", pids: "max"})
+    told = msgspec.json.decode(path.read_bytes())
+    assert [original["knob"]["file"] for original in told["originals"]] == ["cpu.cfs_quota_us"]
+    assert again(state).originals == {QUOTA: "-1", pids: "max"} == originals_in(path)
+
+
 def test_the_first_word_counts(path: Path) -> None:
     """What is known already is neither changed nor written again."""
     state = StateFile(path)
