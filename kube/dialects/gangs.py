@@ -35,6 +35,7 @@ ANNOTATION_WAIT = _GANG + "waiting-time"
 ANNOTATION_GROUPS = _GANG + "groups"
 ANNOTATION_MATCH = _GANG + "match-policy"
 ANNOTATION_MATCH_ALIAS = "pod-group.scheduling.sigs.k8s.io/match-policy"
+_MOST_GROUPS = 64
 _MATCHES = {member.value: member for member in MatchPolicy}
 _RANKS = (
     _GANG + "network-topology-index",
@@ -97,10 +98,15 @@ def spec_of(
     """What annotations on a pod or PodGroup say of the gang `key`.
 
     Illegal total, mode, time, match policy and groups fall back as Koordinator does: minimum, Strict, the defaults,
-    alone. A topology that cannot be read is a `problem`: members are not spread by guesswork.
+    alone. A topology that cannot be read is a `problem`: members are not spread by guesswork. So is a group of too many
+    gangs, each of which is looked at whenever one of them changes.
     """
     total = whole(annotations.get(ANNOTATION_TOTAL, ""))
     loose = annotations.get(ANNOTATION_MODE) == GangMode.NON_STRICT.value
+    groups = groups_of(key, annotations.get(ANNOTATION_GROUPS, ""))
+    if len(groups) > _MOST_GROUPS:
+        told = f"annotation {ANNOTATION_GROUPS} names {len(groups)} gangs"
+        return GangSpec(0, problem=f"Gang {key}: {told}; name at most {_MOST_GROUPS}")
     try:
         topology = networktopology.levels(annotations, f"Gang {key}")
     except ConfigurationFault as fault:
@@ -111,7 +117,7 @@ def spec_of(
         mode=GangMode.NON_STRICT if loose else GangMode.STRICT,
         timeout_seconds=timeout_seconds if timeout_seconds and timeout_seconds > 0 else defaults.timeout_seconds,
         match=_match(annotations, defaults),
-        groups=groups_of(key, annotations.get(ANNOTATION_GROUPS, "")),
+        groups=groups,
         topology=topology,
     )
 

@@ -17,6 +17,7 @@ import msgspec
 from kube.dialects import sublet
 from kube.dialects.document import annotated
 from kube.objects import ClusterNetworkTopology
+from model.fault import ConfigurationFault
 from model.workload import TopologyLevel
 
 ANNOTATION_SPEC = "gang.scheduling.koordinator.sh/network-topology-spec"
@@ -27,6 +28,7 @@ NODE_LAYER = "NodeTopologyLayer"
 HOSTNAME = "kubernetes.io/hostname"
 _WIDEST_FIRST = ("region", "zone", "datacenter", "spine", "block", "rack", "accelerator", "host")
 _OTHER_NAMES = {"node": "host", "hostname": "host"}
+_MOST_LEVELS = 16
 _PREFIXES = ("topology.kubernetes.io/", "topology.sublet.dev/", "network.topology.nvidia.com/")
 
 
@@ -60,11 +62,19 @@ def levels(annotations: Mapping[str, str], where: str) -> tuple[TopologyLevel, .
     """
     told = annotated(annotations, ANNOTATION_SPEC, _Spec, where)
     if told is not None:
-        return tuple(_level(rule) for rule in told.gather_strategy or ())
+        rules = told.gather_strategy or []
+        require_few(len(rules), f"{where}: annotation {ANNOTATION_SPEC}.gatherStrategy")
+        return tuple(_level(rule) for rule in rules)
     required = annotations.get(sublet.ANNOTATION_REQUIRED_TOPOLOGY) or annotations.get(KUEUE_REQUIRED)
     preferred = annotations.get(sublet.ANNOTATION_PREFERRED_TOPOLOGY) or annotations.get(KUEUE_PREFERRED)
     found = ((required, True), (preferred, False))
     return tuple(TopologyLevel(key.strip(), must) for key, must in found if key and key.strip())
+
+
+def require_few(number: int, where: str) -> None:
+    """Raises ConfigurationFault where a gang names more levels than a network has; each is looked for in the last."""
+    if number > _MOST_LEVELS:
+        raise ConfigurationFault(where, f"names {number} levels", f"name at most {_MOST_LEVELS}")
 
 
 def layers(source: ClusterNetworkTopology) -> dict[str, Layer]:

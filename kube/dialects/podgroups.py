@@ -105,6 +105,7 @@ def _topology(group: UpstreamPodGroup, where: str) -> tuple[TopologyLevel, ...]:
     constraints = group.spec.scheduling_constraints
     told = constraints.topology if constraints else None
     if told:
+        networktopology.require_few(len(told), f"{where}: spec.schedulingConstraints.topology")
         return tuple(TopologyLevel(each.key, required=True) for each in told if each.key)
     return networktopology.levels(group.metadata.annotations or {}, where)
 

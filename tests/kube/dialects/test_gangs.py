@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from kube.dialects.gangs import GangDefaults, gang_of, rank_of
@@ -84,6 +85,16 @@ def test_annotated_gang(annotations: dict[str, str], expected: GangSpec) -> None
     """Annotations as Koordinator reads them."""
     found = gang_of(metadata(None, {GANG + "name": "g", **{GANG + k: v for k, v in annotations.items()}}))
     assert found is not None and found.spec == expected
+
+
+def test_a_group_of_too_many_gangs() -> None:
+    """It is held, and says so; each gang of a group is looked at whenever one of them changes."""
+    for number, problem in ((63, ""), (64, f"Gang ns/g: annotation {GANG}groups names 65 gangs; name at most 64")):
+        groups = msgspec.json.encode([f"ns/g{other}" for other in range(number)]).decode()
+        told = {GANG + "name": "g", GANG + "min-available": "2", GANG + "groups": groups}
+        found = gang_of(metadata(None, told))
+        assert found is not None and found.spec is not None
+        assert (found.spec.problem, len(found.spec.groups)) == (problem, 0 if problem else 64)
 
 
 def test_the_match_policys_other_spelling() -> None:

@@ -66,6 +66,14 @@ def test_a_rule_that_cannot_be_read(rule: dict[str, Any], told: str) -> None:
         levels({SPEC: gather(rule)}, "Gang ns/g")
 
 
+def test_more_levels_than_a_network_has() -> None:
+    """A scheduler that looks for each inside the other would not come back from thousands."""
+    rules = [{"layer": f"l{number}", "strategy": "MustGather"} for number in range(5000)]
+    assert len(levels({SPEC: gather(*rules[:16])}, "Gang ns/g")) == 16
+    with pytest.raises(ConfigurationFault, match=r"^Gang ns/g: .*gatherStrategy: names 5000 levels .name at most 16"):
+        levels({SPEC: gather(*rules)}, "Gang ns/g")
+
+
 def cluster(*told: tuple[str, str, list[str]]) -> dict[str, Layer]:
     """(layer, parent, label keys) of each."""
     items = [{"topologyLayer": name, "parentTopologyLayer": parent, "labelKey": keys} for name, parent, keys in told]
