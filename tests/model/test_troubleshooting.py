@@ -23,3 +23,20 @@ def test_each_code_exists_and_is_provoked(cause: str, code: str, test: str) -> N
 def test_one_code_per_cause() -> None:
     codes = [code for _, code, _ in ROWS]
     assert len(codes) == len(set(codes)) == 51
+
+
+FAULTS = (ROOT / "docs/faults.md").read_text()
+
+
+@pytest.mark.parametrize("row", re.findall(r"^\| (?!fault|---)(.+) \|$", FAULTS, re.M))
+def test_each_fault_is_provoked(row: str) -> None:
+    """Six columns, of which the last names tests that exist."""
+    *told, tests = row.split(" | ")
+    assert len(told) == 5 and told[0]
+    assert [name for name in tests.split(", ") if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_each_reason_of_the_fault_table_exists() -> None:
+    """In code quotes and capitals, apart from Kubernetes' own words."""
+    named = set(re.findall(r"`([A-Z][A-Za-z]+)`", FAULTS)) - {"ColocationReady"}
+    assert named <= {reason.value for reason in Reason}
