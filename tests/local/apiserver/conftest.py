@@ -209,7 +209,7 @@ class Live:
 
     def _wait_until_ready(self) -> str:
         ready = self.directory / "ready.json"
-        for _ in range(400):
+        for _ in range(2400):
             if ready.exists():
                 found = json.loads(ready.read_text())
                 return f"https://{found['address']}:{found['port']}"
