@@ -90,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rows", nargs="+", choices=[*GROUPS, *ALL_ROWS], help="colocate: only these rows or groups")
     parser.add_argument("--minutes", type=_positive, help="colocate: no dirty run is repeated after that (default: 20)")
     parser.add_argument("--surges", type=_positive, help="react: surges with and without the brake (default: 50)")
+    parser.add_argument("--restarts", type=_positive, help="react: restarts of each kind (default: 3)")
     parser.add_argument("--data", type=Path, help=f"schedule: folder of trace data (default: ${_DATA})")
     parser.add_argument("--only", nargs="+", choices=schedule.PARTS, help="schedule: only these parts")
     parser.add_argument("--out", type=Path, default=RESULTS.parent, help="where results go (default: bench/results)")
@@ -124,6 +125,8 @@ def _react(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
     effort = react.QUICK if arguments.quick else react.Effort()
     if arguments.surges is not None:
         effort = msgspec.structs.replace(effort, surges=arguments.surges)
+    if arguments.restarts is not None:
+        effort = msgspec.structs.replace(effort, restarts=arguments.restarts)
     measured = react.measure_reaction(hierarchies, effort)
     react_report.show(measured, report.console())
     path = arguments.out / REACT.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -104,14 +105,40 @@ class Cluster:
     @asynccontextmanager
     async def agent(self, tree: NodeTree, settings: Mapping[str, Any]) -> AsyncIterator[Agent]:
         """The agent over this tree, ready; it starts with no memory of an earlier one."""
-        for name in ("agent.state", "agent.json", "prediction.json"):
-            (self._run.path / name).unlink(missing_ok=True)
-        written = self._run.path / "agent-settings.json"
-        written.write_bytes(msgspec.json.encode(settings))
+        written = self.agent_settings(settings)
         async with AsyncExitStack() as stack:
-            child = await _child(stack, self._run, "agent", _agent_command(self._run, tree, written))
+            child = await _child(stack, self._run, "agent", self.agent_command(tree, written))
             addresses = await child.wait_ready(_READY_BOUND_SECONDS)
             yield Agent(child.pid, str(addresses["http"]), self._run.log_of("agent"))
+
+    def agent_settings(self, settings: Mapping[str, Any]) -> Path:
+        """The file of them, for an agent with no memory of an earlier one."""
+        for name in ("agent.state", "agent.json", "prediction.json", "guard.json"):
+            (self._run.path / name).unlink(missing_ok=True)
+        self.heartbeat.unlink(missing_ok=True)
+        written = self._run.path / "agent-settings.json"
+        written.write_bytes(msgspec.json.encode(settings))
+        return written
+
+    def agent_command(self, tree: NodeTree, settings: Path) -> list[str]:
+        """Whoever starts it so finds its ready file by `agent_ready`."""
+        self._run.ready_file_of("agent").unlink(missing_ok=True)
+        return _agent_command(self._run, tree, settings)
+
+    def guard_options(self, tree: NodeTree) -> list[str]:
+        """Of a guard beside that agent that keeps plans and holds no share."""
+        where = ("--kubepods", tree.kubepods, "--state-file", str(self._run.path / "agent.state"))
+        return ["--guard", "--guard-silence", "3600", *where, "--heartbeat", str(self.heartbeat)]
+
+    @property
+    def heartbeat(self) -> Path:
+        return self._run.agent_socket.with_name("agent.heartbeat")
+
+    async def agent_ready(self) -> None:
+        """Raises TimeoutError."""
+        async with asyncio.timeout(_READY_BOUND_SECONDS):
+            while not self._run.ready_file_of("agent").exists():
+                await asyncio.sleep(0.02)
 
     async def _make_node(self, cpus: int) -> None:
         await self.client.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})

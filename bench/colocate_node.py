@@ -70,6 +70,13 @@ class NodeTree:
                 self.weigh(cgroup, home.cpu_millis)
         self.weigh(self.burstable, sum(home.cpu_millis for home in homes if home.tier == "burstable"))
 
+    def beside(self, name: str, cpu_millis: int) -> list[Path]:
+        """A cgroup beside kubepods with the weight of that request, for what is no pod of ours; one a hierarchy."""
+        cgroup = f"{self._top}/{name}"
+        self._make(cgroup, leaf=True)
+        self.weigh(cgroup, cpu_millis)
+        return self.directories(cgroup)
+
     def enter(self, home: Home, pid: int) -> None:
         """A process that runs already goes on in the pod's container."""
         for directory in self.directories(self.container(home)):

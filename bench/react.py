@@ -22,6 +22,7 @@ from bench.colocate_cluster import Agent, Cluster, PodSpec
 from bench.colocate_loads import Load, LoadFault, Programs, started
 from bench.colocate_node import Home, NodeTree
 from bench.hierarchies import Hierarchies
+from bench.react_restart import Restarts, Stage, measure_restarts
 from bench.react_trace import CeilingTrace
 from bench.report import Machine, this_machine
 
@@ -46,14 +47,15 @@ _HIGH_SHARE = 0.5
 
 
 class Effort(msgspec.Struct, frozen=True):
-    """`surges` for each of both, and how long the agent's CPU time is taken without any."""
+    """`surges` for each of both, how long the agent's CPU time is taken without any, and `restarts` for each start."""
 
     surges: int = 50
+    restarts: int = 3
     cost_seconds: float = 15.0
     settle_seconds: float = 3.0
 
 
-QUICK = Effort(surges=3, cost_seconds=2.0, settle_seconds=1.0)
+QUICK = Effort(surges=3, restarts=1, cost_seconds=2.0, settle_seconds=1.0)
 
 
 class Reactions(msgspec.Struct, frozen=True):
@@ -69,17 +71,18 @@ class React(msgspec.Struct, frozen=True):
 
     machine: Machine
     sides: tuple[Reactions, ...]
+    restarts: tuple[Restarts, ...] = ()
 
 
 def measure_reaction(hierarchies: Hierarchies, effort: Effort) -> React:
     """Raises a Fault where a program or a cgroup does not come up."""
     machine = this_machine()
     with tempfile.TemporaryDirectory(prefix="sublet-bench-") as name:
-        sides = asyncio.run(_measure(Path(name), hierarchies, effort))
-    return React(machine, tuple(sides))
+        sides, restarts = asyncio.run(_measure(Path(name), hierarchies, effort))
+    return React(machine, tuple(sides), tuple(restarts))
 
 
-async def _measure(folder: Path, hierarchies: Hierarchies, effort: Effort) -> list[Reactions]:
+async def _measure(folder: Path, hierarchies: Hierarchies, effort: Effort) -> tuple[list[Reactions], list[Restarts]]:
     programs, cpus = Programs(folder), psutil.cpu_count() or 1
     async with Cluster.started(folder / "run", cpus) as cluster:
         await cluster.make_node_slo()
@@ -89,7 +92,8 @@ async def _measure(folder: Path, hierarchies: Hierarchies, effort: Effort) -> li
         for name, settings in SETTINGS.items():
             async with _scene(folder, programs, cluster, hierarchies, online, batch, settings) as scene:
                 found.append(await scene.reactions(name, effort))
-        return found
+        async with _scene(folder, programs, cluster, hierarchies, online, batch, None) as scene:
+            return found, await scene.restarts(effort.restarts)
 
 
 @asynccontextmanager
@@ -100,8 +104,9 @@ async def _scene(
     hierarchies: Hierarchies,
     online: Home,
     batch: Sequence[Home],
-    settings: Mapping[str, Any],
+    settings: Mapping[str, Any] | None,
 ) -> AsyncIterator[Scene]:
+    """With an agent of these settings; None: without one."""
     cpus = psutil.cpu_count() or 1
     counters = folder / "counters"
     counters.write_bytes(bytes(4096))
@@ -109,7 +114,7 @@ async def _scene(
         tree = stack.enter_context(NodeTree(hierarchies, cpus))
         tree.add([online, *batch])
         # Before the batch work, beside which an emulated machine takes minutes to start anything.
-        agent = await stack.enter_async_context(cluster.agent(tree, settings))
+        agent = await stack.enter_async_context(cluster.agent(tree, settings)) if settings is not None else None
         for slot, home in enumerate(batch):
             command: list[str | Path] = [programs.path("spinner"), counters, str(slot)]
             stack.enter_context(started(command, tree.directories(tree.container(home))))
@@ -122,12 +127,12 @@ async def _scene(
 class Scene:
     """A busy node whose service rests, and the agent that watches it."""
 
-    def __init__(self, cluster: Cluster, tree: NodeTree, surge: Load, trace: CeilingTrace, agent: Agent) -> None:
+    def __init__(self, cluster: Cluster, tree: NodeTree, surge: Load, trace: CeilingTrace, agent: Agent | None) -> None:
         self._cluster = cluster
         self._tree = tree
         self._surge = surge
         self._trace = trace
-        self._agent = psutil.Process(agent.pid)
+        self._agent = psutil.Process(agent.pid if agent else None)
         self._random = random.Random(1)
 
     async def reactions(self, name: str, effort: Effort) -> Reactions:
@@ -142,6 +147,11 @@ class Scene:
             told = "none" if delays[-1] is None else f"{delays[-1] * 1000:.0f} ms"
             print(f"bench: {name} {number}: {told}", file=sys.stderr, flush=True)
         return Reactions(name, tuple(delays), cost)
+
+    async def restarts(self, rounds: int) -> list[Restarts]:
+        settings = self._cluster.agent_settings({})
+        stage = Stage(self._cluster, self._tree, self._surge, self._trace, settings, self._lift)
+        return await measure_restarts(stage, rounds, NOTICED_SHARE)
 
     async def _cost(self, seconds: float) -> float:
         before, begun = self._agent.cpu_times(), time.monotonic()

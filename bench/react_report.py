@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from math import inf
 from pathlib import Path
+from statistics import median
 
 import msgspec
 from rich.console import Console
 
 from bench.colocate_figures import Interval, Target, interval
 from bench.react import MISSED_SECONDS, NOTICED_SHARE, WITH, WITHOUT, React, Reactions
+from bench.react_restart import BEFORE, OURS, Restarts
 from bench.report import block
 from local.demo.load import percentile
 
 P99_SECONDS, TIMES_FASTER, COST_PCT = 0.25, 4.0, 1.0
 """Issue 3/11, "Prove it"."""
+START_CPU_SECONDS, START_TIMES_FASTER = 1.0, 4.0
 _GUEST = "SUBLET_GUEST"
+_RESTART_COLUMNS = ("", "restarts", "not seen", "p50 ms", "max ms", "CPU-s to the first tick")
 _COLUMNS = ("", "surges", "not seen", "p50 ms", "p99 ms", "max ms", "agent %")
 
 
@@ -29,6 +33,21 @@ class Saved(msgspec.Struct, frozen=True):
 
 def targets(measured: React, *, ratios_only: bool = False) -> list[Target]:
     """An emulated machine's own times say nothing: there only how much faster is asked."""
+    return [*_surge_targets(measured, ratios_only=ratios_only), *_restart_targets(measured, ratios_only=ratios_only)]
+
+
+def _restart_targets(measured: React, *, ratios_only: bool) -> list[Target]:
+    sides = {side.name: side for side in measured.restarts}
+    if not sides:
+        return []
+    ours, before = sides[OURS], sides[BEFORE]
+    words = f"times faster restarted than {BEFORE}, p50"
+    faster = Target(words, _times(ours, before, 50), START_TIMES_FASTER, at_most=False)
+    cpu = Target("CPU-seconds to the first tick", interval([max(ours.cpu_seconds, default=inf)]), START_CPU_SECONDS)
+    return [faster] if ratios_only else [faster, cpu]
+
+
+def _surge_targets(measured: React, *, ratios_only: bool) -> list[Target]:
     sides = {side.name: side for side in measured.sides}
     ours, other = sides[WITH], sides[WITHOUT]
     found = [
@@ -45,13 +64,13 @@ def targets(measured: React, *, ratios_only: bool = False) -> list[Target]:
     ]
 
 
-def delay(side: Reactions, pct: float) -> float | None:
+def delay(side: Reactions | Restarts, pct: float) -> float | None:
     """Nearest-rank percentile in seconds; None where that surge was not answered."""
     found = percentile((inf if each is None else each for each in side.delays), pct)
     return None if found is None or found == inf else found
 
 
-def _times(ours: Reactions, other: Reactions, pct: float) -> Interval | None:
+def _times(ours: Reactions | Restarts, other: Reactions | Restarts, pct: float) -> Interval | None:
     """Never answered is no speed at all on our side, and as slow as we looked on the other."""
     fast, slow = delay(ours, pct), delay(other, pct)
     if fast is None:
@@ -65,6 +84,9 @@ def show(measured: React, console: Console) -> None:
     share = f"{NOTICED_SHARE:.0%} of the node"
     rows = [_row(side) for side in measured.sides]
     block(console, f"from a surge of all CPUs to best effort's ceiling lower by {share}", _COLUMNS, rows)
+    if measured.restarts:
+        heading = "from a surge as the agent starts again, on a node without idle CPU, to the first cut"
+        block(console, heading, _RESTART_COLUMNS, [_restart_row(side) for side in measured.restarts])
     found = targets(measured, ratios_only=in_guest())
     listed = [[target.name, _told(target.measured), _bound(target), target.verdict.value] for target in found]
     block(console, "targets", ("", "measured", "", ""), listed)
@@ -87,6 +109,13 @@ def _row(side: Reactions) -> list[str]:
     figures = (delay(side, 50), delay(side, 99), delay(side, 100))
     times = ["-" if value is None else f"{value * 1000:.0f}" for value in figures]
     return [side.name, str(len(side.delays)), str(missed), *times, f"{side.cpu_pct:.2f}"]
+
+
+def _restart_row(side: Restarts) -> list[str]:
+    missed = sum(each is None for each in side.delays)
+    times = [f"{seconds * 1000:.0f}" if (seconds := delay(side, pct)) is not None else "-" for pct in (50, 100)]
+    cpu = f"{median(side.cpu_seconds):.2f}" if side.cpu_seconds else "-"
+    return [side.name, str(len(side.delays)), str(missed), *times, cpu]
 
 
 def _told(found: Interval | None) -> str:

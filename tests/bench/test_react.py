@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -13,6 +14,7 @@ from bench.colocate_figures import Verdict
 from bench.plot import available, plot_reaction
 from bench.react import WITH, WITHOUT, React, Reactions
 from bench.react_report import delay, save, show, targets
+from bench.react_restart import BEFORE, OURS, Restarts
 from bench.react_trace import CeilingTrace, quota_of
 from bench.report import Machine
 
@@ -96,6 +98,38 @@ def test_an_emulated_machine_is_asked_for_ratios_only() -> None:
     """Its own times say nothing."""
     found = targets(measured([1.0], [9.0]), ratios_only=True)
     assert [target.verdict for target in found] == [Verdict.MET, Verdict.MET]
+
+
+def restarted(ours: float | None, before: float | None, cpu_seconds: float) -> React:
+    sides = (Restarts(OURS, (ours,), (cpu_seconds,)), Restarts(BEFORE, (before,), (2.0,)))
+    return msgspec.structs.replace(measured([0.1], [0.9]), restarts=sides)
+
+
+FASTER, FIRST_TICK = f"times faster restarted than {BEFORE}, p50", "CPU-seconds to the first tick"
+
+
+@pytest.mark.parametrize(
+    ("result", "missed"),
+    [
+        (restarted(1.0, 30.0, 0.4), []),
+        (restarted(10.0, 30.0, 0.4), [FASTER]),
+        (restarted(None, 30.0, 0.4), [FASTER]),
+        (restarted(1.0, None, 1.4), [FIRST_TICK]),
+    ],
+    ids=["all met", "not faster", "never", "dear"],
+)
+def test_targets_of_restarts(result: React, missed: list[str]) -> None:
+    """Four times faster than an agent that loads everything first, below a CPU-second."""
+    assert [target.name for target in targets(result) if target.verdict is Verdict.MISSED] == missed
+
+
+def test_restarts_are_shown() -> None:
+    """Each side with its times and the CPU time of its start."""
+    text = io.StringIO()
+    show(restarted(1.0, None, 0.4), Console(file=text, width=120))
+    lines = text.getvalue().splitlines()
+    assert any(line.split()[-5:] == ["1", "0", "1000", "1000", "0.40"] for line in lines)
+    assert any(line.split()[-5:] == ["1", "1", "-", "-", "2.00"] for line in lines)
 
 
 def test_tables_and_files(tmp_path: Path) -> None:
