@@ -9,6 +9,7 @@ from kube.logs import LogFormat, configure
 
 import argparse
 import asyncio
+import ctypes
 import os
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     arguments.heartbeat = arguments.heartbeat or arguments.socket.with_name("agent.heartbeat")
     configure(arguments.log_format)
+    _share_memory()
     try:
         _run(arguments)
     except Fault as fault:
@@ -45,6 +47,15 @@ def main(argv: Sequence[str]) -> int:
         structlog.get_logger().exception("the agent ended by an error of its own; limits stay in force")
         return 1
     return 0
+
+
+def _share_memory() -> None:
+    """One heap for all threads, where glibc would make one for each, up to eight a CPU: what one gives back the others
+    may use. Elsewhere nothing is done. The number is malloc.h's M_ARENA_MAX.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(-8, 1)
 
 
 def _run(arguments: argparse.Namespace) -> None:

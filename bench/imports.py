@@ -28,6 +28,10 @@ print(*(name for name, module in sys.modules.items() if name not in bare and get
 # Reads groups of module names, one a line, and answers resident KiB gained and seconds taken by each.
 _REPLAY = """
 import importlib, resource, sys, time
+from kube.packages import defer_init
+# As the agent itself loads them.
+sys.modules["rich"] = None
+defer_init("kubernetes", "kubernetes.aio", "kubernetes.aio.config", "pyroute2")
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 1024

@@ -21,7 +21,7 @@ def reading(**costs: Cost) -> ReadingResult:
     return ReadingResult(110, 1000, {"memory.stat": 1000}, found, {"plain": "left out"})
 
 
-def agent(cpu_pct: float = 3.0, rss_mib: float = 90.0, late_ticks: int | None = 0) -> AgentResult:
+def agent(cpu_pct: float = 3.0, rss_mib: float = 80.0, late_ticks: int | None = 0) -> AgentResult:
     return AgentResult(250, 60.0, cpu_pct, rss_mib, 60, late_ticks, 0)
 
 
@@ -53,14 +53,14 @@ def test_reading_targets_are_ratios_to_the_readers_that_ran() -> None:
     [
         (agent(), 0),
         (agent(cpu_pct=4.01), 1),
-        (agent(rss_mib=120.1), 1),
+        (agent(rss_mib=85.1), 1),
         (agent(late_ticks=1), 1),
         (agent(late_ticks=None), 0),
     ],
     ids=["all met", "CPU", "memory", "late", "lateness unknown"],
 )
 def test_agent_targets(result: AgentResult, missed: int) -> None:
-    """At most 4 % of a core, 120 MiB and no late tick."""
+    """At most 4 % of a core, 85 MiB and no late tick."""
     assert sum(not target.met for target in targets(Results(MACHINE, agent=(result,)))) == missed
 
 
