@@ -37,6 +37,7 @@ from agent.lapsetelling import LapseTeller
 from agent.loop import TickLoop
 from agent.machine import Machine, MachinePaths
 from agent.metrics import Counters, Sample, collect
+from agent.nodestatus import StandingNode
 from agent.options import AgentOptions
 from agent.ports import Sink, TickPorts
 from agent.settings import AgentSettings, Mode, PodOrigin, load_settings
@@ -182,7 +183,9 @@ class _Agent:
             self._costs,
             lambda: course.paused,
         )
-        self._publisher = Publisher(client, options.node_name, settings, self._cluster.condition)
+        self._publisher = Publisher(
+            client, options.node_name, settings, StandingNode(self._cluster.condition, self._cluster.version)
+        )
         self._zones = ZonePublisher(
             client,
             options.node_name,

@@ -166,6 +166,11 @@ class ClusterEdge:
         conditions = node.status.conditions or () if node else ()
         return next((condition for condition in conditions if condition.type == kind), None)
 
+    def version(self) -> str:
+        """The Node's own resourceVersion, as far as it was heard of; "" where there is none."""
+        node = _only(self._nodes)
+        return node.metadata.resource_version if node else ""
+
     def _unread(self) -> str:
         """Which document was never looked up; empty once all were."""
         waits = (

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,9 +29,9 @@ from agent.core.publish import (
 )
 from agent.core.reclaimable import Lending
 from agent.core.usage import statistics
+from agent.nodestatus import GAVE_UP, NodeStatus, Overtaken, StandingNode
 from agent.ports import TickResult
 from agent.settings import AgentSettings
-from kube import objects
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects import koordinator, nodemetric
 from model.decision import Decision
@@ -47,18 +47,20 @@ _LONGEST_NODE_DELAY_SECONDS = 2.0
 _LONGEST_DELAY_SECONDS = 60.0
 _LONGEST_REST_SECONDS = 5.0
 _MADE_BY_THE_LEADER = "the leading scheduler makes it, where NodeMetric is defined"
+_PATIENCE_TICKS = 2
+"""For so long a status patch is waited for."""
+_UNKNOWN = StandingNode()
 _NODE_METRICS = "slo.koordinator.sh/v1alpha1/nodemetrics"
 
 Ready = tuple[str, str, str]
 """Status, reason and message of the condition."""
-_NONE: Mapping[str, str] = {}
 _NEVER_MEASURED: Ready = ("False", Reason.NODE_METRICS_MISSING.value, words(Reason.NODE_METRICS_MISSING))
 
 
 class Publisher:
     """A sink of the tick; `run` writes node status and NodeMetric, apart so that neither waits for the other.
 
-    `standing_condition` gives the Node's condition of a type, which a predecessor may have left.
+    `standing` is the Node as it is, whose condition a predecessor may have left.
     """
 
     def __init__(
@@ -66,13 +68,14 @@ class Publisher:
         client: KubeClient,
         node_name: str,
         settings: AgentSettings,
-        standing_condition: Callable[[str], objects.Condition | None] = lambda kind: None,
+        standing: StandingNode = _UNKNOWN,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._name = node_name
         self._settings = settings
-        self._standing_condition = standing_condition
+        self._standing_condition = standing.condition
+        self._node = NodeStatus(client, node_name, standing.version, settings.tick_seconds * _PATIENCE_TICKS)
         self._monotonic = monotonic
         self._newest: TickResult | None = None
         self._taken = monotonic()
@@ -83,6 +86,7 @@ class Publisher:
         self._condition: Ready = ("", "", "")
         self._since = ""
         self._condition_at = -math.inf
+        self._beat = 0
         self._given_up: Reason | None = None
         self._writing = asyncio.Lock()
         self.failures = 0
@@ -90,6 +94,7 @@ class Publisher:
     def take(self, result: TickResult) -> None:
         self._newest, self._taken = result, self._monotonic()
         self._started = min(self._started, result.observation.monotonic_seconds)
+        self._overtake(result)
         self._fresh.set()
 
     @property
@@ -106,12 +111,16 @@ class Publisher:
     async def withdraw(self, reason: Reason) -> None:
         """Offer nothing from here on, for that reason, whatever ticks still say; only what running pods hold stays.
 
-        A patch under way is waited for, so that it does not come after this one. Until the running pods are known
-        nothing is told. Raises KubernetesFault.
+        A patch under way that offers more is given up. Until the running pods are known nothing is told. Raises
+        KubernetesFault.
         """
         self._given_up = reason
-        if self._newest is not None and self._newest.facts.pods is not None:
-            await self._publish_node(self._newest)
+        told = False
+        while not told and self._newest is not None and self._newest.facts.pods is not None:
+            self._overtake(self._newest)
+            with contextlib.suppress(Overtaken):
+                await self._publish_node(self._newest)
+                told = True
 
     async def _publish_node_for_ever(self) -> None:
         delay = _FIRST_DELAY_SECONDS
@@ -119,11 +128,13 @@ class Publisher:
             result = await self._next()
             try:
                 if result is None:
-                    await self._patch_status({}, _NEVER_MEASURED, time.time())
+                    await self._patch({}, {}, _NEVER_MEASURED, time.time())
                 else:
                     await self._publish_node(result)
                     await self._publish_annotations(result)
                 delay = _FIRST_DELAY_SECONDS
+            except Overtaken:
+                self._fresh.set()
             except KubernetesFault as fault:
                 delay = await self._rest(fault, delay, self._longest_delay(fault, result))
 
@@ -172,13 +183,27 @@ class Publisher:
 
     async def _rest(self, fault: KubernetesFault, delay: float, longest: float) -> float:
         self.failures += 1
-        log.warning("not published", error=str(fault), retry_seconds=delay)
-        await asyncio.sleep(delay)
+        waits = 0.0 if fault.reason == GAVE_UP else delay
+        log.warning("not published", error=str(fault), retry_seconds=waits)
+        await asyncio.sleep(waits)
         return min(delay * 2, longest)
 
     async def _publish_node(self, result: TickResult) -> None:
         async with self._writing:
-            await self._write_node(result if self._given_up is None else _without_offer(result, self._given_up))
+            await self._write_node(self._as_told(result))
+
+    def _as_told(self, result: TickResult) -> TickResult:
+        return result if self._given_up is None else _without_offer(result, self._given_up)
+
+    def _overtake(self, result: TickResult) -> None:
+        """A patch under way is not waited for where it offers more than this tick."""
+        if not self._node.under_way:
+            return
+        told = self._as_told(result)
+        if settled(told.lending.reclaimable, told.observation.monotonic_seconds - self._started):
+            offer = self._offer(told, self._standing(told))
+            if offer is not None:
+                self._node.decided(_by_name(offer))
 
     async def _write_node(self, result: TickResult) -> None:
         now = result.observation.monotonic_seconds
@@ -186,12 +211,12 @@ class Publisher:
             return
         offer = self._offer_if_due(result, now)
         ready = result.ready
-        is_told = ready == self._condition and now - self._condition_at < self._settings.heartbeat_seconds
+        fresh = ready == self._condition and now - self._condition_at < self._settings.heartbeat_seconds
+        # A patch that changes nothing leaves the Node's version as it is, and would stop none that still hangs.
+        is_told = fresh and not self._node.uncertain
         if offer is None and is_told:
             return
-        status = {} if offer is None else _amounts(offer, result.lending)
-        annotations = {} if offer is None else _ratio(result)
-        await self._patch_status(status, None if is_told else ready, result.observation.at_seconds, annotations)
+        await self._patch_status(result, offer, None if is_told else ready)
         if offer is not None:
             self._log_changes(offer)
             self._published, self._annotations_due = Published(offer, now), True
@@ -200,29 +225,51 @@ class Publisher:
 
     def _offer_if_due(self, result: TickResult, now: float) -> tuple[Decision, ...] | None:
         """None where the Node has it already, and where neither the Node nor what its pods need is known."""
-        node, listed = result.facts.node, result.facts.pods
-        if node is None and listed is None:
+        standing = self._standing(result)
+        offer = self._offer(result, standing)
+        if offer is None:
             return None
-        standing = self._published.amounts if self._published else {}
-        if node is not None:
-            names = [decision.name for decision in result.lending.reclaimable]
-            standing = {name: node.allocatable[name] for name in names if name in node.allocatable}
-        measured = result.observation.measured
-        offer = offered(result.lending, listed, measured, standing, may_grow=may_raise(result.usage))
-        amounts = {decision.name: decision.value for decision in offer}
         strategy = result.facts.settings.colocation
-        return offer if due_for_node(self._published, amounts, standing, strategy, now) else None
+        if due_for_node(self._published, _by_name(offer), standing, strategy, now):
+            return offer
+        return self._offer(result, standing, may_grow=False) if self._node.uncertain else None
 
-    async def _patch_status(
-        self, status: dict[str, Any], ready: Ready | None, at_seconds: float, annotations: Mapping[str, str] = _NONE
+    def _standing(self, result: TickResult) -> Mapping[str, int]:
+        """What the Node says of our resources, or what it was told last."""
+        node = result.facts.node
+        if node is None:
+            return self._acknowledged
+        names = [decision.name for decision in result.lending.reclaimable]
+        return {name: node.allocatable[name] for name in names if name in node.allocatable}
+
+    def _offer(
+        self, result: TickResult, standing: Mapping[str, int], *, may_grow: bool = True
+    ) -> tuple[Decision, ...] | None:
+        listed, measured = result.facts.pods, result.observation.measured
+        if result.facts.node is None and listed is None:
+            return None
+        grows = may_grow and may_raise(result.usage)
+        return offered(result.lending, listed, measured, standing, may_grow=grows)
+
+    @property
+    def _acknowledged(self) -> Mapping[str, int]:
+        return self._published.amounts if self._published else {}
+
+    async def _patch_status(self, result: TickResult, offer: tuple[Decision, ...] | None, ready: Ready | None) -> None:
+        """None is what needs no telling."""
+        told = {} if offer is None else _told(result, offer)
+        await self._patch(told, _by_name(offer or ()), ready, result.observation.at_seconds)
+
+    async def _patch(
+        self, told: dict[str, Any], amounts: Mapping[str, int], ready: Ready | None, at_seconds: float
     ) -> None:
-        """`ready` is None where the condition needs no telling."""
         since = self._transition(ready[0], at_seconds) if ready else self._since
         if ready:
-            status["conditions"] = [_condition(ready, _stamp(at_seconds), since)]
-        path = path_of("v1/nodes", name=self._name, subresource="status")
-        told = {"metadata": {"annotations": annotations}} if annotations else {}
-        await self._client.patch(path, {**told, "status": status}, PatchKind.STRATEGIC)
+            beat = int(at_seconds)
+            self._beat = beat + 1 if self._node.uncertain and beat == self._beat else beat
+            conditions = [_condition(ready, _stamp(self._beat), since)]
+            told = {**told, "status": {**told.get("status", {}), "conditions": conditions}}
+        await self._node.offer(told, amounts, self._acknowledged)
         self._condition, self._since = ready or self._condition, since
 
     def _transition(self, status: str, at_seconds: float) -> str:
@@ -247,8 +294,7 @@ class Publisher:
         wanted = _annotations(result.lending)
         changed = {key: text for key, text in wanted.items() if node.annotations.get(key) != text}
         if changed:
-            body = {"metadata": {"annotations": changed}}
-            await self._client.patch(path_of("v1/nodes", name=self._name), body, PatchKind.MERGE)
+            await self._node.annotate(changed)
         self._annotations_due = False
 
     async def _publish_metric(self, result: TickResult) -> None:
@@ -290,6 +336,16 @@ def _withdrawn(last: TickResult, silent_seconds: float) -> TickResult:
         outcomes=(),
         degraded_reason=reason.value,
     )
+
+
+def _by_name(offer: Iterable[Decision]) -> dict[str, int]:
+    return {decision.name: decision.value for decision in offer}
+
+
+def _told(result: TickResult, offer: tuple[Decision, ...]) -> dict[str, Any]:
+    status = {"status": _amounts(offer, result.lending)}
+    annotations = _ratio(result)
+    return {"metadata": {"annotations": annotations}, **status} if annotations else status
 
 
 def _amounts(offer: tuple[Decision, ...], lent: Lending) -> dict[str, Any]:

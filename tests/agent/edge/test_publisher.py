@@ -16,6 +16,7 @@ from agent.core.prediction import Prediction
 from agent.core.series import Series
 from agent.core.usage import UsageState
 from agent.edge.publisher import Publisher
+from agent.nodestatus import StandingNode
 from agent.ports import TickResult
 from agent.settings import AgentSettings
 from kube import objects
@@ -99,7 +100,7 @@ def publish(
         client, clock = await server.start(), Clock()
         server.answers = list(answers) or [says({})]
         conditions = {standing.type: standing} if standing else {}
-        publisher = Publisher(client, "n", AgentSettings(**settings), conditions.get, clock)
+        publisher = Publisher(client, "n", AgentSettings(**settings), StandingNode(conditions.get), clock)
         running = asyncio.create_task(publisher.run())
         for given, expected in steps:
             if given is None:
@@ -535,3 +536,24 @@ def test_nothing_is_offered_once_it_was_given_up(server: ScriptedServer, build: 
     sent = [(method, path, body) for method, path, _, body in server.requests if path == STATUS]
     assert amounts(sent)[:2] == [offer(700), GONE] and set(map(str, amounts(sent)[1:])) == {str(GONE)}
     assert [reason for _, reason in conditions(sent)][1:] == ["Observing"] * (len(conditions(sent)) - 1)
+
+
+def test_a_patch_that_hangs_is_overtaken(server: ScriptedServer, build: Any) -> None:
+    """A growth hangs, and the load comes back: what stands already is told again at once, and with a change, since a
+    patch without any would leave the Node's version as it is, for which the growth was made.
+    """
+    outage, hung = asyncio.Event(), 0
+
+    async def answer(request: Any) -> Any:
+        nonlocal hung
+        if request.path == STATUS and [path for _, path, _, _ in server.requests].count(STATUS) == 2:
+            hung += 1
+            await outage.wait()
+        return await says({"metadata": {"resourceVersion": "8"}})(request)
+
+    steps = [(result(build, 0, 500), 1), (result(build, 12, 700), 2), (result(build, 12.5, 500), 3)]
+    sent = publish(server, steps, answer)
+    assert hung == 1 and amounts(sent) == [offer(500), offer(700), offer(500)]
+    first, _, last = bodies(sent, STATUS)
+    beats = [body["status"]["conditions"][0]["lastHeartbeatTime"] for body in (first, last)]
+    assert beats[0] != beats[1] and last["metadata"] == {"resourceVersion": "8"}
