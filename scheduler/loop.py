@@ -8,6 +8,7 @@ from collections import deque
 
 import structlog
 
+from kube.objects import NodeMetric
 from model.explain import sentence
 from scheduler import facts
 from scheduler.core.explain import MISFITS
@@ -48,12 +49,18 @@ class Loop:
         self._clock = clock
         self._debounce = settings.debounce_seconds
         self._inbox: deque[facts.Fact] = deque()
+        self._metrics: dict[str, facts.Fact] = {}
         self._signal = asyncio.Event()
         self._draining = False
 
     def tell(self, fact: facts.Fact) -> None:
-        """Hand in a fact for the next turn."""
-        self._inbox.append(fact)
+        """Hand in a fact for the next turn. Of a NodeMetric the newest word counts, however fast an agent writes it."""
+        if isinstance(fact, facts.Seen) and isinstance(fact.change.object, NodeMetric):
+            name = fact.change.object.metadata.name
+            self._metrics.pop(name, None)
+            self._metrics[name] = fact
+        else:
+            self._inbox.append(fact)
         self._signal.set()
 
     async def run(self) -> None:
@@ -80,7 +87,8 @@ class Loop:
     def step(self, group: asyncio.TaskGroup) -> Turn:
         """One turn with all facts told so far; its writes run in `group`."""
         self._signal.clear()
-        inbox, self._inbox = self._inbox, deque()
+        inbox, self._inbox, metrics, self._metrics = self._inbox, deque(), self._metrics, {}
+        inbox.extend(metrics.values())
         began = time.perf_counter()
         turn = self._cycle.turn(inbox, self._clock())
         self._publisher.publish(turn, group, self.tell)

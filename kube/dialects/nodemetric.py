@@ -12,6 +12,7 @@ from kube import objects
 from kube.dialects.document import GoDuration, checked
 from kube.dialects.duration import go_duration
 from kube.dialects.sloconfig import CollectPolicy, ReportPolicy
+from model.fault import ConfigurationFault
 from model.nodemetric import AggregatedUsage, HostApplicationMetric, NodeMetric, NumaUsage, PodMetric
 from model.qos import PriorityBand, QoSClass
 from model.quantity import format_millis
@@ -20,6 +21,15 @@ from model.resources import CPU, MEMORY, ResourceVector, parse_resources
 
 P = TypeVar("P", CollectPolicy, ReportPolicy)
 _NATIVE = (CPU, MEMORY)
+_MOST_ROWS = {
+    ("podsMetric",): 4_096,
+    ("hostApplicationMetric",): 1_024,
+    ("nodeMetric", "numaUsages"): 1_024,
+    ("nodeMetric", "aggregatedNodeUsages"): 64,
+    ("nodeMetric", "aggregatedSystemUsages"): 64,
+}
+_MOST_STATISTICS = 16
+"""An agent's token can fill an object of 1.5 MB with the shortest of rows; reading those would take half a second."""
 
 
 def collect_policy(source: objects.NodeMetric) -> CollectPolicy:
@@ -45,6 +55,7 @@ def node_metric(source: objects.NodeMetric) -> NodeMetric:
     A pod or host application counts with what is known of it; one without CPU and memory was not measured.
     """
     where = f"NodeMetric {source.metadata.name}: status"
+    _require_few_rows(source.status, where)
     status = checked({} if source.status is None else source.status, objects.NodeMetricStatus, where)
     node = status.node_metric or objects.NodeMetricInfo()
     at = f"{where}.nodeMetric"
@@ -62,6 +73,15 @@ def node_metric(source: objects.NodeMetric) -> NodeMetric:
     )
 
 
+def _require_few_rows(status: Any, where: str) -> None:
+    for path, most in _MOST_ROWS.items():
+        rows = status
+        for name in path:
+            rows = rows.get(name) if isinstance(rows, dict) else None
+        if isinstance(rows, list) and len(rows) > most:
+            raise ConfigurationFault(f"{where}.{'.'.join(path)}", f"has {len(rows)} rows", f"write at most {most}")
+
+
 def _usage(source: objects.ResourceMap | None, where: str) -> Usage | None:
     """None where CPU or memory is missing."""
     amounts = _amounts(source, where)
@@ -69,7 +89,8 @@ def _usage(source: objects.ResourceMap | None, where: str) -> Usage | None:
 
 
 def _amounts(source: objects.ResourceMap | None, where: str) -> ResourceVector:
-    return parse_resources((source.resources if source else None) or {}, f"{where}.resources")
+    told = (source.resources if source else None) or {}
+    return parse_resources({name: told[name] for name in _NATIVE if name in told}, f"{where}.resources")
 
 
 def _missing(amounts: ResourceVector) -> tuple[str, ...]:
@@ -102,6 +123,9 @@ def _predicted(source: objects.PredictedMetric | None, where: str) -> Usage | No
 def _aggregates(rows: list[objects.AggregatedUsageInfo] | None, where: str) -> tuple[AggregatedUsage, ...]:
     found = []
     for index, row in enumerate(rows or ()):
+        if (count := len(row.usage or {})) > _MOST_STATISTICS:
+            fix = f"write at most {_MOST_STATISTICS}"
+            raise ConfigurationFault(f"{where}[{index}].usage", f"has {count} statistics", fix)
         told = {name: _usage(usage, f"{where}[{index}].usage.{name}") for name, usage in (row.usage or {}).items()}
         seconds = checked(row.duration, GoDuration, f"{where}[{index}].duration")
         found.append(AggregatedUsage(float(seconds), {name: usage for name, usage in told.items() if usage}))

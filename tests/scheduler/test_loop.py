@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 
 import pytest
 from dream_loop import dream
 from scheduler_builders import raw_node, raw_pod
 from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, FakeMeter, FakeWriter
 
+from kube import objects
 from kube.informer import Change, ChangeKind
 from scheduler import facts
 from scheduler.cache import ClusterCache
@@ -67,3 +69,19 @@ def test_without_the_lease_nothing_is_decided_and_the_loop_is_alive() -> None:
             await running
 
     dream(body())
+
+
+def test_of_a_nodemetric_the_newest_word_is_read() -> None:
+    """An agent that writes faster than words are read makes none of them wait, and one turn no longer."""
+
+    async def body() -> None:
+        loop = loop_of(FakeBinder(), FakeClock(), [True])
+        for node, word in itertools.product(("n1", "n2"), range(1_000)):
+            metric = objects.NodeMetric(objects.Metadata(node), None, f"word {word}")
+            loop.tell(facts.Seen(Change(ChangeKind.MODIFIED, metric)))
+        loop.tell(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node("n1"))))
+        async with asyncio.TaskGroup() as group:
+            turn = loop.step(group)
+        assert [refusal.kind for refusal in turn.refusals] == ["NodeMetric"] * 2
+
+    asyncio.run(body())

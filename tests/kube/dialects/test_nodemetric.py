@@ -195,6 +195,27 @@ def test_a_broken_status_names_the_field(path: str, value: Any, told: str) -> No
     assert str(raised.value).startswith(f"NodeMetric n: status{told}")
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ("podsMetric", [{}] * 5_000, ".podsMetric: has 5000 rows (write at most 4096)"),
+        ("hostApplicationMetric", [{}] * 2_000, ".hostApplicationMetric: has 2000 rows"),
+        ("nodeMetric.numaUsages", [{}] * 2_000, ".nodeMetric.numaUsages: has 2000 rows"),
+        ("nodeMetric.aggregatedNodeUsages", [{}] * 100, ".nodeMetric.aggregatedNodeUsages: has 100 rows"),
+        (
+            "nodeMetric.aggregatedSystemUsages.0.usage",
+            {f"p{number}": {} for number in range(100)},
+            ".nodeMetric.aggregatedSystemUsages[0].usage: has 100 statistics",
+        ),
+    ],
+)
+def test_more_than_a_node_can_have_is_not_read(path: str, value: Any, told: str) -> None:
+    """Reading a million empty rows would keep the scheduler for a second, as often as an agent's token writes them."""
+    with pytest.raises(ConfigurationFault) as raised:
+        node_metric(metric(changed(path, value)))
+    assert str(raised.value).startswith(f"NodeMetric n: status{told}")
+
+
 def test_a_status_that_is_no_object() -> None:
     """The object itself is named."""
     with pytest.raises(ConfigurationFault, match=r"^NodeMetric n: status: is 'x' \(expected `object`"):
