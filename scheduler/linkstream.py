@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -30,6 +31,26 @@ class Limits(msgspec.Struct, frozen=True):
     message counts once more for each 4 KiB."""
     streams_a_node: int = 4
     """One counts; the others are older ones whose end is not through yet."""
+    links_a_node: int = 30
+    """Taken of one node in ten seconds; an agent that is cut off tries again after half a second, one, two …"""
+
+
+class Openings:
+    """How many links each node has opened lately: each costs a line of the log, and a look at the node's pods."""
+
+    _SECONDS = 10.0
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._began = float("-inf")
+        self._counts: Counter[str] = Counter()
+
+    def take(self, node: str, now: float) -> bool:
+        """One more, unless there were as many as may be."""
+        if now - self._began >= self._SECONDS:
+            self._began, self._counts = now, Counter()
+        self._counts[node] += 1
+        return self._counts[node] <= self._most
 
 
 class LinkStream:

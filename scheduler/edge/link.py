@@ -20,7 +20,7 @@ import structlog
 from model.fault import KubernetesFault, PeerFault
 from model.report import PreemptionNotice
 from scheduler.callers import Callers, bearer
-from scheduler.linkstream import Limits, LinkStream
+from scheduler.linkstream import Limits, LinkStream, Openings
 from scheduler.notices import NoticeBoard
 from scheduler.ports import Clock, Desk
 from scheduler.sparing import Sparing
@@ -55,6 +55,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         self._notices = NoticeBoard(clock)
         self._streams: dict[str, LinkStream] = {}
         self._calls: Counter[str] = Counter()
+        self._openings = Openings(limits.links_a_node)
         self._sparing = Sparing()
         self._leading = False
         self._leader = ""
@@ -169,6 +170,9 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             await self._refuse(context, grpc.StatusCode.PERMISSION_DENIED, told)
         if self._calls[node] >= self._limits.streams_a_node:
             told = f"node {node} has {self._calls[node]} streams open; close them first"
+            await self._refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, told)
+        if not self._openings.take(node, asyncio.get_running_loop().time()):
+            told = f"node {node} opens links too often; wait some seconds"
             await self._refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, told)
         self._calls[node] += 1
         context.add_done_callback(lambda _: self._call_over(node))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.report import EvictionCost, PreemptionNotice
-from scheduler.linkstream import LinkStream
+from scheduler.linkstream import LinkStream, Openings
 
 OLD = EvictionCost("u1", checkpoint_age_seconds=10.0)
 
@@ -38,6 +38,20 @@ def test_a_flood_of_long_messages_is_read_as_slowly() -> None:
     stream = LinkStream("n1")
     assert [stream.rest(now, 100, 40_000) for now in (5.0, 5.0, 5.5, 5.5)] == [0.0] * 4
     assert stream.rest(6.5, 100, 1 << 20) == 1.0
+
+
+def test_a_node_opens_links_now_and_then() -> None:
+    """So many in ten seconds, whatever others do, and as many again after them."""
+    openings = Openings(2)
+    assert [openings.take("n1", now) for now in (5.0, 5.1, 14.9, 15.0, 15.0, 15.0)] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert openings.take("n2", 15.0)
 
 
 def test_a_notice_is_told_once_and_taken_back_while_it_matters() -> None:

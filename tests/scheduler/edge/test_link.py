@@ -397,6 +397,21 @@ def test_one_agent_opens_few_streams(link: Any) -> None:
     link(body, streams_a_node=2, patience_seconds=1e6)
 
 
+def test_one_agent_opens_links_now_and_then(link: Any) -> None:
+    """Each that is taken is a line of the log, and work for the scheduling process."""
+
+    async def body(server: Link) -> None:
+        for _ in range(2):
+            call = server.call()
+            await call.write(hello())
+            await call.read()
+            await call.done_writing()
+            await ends(call)
+        await fails(server.call(), grpc.StatusCode.RESOURCE_EXHAUSTED, "node n1 opens links too often")
+
+    link(body, links_a_node=2)
+
+
 class Chatty(FakeDesk):
     """Other and long costs each time, so that what is not read fills up."""
 
