@@ -36,6 +36,9 @@ ANNOTATION_GROUPS = _GANG + "groups"
 ANNOTATION_MATCH = _GANG + "match-policy"
 ANNOTATION_MATCH_ALIAS = "pod-group.scheduling.sigs.k8s.io/match-policy"
 _MOST_GROUPS = 64
+_NAME = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z_.-]{0,251}[0-9A-Za-z])?")
+_NO_NAME = "?"
+"""Begins no name, so that nothing else is called like the gang of a pod whose annotation cannot be read."""
 _MATCHES = {member.value: member for member in MatchPolicy}
 _RANKS = (
     _GANG + "network-topology-index",
@@ -57,11 +60,19 @@ USUAL = GangDefaults()
 def gang_of(
     metadata: Metadata, group: SchedulingGroup | None = None, defaults: GangDefaults = USUAL
 ) -> GangMembership | None:
-    """A pod's gang: PodGroup label first, then the lightweight label, the annotation, spec.schedulingGroup."""
+    """A pod's gang: PodGroup label first, then the lightweight label, the annotation, spec.schedulingGroup.
+
+    An annotation may hold any text. One that is no name makes a gang of that pod alone, which is held and says so: a
+    comma would name the gangs of others.
+    """
     labels, annotations = metadata.labels or {}, metadata.annotations or {}
     if name := labels.get(LABEL_POD_GROUP):
         return GangMembership(metadata.namespace, name, GangSource.POD_GROUP)
     if name := labels.get(LABEL_LIGHTWEIGHT_NAME) or annotations.get(ANNOTATION_NAME, ""):
+        if not _NAME.fullmatch(name):
+            told = f"annotation {ANNOTATION_NAME} is {name[:60]!r}; write letters, digits, - _ and . only"
+            own = f"{_NO_NAME}{metadata.name}"
+            return GangMembership(metadata.namespace, own, GangSource.ANNOTATION, GangSpec(0, problem=told))
         minimum = labels.get(LABEL_LIGHTWEIGHT_MIN) or annotations.get(ANNOTATION_MIN)
         spec = _annotated_spec(minimum, f"{metadata.namespace}/{name}", annotations, defaults)
         return GangMembership(metadata.namespace, name, GangSource.ANNOTATION, spec)
@@ -130,11 +141,13 @@ def _match(annotations: Mapping[str, str], defaults: GangDefaults) -> MatchPolic
 def groups_of(key: str, text: str) -> tuple[str, ...]:
     """The gangs of a JSON list of `namespace/name` and the gang itself, sorted; empty where it goes alone.
 
-    A name without a namespace is one of the gang's own namespace.
+    A name without a namespace is one of the gang's own namespace; a list with a text that is no name is unreadable.
     """
     try:
         told = msgspec.json.decode(text, type=list[str] | None) if text else None
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return ()
+    if not all(_NAME.fullmatch(part) for each in told or () if each for part in each.split("/", 1)):
         return ()
     namespace = key.partition("/")[0]
     found = {each if "/" in each else f"{namespace}/{each}" for each in told or () if each} | {key}

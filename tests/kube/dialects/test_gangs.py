@@ -87,6 +87,23 @@ def test_annotated_gang(annotations: dict[str, str], expected: GangSpec) -> None
     assert found is not None and found.spec == expected
 
 
+@pytest.mark.parametrize("name", ["a,b", "x,other/workers", "a/b", "a b", "-a", "\u00e4", "a" * 254, "a\n"])
+def test_a_text_that_is_no_name(name: str) -> None:
+    """An annotation may hold commas, which separate the gangs of a group; no other pod is drawn in."""
+    found = gang_of(metadata(None, {GANG + "name": name, GANG + "min-available": "2"}))
+    assert found is not None and found.spec is not None
+    assert (found.key, found.spec.groups) == ("ns/?p", ())
+    assert found.spec.problem.startswith(f"annotation {GANG}name is {name[:60]!r}; write letters")
+
+
+@pytest.mark.parametrize("listed", ["ns/h,other/i", "h,other/i", "other/i/j", "other/", "/i"])
+def test_a_group_that_lists_no_names(listed: str) -> None:
+    """As any list that cannot be read: the gang goes alone."""
+    groups = msgspec.json.encode(["ns/h", listed]).decode()
+    found = gang_of(metadata(None, {GANG + "name": "g", GANG + "min-available": "2", GANG + "groups": groups}))
+    assert found is not None and found.spec == GangSpec(2, 2)
+
+
 def test_a_group_of_too_many_gangs() -> None:
     """It is held, and says so; each gang of a group is looked at whenever one of them changes."""
     for number, problem in ((63, ""), (64, f"Gang ns/g: annotation {GANG}groups names 65 gangs; name at most 64")):
