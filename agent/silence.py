@@ -65,7 +65,7 @@ class Heartbeat:
 
     def _tell(self, content: bytes, times: tuple[int, int] | None) -> None:
         try:
-            if content != self._content:
+            if content != self._content or not self._path.exists():
                 self._replace(content)
         except OSError as error:
             # A disk without room still takes the time: better an older plan than none, or than silence.

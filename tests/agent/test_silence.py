@@ -336,13 +336,13 @@ def test_a_clock_that_steps_is_no_silence(tmp_path: Path) -> None:
 
 
 def test_a_heartbeat_that_was_taken_away_comes_back(tmp_path: Path) -> None:
-    """Somebody cleaned /run."""
+    """With its plan, also where that did not change: somebody cleaned /run."""
     path = tmp_path / "agent.heartbeat"
     heart = Heartbeat(path)
-    heart.beat()
+    heart.beat(PLAN)
     path.unlink()
-    heart.beat()
-    assert path.exists() and path.stat().st_mode & 0o777 == 0o644
+    heart.beat(PLAN)
+    assert last_plan(path, Layout()) == LastPlan(PLAN, 3.0) and path.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_heartbeat_that_cannot_be_told(tmp_path: Path) -> None:
