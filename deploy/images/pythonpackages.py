@@ -40,7 +40,7 @@ def install(root: Path, program: str, arch: str, source: Path, cache: Path) -> l
     installed = sorted(path.name.removesuffix(".dist-info").replace("-", " ") for path in place.glob("*.dist-info"))
     _slim(place)
     for folder in (place, root / "usr/lib/python3.11"):
-        _compile(folder, root)
+        compile_ahead(folder, root)
     return installed
 
 
@@ -97,7 +97,7 @@ def _slim(place: Path) -> None:
             (information / name).unlink(missing_ok=True)
 
 
-def _compile(folder: Path, root: Path) -> None:
+def compile_ahead(folder: Path, root: Path) -> None:
     """Compiled ahead, since the root is read only; by hash, so that no file time is in it.
 
     In a fresh process: how a constant is written depends on who else holds it, and so on what was compiled before.

@@ -119,6 +119,23 @@ def small(root: Path) -> Path:
     return root
 
 
+def test_what_was_compiled_ahead_is_what_runs(tmp_path: Path) -> None:
+    """Whatever time a file bears, and where nothing may be written: no start compiles a module again."""
+    place = tmp_path / "usr/lib"
+    place.mkdir(parents=True)
+    (place / "compiled.py").write_text("VALUE = 'ahead'\n")
+    ASSEMBLE.pythonpackages.compile_ahead(place, tmp_path)
+    ASSEMBLE.settle(tmp_path, 0)
+    # Bytecode that is not looked at would show now.
+    (place / "compiled.py").write_text("VALUE = 'again'\n")
+    code = f"import sys; sys.path.insert(0, {str(place)!r}); import compiled; print(compiled.VALUE)"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout == "ahead\n", done.stderr
+    (cached,) = (place / "__pycache__").iterdir()
+    assert int.from_bytes(cached.read_bytes()[4:8], "little") == 0b01, "PEP 552: by hash, unchecked"
+
+
 def test_a_settled_tree_has_no_owner_but_one_and_no_time(tmp_path: Path) -> None:
     """Nothing is setuid, nobody else may write, every file has the time it was told."""
     root = small(tmp_path / "root")
