@@ -13,7 +13,7 @@ from model.decision import Decision, Unit
 from model.node import Node
 from model.pod import Pod
 from model.report import EvictionCost
-from model.resources import BATCH_CPU, CPU, MID_CPU
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MID_CPU
 from model.strategy import EvictionStrategy
 
 _CPU = (USED_CPU, RUNNING_BATCH_CPU, CPU, BATCH_CPU, MID_CPU)
@@ -62,6 +62,13 @@ def memory_bytes(seen: Observation, uid: str) -> int:
     """Memory of the pod that cannot be dropped; 0 where it was not read."""
     sample = seen.pods.get(uid)
     return sample.memory_bytes if isinstance(sample, CgroupSample) else 0
+
+
+def exceeds_limit(pod: Pod, held_bytes: int) -> bool:
+    """Whether the pod holds more memory than its own batch limit: it took that before the limit could be written."""
+    everyone = (*pod.containers, *pod.init_containers)
+    limited = bool(everyone) and all(container.limits[BATCH_MEMORY] for container in everyone)
+    return limited and held_bytes > pod.limits[BATCH_MEMORY]
 
 
 def ending_seconds(grace_seconds: float, held_bytes: int) -> float:

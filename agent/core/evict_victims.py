@@ -10,7 +10,7 @@ from itertools import groupby
 
 import msgspec
 
-from agent.core.evict_known import Known
+from agent.core.evict_known import Known, exceeds_limit
 from agent.core.evict_needs import Need, effective_priority
 from model.pod import Pod, PodPhase
 from model.qos import QoSClass
@@ -139,6 +139,8 @@ def _candidate(need: Need, pod: Pod, known: Known) -> _Candidate:
     averages = known.usage.pods.get(pod.uid)
     used = known.cpu_millis(averages) if averages else 0
     weight = used / frees if need.rule is Reason.BE_CPU_EVICT and frees else frees
+    if need.rule is Reason.BE_MEMORY_EVICT:
+        return _Candidate(pod, frees, (not exceeds_limit(pod, frees), pod.priority), weight)
     return _Candidate(pod, frees, (pod.priority,), weight)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping
 
-from agent.core.evict_known import memory_bytes
+from agent.core.evict_known import exceeds_limit, memory_bytes
 from agent.core.evict_victims import GangAccount
 from agent.core.memoryroom import last_resort_bytes, memory_levels, node_memory_bytes
 from agent.core.observation import CgroupPressure, CgroupSample, Missing, Observation, Stall
@@ -38,7 +38,7 @@ def last_resort(
     """When to kill, and whom in which order; None where that is switched off or the node's memory is not known.
 
     Whoever is on the way out anyway goes first, then as an eviction for memory would choose, a pod that forbids such
-    an eviction last: the kernel would not ask it either.
+    an eviction last, unless it holds more than its own limit: the kernel would not ask it either.
     """
     percent, capacity = strategy.last_resort_pct, node_memory_bytes(node)
     if not strategy.enable or percent is None or capacity <= 0:
@@ -57,7 +57,7 @@ def last_resort(
     )
 
 
-_Key = tuple[bool, bool, int, tuple[int, float], int, str]
+_Key = tuple[bool, bool, bool, int, tuple[int, float], int, str]
 _Candidate = tuple[_Key, PreparedVictim]
 
 
@@ -82,7 +82,8 @@ def _candidates(
         features = pod.eviction.features
         spared = features is not None and Reason.BE_MEMORY_EVICT.value not in features
         stays = not pod.deleting and pod.uid not in leaving
-        key = stays, stays and spared, pod.priority, gangs.key(pod.uid), -held, pod.uid
+        within = stays and not exceeds_limit(pod, held)
+        key = stays, within, within and spared, pod.priority, gangs.key(pod.uid), -held, pod.uid
         yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, place.path, held)
 
 

@@ -13,10 +13,10 @@ from agent.core.observation import CgroupSample, NodeSample, Observation, Places
 from agent.core.usage import Averages, NodeUsage
 from model.decision import Decision
 from model.node import Node
-from model.pod import Pod, PodPhase
+from model.pod import Container, Pod, PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import EvictionCost, Usage
-from model.resources import CPU, MEMORY, ResourceVector
+from model.resources import BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.strategy import EvictionStrategy
 
 MIB = 1 << 20
@@ -44,6 +44,12 @@ def batch(name: str, memory: int | None = 1024, cpu: int = 100, **more: Any) -> 
         "band": PriorityBand.BATCH,
     }
     return Holding(Pod("d", name, name, **{**fields, **more}), cpu, memory)
+
+
+def limited(name: str, memory: int, limit: int, **more: Any) -> Holding:
+    """One that may hold `limit` MiB by its own spec."""
+    amounts = ResourceVector({BATCH_MEMORY: limit * MIB})
+    return batch(name, memory, containers=(Container("c", amounts, amounts),), limits=amounts, **more)
 
 
 def online(name: str, memory: int | None = 1024, cpu: int = 100, **more: Any) -> Holding:

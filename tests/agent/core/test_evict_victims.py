@@ -20,7 +20,7 @@ from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import BATCH_CPU, ResourceVector
 from model.strategy import EvictionStrategy
-from tests.agent.core.evicting import MIB, Holding, batch, costs, known, online
+from tests.agent.core.evicting import MIB, Holding, batch, costs, known, limited, online
 
 BY_PRIORITY = EvictionStrategy(priority_threshold=5999, allocatable_priority_threshold=4999)
 
@@ -108,6 +108,12 @@ ORDER: dict[str, tuple[list[Holding], list[EvictionCost], int, list[str]]] = {
         [cost("a", age=1.0), cost("b", "g")],
         40,
         ["b", "a"],
+    ),
+    "who holds more than its own limit first": (
+        [batch("a", 40, priority=3000), limited("b", 30, 30, priority=3000), limited("c", 10, 9, priority=5999)],
+        [cost("a", "g"), cost("c", age=9999.0)],
+        50,
+        ["c", "a"],
     ),
     "uid at last": ([batch("b", 10), batch("a", 10)], [], 20, ["a", "b"]),
     "the freshest checkpoint before size": (

@@ -16,7 +16,7 @@ from model.qos import KubernetesQoS, QoSClass
 from model.report import EvictionCost
 from model.resources import MEMORY, ResourceVector
 from model.strategy import EvictionStrategy
-from tests.agent.core.evicting import GIB, MIB, ROOT, Holding, batch, costs, node, online, seen
+from tests.agent.core.evicting import GIB, MIB, ROOT, Holding, batch, costs, limited, node, online, seen
 
 
 def prepared(*holdings: Holding, leaving: tuple[str, ...] = (), told: Any = (), **more: Any) -> LastResort | None:
@@ -80,6 +80,16 @@ ORDER: dict[str, tuple[list[Holding], dict[str, Any], list[str]]] = {
     ),
     "who is on the way out first": ([batch("a", 3), batch("b", 1, priority=9000)], {"leaving": ("b",)}, ["b", "a"]),
     "who is being deleted first": ([batch("a", 3), batch("b", 1, priority=9000, deleting=True)], {}, ["b", "a"]),
+    "who holds more than its own limit first": (
+        [batch("a", 3), limited("b", 2, 2), limited("c", 2, 1, priority=9000)],
+        {},
+        ["c", "a", "b"],
+    ),
+    "who forbids it while it holds more than its own limit": (
+        [limited("a", 9, 8, eviction=EvictionTerms(features=frozenset())), batch("b", 10)],
+        {},
+        ["a", "b"],
+    ),
     "who forbids it last": ([spared("a", 9), batch("b", 1, priority=9000)], {}, ["b", "a"]),
     "BestEffort without the label counts": ([batch("a", 1, qos_label=QoSClass.NONE)], {}, ["a"]),
     "switches of the rules by priority do not": ([batch("a", 1, eviction=EvictionTerms(enabled=False))], {}, ["a"]),
