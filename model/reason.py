@@ -24,6 +24,7 @@ class Reason(StrEnum):
     LIMIT_NOT_WRITTEN = "LimitNotWritten"
     LIMIT_NOT_KEPT = "LimitNotKept"
     STATE_NOT_SAVED = "StateNotSaved"
+    CPUS_OFFLINE = "CpusOffline"
     LIMITS_IN_FORCE = "LimitsInForce"
     SUPPRESSION_DISABLED = "SuppressionDisabled"
     CONFIGURATION_INVALID = "ConfigurationInvalid"
@@ -126,6 +127,7 @@ _WORDS: dict[Reason, str] = {
     Reason.LIMIT_NOT_WRITTEN: "a limit of best effort cannot be written: no more is lent than running pods request",
     Reason.LIMIT_NOT_KEPT: "somebody else loosens a limit of best effort: no more is lent than running pods request",
     Reason.STATE_NOT_SAVED: "the state file cannot be kept: no more is lent than running pods request",
+    Reason.CPUS_OFFLINE: "CPUs that the Node object has are offline: no more is lent than running pods request",
     Reason.LIMITS_IN_FORCE: "every limit of best effort is in force again",
     Reason.SUPPRESSION_DISABLED: "suppression is switched off: no ceiling of ours is in force",
     Reason.CONFIGURATION_INVALID: "a settings document is invalid or not read yet; the last good ones stay in force",

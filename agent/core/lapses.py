@@ -2,7 +2,7 @@
 
 A limit has lapsed where it cannot be read or written, where another program loosens it again and again, and where what
 it held before cannot be saved, so that it must not be written. Each counts for CPU and for memory: a pod that asks for
-one of them uses both (docs/adr/0027).
+one of them uses both (docs/adr/0027). CPUs that the node lost count as well: online use that cannot rise looks idle.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from model.decision import Decision, TermSum
 from model.reason import Reason, words
 from model.resources import ResourceVector
 
-STATE_FILE = "state file"
+STATE_FILE, OFFLINE_CPUS = "state file", "offline CPUs"
 _AGAIN_SECONDS = 60.0
 """Two losses within so long are a program that goes on; one alone is a reset, as a daemon-reload of systemd makes it.
 For as long the limit must be kept until it counts as in force again."""
@@ -84,6 +84,9 @@ def find_lapses(
     unsaved = seen.unsaved or next((f.detail for f in failed.values() if f.reason is Reason.STATE_NOT_SAVED), "")
     if unsaved and all(lapse.reason is not Reason.STATE_NOT_SAVED for lapse in found):
         found.append(Lapse(STATE_FILE, Reason.STATE_NOT_SAVED, unsaved))
+    if limits.lost_cpus:
+        detail = f"{limits.lost_cpus} CPUs are offline, and the Node object still has them"
+        found.append(Lapse(OFFLINE_CPUS, Reason.CPUS_OFFLINE, detail))
     return Keeping(tuple(loosened.items())), tuple(found)
 
 

@@ -62,11 +62,27 @@ class LimitFacts(msgspec.Struct, frozen=True):
     host_applications: tuple[HostApplication, ...] = ()
 
 
+class OnlineCpus(msgspec.Struct, frozen=True):
+    """The most that were ever seen, and how many of those are `lost` now that the Node object still has."""
+
+    most: int = 0
+    lost: int = 0
+
+    def after(self, seen: Observation) -> OnlineCpus:
+        """A Node object may overstate its machine on purpose: what was never there is not lost."""
+        if not isinstance(seen.node_sample, NodeSample):
+            return self
+        online = seen.node_sample.cpus
+        most = max(self.most, online)
+        had = most if seen.node is None else min(most, seen.node.capacity[CPU] // 1000)
+        return OnlineCpus(most, max(had - online, 0))
+
+
 class Memory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before.
 
     The quota's standing, the node's size, the brake's plan, the time; who waits and what was cut for it, CPU lists, and
-    control files in general; and whether single pods' processes could be limited.
+    control files in general; whether single pods' processes could be limited; and CPUs that went offline.
     """
 
     quota: KnobStanding = KnobStanding()
@@ -77,6 +93,7 @@ class Memory(msgspec.Struct, frozen=True):
     confinement: Confinement = Confinement()
     settling: Settling = Settling()
     counts_pids: bool = True
+    cpus: OnlineCpus = OnlineCpus()
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -84,7 +101,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     `online` are the cgroups whose waiting for CPU tells of suffering, `ceiling` is the decision that holds best
     effort's CPU. `best_effort_millis` is what the kernel let it use before that, None where it cannot be told. `root`
-    is best effort's cgroup; `limited_pods` counts those with limits from their batch resources.
+    is best effort's cgroup; `limited_pods` counts those with limits from their batch resources. `lost_cpus` are
+    offline, and the Node object still has them.
     """
 
     limits: Mapping[Knob, Limit]
@@ -97,6 +115,7 @@ class Limits(msgspec.Struct, frozen=True):
     root: str = ""
     limited_pods: int = 0
     memory_signs: MemorySigns = MemorySigns()
+    lost_cpus: int = 0
 
     def watch(self, last_resort: LastResort | None) -> Watch:
         """What the brake's thread may do until the next tick."""
@@ -156,7 +175,9 @@ def decide_limits(
     `seen.knobs` holds what `knobs_to_read` named. Neither a missing Node object nor a tick without usage disarms the
     brake: it goes on with the last size and plan it knew.
     """
-    scene = _Scene(memory, layout, Knobs.of(layout), seen, usage, facts, _size(seen, memory.size, facts))
+    online = memory.cpus.after(seen)
+    size = _size(seen, memory.size, facts, online.lost)
+    scene = _Scene(memory, layout, Knobs.of(layout), seen, usage, facts, size)
     listening, heard = listen(memory.listening, seen, usage, _ears(scene))
     remembered, situation = _situation(scene, heard.relief)
     confinement, cpus = _cpus(scene, situation)
@@ -168,7 +189,7 @@ def decide_limits(
     brake = _brake_plan(scene, quota, cpus.ceiling, heard, below) if facts.suppress.enable else None
     counts_pids = seen.pids is not None and not is_absent(below.get(scene.knobs.pids))
     at = seen.monotonic_seconds
-    after = Memory(remembered, scene.size, brake, at, listening, confinement, settling, counts_pids)
+    after = Memory(remembered, scene.size, brake, at, listening, confinement, settling, counts_pids, online)
     return after, Limits(
         limits=limits,
         brake=brake,
@@ -180,13 +201,15 @@ def decide_limits(
         root=layout.best_effort,
         limited_pods=_limited_pods(seen.places, below),
         memory_signs=memory_signs(seen, facts.eviction),
+        lost_cpus=online.lost,
     )
 
 
-def _size(seen: Observation, last: NodeSize | None, facts: LimitFacts) -> NodeSize | None:
-    """The node object's words, else what it said last, else the CPUs this kernel shows."""
+def _size(seen: Observation, last: NodeSize | None, facts: LimitFacts, lost_cpus: int) -> NodeSize | None:
+    """The node object's words, less CPUs that it lost, else what it said last, else the CPUs this kernel shows."""
     if seen.node is not None and seen.node.capacity[CPU] > 0:
-        return NodeSize.of(seen.node, facts.reserved_millis, facts.raw_allocatable_millis)
+        size = NodeSize.of(seen.node, facts.reserved_millis, facts.raw_allocatable_millis)
+        return msgspec.structs.replace(size, capacity_millis=size.capacity_millis - lost_cpus * 1000)
     if last is None and isinstance(seen.node_sample, NodeSample):
         return NodeSize(seen.node_sample.cpus * 1000)
     return last

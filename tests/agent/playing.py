@@ -106,6 +106,15 @@ class SizedHost(HostReader):
         super().__init__(proc)
         self._cpus = cpus
 
+    @property
+    def cpus(self) -> int:
+        """How many are online."""
+        return self._cpus
+
+    @cpus.setter
+    def cpus(self, online: int) -> None:
+        self._cpus = online
+
 
 class Scenario:
     """One node played back: `play` lays the next frame over the tree and runs a tick.
@@ -148,7 +157,7 @@ class Scenario:
         self.originals = StateFile(self.root / "state" / "agent.json")
         self.executor = KnobExecutor(self.cgroups, self.originals, lambda: self._now)
         reader = CgroupReader(self.cgroups, FILES[self.layout.version], slow_passes=1, pread=pread)
-        host = SizedHost(self.root / "proc", self.told.node.cpu_millis // 1000)
+        self.host = host = SizedHost(self.root / "proc", self.told.node.cpu_millis // 1000)
         self._opened += [reader, host]
         senses = Senses(Discovery(self.cgroups, self.layout, None), reader, host)
         observer = NodeObserver(self.layout, senses, lambda: (1000.0 + self._now, self._now))

@@ -112,6 +112,17 @@ def test_a_foreign_writer_between_two_ticks(node: Scenario) -> None:
     assert [capped(result) for result in results] == [False, *[True] * 14]
 
 
+def test_cpus_that_go_offline(node: Scenario) -> None:
+    """Online use that cannot rise any more is no idle CPU: neither offer nor ceiling grows, until all are back."""
+    ceiling = node.quota
+    node.host.cpus = 1
+    results = idle(node)
+    assert all(capped(result) for result in results) and results[-1].ready[:2] == ("False", "CpusOffline")
+    assert node.quota < ceiling
+    node.host.cpus = 2
+    assert idle(node)[-1].lapses == () and node.quota > ceiling
+
+
 def test_a_reset_costs_nothing(node: Scenario) -> None:
     """As a daemon-reload makes it: ours is written, lending goes on."""
     node.file(QUOTA).write_text("-1")

@@ -51,6 +51,15 @@ def refused(knob: Knob, reason: Reason = Reason.LIMIT_NOT_WRITTEN) -> Failure:
     return Failure(knob, reason, EROFS)
 
 
+def test_cpus_that_are_lost(build: Any) -> None:
+    """They count as a limit does, beside others."""
+    told = msgspec.structs.replace(limits(), lost_cpus=3)
+    assert found(build, told, unsaved="full") == [
+        ("state file", Reason.STATE_NOT_SAVED),
+        ("offline CPUs", Reason.CPUS_OFFLINE),
+    ]
+
+
 @pytest.mark.parametrize("knob", [V2.quota, WEIGHT, HIGH], ids=lambda knob: knob.file)
 @pytest.mark.parametrize("reason", [Reason.LIMIT_NOT_WRITTEN, Reason.LIMIT_NOT_KEPT, Reason.STATE_NOT_SAVED])
 def test_a_write_that_failed(build: Any, knob: Knob, reason: Reason) -> None:

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from agent.core.allowance import NodeSize
 from agent.core.knobs import Knobs, cpuset_knob, quota_knob
 from agent.core.layout import Layout
-from agent.core.limits import LimitFacts, Limits, Memory, decide_limits, knobs_to_read
+from agent.core.limits import LimitFacts, Limits, Memory, OnlineCpus, decide_limits, knobs_to_read
 from agent.core.observation import (
     Absence,
     CgroupPressure,
@@ -131,6 +132,31 @@ def test_a_quota_of_another_period_is_not_raised(build: Any, period: int, value:
     _, limits = decided(build, seen, build.usage())
     found = limits.decisions[build.knobs.quota]
     assert found.value == value and (value > 60_000 or found.reason is Reason.FOREIGN_WRITER_LOOSENED)
+
+
+OFFLINE: dict[str, tuple[list[int | None], int, OnlineCpus]] = {
+    "all are there": ([8, 8], 8000, OnlineCpus(8, 0)),
+    "four are gone": ([8, 4], 8000, OnlineCpus(8, 4)),
+    "and come back": ([8, 4, 8], 8000, OnlineCpus(8, 0)),
+    "the kubelet has counted anew": ([8, 4], 4000, OnlineCpus(8, 0)),
+    "never there": ([8, 8], 64_000, OnlineCpus(8, 0)),
+    "not to be read": ([8, 4, None], 8000, OnlineCpus(8, 4)),
+    "more than the Node knows of": ([8, 16], 8000, OnlineCpus(16, 0)),
+    "without a Node": ([8, 4], 0, OnlineCpus(8, 4)),
+}
+
+
+@pytest.mark.parametrize(("online", "millis", "expected"), OFFLINE.values(), ids=OFFLINE.keys())
+def test_cpus_that_go_offline(build: Any, online: list[int | None], millis: int, expected: OnlineCpus) -> None:
+    """Only what was there and what the Node object still has is lost, and does not count in the ceiling."""
+    memory, node = Memory(), build.node(millis) if millis else None
+    for cpus in online:
+        sample = Missing("/proc/stat", Absence.UNREADABLE, "EIO") if cpus is None else NodeSample(0, 1 << 30, cpus)
+        seen = build.seen(10, node=node, node_sample=sample, knobs=build.readings())
+        memory, limits = decided(build, seen, build.usage(), memory)
+    assert memory.cpus == expected and limits.lost_cpus == expected.lost
+    if node is not None:
+        assert memory.size == NodeSize(millis - 1000 * expected.lost)
 
 
 def test_a_foreign_cap_is_remembered(build: Any) -> None:
