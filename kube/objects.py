@@ -181,8 +181,6 @@ class PodGroupStatus(msgspec.Struct, frozen=True, rename="camel"):
     failed: int = 0
     occupied_by: str = ""
     schedule_start_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    partial_since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    whole_since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class PodGroup(msgspec.Struct, frozen=True):

@@ -86,6 +86,17 @@ class GangMembership(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
+class Notes(msgspec.Struct, frozen=True):
+    """What a restart must know of a gang and cannot see from its pods; whole Unix seconds, 0 without.
+
+    `partial_seconds`: since when it is bound, or being bound, without its minimum, and never had it.
+    `whole_seconds`: by when its minimum ran first.
+    """
+
+    partial_seconds: float = 0.0
+    whole_seconds: float = 0.0
+
+
 class Gang(msgspec.Struct, frozen=True):
     """A PodGroup object translated; times are Unix seconds.
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-import msgspec
-
 from model.placement import Placement
 from model.queue import Queue
 from model.workload import GangMode, GangSource
@@ -20,7 +18,7 @@ from scheduler.core.groups import group_of, keys_of
 from scheduler.core.minimum import Part
 from scheduler.core.news import News, freed_by, need_of
 from scheduler.core.order import Ranking, dominant_share, in_order
-from scheduler.core.phase import carry_over, gang_status, noted
+from scheduler.core.phase import carry_over, gang_status, marks_due, noted
 from scheduler.core.place import Misfit, Placed, place
 from scheduler.core.podclass import PodClass
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
@@ -161,10 +159,10 @@ class Cycle:
         counted = gang_status(record.told.phase, part.spec.min_member, part.members, len(part.members.bound))
         owners = (pod.owner for pod in part.members.counted if pod.owner)
         status = carry_over(counted, record.told, owners, now)
-        status = msgspec.structs.replace(status, notes=noted(record.notes, part, since, now))
-        if status != record.told:
-            record.told = status
-            turn.gang_notes.append(GangNote(record.named, status))
+        marks = marks_due(record.marks, noted(record.notes, part, since, now), status.phase)
+        if status != record.told or marks is not None:
+            record.told, record.marks = status, marks or record.marks
+            turn.gang_notes.append(GangNote(record.named, status, marks))
 
     def _tell_group(self, turn: Turn, key: str, message: str, *, placed: bool, now: float) -> None:
         """The condition of scheduling.k8s.io's PodGroup."""

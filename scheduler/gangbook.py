@@ -7,26 +7,33 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import structlog
 
 from kube import objects
 from kube.dialects import networktopology, podgroups
 from kube.dialects.gangs import USUAL, GangDefaults
 from kube.informer import Change, ChangeKind
-from model.workload import Gang, GangMembership, GangSource
+from model.workload import Gang, GangMembership, GangSource, Notes
 from scheduler.core.groups import GroupIndex, keys_of
 from scheduler.core.minimum import Part, part_of
-from scheduler.core.phase import GangStatus, Notes
+from scheduler.core.phase import GangStatus
 from scheduler.core.roster import Roster
 from scheduler.ports import Named
+
+log = structlog.get_logger()
 
 AnyPodGroup = objects.PodGroup | objects.UpstreamPodGroup
 
 
 class GangRecord(msgspec.Struct):
-    """A PodGroup; `told` is its status as far as we know, `conditions` those of scheduling.k8s.io's kind."""
+    """A PodGroup as far as we know: `told` is its status, `marks` its annotations of ours, `problems` unreadable ones,
+    `conditions` those of scheduling.k8s.io's kind.
+    """
 
     gang: Gang
     told: GangStatus = GangStatus()
+    marks: Notes = Notes()
+    problems: tuple[str, ...] = ()
     conditions: tuple[objects.Condition, ...] = ()
 
     @property
@@ -38,7 +45,7 @@ class GangRecord(msgspec.Struct):
         """Our own, as far as we know."""
         if self.gang.source is GangSource.UPSTREAM:
             return Notes(podgroups.partially_bound_since(self.conditions))
-        return self.told.notes
+        return podgroups.read_with(self.told.phase, self.marks)
 
 
 class GangBook:
@@ -71,6 +78,9 @@ class GangBook:
         before = records.pop(gang.key, None)
         if change.kind is not ChangeKind.DELETED:
             records[gang.key] = record
+            if before is None or before.problems != record.problems:
+                for problem in record.problems:
+                    log.warning("annotation ignored", error=problem)
         elif self.get(gang.key) is None:
             self._ran.discard(gang.key)
         known = change.kind is not ChangeKind.DELETED and before is not None
@@ -113,7 +123,8 @@ class GangBook:
         if isinstance(source, objects.UpstreamPodGroup):
             told = source.status.conditions if source.status else None
             return GangRecord(podgroups.upstream_gang(source, self.defaults), conditions=tuple(told or ()))
-        return GangRecord(podgroups.pod_group(source, self.defaults), _status(source))
+        marks, problems = podgroups.marks(source)
+        return GangRecord(podgroups.pod_group(source, self.defaults), _status(source), marks, problems)
 
 
 def initially_scheduled(record: GangRecord, message: str, *, placed: bool, now: float) -> objects.Condition | None:
@@ -142,7 +153,5 @@ def _stamp(seconds: float) -> str:
 def _status(source: objects.PodGroup) -> GangStatus:
     status = source.status or objects.PodGroupStatus()
     counts = (status.scheduled, status.running, status.succeeded, status.failed)
-    begun, partial, whole = (
-        objects.unix_seconds(time) for time in (status.schedule_start_time, status.partial_since, status.whole_since)
-    )
-    return GangStatus(status.phase, *counts, status.occupied_by, begun, Notes(partial, whole))
+    begun = objects.unix_seconds(status.schedule_start_time)
+    return GangStatus(status.phase, *counts, status.occupied_by, begun)

@@ -12,6 +12,7 @@ from model.decision import Decision
 from model.placement import Placement
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
+from model.workload import Notes
 from scheduler.core.phase import GangStatus
 
 
@@ -58,6 +59,9 @@ class StatusWriter(Protocol):
 
     async def gang_status(self, gang: Named, status: GangStatus) -> None:
         """The PodGroup's status. Raises KubernetesFault."""
+
+    async def gang_marks(self, gang: Named, marks: Notes) -> None:
+        """The notes as annotations of the PodGroup, which every definition keeps. Raises KubernetesFault."""
 
     async def group_condition(self, gang: Named, condition: Condition) -> None:
         """A condition of scheduling.k8s.io's PodGroup. Raises KubernetesFault."""

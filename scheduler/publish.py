@@ -15,9 +15,10 @@ import structlog
 
 from model.fault import KubernetesFault
 from model.report import PreemptionNotice
+from model.workload import Notes
 from scheduler import facts
 from scheduler.core.parking import delay_seconds
-from scheduler.ports import Announcer, Binder, Clock, Courier, Evictor, Meter, StatusWriter
+from scheduler.ports import Announcer, Binder, Clock, Courier, Evictor, Meter, Named, StatusWriter
 from scheduler.settings import Settings
 from scheduler.turn import Batch, Bind, Eviction, GangCondition, GangNote, Note, Notice, Turn
 
@@ -125,9 +126,7 @@ class Publisher:
         for note in turn.notes:
             self._note(note, group, tell)
         for status in turn.gang_notes:
-            if status.gang.key not in self._statuses:
-                group.create_task(self._write_status(status.gang.key))
-            self._statuses[status.gang.key] = status
+            self._tell_gang(status, group)
         for condition in turn.conditions:
             self._conditions[condition.key] = condition
             group.create_task(self._write_condition(condition))
@@ -146,6 +145,15 @@ class Publisher:
             self._meter.refused(refusal.kind)
             if refusal.pod is not None:
                 self._note(Note(refusal.pod, refusal.message), group, tell)
+
+    def _tell_gang(self, note: GangNote, group: asyncio.TaskGroup) -> None:
+        """The newest status counts, and the newest marks, whichever note holds them."""
+        before = self._statuses.get(note.gang.key)
+        if before is None:
+            group.create_task(self._write_status(note.gang.key))
+        elif note.marks is None and before.gang == note.gang:
+            note = msgspec.structs.replace(note, marks=before.marks)
+        self._statuses[note.gang.key] = note
 
     async def led(self) -> None:
         """Return once writes may go out; at once where they may."""
@@ -321,7 +329,7 @@ class Publisher:
                     log.warning("PodGroup status not written", gang=key, error=problem)
                 told = problem
                 await asyncio.sleep(delay_seconds(failures, self._backoff))
-            elif self._statuses[key] is note:
+            elif self._statuses[key] == note:
                 del self._statuses[key]
 
     async def _write_condition(self, told: GangCondition) -> None:
@@ -346,10 +354,21 @@ class Publisher:
     async def _status_problem(self, note: GangNote) -> str:
         """Write; empty where that is done, or where the PodGroup is gone or another one has its name now."""
         try:
+            if note.marks is not None:
+                await self._mark(note.gang, note.marks)
             await self._writer.gang_status(note.gang, note.status)
         except KubernetesFault as fault:
             return "" if fault.status in (404, 409) else str(fault)
         return ""
+
+    async def _mark(self, gang: Named, marks: Notes) -> None:
+        """A refusal, for want of the right or by somebody's webhook, holds up no status: pods tell most of it."""
+        try:
+            await self._writer.gang_marks(gang, marks)
+        except KubernetesFault as fault:
+            if not _is_refusal(fault) or fault.status in (404, 409, 429):
+                raise
+            log.warning("PodGroup not marked", gang=gang.key, error=str(fault))
 
 
 def _is_refusal(fault: KubernetesFault) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
+from model.workload import Notes
 from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
 from scheduler.refusals import Refusal
@@ -84,10 +85,11 @@ class GangEvent(msgspec.Struct, frozen=True):
 
 
 class GangNote(msgspec.Struct, frozen=True):
-    """A PodGroup's new status."""
+    """A PodGroup's new status; `marks` are written before it, None leaves them."""
 
     gang: Named
     status: GangStatus
+    marks: Notes | None = None
 
 
 class Turn(msgspec.Struct):

@@ -14,10 +14,13 @@ from kube.dialects.gangs import USUAL, GangDefaults, spec_of
 from kube.dialects.preemption import policy_word
 from kube.objects import Condition, PodGroup, PodGroupStatus, Time, UpstreamPodGroup, UpstreamPodGroupSpec, unix_seconds
 from model.fault import ConfigurationFault
-from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
+from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
 
 CONDITION_SCHEDULED = "PodGroupInitiallyScheduled"
 CONDITION_PARTIAL = "sublet.dev/PartiallyBound"
+PARTIAL_SINCE = "sublet.dev/partially-bound-since"
+WHOLE_SINCE = "sublet.dev/whole-since"
+_BOUND_PHASES = ("Scheduled", "Running", "Finished")
 _WHOLE_GROUP = ("All", "PodGroup")
 
 
@@ -34,16 +37,46 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
     else:
         seconds = float(timeout) if isinstance(timeout, int) and 0 < timeout < 1 << 31 else None
         spec = spec_of(minimum, key, metadata.annotations or {}, defaults, seconds)
+    noted = read_with(status.phase, marks(group)[0])
     return Gang(
         namespace=metadata.namespace,
         name=metadata.name,
         spec=spec,
         uid=metadata.uid,
         phase=status.phase,
-        partial_seconds=unix_seconds(status.partial_since),
-        whole_seconds=unix_seconds(status.whole_since),
+        partial_seconds=noted.partial_seconds,
+        whole_seconds=noted.whole_seconds,
         created_seconds=unix_seconds(metadata.creation_timestamp),
     )
+
+
+def marks(group: PodGroup) -> tuple[Notes, tuple[str, ...]]:
+    """The scheduler's annotations on a PodGroup as they stand, and what is wrong with those that are no time."""
+    metadata, problems = group.metadata, list[str]()
+
+    def seconds(name: str) -> float:
+        text = (metadata.annotations or {}).get(name)
+        found = _unix(text)
+        if text is not None and not found:
+            told = f"PodGroup {metadata.namespace}/{metadata.name}: metadata.annotations[{name}] is {text!r}"
+            problems.append(f"{told}; remove it or write a time such as 2026-01-01T00:00:00Z")
+        return found
+
+    return Notes(seconds(PARTIAL_SINCE), seconds(WHOLE_SINCE)), tuple(problems)
+
+
+def _unix(text: str | None) -> float:
+    """Unix seconds of an RFC 3339 time, 0 for anything else."""
+    try:
+        return unix_seconds(msgspec.convert(text, Time))
+    except msgspec.ValidationError:
+        return 0.0
+
+
+def read_with(phase: str, marks: Notes) -> Notes:
+    """What marks mean beside the phase: where that says that the minimum was bound, the mark of a part is outdated."""
+    outdated = marks.whole_seconds or phase in _BOUND_PHASES
+    return Notes(0.0, marks.whole_seconds) if outdated else marks
 
 
 def upstream_gang(group: UpstreamPodGroup, defaults: GangDefaults = USUAL) -> Gang:
@@ -144,10 +177,7 @@ def partially_bound(told: Sequence[Condition], partial: bool, since: str) -> Con
 def partially_bound_since(told: Sequence[Condition]) -> float:
     """Unix time since when the condition is true, 0 where it is not."""
     found = (each.last_transition_time for each in told if each.type == CONDITION_PARTIAL and each.status == "True")
-    try:
-        return unix_seconds(msgspec.convert(next(found, None), Time))
-    except msgspec.ValidationError:
-        return 0.0
+    return _unix(next(found, None))
 
 
 def _is_true(told: Sequence[Condition], kind: str) -> bool:

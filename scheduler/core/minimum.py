@@ -17,7 +17,7 @@ from model.workload import Gang, GangSource, GangSpec, MatchPolicy, TopologyLeve
 from scheduler.core.groups import group_id
 from scheduler.core.roster import Roster, age
 
-_RAN = ("Running", "Finished")
+RAN = ("Running", "Finished")
 """PodGroup phases that a gang reaches only with its minimum of members running or through."""
 
 
@@ -100,7 +100,7 @@ def _runs(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
     if spec.problem:
         return False
     running = sum(pod.phase is PodPhase.RUNNING for pod in members.placed)
-    told = gang is not None and (gang.phase in _RAN or gang.whole_seconds > 0)
+    told = gang is not None and (gang.phase in RAN or gang.whole_seconds > 0)
     return told or running + len(members.succeeded) >= spec.min_member
 
 

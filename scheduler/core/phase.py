@@ -11,26 +11,16 @@ from collections.abc import Iterable
 import msgspec
 
 from model.pod import PodPhase
-from scheduler.core.minimum import Part
+from model.workload import Notes
+from scheduler.core.minimum import RAN, Part
 from scheduler.core.roster import Roster
-
-
-class Notes(msgspec.Struct, frozen=True):
-    """What a restart must know of a gang and cannot see from its pods; whole Unix seconds, 0 without.
-
-    `partial_seconds`: since when it is bound, or being bound, without its minimum, and never had it.
-    `whole_seconds`: by when its minimum ran first.
-    """
-
-    partial_seconds: float = 0.0
-    whole_seconds: float = 0.0
 
 
 class GangStatus(msgspec.Struct, frozen=True):
     """status of a PodGroup; counts are pods.
 
     `occupied_by` are the owners of its pods as `namespace/name`, sorted and joined by commas; `start_seconds` is when
-    placing it began (scheduleStartTime, Unix seconds), 0 before. `notes` are ours.
+    placing it began (scheduleStartTime, Unix seconds), 0 before.
     """
 
     phase: str = ""
@@ -40,7 +30,6 @@ class GangStatus(msgspec.Struct, frozen=True):
     failed: int = 0
     occupied_by: str = ""
     start_seconds: float = 0.0
-    notes: Notes = Notes()
 
 
 def gang_status(before: str, min_member: int, members: Roster, bound: int) -> GangStatus:
@@ -81,6 +70,16 @@ def noted(before: Notes, part: Part, since: float, now: float) -> Notes:
         return Notes(0.0, whole)
     begins = now if not bound else 0.0
     return Notes(before.partial_seconds or float(int(since or begins)), 0.0)
+
+
+def marks_due(marks: Notes, notes: Notes, phase: str) -> Notes | None:
+    """What to mark a PodGroup with before its phase becomes `phase`; None where both together will say the notes.
+
+    Scheduled says that the minimum is bound, Running and Finished that it ran. So marks wait until the phase is about
+    to say less, and a gang that is bound in one go is marked once, with its first binding.
+    """
+    told = phase in RAN or (phase == "Scheduled" and not notes.whole_seconds)
+    return None if told or notes == marks else notes
 
 
 def _phase(counts: GangStatus, minimum: int, total: int) -> str:

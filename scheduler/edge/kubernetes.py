@@ -12,11 +12,12 @@ import structlog
 
 from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
-from kube.dialects import schedulerconfig
+from kube.dialects import podgroups, schedulerconfig
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Informer
 from model.fault import KubernetesFault
 from model.placement import Placement
+from model.workload import Notes
 from scheduler import facts
 from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
@@ -149,11 +150,14 @@ class KubernetesStatusWriter:
         told["occupiedBy"], begun = told.pop("occupied_by"), told.pop("start_seconds")
         if begun:
             told["scheduleStartTime"] = _time(begun)
-        notes = told.pop("notes")
-        told["partialSince"] = _time(notes["partial_seconds"]) if notes["partial_seconds"] else None
-        if notes["whole_seconds"]:
-            told["wholeSince"] = _time(notes["whole_seconds"])
         await self._client.patch(path, {"metadata": {"uid": gang.uid}, "status": told}, PatchKind.MERGE)
+
+    async def gang_marks(self, gang: Named, marks: Notes) -> None:
+        """Merge-patch both annotations; one without a time goes."""
+        path = path_of(POD_GROUPS, namespace=gang.namespace, name=gang.name)
+        times = {podgroups.PARTIAL_SINCE: marks.partial_seconds, podgroups.WHOLE_SINCE: marks.whole_seconds}
+        told = {name: _time(seconds) if seconds else None for name, seconds in times.items()}
+        await self._client.patch(path, {"metadata": {"uid": gang.uid, "annotations": told}}, PatchKind.MERGE)
 
     async def group_condition(self, gang: Named, condition: objects.Condition) -> None:
         """Patch one condition of scheduling.k8s.io's PodGroup; the list merges by type."""

@@ -13,13 +13,15 @@ from random import Random
 from typing import Any
 
 import msgspec
-from scheduler_builders import raw_group, raw_node, raw_pod
+from scheduler_builders import marked, raw_group, raw_node, raw_pod
 
 from kube import objects
+from kube.dialects import podgroups
 from kube.informer import Change, ChangeKind
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.resources import BATCH_CPU
+from model.workload import Notes
 from scheduler import facts
 from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
@@ -180,12 +182,15 @@ class ChaosApi:
         found = self.groups.get(gang.name)
         if found is None or found.metadata.uid != gang.uid:
             raise KubernetesFault(gang.key, "409 another uid", status=409)
-        partial, whole = (
-            datetime.fromtimestamp(seconds, UTC) if seconds else None
-            for seconds in (status.notes.partial_seconds, status.notes.whole_seconds)
-        )
-        told = objects.PodGroupStatus(status.phase, partial_since=partial, whole_since=whole)
-        self.groups[gang.name] = msgspec.structs.replace(found, status=told)
+        self.groups[gang.name] = msgspec.structs.replace(found, status=objects.PodGroupStatus(status.phase))
+        self._say(ChangeKind.MODIFIED, self.groups[gang.name])
+
+    async def gang_marks(self, gang: Named, marks: Notes) -> None:
+        self._answer(self._dice(lossy=False))
+        found = self.groups.get(gang.name)
+        if found is None or found.metadata.uid != gang.uid:
+            raise KubernetesFault(gang.key, "409 another uid", status=409)
+        self.groups[gang.name] = marked(found, marks)
         self._say(ChangeKind.MODIFIED, self.groups[gang.name])
 
     async def group_condition(self, gang: Named, condition: objects.Condition) -> None:
@@ -255,7 +260,7 @@ class ChaosApi:
     def _noted(self, job: Job) -> bool:
         """Whether the PodGroups of a gang, or of its group, say that it is bound in part."""
         groups = [self.groups.get(name) for name in (job.name, job.partner) if name]
-        return all(group is not None and group.status and group.status.partial_since for group in groups)
+        return all(group is not None and podgroups.pod_group(group).partial_seconds for group in groups)
 
     def _put(self, pod: objects.Pod) -> None:
         self.pods[pod.metadata.name] = pod

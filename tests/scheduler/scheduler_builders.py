@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from kube import objects
+from kube.dialects import podgroups
 from model.node import Node
 from model.pod import Pod
 from model.resources import BATCH_CPU, ResourceVector
-from model.workload import Gang, GangMembership, GangSource, GangSpec
+from model.workload import Gang, GangMembership, GangSource, GangSpec, Notes
 from scheduler.core.gang import Candidate, assemble, roster
 from scheduler.core.snapshot import ClusterSnapshot, take
 
@@ -104,6 +107,14 @@ def raw_pod(
         preemption_policy=policy,
     )
     return objects.Pod(metadata, spec, objects.PodStatus(phase=phase, conditions=told, nominated_node_name=nominated))
+
+
+def marked(group: objects.PodGroup, marks: Notes) -> objects.PodGroup:
+    """A PodGroup with the scheduler's annotations."""
+    times = {podgroups.PARTIAL_SINCE: marks.partial_seconds, podgroups.WHOLE_SINCE: marks.whole_seconds}
+    told = {name: datetime.fromtimestamp(seconds, UTC).isoformat() for name, seconds in times.items() if seconds}
+    kept = {name: text for name, text in (group.metadata.annotations or {}).items() if name not in times}
+    return msgspec.structs.replace(group, metadata=msgspec.structs.replace(group.metadata, annotations=kept | told))
 
 
 def raw_group(

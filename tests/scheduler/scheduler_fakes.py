@@ -12,6 +12,7 @@ from model.fault import KubernetesFault
 from model.placement import Placement
 from model.reason import Reason
 from model.report import PreemptionNotice
+from model.workload import Notes
 from scheduler import facts
 from scheduler.cache import ClusterCache
 from scheduler.core.phase import GangStatus
@@ -79,6 +80,8 @@ class FakeWriter:
         self.nominated: dict[str, str] = {}
         self.writes = 0
         self.statuses: dict[str, GangStatus] = {}
+        self.marks: dict[str, list[Notes]] = {}
+        self.unmarkable: KubernetesFault | None = None
         self.groups: dict[str, Condition] = {}
         self.failing = False
         self.absent: set[str] = set()
@@ -100,6 +103,11 @@ class FakeWriter:
             self.failing = False
             raise KubernetesFault("PATCH", "503", status=503)
         self.statuses[gang.name] = status
+
+    async def gang_marks(self, gang: Named, marks: Notes) -> None:
+        if self.unmarkable is not None:
+            raise self.unmarkable
+        self.marks.setdefault(gang.name, []).append(marks)
 
     async def group_condition(self, gang: Named, condition: Condition) -> None:
         self.groups[gang.name] = condition

@@ -10,6 +10,7 @@ import pytest
 from scheduler_builders import raw_node, raw_pod
 
 from kube import objects
+from kube.dialects import podgroups
 from kube.informer import Change, ChangeKind
 from model.resources import BATCH_CPU, BATCH_MEMORY
 from scheduler import facts
@@ -140,10 +141,10 @@ def test_what_the_group_says_later_counts(then: tuple[facts.Fact, ...], expected
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
 def test_times_of_a_podgroup_can_be_written_again(time: str) -> None:
-    """Its status is its users' to write, too: a time outside UTC's years ended the scheduler, and the next one."""
-    at = msgspec.convert(time, objects.Time)
-    told = objects.PodGroupStatus(schedule_start_time=at, partial_since=at, whole_since=at)
-    group = objects.PodGroup(objects.Metadata("train", "default"), status=told)
+    """Its status and its annotations are its users' to write, too: a time outside UTC's years ended the scheduler, and the next one."""
+    told = objects.PodGroupStatus(schedule_start_time=msgspec.convert(time, objects.Time))
+    annotations = {podgroups.PARTIAL_SINCE: time, podgroups.WHOLE_SINCE: time}
+    group = objects.PodGroup(objects.Metadata("train", "default", annotations=annotations), status=told)
     cache = ClusterCache(Settings().served)
     cache.apply(facts.PodGroupSeen(Change(ChangeKind.ADDED, group)))
     record = cache.gangs.get("default/train")

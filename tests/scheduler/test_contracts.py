@@ -15,16 +15,18 @@ from scheduler_fakes import FakeBinder, FakeWriter
 from scheduler_processes import Cluster
 
 import scheduler
+from kube import objects
 from kube.client import KubeClient
+from kube.dialects import podgroups
 from model.fault import KubernetesFault
 from model.placement import Placement
-from scheduler.core.phase import GangStatus, Notes
+from model.workload import Notes
+from scheduler.core.phase import GangStatus
 from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
 from scheduler.ports import Binder, Named, StatusWriter
 
-STATUS = GangStatus(
-    "Scheduling", 1, occupied_by="default/job", start_seconds=1_700_000_000.0, notes=Notes(0.0, 1_700_000_100.0)
-)
+STATUS = GangStatus("Scheduling", 1, occupied_by="default/job", start_seconds=1_700_000_000.0)
+PARTIAL, WHOLE = Notes(1_700_000_000.0), Notes(0.0, 1_700_000_100.0)
 
 
 class Subject(Protocol):
@@ -39,6 +41,8 @@ class Subject(Protocol):
     def condition(self, name: str) -> str: ...
 
     def gang_status(self) -> GangStatus: ...
+
+    def gang_marks(self) -> Notes: ...
 
 
 class FakeSubject:
@@ -61,6 +65,9 @@ class FakeSubject:
 
     def gang_status(self) -> GangStatus:
         return self.writer.statuses["train"]
+
+    def gang_marks(self) -> Notes:
+        return self.writer.marks["train"][-1]
 
 
 class KubernetesSubject:
@@ -92,12 +99,12 @@ class KubernetesSubject:
 
     def gang_status(self) -> GangStatus:
         told = self._gang()["status"]
-        begun, partial, whole = (
-            datetime.fromisoformat(told[name]).timestamp() if name in told else 0.0
-            for name in ("scheduleStartTime", "partialSince", "wholeSince")
-        )
+        begun = datetime.fromisoformat(told["scheduleStartTime"]).timestamp()
         counts = (told["scheduled"], told["running"], told["succeeded"], told["failed"])
-        return GangStatus(told["phase"], *counts, told["occupiedBy"], begun, Notes(partial, whole))
+        return GangStatus(told["phase"], *counts, told["occupiedBy"], begun)
+
+    def gang_marks(self) -> Notes:
+        return podgroups.marks(msgspec.convert(self._gang(), objects.PodGroup))[0]
 
     def _gang(self) -> Any:
         return self._cluster.request("GET", "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups/train")
@@ -113,18 +120,20 @@ def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
 
 def test_writes(subject: Subject) -> None:
     """Condition, then binding: the pod is on its node and says nothing of waiting; a PodGroup shows its status."""
-    named = Named("default", "p1", subject.uid("p1"))
+    named, marks = Named("default", "p1", subject.uid("p1")), list[Notes]()
 
     async def tell(_: Binder, writer: StatusWriter) -> None:
         await writer.unscheduled(named, "first", first=True)
         await writer.unscheduled(named, "second", first=False)
         gang = Named("default", "train", subject.uid("train"))
-        await writer.gang_status(gang, msgspec.structs.replace(STATUS, notes=Notes(partial_seconds=1_700_000_000.0)))
+        await writer.gang_marks(gang, PARTIAL)
+        marks.append(await asyncio.to_thread(subject.gang_marks))
         await writer.gang_status(gang, STATUS)
+        await writer.gang_marks(gang, WHOLE)
 
     subject.run(tell)
     assert subject.condition("p1") == "second"
-    assert subject.gang_status() == STATUS
+    assert (marks, subject.gang_status(), subject.gang_marks()) == ([PARTIAL], STATUS, WHOLE)
 
     async def bind(binder: Binder, _: StatusWriter) -> None:
         placement = Placement(named.key, named.uid, "n1")

@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from scheduler_builders import raw_group, raw_node, raw_pod
+from scheduler_builders import marked, raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
 from kube import objects
 from model.fault import KubernetesFault
+from model.workload import Notes
 from scheduler.settings import Settings
 
 SETTINGS = Settings(concurrent_binds=1)
@@ -114,10 +115,9 @@ class Cluster:
             status = objects.UpstreamPodGroupStatus([before.writer.groups[name]])
             return msgspec.structs.replace(made, status=status)
         if self.kind == "pod group" and name in before.writer.statuses:
-            told = before.writer.statuses[name]
-            since = datetime.fromtimestamp(told.notes.partial_seconds, UTC) if told.notes.partial_seconds else None
-            status = objects.PodGroupStatus(told.phase, partial_since=since)
-            return msgspec.structs.replace(made, status=status)
+            status = objects.PodGroupStatus(before.writer.statuses[name].phase)
+            marks = before.writer.marks.get(name, [Notes()])[-1]
+            return msgspec.structs.replace(marked(made, marks), status=status)
         return made
 
     def _seen(self) -> list[objects.Pod]:
@@ -228,3 +228,14 @@ def test_a_crash_and_a_lost_member_do_not_make_it_look_whole(kind: str) -> None:
         if cluster.world.evictor.evicted:
             break
     assert set(cluster.world.evictor.evicted) == (set() if kind == "annotations" else {"train-1"})
+
+
+def test_a_gang_that_is_bound_in_one_go_is_marked_once() -> None:
+    """With its first binding; from then on the phase of its status says enough."""
+    cluster = Cluster("pod group", "n1", "n2")
+    cluster.submit("train", 4)
+    for _ in range(3):
+        cluster.turn()
+    assert cluster.size("train") == 4
+    assert [marks.whole_seconds for marks in cluster.world.writer.marks["train"]] == [0.0]
+    assert cluster.world.writer.statuses["train"].phase == "Scheduled"

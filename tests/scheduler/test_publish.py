@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from model.fault import KubernetesFault
 from model.placement import Placement
+from model.workload import Notes
 from scheduler import facts
 from scheduler.core.parking import BackoffPolicy, delay_seconds
 from scheduler.core.phase import GangStatus
@@ -395,3 +396,39 @@ async def settled() -> None:
     """Whatever can go on without anybody's help has gone on."""
     for _ in range(20):
         await asyncio.sleep(0)
+
+
+MARKED = GangNote(GANG, GangStatus("Scheduling"), Notes(50.0))
+
+
+def test_an_overtaken_mark_is_written_all_the_same() -> None:
+    """The newer status says nothing of marks, so the older one's stand."""
+    writer = FakeWriter()
+    publish(Turn(gang_notes=[MARKED, GangNote(GANG, GangStatus("Scheduling", 1))]), FakeBinder(), writer)
+    assert (writer.marks, writer.statuses) == ({"train": [Notes(50.0)]}, {"train": GangStatus("Scheduling", 1)})
+
+
+@pytest.mark.parametrize(("status", "written"), [(403, True), (422, True), (404, False), (409, False)])
+def test_a_mark_that_is_refused_holds_up_no_status(status: int, written: bool) -> None:
+    """But that of a PodGroup that is gone, or another by now."""
+    writer = FakeWriter()
+    writer.unmarkable = KubernetesFault("PATCH", "refused", status=status)
+    publish(Turn(gang_notes=[MARKED]), FakeBinder(), writer)
+    assert bool(writer.statuses) is written
+
+
+def test_no_status_is_written_before_its_mark() -> None:
+    """Its phase would say less than the one before it, and a crash between the two would lose what the mark keeps."""
+
+    async def body() -> None:
+        writer = FakeWriter()
+        writer.unmarkable = KubernetesFault("PATCH", "no answer")
+        publisher = publisher_of(FakeBinder(), writer, Settings())
+        async with asyncio.TaskGroup() as group:
+            publisher.publish(Turn(gang_notes=[MARKED]), group, lambda fact: None)
+            await asyncio.sleep(100)
+            assert (writer.marks, writer.statuses) == ({}, {})
+            writer.unmarkable = None
+        assert (list(writer.marks), list(writer.statuses)) == (["train"], ["train"])
+
+    dream(body())

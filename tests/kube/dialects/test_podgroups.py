@@ -12,7 +12,10 @@ from kube.dialects.gangs import GangDefaults
 from kube.dialects.podgroups import (
     CONDITION_PARTIAL,
     CONDITION_SCHEDULED,
+    PARTIAL_SINCE,
+    WHOLE_SINCE,
     initially_scheduled,
+    marks,
     partially_bound,
     partially_bound_since,
     pod_group,
@@ -24,12 +27,11 @@ from kube.objects import (
     PodGroup,
     PodGroupSpec,
     PodGroupStatus,
-    Time,
     UpstreamPodGroup,
     UpstreamPodGroupStatus,
 )
 from model.priority import PreemptionPolicy
-from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, TopologyLevel
+from model.workload import Gang, GangMode, GangSource, GangSpec, MatchPolicy, Notes, TopologyLevel
 
 GANG = "gang.scheduling.koordinator.sh/"
 
@@ -166,9 +168,8 @@ def test_the_note_on_a_gang_bound_in_part_comes_and_goes() -> None:
     ],
 )
 def test_whoever_wrote_a_time_it_can_be_written_again(time: str, seconds: float) -> None:
-    """A PodGroup's status is its users' to write, too; a time outside UTC's years ended the scheduler."""
-    at = msgspec.convert(time, Time)
-    told = pod_group(PodGroup(metadata(), status=PodGroupStatus(partial_since=at, whole_since=at)))
+    """Annotations and status are their users' to write, too; a time outside UTC's years ended the scheduler."""
+    told = marks(PodGroup(metadata({PARTIAL_SINCE: time, WHOLE_SINCE: time})))[0]
     assert (told.partial_seconds, told.whole_seconds) == (seconds, seconds)
     assert partially_bound_since([Condition(CONDITION_PARTIAL, "True", last_transition_time=time)]) == seconds
     assert datetime.fromtimestamp(seconds, UTC)
@@ -188,3 +189,31 @@ def test_what_a_podgroup_of_kubernetes_says_of_its_past() -> None:
     assert begun is not None
     found = upstream_gang(UpstreamPodGroup(metadata(), status=UpstreamPodGroupStatus([begun])))
     assert (found.phase, found.partial_seconds) == ("", 1767225600.0)
+
+
+@pytest.mark.parametrize(
+    ("phase", "whole", "expected"),
+    [
+        ("Scheduling", None, (1767225600.0, 0.0)),
+        ("Scheduled", None, (0.0, 0.0)),
+        ("Running", None, (0.0, 0.0)),
+        ("Scheduling", "2026-01-01T00:01:00+00:00", (0.0, 1767225660.0)),
+    ],
+)
+def test_marks_beside_a_phase(phase: str, whole: str | None, expected: tuple[float, float]) -> None:
+    """A phase that says that the minimum was bound outdates the mark of a part; the mark of a whole is for good."""
+    annotations = {PARTIAL_SINCE: "2026-01-01T00:00:00Z"} | ({WHOLE_SINCE: whole} if whole else {})
+    gang = pod_group(PodGroup(metadata(annotations), PodGroupSpec(2), PodGroupStatus(phase)))
+    assert (gang.partial_seconds, gang.whole_seconds) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "2026-01-01", "2026-01-01T00:00:00", "1767225600", "1969-12-31T23:59:59Z"]
+)
+def test_an_unreadable_mark_counts_as_none(text: str) -> None:
+    """Only itself: the other holds, and so does the gang."""
+    group = PodGroup(metadata({PARTIAL_SINCE: text, WHOLE_SINCE: "2026-01-01T00:00:00Z"}), PodGroupSpec(2))
+    found, problems = marks(group)
+    told = f"PodGroup ns/p: metadata.annotations[{PARTIAL_SINCE}] is {text!r}; remove it or write a time such as"
+    assert (found, [problem.startswith(told) for problem in problems]) == (Notes(0.0, 1767225600.0), [True])
+    assert pod_group(group).spec.problem == ""

@@ -8,8 +8,9 @@ import pytest
 from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
 from model.pod import PodPhase
+from model.workload import Notes
 from scheduler.core.minimum import part_of
-from scheduler.core.phase import GangStatus, Notes, carry_over, gang_status, noted
+from scheduler.core.phase import GangStatus, carry_over, gang_status, marks_due, noted
 from scheduler.core.roster import roster
 
 
@@ -90,3 +91,25 @@ def test_what_is_noted_for_a_restart(name: str) -> None:
     assumed = {item.uid for item in pods[:2]} if name == "bindings begin" else set()
     part = part_of("default/train", roster(pods, assumed, (SCHEDULER,)), gang(2))
     assert noted(before, part, since, 100.7) == expected
+
+
+PARTIAL, WHOLE = Notes(50.0), Notes(0.0, 60.0)
+DUE: dict[str, tuple[Notes, Notes, str, Notes | None]] = {
+    "bindings begin": (Notes(), PARTIAL, "Scheduling", PARTIAL),
+    "it stands": (PARTIAL, PARTIAL, "Scheduling", None),
+    "the minimum is bound, as the phase says": (PARTIAL, Notes(), "Scheduled", None),
+    "it runs, as the phase says": (PARTIAL, WHOLE, "Running", None),
+    "it lost a member before it ran": (PARTIAL, Notes(), "Scheduling", Notes()),
+    "it lost one that ran": (PARTIAL, WHOLE, "Scheduling", WHOLE),
+    "one that ran is bound again, which a kubelet may undo": (PARTIAL, WHOLE, "Scheduled", WHOLE),
+    "its pods are gone": (PARTIAL, WHOLE, "Pending", WHOLE),
+    "it is whole once and for all": (WHOLE, WHOLE, "Scheduling", None),
+    "nobody was bound after all": (PARTIAL, Notes(), "Scheduling", Notes()),
+}
+
+
+@pytest.mark.parametrize("name", DUE)
+def test_marks_are_written_when_the_phase_does_not_say_it(name: str) -> None:
+    """A gang that is bound in one go and runs is marked once."""
+    marks, notes, phase, expected = DUE[name]
+    assert marks_due(marks, notes, phase) == expected
