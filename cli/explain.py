@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable
 from enum import StrEnum
@@ -349,4 +350,9 @@ def _lending_line(kubeconfig: Path, node: str) -> str:
 def _print(answer: object, output: Output, text: str) -> None:
     if output is Output.JSON:
         text = msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
-    typer.echo(text)
+    typer.echo(visible(text))
+
+
+def visible(text: str) -> str:
+    """Without what commands a terminal: an agent's words are in it, and whoever has its token chooses them."""
+    return "".join(each if each.isprintable() or each in "\n\t" else json.dumps(each)[1:-1] for each in text)

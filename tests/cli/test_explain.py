@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from cli.explain import visible
 from cli.main import main
 from local.rundir import Endpoints, NodeEndpoints, RunDirectory
 from model.decision import Decision, Term, TermSum, Unit
@@ -240,3 +241,8 @@ def test_of_several_nodes_the_others_are_named(
     assert last == told if told else "also" not in last
     assert main(["explain", "limit", "--agent", address, "--dir", str(tmp_path)]) == 0
     assert "also" not in capsys.readouterr().out
+
+
+def test_what_commands_a_terminal_is_shown() -> None:
+    """The message of a Node's condition is the words of whoever has the agent's token."""
+    assert visible("quota\t500m\n\x1b[2J\x9b2J\rµs ≥ 1") == "quota\t500m\n\\u001b[2J\\u009b2J\\rµs ≥ 1"
