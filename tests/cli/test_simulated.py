@@ -197,7 +197,7 @@ TOLD: Object = {"annotations": {"sublet.dev/preemption-notice-seconds": "20"}}
     [
         # 77 - 68 GiB are missing: small is enough, but big frees most
         ("the one that frees most of one priority", [batch("big"), batch("small"), FULL], [("shop/big", 30 * GIB, 0)]),
-        ("a lower priority first", [batch("big"), pod("small", qos="BE", cpu=0, memory=0, priority=4000), FULL], [("shop/small", 10 * GIB, 0)]),
+        ("a lower priority first", [batch("big", memory="40Gi"), pod("small", qos="BE", cpu=0, memory=0, priority=4000), FULL], [("shop/small", 10 * GIB, 0)]),
         ("one that is told first", [batch("big", **TOLD), FULL], [("shop/big", 30 * GIB, 20)]),
         ("as many as needed", [batch("a"), batch("b"), measured("77Gi", a=usage(1, "5Gi"), b=usage(1, "6Gi"))], [("shop/b", 6 * GIB, 0), ("shop/a", 5 * GIB, 0)]),
         ("below the threshold", [batch("big"), measured("69Gi", big=usage(1, "30Gi"))], []),
