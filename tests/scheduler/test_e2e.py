@@ -90,10 +90,10 @@ def test_a_standby_takes_over(cluster: Cluster, start: Callable[..., SchedulerPr
 def test_a_stop_posts_the_events_that_wait(cluster: Cluster, start: Callable[..., SchedulerProcess]) -> None:
     """One post at a time is slower than bindings; a stop right after the last binding loses no Event."""
     for number in range(5):
-        cluster.add_node(f"n{number}", batch_cpu=100_000)
+        cluster.add_node(f"n{number}", batch_cpu=4_000)
     names = [f"lone-{number}" for number in range(300)]
     for name in names:
-        cluster.add_pod(name, batch_cpu=100)
+        cluster.add_pod(name, batch_cpu=10)
     scheduler = start("{concurrent_events: 1}")
     bound = f'binding_duration_seconds_count{{result="bound"}} {len(names)}.0'
     until(lambda: bound in scheduler.page("/metrics"), "all are bound", scheduler.log)
