@@ -26,10 +26,13 @@ from kube.dialects.nodesettings import Sources
 from model.fault import ConfigurationFault
 from model.nodemetric import NodeMetric
 from model.nodesettings import NodeSettings
+from model.strategy import NormalizationStrategy
 
 app = typer.Typer(no_args_is_help=True, help="Decide on objects from files, without a cluster.")
 
 CONFIG_MAP = "slo-controller-config"
+_DEFAULTS = NodeSettings(normalization=NormalizationStrategy(largest_annotated_ratio=5.0))
+"""Whoever gives a Node in a file stands by its annotations; an agent believes no ratio there unless it is told to."""
 
 
 class Output(StrEnum):
@@ -136,7 +139,7 @@ def _known(
         facts = ClusterFacts(
             node=node,
             pods=assumed.identified(upstream.pod(item.object) for item in pods),
-            settings=nodesettings.node_settings(documents, NodeSettings()),
+            settings=nodesettings.node_settings(documents, _DEFAULTS),
             colocation=documents.node,
             zones=topology.zones(nrt.object) if nrt else (),
             cpu=topology.cpu_basics(nrt.object) if nrt else None,

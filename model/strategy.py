@@ -294,3 +294,16 @@ class NormalizationStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     models: Annotated[
         dict[str, RatioModel], Meta(description="Ratios by CPU model, as `model name` in /proc/cpuinfo says it.")
     ] = {}
+    largest_annotated_ratio: Annotated[
+        _Ratio,
+        Meta(
+            description="Without any of the above and without slo-controller-config, the ratio of the Node's "
+            "annotation multiplies batch-cpu up to this: an agent's token can write that annotation, and what it wrote "
+            "stays."
+        ),
+    ] = 1.0
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is said of ratios; else somebody else may keep one in the Node's annotation."""
+        return (self.enable, self.default_ratio, self.models) != (False, None, {})

@@ -33,16 +33,17 @@ def normalization_ratio(
     """The ratio with two decimals, 1.0 where normalization is off, none where it cannot be told.
 
     The node's label beats the strategy. Without any strategy somebody else may keep the ratio in the Node's
-    annotation (`annotated`), which then counts and is left to them. A label that is neither true nor false tells
-    nothing.
+    annotation (`annotated`), which then counts as far as the strategy allows, and is left to them. A label that is
+    neither true nor false tells nothing.
     """
     label = labels.get(LABEL_NORMALIZATION)
     if label in _FALSE:
         return Ratio(1.0, 1.0)
     if label is not None and label not in _TRUE:
         return Ratio()
-    if strategy == NormalizationStrategy():
-        return Ratio(used=_valid(annotated))
+    if not strategy.is_set:
+        valid = _valid(annotated)
+        return Ratio(used=None if valid is None else min(valid, strategy.largest_annotated_ratio))
     if label is None and not strategy.enable:
         return Ratio(1.0, 1.0)
     ratio = _valid(_of_model(strategy, cpu))

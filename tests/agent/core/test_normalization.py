@@ -12,7 +12,7 @@ from model.topology import CpuBasics
 MODEL = RatioModel(base=1.5, hyper_threading=1.0, turbo=1.8, hyper_threading_turbo=1.234)
 ON = NormalizationStrategy(enable=True, models={"X": MODEL})
 OFF = NormalizationStrategy(enable=False, models={"X": MODEL})
-UNSET = NormalizationStrategy()
+UNSET = NormalizationStrategy(largest_annotated_ratio=5.0)
 X = CpuBasics("X")
 
 
@@ -40,6 +40,9 @@ SWITCH: dict[str, tuple[NormalizationStrategy, str | None, float | None, float |
     "not configured, kept by somebody else": (UNSET, None, 1.301, 1.3),
     "not configured, label on": (UNSET, "true", 1.3, 1.3),
     "not configured, label off": (UNSET, "false", 1.3, 1.0),
+    "not configured, and not allowed": (NormalizationStrategy(), None, 5.0, 1.0),
+    "not configured, label on, and not allowed": (NormalizationStrategy(), "true", 5.0, 1.0),
+    "not configured, allowed in part": (NormalizationStrategy(largest_annotated_ratio=1.2), None, 5.0, 1.2),
     "an annotation out of range": (UNSET, None, 5.01, None),
     "an annotation below one": (UNSET, None, 0.9, None),
 }

@@ -23,6 +23,7 @@ from model.topology import CpuBasics, Zone
 
 GIB = 1 << 30
 STRATEGY = ColocationStrategy()
+ANNOTATED = NormalizationStrategy(largest_annotated_ratio=5.0)
 NAMES = [BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY]
 
 
@@ -101,7 +102,7 @@ def test_koordinator_example() -> None:
 def test_the_nodes_annotations_count() -> None:
     """A reservation of 300m replaces 100m of system use; third parties took 50m of 500 that are left, twice as fast."""
     colocation = NodeColocation(vector(300), ResourceVector({BATCH_CPU: 50}), 2.0)
-    lent = lending(facts(colocation=colocation), STRATEGY)
+    lent = lending(facts(colocation=colocation), STRATEGY, ANNOTATED)
     assert values(lent)[BATCH_CPU] == 500
     assert lent.prepared[0].value == 950
     assert lent.origin is not None and lent.origin[BATCH_CPU] == 1000
@@ -130,6 +131,12 @@ def test_host_applications_above_batch_count() -> None:
     assert (values(lent)[BATCH_CPU], values(lent)[MID_CPU]) == (665, 670)
 
 
+def test_a_ratio_of_the_annotation_that_nobody_allowed_multiplies_nothing() -> None:
+    """An agent's token can write it, and its agent would offer five times as much from then on."""
+    lent = lending(facts(colocation=NodeColocation(normalization_ratio=5.0)), STRATEGY)
+    assert (lent.reclaimable[0].value, lent.prepared[0].value, lent.normalization_ratio) == (700, 700, None)
+
+
 def test_normalization_follows_the_strategy() -> None:
     """700m on a CPU that is half as fast again are 1050m."""
     strategy = NormalizationStrategy(enable=True, models={"X": RatioModel(base=1.5)})
@@ -140,7 +147,7 @@ def test_normalization_follows_the_strategy() -> None:
 def test_zones() -> None:
     """Half of the system and of the pod each: 1000 - 400 - 50 - 200 = 350m; normalised like the node."""
     zones = tuple(Zone(n, f"node-{n}", vector(1000, 4 * GIB)) for n in (0, 1))
-    lent = lending(facts(zones=zones, colocation=NodeColocation(normalization_ratio=1.2)), STRATEGY)
+    lent = lending(facts(zones=zones, colocation=NodeColocation(normalization_ratio=1.2)), STRATEGY, ANNOTATED)
     assert [(zone.id, zone.name) for zone in lent.zones] == [(0, "node-0"), (1, "node-1")]
     for zone in lent.zones:
         assert [d.name for d in zone.decisions] == NAMES[:2]
@@ -152,7 +159,7 @@ def test_zones() -> None:
 def test_a_zone_never_has_more_than_its_share_times_the_ratio() -> None:
     """350 x 1.33 = 465.5 of the zone are 465; 700 x 1.33 = 931 of the node."""
     zones = (Zone(0, "node-0", vector(1000, GIB)), Zone(1, "node-1", vector(1000, GIB)))
-    lent = lending(facts(zones=zones, colocation=NodeColocation(normalization_ratio=1.33)), STRATEGY)
+    lent = lending(facts(zones=zones, colocation=NodeColocation(normalization_ratio=1.33)), STRATEGY, ANNOTATED)
     assert [zone.prepared[0].value for zone in lent.zones] == [465, 465] and lent.prepared[0].value == 931
 
 
