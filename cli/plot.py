@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -36,7 +37,9 @@ def draw(points: list[Point], path: Path, *, compare: bool) -> None:
 
     The same points make the same file. Raises ConfigurationFault where it cannot be written.
     """
-    import matplotlib
+    # It would read, and up to 3.10 evaluate, a file `matplotlibrc` of the folder it is loaded in, whoever owns that.
+    with contextlib.chdir("/"):
+        import matplotlib
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.figure import Figure
 

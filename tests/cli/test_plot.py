@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,21 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(ConfigurationFault, match=r"needs matplotlib \(pip install 'sublet\[plot\]'\)"):
         require([tmp_path / "x.png"])
     require([])
+
+
+def test_nothing_of_the_folder_that_root_stands_in_is_read(tmp_path: Path) -> None:
+    """Up to 3.10 matplotlib evaluates parts of a `matplotlibrc` it finds there; a relative path stays one of there."""
+    root = Path(__file__).parent.parent.parent
+    (tmp_path / "matplotlibrc").write_text("lines.linewidth: 77\n")
+    code = "; ".join(
+        (
+            f"import sys; sys.path.insert(0, {str(root)!r})",
+            "from pathlib import Path; from cli.plot import draw; from cli.replay import Point",
+            "draw([Point(0.0, {}, {}), Point(60.0, {}, {})], Path('x.svg'), compare=False)",
+            "import matplotlib; print(matplotlib.rcParams['lines.linewidth'])",
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == "1.5" and (tmp_path / "x.svg").is_file()
