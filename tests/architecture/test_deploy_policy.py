@@ -275,6 +275,17 @@ def test_an_offer_that_stands_may_stay_and_be_lowered(api: Api) -> None:
     assert [code for code, _ in found] == [200, 200, 422], found
 
 
+def test_the_condition_that_tells_of_silence_stays(api: Api) -> None:
+    """Without it the scheduler would never withdraw what a token offered and nobody stands by; its content may change."""
+    url, ready = "/api/v1/nodes/silent/status", {"type": "Ready", "status": "True"}
+    own = {"type": "ColocationReady", "status": "True"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "silent"}, **status(conditions=[ready, own])}
+    api.post("/api/v1/nodes", node)
+    for conditions, expected in (([ready], 422), ([ready, {**own, "status": "False"}], 200)):
+        code, message = send(api, agent_of("silent"), Write("merge", url, status(conditions=conditions)))
+        assert code == expected and ("may not remove the condition" in message) == (expected == 422), message
+
+
 @pytest.mark.parametrize("write", OWN.values(), ids=OWN)
 def test_nobody_else_is_concerned(api: Api, write: Write) -> None:
     """Somebody who is no agent, without a node in the token."""
