@@ -29,6 +29,7 @@ from kube.lease import LeaseSettings
 from kube.monitoring import Guard, MonitoringServer, Probes
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
+from kube.wholefile import write_whole
 from kube.x509 import described_certificate
 from model.fault import ConfigurationFault
 
@@ -222,6 +223,4 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
 def _write_ready(path: Path | None, listening: Listening) -> None:
     """Write the ready file in one step."""
     if path is not None:
-        draft = path.with_name(path.name + ".draft")
-        draft.write_bytes(msgspec.json.encode(listening))
-        draft.replace(path)
+        write_whole(path, msgspec.json.encode(listening), path.with_name(path.name + ".draft"))

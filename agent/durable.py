@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from kube.wholefile import create_file
+
 
 def replace_file(path: Path, content: bytes) -> None:
     """Readable by root alone; on the disk when this returns. Raises OSError, and then the old file stands."""
     fresh = path.with_name(f"{path.name}.new")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+    with os.fdopen(create_file(fresh, 0o600), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

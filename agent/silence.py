@@ -22,6 +22,7 @@ from agent.core.layout import Layout
 from agent.core.observation import Knob, Missing, Value
 from agent.core.standing import looser
 from agent.statefile import StateFile
+from kube.wholefile import write_whole
 from model.fault import Fault
 from model.reason import Reason, words
 
@@ -79,14 +80,12 @@ class Heartbeat:
         """Whole or not at all. It need not survive a power failure, which ends every limit, too."""
         self._content = None
         fresh = self._path.with_name(f"{self._path.name}.new")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        with os.fdopen(os.open(fresh, flags, 0o644), "wb") as file:
-            file.write(content)
-        fresh.replace(self._path)
+        write_whole(self._path, content, fresh)
         self._content = content
 
     def _touch(self, times: tuple[int, int] | None) -> None:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(self._path, flags, 0o644)
         try:
             os.utime(descriptor, ns=times) if times else os.utime(descriptor)
         finally:

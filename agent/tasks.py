@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from agent.core.prediction import Checkpoint
+from kube.wholefile import write_whole
 from model.fault import ConfigurationFault
 
 
@@ -51,9 +52,7 @@ def clear_ready_file(path: Path) -> None:
 
 def write_ready_file(path: Path, addresses: Mapping[str, str]) -> None:
     """Whole or not at all. Raises OSError."""
-    fresh = path.with_suffix(".new")
-    fresh.write_bytes(msgspec.json.encode(addresses))
-    fresh.replace(path)
+    write_whole(path, msgspec.json.encode(addresses), path.with_suffix(".new"))
 
 
 async def run_until(

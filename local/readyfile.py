@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from kube.wholefile import write_whole
+
 
 def write_ready_file(path: Path, facts: Mapping[str, object]) -> None:
     """Appears whole or not at all, so that whoever waits for it may read it at once. Raises OSError."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(msgspec.json.encode(facts))
-    partial.replace(path)
+    write_whole(path, msgspec.json.encode(facts), path.with_name(f".{path.name}.{os.getpid()}"))

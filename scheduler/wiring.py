@@ -23,6 +23,7 @@ from kube.monitoring import Guard, MonitoringServer, Probes
 from kube.objects import NodeMetric
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
+from kube.wholefile import write_whole
 from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
@@ -366,6 +367,4 @@ async def _first(*works: Any) -> Any:
 def _write_ready(path: Path | None, listening: Listening) -> None:
     """Write the ready file in one step."""
     if path is not None:
-        draft = path.with_name(path.name + ".draft")
-        draft.write_bytes(msgspec.json.encode(listening))
-        draft.replace(path)
+        write_whole(path, msgspec.json.encode(listening), path.with_name(path.name + ".draft"))
