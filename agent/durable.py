@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kube.wholefile import create_file
+
+def create_file(path: Path, mode: int) -> int:
+    """A descriptor of a file made here: what has its name goes first, so nobody's link or pipe is opened.
+
+    Raises OSError.
+    """
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -21,8 +21,8 @@ from agent.core.lastplan import LARGEST_BYTES, LastPlan, understood, written
 from agent.core.layout import Layout
 from agent.core.observation import Knob, Missing, Value
 from agent.core.standing import looser
+from agent.durable import create_file
 from agent.statefile import StateFile
-from kube.wholefile import write_whole
 from model.fault import Fault
 from model.reason import Reason, words
 
@@ -80,7 +80,9 @@ class Heartbeat:
         """Whole or not at all. It need not survive a power failure, which ends every limit, too."""
         self._content = None
         fresh = self._path.with_name(f"{self._path.name}.new")
-        write_whole(self._path, content, fresh)
+        with os.fdopen(create_file(fresh, 0o644), "wb") as file:
+            file.write(content)
+        fresh.replace(self._path)
         self._content = content
 
     def _touch(self, times: tuple[int, int] | None) -> None:
