@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import compress, islice
 from typing import TypeAlias
 
 import msgspec
@@ -23,6 +24,8 @@ from scheduler.core.podclass import PodClass
 from scheduler.core.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Mask
 
 NO_NODES = "no nodes available to schedule pods"
+_MOST_UNLISTED = 16
+"""Resources that no node lists, of those a pod asks for, that are told: it may name thousands, one is reason enough."""
 Refused: TypeAlias = tuple[Mask, str]
 """Rows that are out, and why in a filter's words."""
 
@@ -40,7 +43,7 @@ class FitReport(msgspec.Struct, frozen=True):
 
 
 class _Request(msgspec.Struct, frozen=True, eq=False):
-    """The columns a class asks for, how much, and the resources that no node lists."""
+    """The columns a class asks for, how much, and the first resources that no node lists."""
 
     columns: list[int]
     amounts: Amounts
@@ -129,7 +132,10 @@ def after_room(snapshot: ClusterSnapshot, pod_class: PodClass, obstacles: Obstac
 
 
 def shortage(snapshot: ClusterSnapshot, free: Amounts, pod_class: PodClass) -> tuple[tuple[str, ...], Amounts]:
-    """The resources a class asks for, and per node (row) how much of each (column) is missing for one pod."""
+    """The resources a class asks for, and per node (row) how much of each (column) is missing for one pod.
+
+    Of resources that no node lists the first ones stand for all.
+    """
     request = _request(snapshot, pod_class)
     asked = dict(pod_class.request)
     unlisted = np.array([asked[name] for name in request.unlisted], object).clip(max=LARGEST_AMOUNT).astype(np.int64)
@@ -162,20 +168,20 @@ def _tell(left: Mask, refusals: Iterable[Refused], refused: Counter[tuple[str, .
 
 def _request(snapshot: ClusterSnapshot, pod_class: PodClass) -> _Request:
     listed = [(snapshot.resources.index(n), amount) for n, amount in pod_class.request if n in snapshot.resources]
+    unlisted = (name for name, _ in pod_class.request if name not in snapshot.resources)
     return _Request(
         columns=[column for column, _ in listed],
         amounts=np.array([min(amount, LARGEST_AMOUNT) for _, amount in listed], np.int64),
-        unlisted=tuple(name for name, _ in pod_class.request if name not in snapshot.resources),
+        unlisted=tuple(islice(unlisted, _MOST_UNLISTED)),
     )
 
 
 def _short(snapshot: ClusterSnapshot, free: Amounts, pod_class: PodClass) -> tuple[Counter[tuple[str, ...]], Mask]:
     """Rows of `free` by the reasons for which a pod of the class does not fit, and the rows where it does."""
     names, missing = shortage(snapshot, free, pod_class)
-    pattern_of = ((missing > 0) << np.arange(len(names), dtype=np.int64)).sum(axis=1)
+    lacks = missing > 0
     found: Counter[tuple[str, ...]] = Counter()
-    for pattern, number in zip(*np.unique(pattern_of, return_counts=True), strict=True):
-        lacking = (name for bit, name in enumerate(names) if int(pattern) >> bit & 1)
-        if pattern:
-            found[tuple(sorted(insufficient(name) for name in lacking))] += int(number)
-    return found, np.asarray(pattern_of == 0)
+    for pattern, number in zip(*np.unique(lacks, axis=0, return_counts=True), strict=True):
+        if pattern.any():
+            found[tuple(sorted(insufficient(name) for name in compress(names, pattern)))] += int(number)
+    return found, np.asarray(~lacks.any(axis=1))

@@ -36,7 +36,8 @@ def nearest(
     """
     refusals = [*_others(obstacles), *extra]
     names, missing = shortage(snapshot, free, pod_class)
-    asked = np.array([float(dict(pod_class.request)[name]) for name in names])
+    amounts = dict(pod_class.request)
+    asked = np.array([float(amounts[name]) for name in names])
     distance = (missing / asked).sum(axis=1) + sum((rows.astype(np.float64) for rows, _ in refusals), np.float64(0))
     row = _least(distance, _possible(snapshot, pod_class, obstacles), too_small(snapshot, pod_class))
     if row is None:

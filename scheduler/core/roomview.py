@@ -15,6 +15,8 @@ from scheduler.core.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Ma
 
 _FEW = 6
 """Up to so many rows plain integers are faster than arrays."""
+_MOST_TOLD = 12
+"""What nodes are short of is counted by combination, of which each resource doubles the number."""
 
 
 class Need(msgspec.Struct, frozen=True, eq=False):
@@ -151,8 +153,9 @@ class RoomView:
 
 
 def plain(resources: tuple[str, ...], pod_class: PodClass) -> bool:
-    """Whether every node is told either by its traits or by what it is short of."""
-    return not pod_class.tolerance.claims and not need_of(resources, pod_class).unlisted
+    """Whether every node is told either by its traits or by what it is short of, and that is counted in little memory."""
+    need = need_of(resources, pod_class)
+    return not pod_class.tolerance.claims and not need.unlisted and len(need.columns) <= _MOST_TOLD
 
 
 def _refusals(verdict: Verdicts) -> tuple[tuple[tuple[str, ...], int], ...]:

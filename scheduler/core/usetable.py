@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -15,12 +15,16 @@ Amounts: TypeAlias = npt.NDArray[np.int64]
 LARGEST_REQUEST = 1 << 53
 """A pod's amount counts as no more, so that the sums of a thousand of them stay inside int64."""
 _REQUESTED, _SCORED = 0, 1
+_Both: TypeAlias = tuple[int, int]
+"""What is requested, and what scores count."""
 
 
 class UseTable(Mapping[str, Mapping[str, int]]):
     """Node → resource → amount used. Rows and columns are its own, in the order in which they were first seen.
 
-    Beside what pods request it sums what scores count for them (`Estimate.scored`, else the request).
+    Beside what pods request it sums what scores count for them (`Estimate.scored`, else the request). A resource has a
+    column once a snapshot asks for it, which is what some node lists. A pod may name thousands that nobody lists, and
+    its author may choose its node, too: those are kept apart, at the price of what the pod itself takes.
     """
 
     def __init__(self) -> None:
@@ -29,12 +33,19 @@ class UseTable(Mapping[str, Mapping[str, int]]):
         self._classes: dict[PodClass, int] = {}
         self._sums = np.zeros((64, 2, 8), np.int64)
         self._class_sums = np.zeros((64, 2, 8), np.int64)
+        self._apart: dict[int, dict[str, _Both]] = {}
+        self._without_column: dict[int, tuple[tuple[str, _Both], ...]] = {}
         self._known: tuple[Sequence[str], int, npt.NDArray[np.int64]] | None = None
 
     @property
     def height(self) -> int:
         """How many rows it has."""
         return len(self._rows)
+
+    @property
+    def width(self) -> int:
+        """How many columns it has."""
+        return len(self._columns)
 
     @property
     def classes(self) -> int:
@@ -57,11 +68,7 @@ class UseTable(Mapping[str, Mapping[str, int]]):
             return known
         number = self._classes[pod_class] = len(self._classes)
         self._class_sums = _grown(self._class_sums, 0, len(self._classes))
-        scored = dict(pod_class.request) | dict(pod_class.estimate.scored)
-        for kind, amounts in ((_REQUESTED, dict(pod_class.request)), (_SCORED, scored)):
-            for resource, amount in amounts.items():
-                column = self._column(resource)
-                self._class_sums[number, kind, column] = min(amount, LARGEST_REQUEST)
+        self._fill(number, tuple(_amounts(pod_class)))
         return number
 
     def numbers_of_rows(self, nodes: Sequence[str]) -> list[int]:
@@ -77,6 +84,7 @@ class UseTable(Mapping[str, Mapping[str, int]]):
     def add(self, nodes: Sequence[str], pod_class: PodClass) -> None:
         """One pod of the class more on each of `nodes`, which may repeat."""
         number = self.pod_class(pod_class)
+        self._set_apart(nodes, number, 1)
         if len(nodes) == 1:
             row = self.row(nodes[0])
             self._sums[row] += self._class_sums[number]
@@ -88,7 +96,9 @@ class UseTable(Mapping[str, Mapping[str, int]]):
 
     def remove(self, node: str, pod_class: PodClass) -> None:
         """One pod of the class less."""
-        self._sums[self.row(node)] -= self._class_sums[self.pod_class(pod_class)]
+        number = self.pod_class(pod_class)
+        self._sums[self.row(node)] -= self._class_sums[number]
+        self._set_apart((node,), number, -1)
 
     def requested(self, names: Sequence[str], resources: Sequence[str]) -> Amounts:
         """What pods request, node × resource; nodes and resources without any pod count 0."""
@@ -107,6 +117,7 @@ class UseTable(Mapping[str, Mapping[str, int]]):
         return self._of_classes(_SCORED, resources)
 
     def _of_classes(self, kind: int, resources: Sequence[str]) -> Amounts:
+        self._list(resources)
         table = self._class_sums[: len(self._classes), kind]
         return np.ascontiguousarray(_columns(table, [self._columns.get(name, -1) for name in resources]))
 
@@ -118,31 +129,73 @@ class UseTable(Mapping[str, Mapping[str, int]]):
         return self._known[2]
 
     def __getitem__(self, node: str) -> Mapping[str, int]:
-        amounts = self._sums[self._rows[node], _REQUESTED].tolist()
+        row = self._rows[node]
+        amounts = self._sums[row, _REQUESTED].tolist()
         found = {name: amounts[column] for name, column in self._columns.items() if amounts[column]}
+        found |= {name: both[_REQUESTED] for name, both in self._apart.get(row, {}).items() if both[_REQUESTED]}
         if not found:
             raise KeyError(node)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, row in self._rows.items() if np.any(self._sums[row, _REQUESTED]))
+        return (name for name, row in self._rows.items() if row in self._apart or np.any(self._sums[row, _REQUESTED]))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _column(self, resource: str) -> int:
-        if resource not in self._columns:
-            self._columns[resource] = len(self._columns)
-            self._sums = _grown(self._sums, 2, len(self._columns))
-            self._class_sums = _grown(self._class_sums, 2, len(self._columns))
-        return self._columns[resource]
+    def _fill(self, number: int, amounts: tuple[tuple[str, _Both], ...]) -> None:
+        """Write what has a column into the class's row, and note what has none."""
+        for name, both in amounts:
+            if name in self._columns:
+                self._class_sums[number, :, self._columns[name]] = both
+        rest = tuple(each for each in amounts if each[0] not in self._columns)
+        self._without_column.pop(number, None)
+        if rest:
+            self._without_column[number] = rest
+
+    def _set_apart(self, nodes: Iterable[str], number: int, sign: int) -> None:
+        """Count what of the class has no column."""
+        rest = self._without_column.get(number, ())
+        for row in [self.row(node) for node in nodes] if rest else ():
+            known = self._apart.setdefault(row, {})
+            for name, (requested, scored) in rest:
+                before = known.pop(name, (0, 0))
+                now = (before[_REQUESTED] + sign * requested, before[_SCORED] + sign * scored)
+                if any(now):
+                    known[name] = now
+            if not known:
+                del self._apart[row]
+
+    def _list(self, resources: Iterable[str]) -> None:
+        """Columns for those of the resources that have none, with what was kept apart of them."""
+        fresh = [name for name in resources if name not in self._columns]
+        if not fresh:
+            return
+        self._columns |= {name: len(self._columns) + index for index, name in enumerate(fresh)}
+        self._sums = _grown(self._sums, 2, len(self._columns))
+        self._class_sums = _grown(self._class_sums, 2, len(self._columns))
+        for row, known in list(self._apart.items()):
+            for name in fresh:
+                self._sums[row, :, self._columns[name]] = known.pop(name, (0, 0))
+            if not known:
+                del self._apart[row]
+        for number, rest in list(self._without_column.items()):
+            self._fill(number, rest)
 
     def _table(self, kind: int, rows: npt.NDArray[np.int64], resources: Sequence[str]) -> Amounts:
+        self._list(resources)
         if not len(self._rows):
             return np.zeros((len(rows), len(resources)), np.int64)
         table = _columns(self._sums[:, kind], [self._columns.get(name, -1) for name in resources])[rows]
         table[rows < 0] = 0
         return np.asarray(table)
+
+
+def _amounts(pod_class: PodClass) -> Iterator[tuple[str, _Both]]:
+    """What one pod of the class requests of each resource, and what scores count."""
+    requested = dict(pod_class.request)
+    for name, scored in (requested | dict(pod_class.estimate.scored)).items():
+        yield name, (min(requested.get(name, 0), LARGEST_REQUEST), min(scored, LARGEST_REQUEST))
 
 
 def _columns(table: Amounts, columns: Sequence[int]) -> Amounts:

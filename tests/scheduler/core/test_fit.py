@@ -94,6 +94,18 @@ CASES: dict[str, tuple[list[Any], Any, list[int], str]] = {
         [0],
         "0/1 nodes are available: 1 Insufficient memory.",
     ),
+    "the first of thousands that no node lists": (
+        [node()],
+        pod(requests={f"example.com/{index:04}": 1 for index in range(5000)}),
+        [0],
+        f"0/1 nodes are available: {', '.join(f'1 Insufficient example.com/{index:04}' for index in range(16))}.",
+    ),
+    "the last of a hundred": (
+        [node(amounts={f"example.com/{index:02}": 1 for index in range(100)}, batch_cpu=500)],
+        pod(requests={f"example.com/{index:02}": 1 + index // 99 for index in range(100)}),
+        [0],
+        "0/1 nodes are available: 1 Insufficient example.com/99.",
+    ),
     "no nodes": ([], pod(), [], "no nodes available to schedule pods"),
 }
 

@@ -54,6 +54,16 @@ def test_room_is_kept_from_the_moment_it_is_nominated() -> None:
         assert scene.report(SMALL, Kin(), asking).feasible == sum(number > 0 for number in room)
 
 
+def test_a_pod_that_asks_for_everything_that_nodes_list_is_told_what_is_short() -> None:
+    """Forty resources have a million million combinations, of which each node is one."""
+    amounts = {f"example.com/{index:02}": 1 for index in range(40)}
+    nodes = {"n1": node("n1", amounts=amounts), "n2": node("n2", amounts={**amounts, "example.com/07": 2})}
+    asking = class_of(pod(requests={**amounts, "example.com/07": 2, "example.com/39": 2}))
+    told = Scene(take(nodes, Ledger().nodes)).report(asking, Kin(), Standing("pod/default/p", 0))
+    lacking = "Insufficient example.com/39"
+    assert told.refused == ((("Insufficient example.com/07", lacking), 1), ((lacking,), 1))
+
+
 def test_a_nominated_pods_terms_count_with_it() -> None:
     """Who asks with a lower priority stays out of the zone that one nominated keeps for itself; a higher one does not."""
     scene = Scene(cluster(), [Nominated("gang/default/g", 5, (seat("w", 0, **LONER),))])
