@@ -13,10 +13,13 @@ from scheduler.core.podclass import PodClass
 
 Amounts: TypeAlias = npt.NDArray[np.int64]
 LARGEST_REQUEST = 1 << 53
-"""A pod's amount counts as no more, so that the sums of a thousand of them stay inside int64."""
-_REQUESTED, _SCORED = 0, 1
-_Both: TypeAlias = tuple[int, int]
-"""What is requested, and what scores count."""
+LARGEST_USE = 1 << 61
+"""No sum counts as more: what is left of a node, and sums of two, stay inside int64."""
+_REQUESTED, _SCORED, _KINDS = 0, 1, 2
+_HIGH_BITS = 20
+_Sums: TypeAlias = tuple[int, int, int, int]
+"""Requested and scored, then the high parts of both: the sums of these say where the others left int64."""
+_NOTHING: _Sums = (0, 0, 0, 0)
 
 
 class UseTable(Mapping[str, Mapping[str, int]]):
@@ -31,10 +34,10 @@ class UseTable(Mapping[str, Mapping[str, int]]):
         self._rows: dict[str, int] = {}
         self._columns: dict[str, int] = {}
         self._classes: dict[PodClass, int] = {}
-        self._sums = np.zeros((64, 2, 8), np.int64)
-        self._class_sums = np.zeros((64, 2, 8), np.int64)
-        self._apart: dict[int, dict[str, _Both]] = {}
-        self._without_column: dict[int, tuple[tuple[str, _Both], ...]] = {}
+        self._sums = np.zeros((64, 2 * _KINDS, 8), np.int64)
+        self._class_sums = np.zeros((64, 2 * _KINDS, 8), np.int64)
+        self._apart: dict[int, dict[str, _Sums]] = {}
+        self._without_column: dict[int, tuple[tuple[str, _Sums], ...]] = {}
         self._known: tuple[Sequence[str], int, npt.NDArray[np.int64]] | None = None
 
     @property
@@ -130,9 +133,9 @@ class UseTable(Mapping[str, Mapping[str, int]]):
 
     def __getitem__(self, node: str) -> Mapping[str, int]:
         row = self._rows[node]
-        amounts = self._sums[row, _REQUESTED].tolist()
+        amounts = _bounded(self._sums[row], _REQUESTED).tolist()
         found = {name: amounts[column] for name, column in self._columns.items() if amounts[column]}
-        found |= {name: both[_REQUESTED] for name, both in self._apart.get(row, {}).items() if both[_REQUESTED]}
+        found |= {name: sums[_REQUESTED] for name, sums in self._apart.get(row, {}).items() if sums[_REQUESTED]}
         if not found:
             raise KeyError(node)
         return found
@@ -143,11 +146,11 @@ class UseTable(Mapping[str, Mapping[str, int]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _fill(self, number: int, amounts: tuple[tuple[str, _Both], ...]) -> None:
+    def _fill(self, number: int, amounts: tuple[tuple[str, _Sums], ...]) -> None:
         """Write what has a column into the class's row, and note what has none."""
-        for name, both in amounts:
+        for name, sums in amounts:
             if name in self._columns:
-                self._class_sums[number, :, self._columns[name]] = both
+                self._class_sums[number, :, self._columns[name]] = sums
         rest = tuple(each for each in amounts if each[0] not in self._columns)
         self._without_column.pop(number, None)
         if rest:
@@ -158,11 +161,11 @@ class UseTable(Mapping[str, Mapping[str, int]]):
         rest = self._without_column.get(number, ())
         for row in [self.row(node) for node in nodes] if rest else ():
             known = self._apart.setdefault(row, {})
-            for name, (requested, scored) in rest:
-                before = known.pop(name, (0, 0))
-                now = (before[_REQUESTED] + sign * requested, before[_SCORED] + sign * scored)
+            for name, sums in rest:
+                requested, scored, high, scored_high = known.pop(name, _NOTHING)
+                now = (requested + sign * sums[0], scored + sign * sums[1])
                 if any(now):
-                    known[name] = now
+                    known[name] = (*now, high + sign * sums[2], scored_high + sign * sums[3])
             if not known:
                 del self._apart[row]
 
@@ -176,7 +179,7 @@ class UseTable(Mapping[str, Mapping[str, int]]):
         self._class_sums = _grown(self._class_sums, 2, len(self._columns))
         for row, known in list(self._apart.items()):
             for name in fresh:
-                self._sums[row, :, self._columns[name]] = known.pop(name, (0, 0))
+                self._sums[row, :, self._columns[name]] = [_wrapped(amount) for amount in known.pop(name, _NOTHING)]
             if not known:
                 del self._apart[row]
         for number, rest in list(self._without_column.items()):
@@ -186,16 +189,32 @@ class UseTable(Mapping[str, Mapping[str, int]]):
         self._list(resources)
         if not len(self._rows):
             return np.zeros((len(rows), len(resources)), np.int64)
-        table = _columns(self._sums[:, kind], [self._columns.get(name, -1) for name in resources])[rows]
+        table = _columns(_bounded(self._sums, kind), [self._columns.get(name, -1) for name in resources])[rows]
         table[rows < 0] = 0
         return np.asarray(table)
 
 
-def _amounts(pod_class: PodClass) -> Iterator[tuple[str, _Both]]:
+def _amounts(pod_class: PodClass) -> Iterator[tuple[str, _Sums]]:
     """What one pod of the class requests of each resource, and what scores count."""
     requested = dict(pod_class.request)
     for name, scored in (requested | dict(pod_class.estimate.scored)).items():
-        yield name, (min(requested.get(name, 0), LARGEST_REQUEST), min(scored, LARGEST_REQUEST))
+        amounts = min(requested.get(name, 0), LARGEST_REQUEST), min(scored, LARGEST_REQUEST)
+        yield name, (*amounts, amounts[0] >> _HIGH_BITS, amounts[1] >> _HIGH_BITS)
+
+
+def _bounded(sums: Amounts, kind: int) -> Amounts:
+    """Of one kind, and at most `LARGEST_USE`.
+
+    Whoever makes pods may choose their node: thousands of them, each asking for more than there is, must not come out
+    as room. Beyond int64 a sum begins again at its lower end, so pods that go leave what is right.
+    """
+    amounts, high = sums[..., kind, :], sums[..., kind + _KINDS, :]
+    return np.asarray(np.where(high >= LARGEST_USE >> _HIGH_BITS, LARGEST_USE, amounts))
+
+
+def _wrapped(amount: int) -> int:
+    """As int64 has it."""
+    return (amount + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _columns(table: Amounts, columns: Sequence[int]) -> Amounts:

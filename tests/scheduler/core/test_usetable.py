@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler_builders import pod
@@ -68,3 +69,20 @@ def test_resources_that_no_node_lists_take_no_columns() -> None:
     assert table.requested(NODES, ("cpu", "pods")).tolist() == [[0, 10], [0, 5]]
     assert table.width == 2
     assert table["n1"]["example.com/4-999"] == 2
+
+
+@pytest.mark.parametrize("listed_first", [False, True])
+def test_thousands_of_pods_that_ask_for_too_much_are_no_room(listed_first: bool) -> None:
+    """Whoever makes pods may choose their node; once those are gone, what is left counts as before."""
+    table, small, giant = UseTable(), asking(cpu=7), asking(cpu=1 << 60)
+    if listed_first:
+        table.requested(NODES, ("cpu",))
+    table.add(("n1",), small)
+    for total in (1000, 1100, 2100, 5000):
+        table.add(("n1",) * (total - table.get("n1", {})["pods"] + 1), giant)
+        assert table.requested(NODES, ("cpu",)).tolist()[0][0] >= 1 << 61
+        assert table.scored(NODES, ("cpu",)).tolist()[0][0] >= 1 << 61
+        assert table["n1"]["cpu"] >= 1 << 61
+    for _ in range(5000):
+        table.remove("n1", giant)
+    assert table.requested(NODES, ("cpu", "pods")).tolist() == [[7, 1], [0, 0]]
