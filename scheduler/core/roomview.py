@@ -153,7 +153,7 @@ class RoomView:
 
 
 def plain(resources: tuple[str, ...], pod_class: PodClass) -> bool:
-    """Whether every node is told either by its traits or by what it is short of, and that is counted in little memory."""
+    """Whether every node is told by its traits or by what it is short of, and that is counted in little memory."""
     need = need_of(resources, pod_class)
     return not pod_class.tolerance.claims and not need.unlisted and len(need.columns) <= _MOST_TOLD
 
