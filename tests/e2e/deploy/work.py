@@ -27,7 +27,9 @@ _UPSTREAM_GANG = {
     "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
 }
 DAMAGED = ("sublet-agent-tls", "sublet-scheduler-tls", "sublet-admission-tls", "sublet-ca")
-# Any use of memory is too much, so that batch pods go.
+# Any use of memory is too much, so that batch pods go which hold a meaningful part of it.
+_HELD_BYTES = 512 << 20
+_HOLD = ["python3", "-c", f"import time; held = b'x' * {_HELD_BYTES}; time.sleep(3600)"]
 _PRESSURE = {"clusterStrategy": {"enable": True, "memoryEvictThresholdPercent": 1, "memoryEvictLowerPercent": 0}}
 
 
@@ -41,7 +43,7 @@ def _placed(manifest: Manifest | list[Manifest]) -> list[Manifest]:
     found = manifest if isinstance(manifest, list) else [manifest]
     for each in found:
         for container in each["spec"].get("containers") or ():
-            container |= {"image": "busybox", "command": ["sleep", "3600"]}
+            container |= {"image": "busybox", "command": container.get("command", ["sleep", "3600"])}
     return [{**each, "metadata": {**each["metadata"], "namespace": PLACE}} for each in found]
 
 
@@ -95,10 +97,10 @@ def _told(site: Site, words: str, times: int = 1) -> bool:
 
 def evictions(site: Site) -> None:
     """Batch pods go when a node uses too much memory; the leader hands the rule to each node."""
-    batch = {"kubernetes.io/batch-cpu": "100", "kubernetes.io/batch-memory": "64Mi"}
+    batch = {"kubernetes.io/batch-cpu": "100", "kubernetes.io/batch-memory": str(_HELD_BYTES + (64 << 20))}
     victim = pod("victim", priorityClassName="koord-batch", labels={"koordinator.sh/qosClass": "BE"})
     container: Any = victim["spec"]["containers"][0]
-    container["resources"] = {"requests": batch, "limits": batch}
+    container |= {"resources": {"requests": batch, "limits": batch}, "command": _HOLD}
     apply(site, victim)
     runs(site, "victim")
     configure(site, **{"resource-threshold-config": json.dumps(_PRESSURE)})
