@@ -234,11 +234,18 @@ def endpoints_file(directory: Path) -> Path:
 
 
 def read_endpoints(directory: Path) -> Endpoints:
-    """The endpoints of the cluster that runs in `directory`. Raises ConfigurationFault where none does."""
+    """The endpoints of the cluster that runs in `directory`. Raises ConfigurationFault where none does, and where
+    another user wrote them: the kubeconfig that they name may run any command.
+    """
     path = endpoints_file(directory)
     fix = "start it with `sublet up`, or give --dir, --agent or --scheduler"
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Endpoints)
+        # Without waiting: in a folder of others it may be a pipe.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            owner, content = os.fstat(file.fileno()).st_uid, file.read()
+        if owner != os.geteuid():
+            raise ConfigurationFault(str(path), f"is user {owner}'s and not believed", "run this as that user")
+        found = msgspec.json.decode(content, type=Endpoints)
     except FileNotFoundError as error:
         raise ConfigurationFault(str(path.parent), "no embedded cluster runs here", fix) from error
     except (OSError, msgspec.MsgspecError) as error:

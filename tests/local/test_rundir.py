@@ -239,6 +239,16 @@ def test_endpoints_are_read_back_and_their_absence_is_explained(tmp_path: Path) 
         assert stat.S_IMODE(run.endpoints.stat().st_mode) == 0o600
 
 
+@needs_root
+def test_endpoints_of_another_user_are_not_believed(tmp_path: Path) -> None:
+    """Root that looks at a user's cluster would run what the kubeconfig named there says (`exec`)."""
+    with RunDirectory(tmp_path / "run") as run:
+        run.publish(ENDPOINTS)
+        os.chown(run.endpoints, NOBODY, NOBODY)
+        with pytest.raises(ConfigurationFault, match=rf"is user {NOBODY}'s and not believed \(run this as that user\)"):
+            read_endpoints(run.path)
+
+
 def test_what_a_run_before_this_boot_tells_is_no_running_cluster(tmp_path: Path) -> None:
     """Its process id may be anybody's by now, and so may its addresses."""
     me = this_process()
