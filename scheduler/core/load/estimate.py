@@ -19,6 +19,8 @@ from scheduler.core.podclass import PodClass
 
 _UNASKED_CPU_MILLIS = 250
 _UNASKED_MEMORY_BYTES = 200 << 20
+_LARGEST = 1 << 55
+"""No pod is taken to use more: percentages of it stay inside int64, whatever factor it names for itself."""
 _OF_BAND = {
     PriorityBand.BATCH: (BATCH_CPU, BATCH_MEMORY),
     PriorityBand.MID: (MID_CPU, MID_MEMORY),
@@ -40,7 +42,7 @@ def estimate(pod_class: PodClass, policy: LoadPolicy) -> Usage:
 
 def _scaled(request: int, limit: int, factor_pct: int) -> int:
     """Rounded half up; 0 where nothing is asked."""
-    scaled = (2 * max(request, limit) * factor_pct + 100) // 200
+    scaled = min((2 * max(request, limit) * factor_pct + 100) // 200, _LARGEST)
     return min(scaled, limit) if limit > 0 else scaled
 
 

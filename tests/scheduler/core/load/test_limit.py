@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from load_builders import aggregate, assigned, load, measured, nodes, picture, prod_class, usage
+from scheduler_builders import pod
 
 from model.loadlimits import LoadLimits, Statistic, StatisticKind, UsageLimits
+from model.pod import LoadTerms
 from model.qos import PriorityBand
+from model.resources import CPU, MEMORY
 from scheduler.core.load.limit import UNLIMITED, load_room
 from scheduler.core.load.policy import LoadPolicy
+from scheduler.core.load.score import load_scores
+from scheduler.core.podclass import class_of
 
 P1 = "default/p1"
 CPU_65 = LoadPolicy(limits=UsageLimits(65))
@@ -70,6 +75,18 @@ UNLIMITED_CLASSES: dict[str, tuple[LoadPolicy, dict[str, Any]]] = {
 def test_nothing_is_computed_where_nothing_is_limited(policy: LoadPolicy, fields: dict[str, Any]) -> None:
     drawn = picture(load(measured(95), None, [], policy), policy=policy)
     assert load_room(drawn, nodes(), prod_class(**fields)) is None
+
+
+def test_a_pod_that_asks_for_more_than_any_machine_has_is_told_so() -> None:
+    """And multiplies that by a factor of its own: the pod finds no room, and the arithmetic stays inside int64."""
+    policy = LoadPolicy(limits=UsageLimits(65, 95), custom_estimates=True)
+    drawn = picture(load(measured(1, 1), None, [], policy), policy=policy)
+    asking = {CPU: 1 << 53, MEMORY: 1 << 53}
+    greedy = class_of(pod(requests=asking, band=PriorityBand.PROD, load=LoadTerms(((CPU, 1000), (MEMORY, 1000)))))
+    room = load_room(drawn, nodes(), greedy)
+    assert room is not None
+    assert room.most.tolist() == [0]
+    assert load_scores(drawn, nodes(), greedy).tolist() == [0]
 
 
 def test_without_a_picture() -> None:
