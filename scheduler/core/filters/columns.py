@@ -15,6 +15,8 @@ from model.selector import Operator, Requirement
 Codes: TypeAlias = npt.NDArray[np.int64]
 _Mask: TypeAlias = npt.NDArray[np.bool_]
 _REMEMBERED = 1024
+_ABSENT = ""
+"""The key of no label."""
 
 
 class Column:
@@ -75,16 +77,24 @@ class Column:
 
 
 class NodeIndex:
-    """What filters have read out of one NodeTraits so far; `masks` and `namespaces` forget all when they grow large."""
+    """What filters have read out of one NodeTraits so far; `masks` and `namespaces` forget all when they grow large.
+
+    Labels that no node has share one column, since pods may ask for thousands of them.
+    """
 
     def __init__(self) -> None:
         self._columns: dict[str, Column] = {}
+        self._present: frozenset[str] | None = None
         self._names: Column | None = None
         self.masks: dict[object, _Mask] = {}
         self.namespaces: dict[tuple[PodTerm, str], frozenset[str] | None] = {}
 
     def column(self, labels: tuple[Mapping[str, str], ...], key: str) -> Column:
         """The column of a label."""
+        if self._present is None:
+            self._present = frozenset().union(*labels)
+        if key not in self._present:
+            key = _ABSENT
         if key not in self._columns:
             self._columns[key] = Column(row.get(key) for row in labels)
         return self._columns[key]
