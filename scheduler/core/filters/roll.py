@@ -6,7 +6,7 @@ It only grows, so that crowds and their copies share one; a crowd starts a new r
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from scheduler.core.podclass import Kin
 from scheduler.core.snapshot import Mask
 
 _REMEMBERED = 4096
+_ANYWHERE = ""
+"""The name of no namespace: for terms that pick theirs by labels."""
 
 
 class Roll:
@@ -39,8 +41,8 @@ class Roll:
         self._bearers: dict[Held, list[int]] = {}
         self._with_ports: list[int] = []
         self._masks: dict[Question, Mask] = {}
-        self._terms_by_pair: dict[Pair, list[Held]] = {}
-        self._other_terms: list[Held] = []
+        self._terms_by_pair: dict[tuple[str, Pair], list[Held]] = {}
+        self._other_terms: dict[str, list[Held]] = {}
         self._about: dict[Kin, tuple[int, tuple[Held, ...]]] = {}
 
     def number(self, kin: Kin) -> int:
@@ -64,7 +66,10 @@ class Roll:
         return mask
 
     def terms_about(self, kin: Kin) -> tuple[Held, ...]:
-        """Terms of anyone on the roll whose selector matches the Kin, whatever their namespaces."""
+        """Terms of anyone on the roll whose selector matches the Kin, and that may see its namespace.
+
+        One that picks namespaces by labels may see any: whether it does is found out later.
+        """
         if not self._bearers:
             return ()
         known = self._about.get(kin)
@@ -73,7 +78,7 @@ class Roll:
         if len(self._about) >= _REMEMBERED:
             self._about.clear()
         labels = dict(kin.labels)
-        likely = (*self._other_terms, *(held for pair in kin.labels for held in self._terms_by_pair.get(pair, ())))
+        likely = dict.fromkeys(held for space in (_ANYWHERE, kin.namespace) for held in self._likely_terms(space, kin))
         found = tuple(h for h in likely if h.term.selector is not None and h.term.selector.matches(labels))
         self._about[kin] = (len(self._bearers), found)
         return found
@@ -92,10 +97,17 @@ class Roll:
 
     def _index(self, held: Held) -> None:
         pairs = needed_pairs(held.term.selector)
-        if pairs is None:
-            self._other_terms.append(held)
-        for pair in dict.fromkeys(pairs or ()):
-            self._terms_by_pair.setdefault(pair, []).append(held)
+        for space in _spaces(held):
+            if pairs is None:
+                self._other_terms.setdefault(space, []).append(held)
+            for pair in dict.fromkeys(pairs or ()):
+                self._terms_by_pair.setdefault((space, pair), []).append(held)
+
+    def _likely_terms(self, space: str, kin: Kin) -> Iterator[Held]:
+        """Terms of a space among which all are that match the Kin."""
+        yield from self._other_terms.get(space, ())
+        for pair in kin.labels:
+            yield from self._terms_by_pair.get((space, pair), ())
 
     def _counted(self, question: Question, seen: int) -> Sequence[int]:
         """Numbers from `seen` on that the question counts."""
@@ -135,3 +147,10 @@ class Roll:
 
     def _labels(self, number: int) -> Labels:
         return dict(self.kins[number].labels)
+
+
+def _spaces(held: Held) -> Iterable[str]:
+    """Where a term is looked up: thousands of one namespace must not cost the pods of all others."""
+    if held.term.namespace_selector is not None:
+        return (_ANYWHERE,)
+    return dict.fromkeys((*held.term.namespaces, *((held.namespace,) if held.namespace else ())))
