@@ -95,7 +95,8 @@ def _annotated_spec(minimum: str | None, key: str, annotations: Mapping[str, str
         return GangSpec(0, problem=f"annotation {ANNOTATION_MIN} is missing; set it to the number of members needed")
     count = whole(minimum)
     if count is None or count < 1:
-        return GangSpec(0, problem=f"annotation {ANNOTATION_MIN} is {minimum!r}; write a whole number of 1 or more")
+        told = f"annotation {ANNOTATION_MIN} is {minimum[:60]!r}"
+        return GangSpec(0, problem=f"{told}; write a whole number of 1 or more")
     return spec_of(count, key, annotations, defaults, go_duration_seconds(annotations.get(ANNOTATION_WAIT, "")))
 
 

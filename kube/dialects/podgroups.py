@@ -32,7 +32,7 @@ def pod_group(group: PodGroup, defaults: GangDefaults = USUAL) -> Gang:
     timeout = group.spec.schedule_timeout_seconds
     status = group.status or PodGroupStatus()
     if isinstance(minimum, bool) or not isinstance(minimum, int) or not 1 <= minimum < 1 << 31:
-        told = "is missing" if minimum is None else f"is {minimum!r}"
+        told = "is missing" if minimum is None else f"is {repr(minimum)[:60]}"
         spec = GangSpec(0, problem=f"PodGroup {key}: spec.minMember {told}; write a whole number of 1 or more")
     else:
         seconds = float(timeout) if isinstance(timeout, int) and 0 < timeout < 1 << 31 else None

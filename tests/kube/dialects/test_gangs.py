@@ -140,6 +140,14 @@ def test_annotated_gang_without_usable_minimum(minimum: str | None) -> None:
     assert "gang.scheduling.koordinator.sh/min-available" in found.spec.problem
 
 
+def test_a_long_text_is_not_repeated_to_every_member() -> None:
+    """An annotation holds up to 256 KiB, and each waiting member is told the problem."""
+    found = gang_of(metadata(None, {GANG + "name": "g", GANG + "min-available": "x" * 200_000}))
+    assert found is not None
+    assert found.spec is not None
+    assert len(found.spec.problem) < 250
+
+
 def test_a_topology_that_cannot_be_read_is_a_problem() -> None:
     """Members are not spread by guesswork."""
     told = {GANG + "name": "g", GANG + "min-available": "2", GANG + "network-topology-spec": "{"}
