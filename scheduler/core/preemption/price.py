@@ -20,6 +20,7 @@ class Prices(msgspec.Struct, frozen=True, eq=False):
     """`each` of the victims asked about, `node` of one more node that loses pods; no sum comes to `never`.
 
     `dear` is above 0 where one weighs more than any number of others: 1 outside the bands, 2 breaking a budget, 3 both.
+    Nobody is where all break one: fewer of them are cheaper then, whoever they are.
     """
 
     each: Amounts
@@ -30,8 +31,11 @@ class Prices(msgspec.Struct, frozen=True, eq=False):
 
 def prices(pool: Amounts, ranks: Amounts, stakes: Stakes, most: int) -> Prices:
     """Of the pool's pods, of which at most so many go; `ranks` by importance decide where all else is equal."""
-    pressed = _if_mixed(stakes.guards.pressed(pool, ranks))
     outside = _if_mixed(stakes.herd.standings[pool] >= OUTSIDE)
+    breaking = stakes.guards.pressed(pool, ranks)
+    dear = np.zeros(len(pool), np.int64) if breaking.all() else outside + 2 * breaking
+    # Outside the bands stands between the budgets and the number.
+    pressed = breaking if outside.any() else _if_mixed(breaking)
     losses, priorities = stakes.losses(pool), _levels(stakes.priorities(pool))
     widths = [(int(losses.max(initial=0)) + NODE) * most + 1]
     widths += [int(digit.max(initial=0)) * most + 1 for digit in (priorities, np.ones(1, np.int64), outside, pressed)]
@@ -43,7 +47,7 @@ def prices(pool: Amounts, ranks: Amounts, stakes: Stakes, most: int) -> Prices:
     each = (ranks * ties // max(1, len(pool))).astype(kind)
     for digit, unit in zip((losses, priorities, np.ones_like(losses), outside, pressed), units, strict=True):
         each = each + digit.astype(kind) * (unit * scale)
-    return Prices(each, NODE * scale, whole * scale, outside + 2 * pressed)
+    return Prices(each, NODE * scale, whole * scale, dear)
 
 
 def _levels(priorities: Amounts) -> Amounts:

@@ -94,6 +94,7 @@ WORDS = {
     "both": ({"labels": {"app": "x"}}, {"below_prod": True}, [3, 0]),
     "one each": ({"labels": {"app": "x"}, "below_prod": True}, {}, [2, 1]),
     "everybody": ({"labels": {"app": "x"}}, {"labels": {"app": "x"}}, [0, 0]),
+    "everybody, one outside": ({"labels": {"app": "x"}}, {"labels": {"app": "x"}, "below_prod": True}, [0, 0]),
 }
 
 
@@ -110,6 +111,10 @@ def test_who_is_dear(first: dict[str, object], second: dict[str, object], expect
 OLD, YOUNG = {"started_seconds": NOW - 9000}, {"started_seconds": NOW - 60}
 ORDER: dict[str, tuple[list[dict[str, object]], list[dict[str, object]]]] = {
     "three outside rather than a broken budget": ([{}] * 3, [{"labels": {"app": "x"}, "below_prod": True}]),
+    "one outside rather than three inside where all break a budget": (
+        [{"labels": {"app": "x"}}],
+        [{"labels": {"app": "x"}, "below_prod": True}] * 3,
+    ),
     "three inside rather than one outside": ([{"below_prod": True, "priority": 9} | OLD] * 3, [YOUNG]),
     "one rather than two": ([{"priority": 9} | OLD], [YOUNG] * 2),
     "the lower priority": ([OLD], [{"priority": 9} | YOUNG]),
