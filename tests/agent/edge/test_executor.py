@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from agent.core.knobs import V1_QUOTA_FILE
 from agent.core.observation import Absence, Knob, KnobReading, Missing, Value
+from agent.core.order import EvictionRecord
 from agent.core.plan import Write
 from agent.edge.executor import KnobExecutor
 from agent.ports import WriteOutcome
@@ -37,19 +39,40 @@ class Clock:
         return self.now
 
 
+class Disk(StateFile):
+    """A state file whose disk answers nobody between `hang` and `answer`; who waited then fails."""
+
+    def __init__(self, path: Path) -> None:
+        self._answers = threading.Event()
+        self._answers.set()
+        super().__init__(path)
+
+    def hang(self) -> None:
+        self._answers.clear()
+
+    def answer(self) -> None:
+        self._answers.set()
+
+    def _save(self, texts: dict[Knob, str], evictions: EvictionRecord) -> None:
+        if not self._answers.is_set():
+            self._answers.wait(PATIENCE_SECONDS)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        super()._save(texts, evictions)
+
+
 class Node:
     """A tree of plain files, and what acts on it; `restart` is another agent with the same state file."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.clock = Clock()
-        self.state = StateFile(root / "state/agent.json")
+        self.state = Disk(root / "state/agent.json")
         self.guarded: dict[Knob, str] = {}
         self.executor = self._executor()
 
     def restart(self) -> None:
         self.state.close()
-        self.state = StateFile(self.state.path)
+        self.state = Disk(self.state.path)
         self.executor = self._executor()
 
     def _executor(self) -> KnobExecutor:
@@ -366,24 +389,13 @@ def test_a_disk_that_hangs(node: Node) -> None:
     """The tick goes on without the writes that need it; those whose original is known, and the brake, do not."""
     node.executor.remember(QUOTA)
     node.say(POD, "-1")
-    hanging = node.state.path.with_name("agent.json.new")
-    os.mkfifo(hanging)
-
-    def answer() -> None:
-        """Whoever wrote it goes on, and fails."""
-        descriptor = os.open(hanging, os.O_RDONLY | os.O_NONBLOCK)
-        hanging.unlink()
-        assert node.executor.idle(PATIENCE_SECONDS)
-        os.close(descriptor)
-
-    too_late = threading.Timer(PATIENCE_SECONDS, answer)
-    too_late.start()
+    node.state.hang()
     for quota in (9000, 8000):
         new, known = node.apply(write(4000, knob=POD), write(quota))
         assert "not on the disk yet" in new.error and not known.error and node.said(POD) == "-1"
     assert node.executor.lower(QUOTA, 5000) == 8000 and not node.executor.idle()
-    too_late.cancel()
-    answer()
+    node.state.answer()
+    node.settle()
     assert not node.apply(write(4000, knob=POD))[0].error and node.said(POD) == "4000"
 
 
@@ -440,18 +452,15 @@ def test_whoever_finds_the_disk_full_tells_all(node: Node) -> None:
 
 def test_a_disk_that_does_not_answer_counts_as_full(node: Node) -> None:
     """Not a moment's patience: one that is merely busy has answered within five seconds."""
-    hanging = node.state.path.with_name("agent.json.new")
-    os.mkfifo(hanging)
+    node.state.hang()
     assert node.apply(write(9000))[0].cause is Reason.LIMIT_NOT_WRITTEN and unsaved(node) == ""
     node.clock.now += 4.9
     assert unsaved(node) == ""
     node.clock.now += 0.2
     assert unsaved(node).endswith("the disk does not answer")
     assert node.apply(write(9000))[0].cause is Reason.STATE_NOT_SAVED
-    descriptor = os.open(hanging, os.O_RDONLY | os.O_NONBLOCK)
-    hanging.unlink()
+    node.state.answer()
     node.settle()
-    os.close(descriptor)
     node.apply(write(9000))
     node.settle()
     assert unsaved(node) == "" and node.said(QUOTA) == "9000"
