@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import structlog
 
 from agent.core.lapses import Lapse
 from agent.ports import TickResult
+from agent.sources import NodeEvent
 from model.reason import Reason, words
 
 log = structlog.get_logger()
-
-
-class NodeEvent(Protocol):
-    """Records one Event about the node."""
-
-    def __call__(self, reason: str, message: str, *, warning: bool) -> None: ...
 
 
 class LapseTeller:

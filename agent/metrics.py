@@ -35,6 +35,7 @@ class Counters(msgspec.Struct, frozen=True):
     failed_ticks: Callable[[], int]
     task_restarts: Callable[[], Iterable[tuple[str, int]]]
     sink_failures: Callable[[], Iterable[tuple[str, int]]]
+    listen_failures: Callable[[], Iterable[tuple[str, int]]]
     brake_cuts: Callable[[], int]
     brake_unreadable: Callable[[], int]
     brake_mechanisms: Callable[[], Iterable[str]]
@@ -79,6 +80,7 @@ ROWS = (
     Row("sublet_agent_failed_ticks_total", "Ticks that ended in an error of ours."),
     Row("sublet_agent_task_restarts_total", "Errors of ours that ended a task the agent can do without.", ("task",)),
     Row("sublet_agent_sink_failures_total", "Ticks that a sink did not take because of an error of ours.", ("sink",)),
+    Row("sublet_agent_listen_failures_total", "Attempts to listen on a port that somebody else held.", ("port",)),
     Row("sublet_agent_brake_cuts_total", "Cuts of best effort between ticks."),
     Row("sublet_agent_brake_unreadable_total", "Brake readings that failed."),
     Row("sublet_agent_brake_failed_cuts_total", "Cuts the kernel refused."),
@@ -118,6 +120,8 @@ def _counted(status: AgentStatus, counters: Counters) -> _Series:
         yield "task_restarts_total", Sample(restarts, (task,))
     for sink, failures in counters.sink_failures():
         yield "sink_failures_total", Sample(failures, (sink,))
+    for port, failures in counters.listen_failures():
+        yield "listen_failures_total", Sample(failures, (port,))
     yield "brake_cuts_total", Sample(counters.brake_cuts())
     yield "brake_unreadable_total", Sample(counters.brake_unreadable())
     yield "brake_failed_cuts_total", Sample(counters.failed_cuts())

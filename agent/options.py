@@ -41,3 +41,8 @@ class AgentOptions(msgspec.Struct, frozen=True):
     settings: Path | None = None
     journal: Path | None = None
     journal_max_mib: int = 256
+
+    @property
+    def probe_socket(self) -> Path:
+        """Where probes ask: beside the socket, in a folder that only the agent's user can write to."""
+        return self.socket.with_suffix(".probe")

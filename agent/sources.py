@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -35,10 +36,20 @@ class Sources(msgspec.Struct, frozen=True):
     published: Callable[[], tuple[Decision, ...]]
 
 
+class NodeEvent(Protocol):
+    """Records one Event about the node."""
+
+    def __call__(self, reason: str, message: str, *, warning: bool) -> None: ...
+
+
 class Inside(msgspec.Struct, frozen=True):
-    """What is told of the agent: to diagnostics, to Prometheus, to probes (what is wrong; empty where nothing is)."""
+    """What is told of the agent: to diagnostics, to Prometheus, to probes (what is wrong; empty where nothing is).
+
+    `record` tells of the node by an Event.
+    """
 
     sources: Sources
     series: Callable[[], Mapping[str, list[Sample]]]
     not_alive: Callable[[], str]
     not_ready: Callable[[], str]
+    record: NodeEvent

@@ -248,7 +248,8 @@ class _Agent:
         await self._client.open()
         self._outward = await self._make_outward()
         stack.push_async_callback(self._outward.stop)
-        self._guarded_tasks = self._make_guarded_tasks(await self._outward.start())
+        await self._outward.start()
+        self._guarded_tasks = self._make_guarded_tasks(self._outward)
         # What was made so far stays for good: no collection needs to look at it again.
         gc.collect()
         gc.freeze()
@@ -257,7 +258,7 @@ class _Agent:
                 running.create_task(task.run())
 
     async def _make_outward(self) -> Outward:
-        inside = Inside(self._sources(), self._collect, self._not_alive, self._not_ready)
+        inside = Inside(self._sources(), self._collect, self._not_alive, self._not_ready, self._tell_of_node)
         # In a thread: a tick may be due while it is loaded.
         outward = await asyncio.to_thread(_outward)
         return outward(self._options, self._client, inside, observing=self._observing)
@@ -287,10 +288,11 @@ class _Agent:
         except (KubernetesFault, TimeoutError) as error:
             log.warning("the offer was not withdrawn", error=str(error))
 
-    async def _tell_ready(self, addresses: Mapping[str, str]) -> None:
+    async def _tell_ready(self, outward: Outward) -> None:
         """Write the ready file once the agent measures and has read the API server."""
         while not self._status.ready:
             await asyncio.sleep(0.05)
+        addresses = outward.addresses
         if self._options.ready_file is not None:
             write_ready_file(self._options.ready_file, addresses)
         log.info("ready", node=self._options.node_name, **addresses)
@@ -309,14 +311,14 @@ class _Agent:
         }
         return tuple(GuardedSink(name, sink) for name, sink in sinks.items() if sink is not None)
 
-    def _make_guarded_tasks(self, listening: Mapping[str, str]) -> tuple[GuardedTask, ...]:
-        addresses = {**listening, "socket": str(self._options.socket)}
+    def _make_guarded_tasks(self, outward: Outward) -> tuple[GuardedTask, ...]:
         tasks = {
+            "listeners": outward.listen,
             "network": self._network.run,
             "pod_networks": self._pod_networks.run,
             "topology": self._machine.follow_topology,
             "prediction": self._saver.run,
-            "ready_file": lambda: self._tell_ready(addresses),
+            "ready_file": lambda: self._tell_ready(outward),
         }
         if not self._observing:
             tasks |= {"events": self._events.run, "zones": self._zones.run, "evictions": self._evictor.run}
@@ -379,6 +381,7 @@ class _Agent:
             failed_ticks=lambda: self._tick_loop.failed_ticks,
             task_restarts=lambda: [(task.name, task.failures) for task in self._guarded_tasks],
             sink_failures=lambda: [(sink.name, sink.failures) for sink in self._guarded_sinks],
+            listen_failures=lambda: self._outward.listen_failures if self._outward is not None else (),
             brake_cuts=lambda: self._brake.total,
             brake_unreadable=lambda: self._brake.unreadable,
             brake_mechanisms=lambda: self._brake.mechanisms,

@@ -1,7 +1,8 @@
 """/metrics, /healthz and /readyz of a program, on few threads of their own: a probe waits for no event loop.
 
-On 127.0.0.1, ::1 and localhost in plain text for everybody; elsewhere over TLS, and /metrics for those alone who may
-`get` it. The standard library's server costs the agent no memory, since prometheus_client has imported it already.
+On 127.0.0.1, ::1 and localhost in plain text for everybody, on a unix socket for its owner; elsewhere over TLS, and
+/metrics for those alone who may `get` it. The standard library's server costs the agent no memory, since
+prometheus_client has imported it already.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,7 +29,7 @@ from prometheus_client.exposition import choose_encoder
 
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate
-from model.fault import ConfigurationFault, KubernetesFault
+from model.fault import CannotListen, ConfigurationFault, KubernetesFault
 
 log = structlog.get_logger()
 
@@ -39,6 +41,7 @@ _REVIEW_SECONDS = 8.0
 # Other addresses of 127.0.0.0/8 are those of pods in the embedded cluster, where manifests hold as in any other.
 _PLAIN_HOSTS = ("127.0.0.1", "::1", "localhost")
 _TEXT = "text/plain; charset=utf-8"
+_UNIX = "unix:"
 
 
 class Probes(msgspec.Struct, frozen=True):
@@ -99,7 +102,10 @@ class Guard:
 
 
 class MonitoringServer:
-    """Serves from `start` to `close`. Raises ConfigurationFault for an address that cannot or must not be served."""
+    """Serves from `start` to `close`, on HOST:PORT or on `unix:PATH`, a socket of mode 0600.
+
+    Raises ConfigurationFault for an address that must not be served, CannotListen for one that cannot be.
+    """
 
     def __init__(
         self,
@@ -109,13 +115,19 @@ class MonitoringServer:
         guard: Guard | None = None,
         patience: Patience = _PATIENCE,
     ) -> None:
+        if address.startswith(_UNIX):
+            self._server: _Server = _UnixServer(
+                Path(address.removeprefix(_UNIX)), _Site(registry, probes, None, patience)
+            )
+            self.address = address
+            return
         host, port = _split(address)
         guard = None if host in _PLAIN_HOSTS else _required(guard, address)
         site = _Site(registry, probes, guard, patience)
         try:
             self._server = _Server((host, port), site)
         except OSError as error:
-            raise ConfigurationFault(f"{_FLAG} {address}", f"cannot be listened on: {error.strerror}") from error
+            raise CannotListen(f"{_FLAG} {address}", f"cannot be listened on: {error.strerror}") from error
         self.address = f"{address.rpartition(':')[0]}:{self._server.server_address[1]}"
 
     def start(self) -> None:
@@ -140,6 +152,12 @@ def _required(guard: Guard | None, address: str) -> Guard:
         fix = "give --tls-cert and --tls-key, or use 127.0.0.1 and reach it with kubectl port-forward"
         raise ConfigurationFault(f"{_FLAG} {address}", "is not 127.0.0.1, where alone plain text is served", fix)
     return guard
+
+
+def _family(address: tuple[str, int] | str) -> socket.AddressFamily:
+    if isinstance(address, str):
+        return socket.AF_UNIX
+    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
 
 
 class _Page(NamedTuple):
@@ -195,9 +213,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int], site: _Site) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, _Handler)
+    def __init__(self, address: tuple[str, int] | str, site: _Site) -> None:
+        self.address_family = _family(address)
+        super().__init__(address, _Handler)  # type: ignore[arg-type]  # a path where the family is AF_UNIX
         self.site = site
         self._open: dict[socket.socket, _Since] = {}
         self._lock = threading.Lock()
@@ -219,7 +237,7 @@ class _Server(ThreadingHTTPServer):
         with self._lock:
             if len(self._open) >= _MOST_CONNECTIONS:
                 self._cut(self._dearest())
-            self._open[request] = _Since(time.monotonic(), client_address[0])
+            self._open[request] = _Since(time.monotonic(), client_address[0] if client_address else "")
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
@@ -249,6 +267,18 @@ class _Server(ThreadingHTTPServer):
         with contextlib.suppress(OSError):
             # The plain socket's own: that of a TLS socket would pull the session from under the thread that reads.
             socket.socket.shutdown(request, socket.SHUT_RDWR)
+
+
+class _UnixServer(_Server):
+    """Of whoever owns the socket's folder; what an earlier program left there is removed."""
+
+    def __init__(self, path: Path, site: _Site) -> None:
+        try:
+            path.unlink(missing_ok=True)
+            super().__init__(str(path), site)
+            path.chmod(0o600)
+        except OSError as error:
+            raise CannotListen(str(path), f"cannot be listened on: {error.strerror or error}") from error
 
 
 class _Handler(BaseHTTPRequestHandler):

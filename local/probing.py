@@ -12,11 +12,12 @@ _MOST_BYTES = 4096
 
 
 class Door(msgspec.Struct, frozen=True):
-    """Where a program is asked."""
+    """Where a program is asked: on its unix socket, where it has one."""
 
-    host: str
-    port: int
+    host: str = ""
+    port: int = 0
     tls: bool = False
+    socket: str = ""
 
 
 async def unanswered(door: Door, bound_seconds: float) -> str:
@@ -32,7 +33,7 @@ async def unanswered(door: Door, bound_seconds: float) -> str:
 
 
 async def _asked(door: Door) -> tuple[int, str]:
-    reader, writer = await asyncio.open_connection(door.host, door.port, ssl=_unverified() if door.tls else None)
+    reader, writer = await _opened(door)
     try:
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         head = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
@@ -42,6 +43,12 @@ async def _asked(door: Door) -> tuple[int, str]:
         raise ValueError("its answer is not HTTP") from None
     finally:
         writer.close()
+
+
+async def _opened(door: Door) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if door.socket:
+        return await asyncio.open_unix_connection(door.socket)
+    return await asyncio.open_connection(door.host, door.port, ssl=_unverified() if door.tls else None)
 
 
 def _unverified() -> ssl.SSLContext:

@@ -134,7 +134,8 @@ def _agent_program(run: RunDirectory, choices: Choices, slot: Slot) -> Program:
     return Program(
         f"agent{slot.suffix}",
         _agent_of(run, choices, slot),
-        door=_health,
+        # Not the port: another user of this machine may have it.
+        door=lambda ready: Door(socket=str(ready["probes"])),
         prepare=lambda bound: give_agent_tokens(run, slot, api_address(bound)),
         stage=2,
     )

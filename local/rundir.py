@@ -177,7 +177,7 @@ class RunDirectory:
                 close_directory(self.path, runfiles.foreign(self.path), "others may enter it", fix)
         except OSError as error:
             raise ConfigurationFault(str(self.path), f"not usable: {error.strerror}", "give --dir DIR") from error
-        if len(os.fsencode(self.agent_file("-1", "sock"))) > _SOCKET_PATH_BYTES:
+        if len(os.fsencode(self.agent_file("-1", "probe"))) > _SOCKET_PATH_BYTES:
             raise ConfigurationFault(str(self.path), "too long for a unix socket below it", "give a shorter --dir")
 
     def _take_over(self) -> None:

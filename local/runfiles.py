@@ -22,7 +22,7 @@ OLD_LOGS = tuple(f"{LOGS}.{number}" for number in (1, 2, 3))
 LOCK, MARK, ENDPOINTS = "lock", ".sublet-run", "endpoints.json"
 _MARK_TEXT = b"`sublet up` made the files here, and replaces and removes them.\n"
 _SUFFIXES = ("", *(f"-{number}" for number in range(1, MOST_NODES + 1)))
-_AGENT_ENDS = ("sock", "state", "state.new", "heartbeat", "lock")
+_AGENT_ENDS = ("sock", "probe", "state", "state.new", "heartbeat", "lock")
 NODES = frozenset(f"node{suffix}" for suffix in _SUFFIXES)
 # What an agent learned outlives every run.
 LEARNED = frozenset(f"prediction{suffix}.json" for suffix in _SUFFIXES)

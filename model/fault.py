@@ -2,6 +2,7 @@
 
     Fault
     ├── ConfigurationFault   a document, flag or setting is wrong: the operator mends it
+    │   └── CannotListen     the machine refuses an address at this moment
     ├── KernelFault          a kernel file is missing, unreadable or says something impossible
     ├── KubernetesFault      the API server refused or could not be reached
     └── PeerFault            the other Sublet program refused or could not be reached
@@ -28,6 +29,10 @@ class Fault(Exception):
 
 class ConfigurationFault(Fault):
     """A document, flag or setting is wrong."""
+
+
+class CannotListen(ConfigurationFault):
+    """The machine refuses an address at this moment: somebody else may listen there."""
 
 
 class KernelFault(Fault):

@@ -26,6 +26,8 @@ class Reason(StrEnum):
     STATE_NOT_SAVED = "StateNotSaved"
     CPUS_OFFLINE = "CpusOffline"
     LIMITS_IN_FORCE = "LimitsInForce"
+    NOT_LISTENING = "NotListening"
+    LISTENING = "Listening"
     SUPPRESSION_DISABLED = "SuppressionDisabled"
     CONFIGURATION_INVALID = "ConfigurationInvalid"
 
@@ -129,6 +131,8 @@ _WORDS: dict[Reason, str] = {
     Reason.STATE_NOT_SAVED: "the state file cannot be kept: no more is lent than running pods request",
     Reason.CPUS_OFFLINE: "CPUs that the Node object has are offline: no more is lent than running pods request",
     Reason.LIMITS_IN_FORCE: "every limit of best effort is in force again",
+    Reason.NOT_LISTENING: "a port cannot be listened on: the agent works on without it, and tries again",
+    Reason.LISTENING: "the port is listened on after all",
     Reason.SUPPRESSION_DISABLED: "suppression is switched off: no ceiling of ours is in force",
     Reason.CONFIGURATION_INVALID: "a settings document is invalid or not read yet; the last good ones stay in force",
     Reason.QUOTA_RAISED: "more room is left: the ceiling rises by a step",

@@ -1,4 +1,4 @@
-"""Interface counters from /proc/net/dev, and which of them are a pod's."""
+"""Interface counters from /proc/net/dev, and which of them are a pod's; who listens on a port."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from agent.core.parse import counter
 
 _FIELDS = 16
 _SENT = 8
+_LISTENING = b"0A"
+"""TCP_LISTEN of the kernel's net/tcp_states.h, as /proc/net/tcp prints it."""
+_SOCKET_FIELDS = 10
 _NO_NAMESPACE = 1 << 31
 """Namespace ids are signed: from here on the kernel means -1, no id, that is the asker's own or an unlinked one."""
 
@@ -44,6 +47,24 @@ def interfaces(text: bytes) -> tuple[InterfaceTraffic, ...]:
                 InterfaceTraffic(name.strip().decode(errors="replace"), counter(fields[0]), counter(fields[_SENT]))
             )
     return tuple(sorted(found, key=lambda traffic: traffic.name))
+
+
+def listening_users(table: bytes, port: int) -> frozenset[int]:
+    """Users whose processes listen on a port, from /proc/net/tcp or tcp6, which name them without any right.
+
+    Raises ValueError saying which line is wrong.
+    """
+    found = set()
+    for line in table.splitlines()[1:]:
+        # Number, local address, remote address, state, queues, timer, retransmissions, user.
+        fields = line.split(maxsplit=_SOCKET_FIELDS - 1)
+        try:
+            state, user, at = fields[3], counter(fields[7]), int(fields[1].rpartition(b":")[2], 16)
+        except (IndexError, ValueError):
+            raise ValueError(f"{line[:60].decode(errors='replace')!r} is not a line of /proc/net/tcp") from None
+        if state == _LISTENING and at == port:
+            found.add(user)
+    return frozenset(found)
 
 
 def links_of_pods(namespaces: Mapping[str, int | None], links: Iterable[HostLink]) -> dict[str, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from agent.options import NOWHERE
 from agent.ports import TickResult
 from agent.settings import Mode, require_loopback
 from agent.sources import Sources
-from model.fault import ConfigurationFault, PeerFault
+from model.fault import CannotListen, PeerFault
 from model.pod import Pod
 from model.report import CheckpointSaved, PreemptionNotice, Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
@@ -232,7 +232,7 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
 
 
 class DiagnosticsServers:
-    """Two listeners: loopback for people, the unix socket (0600) for people and training code.
+    """Two listeners: the unix socket (0600) for people and training code, loopback for people.
 
     Loopback is every user's of the machine, and of every pod's with hostNetwork; `listen` may be NOWHERE.
     """
@@ -246,22 +246,26 @@ class DiagnosticsServers:
         self.checkpoints = Checkpoints(sources)
         self._servers: list[Any] = []
 
-    async def start(self) -> str:
-        """The loopback address in use, or NOWHERE. Raises ConfigurationFault where a listener cannot be opened."""
-        address = NOWHERE if self._listen == NOWHERE else await self._open_loopback()
-        local = await _server(self._diagnostics, self.checkpoints)
-        self._servers.append(local)
+    async def start(self) -> None:
+        """Serve on the socket. Raises CannotListen."""
+        server = await _server(self._diagnostics, self.checkpoints)
         self._socket.unlink(missing_ok=True)
-        _bind(local, f"unix:{self._socket}")
+        _bind(server, f"unix:{self._socket}")
         self._socket.chmod(0o600)
-        for server in self._servers:
-            await server.start()
-        return address
+        await self._begin(server)
 
-    async def _open_loopback(self) -> str:
+    async def listen(self) -> str:
+        """Serve on loopback, too; the address in use, or NOWHERE. Raises CannotListen."""
+        if self._listen == NOWHERE:
+            return NOWHERE
         server = await _server(self._diagnostics, None)
+        port = _bind(server, self._listen)
+        await self._begin(server)
+        return f"{self._listen.rpartition(':')[0]}:{port}"
+
+    async def _begin(self, server: Any) -> None:
         self._servers.append(server)
-        return f"{self._listen.rpartition(':')[0]}:{_bind(server, self._listen)}"
+        await server.start()
 
     async def stop(self) -> None:
         for server in self._servers:
@@ -286,7 +290,7 @@ def _bind(server: Any, address: str) -> int:
     try:
         return int(server.add_insecure_port(address))
     except RuntimeError as error:
-        raise ConfigurationFault(address, "cannot be listened on", "is another agent running here?") from error
+        raise CannotListen(address, "cannot be listened on") from error
 
 
 def _named(averages: Mapping[str, Averages]) -> list[agent_pb2.NamedUsage]:

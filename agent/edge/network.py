@@ -7,6 +7,7 @@ A pod's traffic is counted on the host side of its link, so that nothing enters 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -20,6 +21,8 @@ log = structlog.get_logger()
 
 _COUNTERS_SECONDS = 5.0
 _LINKS_SECONDS = 15.0
+_MOST_LISTENERS_BYTES = 1 << 20
+"""The kernel lists those that listen before all connections, of which there may be very many."""
 _TRIES = 3
 """A pod's process may be there before its link; a pod of the host's own network never has one."""
 
@@ -27,6 +30,16 @@ _TRIES = 3
 def interfaces(proc: Path = Path("/proc")) -> tuple[InterfaceTraffic, ...]:
     """Every interface but loopback. Raises OSError or ValueError."""
     return network.interfaces((proc / "net/dev").read_bytes())
+
+
+def users_listening_on(port: int, proc: Path = Path("/proc")) -> tuple[int, ...]:
+    """Users whose processes listen on a TCP port of this network; empty where that cannot be told."""
+    found: set[int] = set()
+    for name in ("net/tcp", "net/tcp6"):
+        with contextlib.suppress(OSError, ValueError), (proc / name).open("rb") as file:
+            table, _, _ = file.read(_MOST_LISTENERS_BYTES).rpartition(b"\n")
+            found |= network.listening_users(table, port)
+    return tuple(sorted(found))
 
 
 class NetworkEdge:

@@ -66,6 +66,8 @@ def assemble(program: str, arch: str, out: Path, cache: Path, source: Path = SOU
         listed = [f"debian {name}" for name in debian.unpack(root, arch, cache)]
         listed += [f"python {name}" for name in pythonpackages.install(root, program, arch, source, cache)]
         _own_files(root, listed)
+        if program == "agent":
+            _command(root, "sublet-probe", f"#!/usr/bin/python3 -IS\n{(source / 'agent/probe.py').read_text()}")
         settle(root, epoch())
         config = image_config(program)
         ociarchive.write(folder.parent / f"{version()}-{arch}.oci.tar", root, config, f"{program}:{version()}", arch)
@@ -116,15 +118,19 @@ def _own_files(root: Path, listed: list[str]) -> None:
     for name, text in _ACCOUNTS.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    command = root / "usr/bin/sublet"
-    command.write_text(_COMMAND)
-    command.chmod(0o755)
+    _command(root, "sublet", _COMMAND)
     # Where the manifests mount something: a root that is read only cannot be given a folder then.
     for folder in ("proc", "sys", "dev", "tmp", "run/sublet", "var/run", "var/lib/sublet", "etc/sublet", "host"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     contents = root / "usr/share/sublet/contents.txt"
     contents.parent.mkdir(parents=True)
     contents.write_text("".join(f"{line}\n" for line in sorted(listed)))
+
+
+def _command(root: Path, name: str, text: str) -> None:
+    command = root / "usr/bin" / name
+    command.write_text(text)
+    command.chmod(0o755)
 
 
 def _require_debian() -> None:

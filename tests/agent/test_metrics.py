@@ -41,6 +41,7 @@ COUNTERS = Counters(
     failed_ticks=lambda: 2,
     task_restarts=lambda: (("zones", 3), ("link", 0)),
     sink_failures=lambda: (("journal", 1),),
+    listen_failures=lambda: (("http", 2), ("grpc", 0)),
     brake_cuts=lambda: 3,
     brake_unreadable=lambda: 4,
     brake_mechanisms=lambda: ("CPU counters each 100 ms",),
@@ -158,6 +159,7 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "failed_ticks_total": {(): 2},
     "task_restarts_total": {("zones",): 3, ("link",): 0},
     "sink_failures_total": {("journal",): 1},
+    "listen_failures_total": {("http",): 2, ("grpc",): 0},
     "brake_cuts_total": {(): 3},
     "brake_unreadable_total": {(): 4},
     "brake_failed_cuts_total": {(): 5},
@@ -196,7 +198,7 @@ def test_before_the_first_tick() -> None:
         *("brake_cuts_total", "brake_unreadable_total", "brake_failed_cuts_total", "published", "network_bytes_total"),
         *("task_restarts_total", "sink_failures_total", "brake_mechanism", "early_ticks_total", "observing"),
         *("evictions_total", "evictions_dropped_total", "last_resort_kills_total"),
-        "last_resort_futile_total",
+        *("last_resort_futile_total", "listen_failures_total"),
     }
 
 

@@ -6,6 +6,9 @@ import asyncio
 import contextlib
 import json
 import os
+import socket
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -16,6 +19,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from agent import probe
 from agent.core.brake import BrakePlan
 from agent.core.observation import Knob
 from agent.edge.nodelock import NodeLock
@@ -27,6 +31,8 @@ from model.decision import Term
 from model.fault import ConfigurationFault
 from tests.agent.playing import Scenario
 from tests.kube.conftest import ScriptedServer, says, streams
+
+PROBE = (sys.executable, "-IS", str(Path(probe.__file__)))
 
 
 async def answers(request: web.Request) -> web.StreamResponse:
@@ -102,6 +108,41 @@ def test_what_the_agent_can_do_without_ends_nothing(tmp_path: Path, build: Any) 
     assert 'sublet_agent_task_restarts_total{task="pod_networks"} 0.0' in found
     assert 'sublet_agent_sink_failures_total{sink="journal"} 0.0' in found
     assert "sublet_agent_failed_ticks_total 0.0" in found
+
+
+def test_ports_that_another_user_holds_end_nothing(tmp_path: Path, build: Any) -> None:
+    """The agent limits, beats and answers probes; who holds a port is told of once, and it is served once it is free."""
+    holders = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    http, grpc = (f"127.0.0.1:{holder.getsockname()[1]}" for holder in holders)
+    chosen = options(tmp_path, build, http_listen=http, grpc_listen=grpc)
+    (chosen.proc / "net").mkdir(exist_ok=True)
+    (chosen.proc / "net/tcp").symlink_to("/proc/net/tcp")
+    assert chosen.ready_file is not None
+    quota = chosen.cgroup_root / "cpu/kubepods/besteffort/cpu.cfs_quota_us"
+    probes = {page: [*PROBE, str(chosen.probe_socket), page] for page in ("healthz", "readyz")}
+
+    async def main() -> tuple[str, list[Any]]:
+        with capture_logs() as logs:
+            async with running(tmp_path, chosen) as agent:
+                await eventually(lambda: agent.done() or chosen.ready_file.exists())
+                assert not agent.done()
+                assert set(json.loads(chosen.ready_file.read_text())) == {"socket", "probes"}
+                assert chosen.heartbeat.exists() and quota.read_text().strip() != "-1"
+                for command in probes.values():
+                    assert (await asyncio.to_thread(subprocess.run, command, capture_output=True)).returncode == 0
+                for holder in holders:
+                    holder.close()
+                await eventually(lambda: agent.done() or sum("after all" in entry["event"] for entry in logs) == 2)
+                assert not agent.done()
+                return await asyncio.to_thread(get, f"http://{http}/metrics"), list(logs)
+
+    metrics, logs = asyncio.run(main())
+    told = {entry["port"]: entry["why"] for entry in logs if "cannot be listened on" in entry["event"]}
+    user = f"a process of user {os.geteuid()} listens there"
+    assert set(told) == {"http", "grpc"} and all(user in why for why in told.values())
+    assert sum("cannot be listened on" in entry["event"] for entry in logs) == 2
+    assert 'sublet_agent_listen_failures_total{port="http"} 0.0' not in metrics
+    assert 'sublet_agent_task_restarts_total{task="listeners"} 0.0' in metrics
 
 
 def get(url: str) -> str:

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from agent.__main__ import _parser as agent_parser
+from agent.options import AgentOptions
 from agent.settings import AgentSettings
 from cli.removal import PART
 from kube.dialects.fleet import Fleet, FleetMode, fleet
@@ -176,10 +177,23 @@ def test_every_mount_has_a_volume_and_the_other_way_round() -> None:
         assert mounted == {volume["name"] for volume in pod(name).get("volumes", ())}, name
 
 
+def test_the_agents_probes_need_no_port() -> None:
+    """Its port is the node's, where any user may listen while no agent does: a socket beside its own is asked."""
+    agent, _ = pod("sublet-agent")["containers"]
+    options = agent_parser().parse_args(arguments(agent))
+    asked = AgentOptions(options.node_name, options.state_file, socket=options.socket).probe_socket
+    mounts = {each["name"]: Path(each["mountPath"]) for each in agent["volumeMounts"]}
+    assert asked.parent == mounts["run"]
+    pages = {"startupProbe": "healthz", "livenessProbe": "healthz", "readinessProbe": "readyz"}
+    for probe, page in pages.items():
+        assert agent[probe]["exec"]["command"] == ["/usr/bin/sublet-probe", str(asked), page]
+        assert "httpGet" not in agent[probe]
+
+
 def test_probes_speak_tls_to_the_port_that_is_served() -> None:
     """On the pod's own address, since several pods may share a machine."""
     for name, container in containers():
-        if name.endswith("/guard"):
+        if name.startswith("sublet-agent/"):
             continue
         ports = {port["name"]: port["containerPort"] for port in container["ports"]}
         (listen,) = [each for each in arguments(container) if each.startswith("--http-listen")]

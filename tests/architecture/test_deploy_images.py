@@ -228,7 +228,12 @@ class TestAgentImage:
     def test_it_holds_no_tools(self, image: Path) -> None:
         """The interpreter and our command are the only programs: no shell, no package manager."""
         root = image / "rootfs"
-        assert sorted(path.name for path in (root / "usr/bin").iterdir()) == ["python3", "python3.11", "sublet"]
+        assert sorted(path.name for path in (root / "usr/bin").iterdir()) == [
+            "python3",
+            "python3.11",
+            "sublet",
+            "sublet-probe",
+        ]
         assert not list((root / "usr/sbin").iterdir())
         installed = {path.name.split("-")[0].lower() for path in root.rglob("*.dist-info")}
         assert "sublet" in installed and not installed & {*HEAVY, "pip", "setuptools", "wheel"}
@@ -257,6 +262,10 @@ class TestAgentImage:
             "    importlib.import_module(path.name.partition('.')[0])\n"
         )
         subprocess.run(["chroot", root, "/usr/bin/python3", "-I", "-c", code], check=True)
+        probe = [*("chroot", root, "/usr/bin/sublet-probe"), "/run/sublet/agent.probe", "healthz"]
+        nobody = subprocess.run(probe, capture_output=True, text=True)
+        told = "the agent does not answer: No such file or directory\n"
+        assert (nobody.returncode, nobody.stdout, nobody.stderr) == (1, told, "")
         for name in HEAVY:
             command = ["chroot", root, "/usr/bin/python3", "-I", "-c", f"import {name}"]
             assert b"ModuleNotFoundError" in subprocess.run(command, capture_output=True).stderr

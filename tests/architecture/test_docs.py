@@ -122,7 +122,7 @@ def collected() -> Mapping[str, list[Sample]]:
     status.take(everything())
     sources: dict[str, Any] = dict.fromkeys(Counters.__struct_fields__, lambda: 1)
     sources["interfaces"] = lambda: (InterfaceTraffic("eth0", 1, 1),)
-    sources["task_restarts"] = sources["sink_failures"] = lambda: (("zones", 1),)
+    sources["task_restarts"] = sources["sink_failures"] = sources["listen_failures"] = lambda: (("zones", 1),)
     sources["published"] = sources["early_ticks"] = lambda: (("batch-cpu", 1),)
     sources["brake_mechanisms"] = lambda: ("CPU counters",)
     sources["evictions"] = lambda: (("BEMemoryEvict", "evicted", 1),)

@@ -185,6 +185,7 @@ _KERNEL: Mapping[str, Parser] = {
     "busy_ticks_by_cpu": topology.busy_ticks_by_cpu,
     "cpu_model": topology.model_and_vendor,
     "interfaces": network.interfaces,
+    "listening_users": lambda data: network.listening_users(data, 10316),
     "kubelet_cpus": lambda data: topology.kubelet_cpus(data, ()),
     "cpu_list": _of_text(lambda text: cpus.format_cpus(cpus.parse_cpus(text))),
     "cgroup_name": _names,

@@ -20,7 +20,7 @@ from kube.monitoring import Guard, MonitoringServer, Patience, Probes
 from kube.reviews import Reviews
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
-from model.fault import ConfigurationFault
+from model.fault import CannotListen, ConfigurationFault
 
 ANYWHERE = "0.0.0.0:0"
 
@@ -221,9 +221,25 @@ def test_an_address_in_use_is_one_line() -> None:
     """So that who starts two of them knows."""
     with (
         serving() as server,
-        pytest.raises(ConfigurationFault, match=rf"--http-listen {server.address}: cannot be listened on"),
+        pytest.raises(CannotListen, match=rf"--http-listen {server.address}: cannot be listened on"),
     ):
         MonitoringServer(server.address, registry(), Health().probes)
+
+
+def test_a_socket_is_its_owners_alone(tmp_path: Path) -> None:
+    """In plain text without a certificate; what an earlier program left there is replaced, a folder is not."""
+    path, health = tmp_path / "s", Health()
+    path.touch()
+    with serving(f"unix:{path}", probes=health.probes), socket.socket(socket.AF_UNIX) as client:
+        assert path.stat().st_mode & 0o777 == 0o600
+        client.connect(str(path))
+        client.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+        with client.makefile() as answer:
+            said = answer.read()
+    assert said.startswith("HTTP/1.0 503 ") and said.endswith("not synced\n")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(CannotListen, match=r"folder: cannot be listened on: "):
+        MonitoringServer(f"unix:{tmp_path / 'folder'}", registry(), health.probes)
 
 
 def test_ipv6() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,23 @@ def test_any_answer_of_a_live_loop_counts(answer: bytes, why: str) -> None:
 
     found = asyncio.run(story())
     assert why in found if why else found == ""
+
+
+def test_a_socket_is_asked_where_there_is_one(tmp_path: Path) -> None:
+    """In a folder of one's own, where a port may be another user's."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.0 503 Service Unavailable\r\n\r\nticks have stopped\n")
+        writer.close()
+
+    async def story() -> tuple[str, str]:
+        async with await asyncio.start_unix_server(serve, tmp_path / "s"):
+            served = await unanswered(Door(socket=str(tmp_path / "s")), 20.0)
+        return served, await unanswered(Door(socket=str(tmp_path / "none")), 20.0)
+
+    served, nobody = asyncio.run(story())
+    assert served == "it says 503: ticks have stopped" and nobody.startswith("FileNotFoundError")
 
 
 def test_silence_and_nobody_are_told_apart() -> None:

@@ -15,6 +15,7 @@ from local.choices import Choices
 from local.node.pressure import Signal, parse_thresholds
 from local.node.settings import Kernel
 from local.node.share import Claim
+from local.probing import Door
 from local.programs import (
     Program,
     bootstrap_files,
@@ -31,7 +32,7 @@ BOUND = {
     "node": {"node": "n", "cgroup_root": "/sys/fs/cgroup", "kubepods": "/sublet-abc/kubepods", "log_port": 10250},
     "scheduler": {"link": "127.0.0.1:1", "grpc": "127.0.0.1:2", "http": "127.0.0.1:3"},
     "admission": {"reviews": "127.0.0.1:6", "http": "127.0.0.1:7"},
-    "agent": {"grpc": "127.0.0.1:4", "http": "127.0.0.1:5", "socket": "/s"},
+    "agent": {"grpc": "127.0.0.1:4", "http": "127.0.0.1:5", "socket": "/s", "probes": "/p"},
 }
 BEFORE = {
     "apiserver": {},
@@ -82,7 +83,10 @@ def test_every_program_can_be_asked_whether_it_is_alive(tmp_path: Path) -> None:
         for program in programs(RunDirectory(tmp_path), choices).values():
             assert program.door is not None
             door = program.door(told[program.name])
-            assert door.port > 0 and door.tls == (program.name in ("apiserver", "node", "simnodes"))
+            if program.name == "agent":
+                assert door == Door(socket="/p")
+            else:
+                assert door.port > 0 and door.tls == (program.name in ("apiserver", "node", "simnodes"))
 
 
 def test_the_agent_works_below_the_nodes_cgroup_and_calls_the_schedulers_link(tmp_path: Path) -> None:

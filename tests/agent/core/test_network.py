@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.network import HostLink, InterfaceTraffic, bytes_of_pods, interfaces, links_of_pods
+from agent.core.network import HostLink, InterfaceTraffic, bytes_of_pods, interfaces, links_of_pods, listening_users
 from agent.core.observation import NetworkBytes
 
 HEAD = b"""Inter-|   Receive                                                |  Transmit
@@ -56,3 +56,34 @@ def test_bytes_are_the_pods_own() -> None:
         "one": NetworkBytes(received_bytes=200, sent_bytes=10),
         "both": NetworkBytes(received_bytes=202, sent_bytes=11),
     }
+
+
+def sockets(*rows: tuple[str, str, int]) -> bytes:
+    """Local address, state and user of each."""
+    lines = [
+        f"   {n}: {at} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  {user}        0 1779046 1 0 100 0 0 10 0"
+        for n, (at, state, user) in enumerate(rows)
+    ]
+    return "\n".join(["  sl  local_address rem_address   st", *lines]).encode()
+
+
+def test_who_listens_on_a_port() -> None:
+    """On any address of either family; a connection from that port, or one that was closed, is nobody who listens."""
+    port = f"{10316:04X}"
+    table = sockets(
+        (f"0100007F:{port}", "0A", 1000),
+        (f"0000000000000000FFFF00000100007F:{port}", "0A", 1001),
+        (f"0100007F:{port}", "01", 1002),
+        (f"0100007F:{port}", "06", 0),
+        ("0100007F:284D", "0A", 1003),
+    )
+    assert listening_users(table, 10316) == {1000, 1001}
+    assert listening_users(table.splitlines()[0], 10316) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "line", [b"0: x", b"0: 1:zz 0:0 0A 0 0 0 1", b"0: 1:1 0:0 0A 0 0 0 -1", b"0: 1:1 0:0 0A 0:0 0:0 0"]
+)
+def test_a_line_of_sockets_that_is_none(line: bytes) -> None:
+    with pytest.raises(ValueError, match="is not a line of /proc/net/tcp"):
+        listening_users(b"head\n" + line, 10316)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from agent.settings import AgentSettings, Mode
 from agent.sources import Sources
 from agent.status import AgentStatus
 from model.decision import Decision, Term, Unit
-from model.fault import ConfigurationFault
+from model.fault import CannotListen, ConfigurationFault
 from model.nodesettings import NodeSettings
 from model.pod import Container, PodPhase
 from model.reason import Reason
@@ -111,7 +112,8 @@ def play(rig: Rig, scene: Scene) -> None:
     """Run `scene` with stubs of both services and the loopback address."""
 
     async def run() -> None:
-        address = await rig.servers.start()
+        await rig.servers.start()
+        address = await rig.servers.listen()
         async with (
             grpc.aio.insecure_channel(address) as loopback,
             grpc.aio.insecure_channel(f"unix:{rig.socket}") as local,
@@ -405,7 +407,8 @@ def test_the_socket_alone(rig: Rig, tmp_path: Path) -> None:
     servers = DiagnosticsServers(rig.sources, NOWHERE, tmp_path / "alone.sock")
 
     async def served() -> tuple[str, int]:
-        address = await servers.start()
+        await servers.start()
+        address = await servers.listen()
         try:
             async with grpc.aio.insecure_channel(f"unix:{tmp_path / 'alone.sock'}") as channel:
                 asked = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
@@ -414,6 +417,29 @@ def test_the_socket_alone(rig: Rig, tmp_path: Path) -> None:
             await servers.stop()
 
     assert asyncio.run(served()) == (NOWHERE, health_pb2.HealthCheckResponse.SERVING)
+
+
+def test_a_port_that_somebody_holds_leaves_the_socket(rig: Rig, tmp_path: Path) -> None:
+    """Whoever holds it, who asks on the socket is answered; once it is free it is served."""
+    holding = socket.create_server(("127.0.0.1", 0))
+    servers = DiagnosticsServers(rig.sources, f"127.0.0.1:{holding.getsockname()[1]}", tmp_path / "alone.sock")
+
+    async def checked(address: str) -> int:
+        async with grpc.aio.insecure_channel(address) as channel:
+            return int((await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())).status)
+
+    async def served() -> None:
+        await servers.start()
+        try:
+            with pytest.raises(CannotListen):
+                await servers.listen()
+            assert await checked(f"unix:{tmp_path / 'alone.sock'}") == health_pb2.HealthCheckResponse.SERVING
+            holding.close()
+            assert await checked(await servers.listen()) == health_pb2.HealthCheckResponse.SERVING
+        finally:
+            await servers.stop()
+
+    asyncio.run(served())
 
 
 def test_only_loopback(rig: Rig, tmp_path: Path) -> None:
