@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,7 +96,7 @@ def pod(
     namespace, name = _name("pod", namespace, name)
     address = scheduler_address(directory, scheduler)
     answer = scheduler_at(address, ca, token_file, server_name).pod(namespace, name)
-    _print(answer, output, pod_text(answer))
+    _print(answer, output, pod_text(answer, time.time()))
 
 
 @app.command()
@@ -113,7 +114,7 @@ def gang(
     namespace, name = _name("gang", namespace, name)
     address = scheduler_address(directory, scheduler)
     answer = scheduler_at(address, ca, token_file, server_name).gang(namespace, name)
-    _print(answer, output, gang_text(answer))
+    _print(answer, output, gang_text(answer, time.time()))
 
 
 @app.command()
@@ -214,18 +215,18 @@ def telling(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
     )
 
 
-def pod_text(answer: PodAnswer) -> str:
-    """Where the pod is, its gang, its place in the queue, and the decision with its terms."""
+def pod_text(answer: PodAnswer, now: float) -> str:
+    """Where the pod is, its gang, its place in the queue, and the decision with its terms and its time."""
     head = [f"pod {answer.namespace}/{answer.name}  {f'on node {answer.node}' if answer.node else 'waiting'}"]
     if answer.gang:
         head.append(f"  member of gang {answer.gang}")
     if answer.nominated_node:
         head.append(f"  room is being made for it on node {answer.nominated_node}")
-    return "\n".join([*head, *_waiting(answer)]) + "\n\n" + _reasons(answer)
+    return "\n".join([*head, *_waiting(answer)]) + "\n\n" + _reasons(answer, now)
 
 
-def gang_text(answer: GangExplained) -> str:
-    """How many members have a node, the gang's place in the queue, and the decision with its terms."""
+def gang_text(answer: GangExplained, now: float) -> str:
+    """How many members have a node, the gang's place in the queue, and the decision with its terms and its time."""
     gang = answer.gang
     head = [
         f"gang {gang.namespace}/{gang.name}  {gang.scheduled} of {gang.members} members have a node, "
@@ -233,7 +234,7 @@ def gang_text(answer: GangExplained) -> str:
         *([f"  {gang.problem}"] if gang.problem else []),
         *(f"  room is being made for {pod} on node {node}" for pod, node in sorted(answer.nominated_nodes.items())),
     ]
-    return "\n".join([*head, *_waiting(answer)]) + "\n\n" + _reasons(answer)
+    return "\n".join([*head, *_waiting(answer)]) + "\n\n" + _reasons(answer, now)
 
 
 def _waiting(answer: PodAnswer | GangExplained) -> list[str]:
@@ -245,9 +246,18 @@ def _waiting(answer: PodAnswer | GangExplained) -> list[str]:
     return [*told, *([f"  nearest fit: {answer.nearest}"] if answer.nearest else [])]
 
 
-def _reasons(answer: PodAnswer | GangExplained) -> str:
+def _reasons(answer: PodAnswer | GangExplained, now: float) -> str:
     known = [decision for decision in (answer.decision, answer.preemption) if decision is not None]
-    return explain.text(known) or "no decision about it is known"
+    return "\n\n".join(_dated(decision, now) for decision in known) or "no decision about it is known"
+
+
+def _dated(decision: Decision, now: float) -> str:
+    """What was found at the last attempt need not hold any more, so its time stands beside it."""
+    told = explain.lines(decision)
+    if decision.at_seconds:
+        at = datetime.fromtimestamp(decision.at_seconds, UTC)
+        told.append(f"  decided at {at:%Y-%m-%dT%H:%M:%SZ}, {max(now - decision.at_seconds, 0):.0f} s ago")
+    return "\n".join(told)
 
 
 def limits_text(answers: tuple[LimitAnswer, ...]) -> str:

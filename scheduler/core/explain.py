@@ -12,6 +12,7 @@ from model.reason import Reason
 from scheduler.core.cause import CAUSES
 from scheduler.core.fit import FitReport, fit_error
 from scheduler.core.gang import Candidate, Hold
+from scheduler.core.gathering import unlabelled
 from scheduler.core.nearest import nearest
 from scheduler.core.place import Misfit, Placed
 from scheduler.core.podclass import Kin, PodClass
@@ -84,7 +85,8 @@ def nearest_text(scene: Scene, candidate: Candidate, uid: str = "", doubts: Mapp
     pod_class, kin = _member(candidate, uid)
     outlook = scene.outlook(pod_class, kin, candidate.standing)
     free = scene.free_for(candidate.standing)
-    found = nearest(scene.snapshot, free, pod_class, outlook.obstacles, outlook.refused)
+    refused = (*outlook.refused, *unlabelled(scene, candidate.workload.topology))
+    found = nearest(scene.snapshot, free, pod_class, outlook.obstacles, refused)
     if found is None or outlook.room.any():
         return ""
     lacking = [f"{_amount(name, amount)} {name} more" for name, amount in found.missing]

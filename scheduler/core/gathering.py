@@ -11,14 +11,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from model.reason import Reason
+from model.workload import TopologyLevel
 from scheduler.core.attempt import Misfit, Party, Placed, attempt, misfit
-from scheduler.core.domains import Terrain
+from scheduler.core.domains import Domains, Terrain
 from scheduler.core.fill import Group, How
+from scheduler.core.fit import FitReport, Refused
 from scheduler.core.gang import Candidate
 from scheduler.core.scene import Scene
 from scheduler.core.snapshot import Amounts
 
 OUTSIDE = "node(s) were outside the domain that holds most of the gang"
+_SHOWN_KEY = 63 + 1 + 253
+"""Characters of a node label's key that are told: Kubernetes allows no longer one, an annotation may hold any text."""
 
 _REQUIRED_TRIES, _PREFERRED_TRIES = 256, 16
 """The first domain fits wherever members are all alike; members of several sizes, or that keep apart, may need more."""
@@ -39,6 +44,23 @@ def place_gathered(scene: Scene, party: Party, how: How) -> Placed | Misfit:
         few = How(how.standing, how.policy, terrain.everywhere)
         return attempt(scene, party, few) or attempt(scene, party, how) or misfit(scene, party, how)
     return _nowhere(scene, party, how, _At(terrain, required, homes, required=True))
+
+
+def unlabelled(scene: Scene, levels: tuple[TopologyLevel, ...]) -> list[Refused]:
+    """Nodes that no required level has a place for, by the label they lack."""
+    required = max((depth for depth, level in enumerate(levels) if level.required), default=-1)
+    domains = scene.domains(tuple(level.key for level in levels))
+    return _lacking(domains, levels[: required + 1])
+
+
+def _lacking(domains: Domains, levels: tuple[TopologyLevel, ...]) -> list[Refused]:
+    """Nodes by the widest label of the levels that they do not carry."""
+    found: list[Refused] = []
+    outer = np.full(len(domains.codes[0]) if levels else 0, True)
+    for level, codes in zip(levels, domains.codes, strict=False):
+        found.append((outer & (codes < 0), f"node(s) have no label {level.key[:_SHOWN_KEY]}"))
+        outer = codes >= 0
+    return found
 
 
 def _homes(scene: Scene, candidate: Candidate) -> Amounts:
@@ -83,12 +105,32 @@ def _inside(terrain: Terrain, depth: int, code: int, how: How) -> How:
 
 
 def _nowhere(scene: Scene, party: Party, how: How, at: _At) -> Misfit:
-    """Told of the domain that holds most of them."""
+    """Told of the domain that holds most of them, and of nodes that are in none for want of a label."""
+    codes = at.terrain.domains.codes[at.depth]
     slots = at.slots(scene, party.first, how)
     if not len(slots):
-        within = np.zeros(len(scene.snapshot.names), bool)
-        return misfit(scene, party, How(how.standing, how.policy, how.choose, within), ((~within, OUTSIDE),))
+        unknown = _carried_by_none(scene, at)
+        if unknown:
+            return _unlabelled(scene, party, unknown)
+        how = How(how.standing, how.policy, how.choose, codes >= 0)
+        return misfit(scene, party, how, _lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]))
     code = int(np.lexsort((np.arange(len(slots)), -slots, -at.members))[0])
-    how = _inside(at.terrain, at.depth, code, how)
-    outside = at.terrain.domains.codes[at.depth] != code
-    return misfit(scene, party, how, ((outside, OUTSIDE),))
+    return misfit(
+        scene,
+        party,
+        _inside(at.terrain, at.depth, code, how),
+        (*_lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]), (codes != code, OUTSIDE)),
+    )
+
+
+def _carried_by_none(scene: Scene, at: _At) -> str:
+    """The widest label asked for that is on no node, empty where each is on some."""
+    keys = (level.key for level in at.terrain.levels[: at.depth + 1])
+    return next((key for key in keys if not any(key in labels for labels in scene.snapshot.traits.labels)), "")
+
+
+def _unlabelled(scene: Scene, party: Party, key: str) -> Misfit:
+    """A label that no node carries makes no domain, whatever room there is."""
+    nodes, ahead = len(scene.snapshot.names), f"no node has label {key[:_SHOWN_KEY]}"
+    report = FitReport(nodes, 0, (((ahead,), nodes),) if nodes else (), ahead)
+    return Misfit(0, report, Reason.NODE_SELECTOR_MISMATCH, party.first.pod_class, party.first.kins[0])

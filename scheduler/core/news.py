@@ -40,6 +40,8 @@ class Happening(Flag):
 
 EVERYTHING = ~Happening.NONE
 _ABOUT = (
+    ("no node has label", Happening.NODE_CHANGED),
+    ("have no label", Happening.NODE_CHANGED),
     ("pod affinity rules", Happening.PODS | Happening.PLACED | Happening.NODE_CHANGED),
     ("affinity rules", Happening.PODS | Happening.NODE_CHANGED),
     ("topology spread", Happening.PODS | Happening.PLACED | Happening.NODE_CHANGED),

@@ -19,6 +19,7 @@ from cli.clusterobjects import CLUSTER_KINDS
 from cli.clusterrun import decide
 from cli.main import main
 from cli.manifests import Manifests
+from local.simnodes.settings import Simulation
 from scheduler.settings import Settings
 
 ROOT = Path(__file__).parent.parent.parent
@@ -130,3 +131,10 @@ def test_manifests_are_read_and_placed(block: str) -> None:
 def test_settings_are_settings(block: str) -> None:
     (told,) = BLOCKS[block]
     assert msgspec.convert(told, Settings) != Settings()
+
+
+def test_a_topology_that_is_shown_is_one_of_the_simulated_nodes() -> None:
+    """Whoever types the example on `sublet up` with simulated nodes gets what it says."""
+    shown = "\n".join(found for page in PAGES for found in _SHOWN.findall(page.read_text()))
+    keys = set(re.findall(r"(?:required|preferred)-topology: ([\w./-]+)", shown))
+    assert keys and keys <= set(Simulation(1).labels_of(0))

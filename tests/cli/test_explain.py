@@ -11,7 +11,8 @@ from typing import Any
 import grpc
 import pytest
 
-from cli.explain import visible
+from cli.diagnostics import GangAnswer, GangExplained, PodAnswer
+from cli.explain import gang_text, pod_text, visible
 from cli.main import main
 from local.rundir import Endpoints, NodeEndpoints, RunDirectory
 from model.decision import Decision, Term, TermSum, Unit
@@ -19,12 +20,14 @@ from model.reason import Reason
 from wire.codec import decision_to_wire
 from wire.v1 import agent_pb2, agent_pb2_grpc, link_pb2, scheduler_pb2, scheduler_pb2_grpc
 
+AT = 1_800_000_000.0
+
 
 def decision(subject: str, name: str, unit: Unit, reason: Reason, **terms: int) -> Decision:
     total = TermSum()
     for term, value in terms.items():
         total.add(term, value)
-    return Decision(subject, name, total.value, unit, reason, total.terms)
+    return Decision(subject, name, total.value, unit, reason, total.terms, at_seconds=AT)
 
 
 BATCH_CPU = decision(
@@ -186,6 +189,16 @@ def test_pod_says_what_it_waits_for(address: str, capsys: pytest.CaptureFixture[
         assert expected in out
 
 
+def test_an_attempt_has_its_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was found then need not hold any more; programs have the same in seconds. None is known: none is told."""
+    waiting = PodAnswer("ml", "train-0", "", "ml/train", 1, "0/1 nodes fit", WAITING, preemption=WAITING)
+    gang = GangExplained(GangAnswer("ml", "train", 2, 2, 0, ""), 1, "0/1 nodes fit", WAITING, None, "", {})
+    undated = PodAnswer("ml", "bad-0", "", "", 0, "", INVALID)
+    for text, times in ((pod_text(waiting, AT + 34), 2), (gang_text(gang, AT + 34.4), 1)):
+        assert text.count("\n  decided at 2027-01-15T08:00:00Z, 34 s ago") == times
+    assert "decided at" not in pod_text(undated, AT)
+
+
 def test_what_the_scheduler_says_is_printed_once(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The pod's message and the record's detail are the same text."""
     assert main(["explain", "pod", "ml/bad-0", "--scheduler", address]) == 0
@@ -205,6 +218,7 @@ def test_a_pod_nobody_knows_is_a_failure(address: str, capsys: pytest.CaptureFix
         (["limit", "--agent"], (0, "decision", "terms", 1, "name"), "online"),
         (["evictions", "--agent"], ("past", 0, "value"), 7),
         (["pod", "ml/train-0", "--scheduler"], ("decision", "reason"), "GangDoesNotFit"),
+        (["pod", "ml/train-0", "--scheduler"], ("decision", "at_seconds"), AT),
     ],
 )
 def test_json_is_the_same_record(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -209,6 +210,25 @@ def test_faults(faults: list[KubernetesFault], late: int, counts: dict[str, int]
                 await it.recorder.flush(0.01) if len(faults) > 1 else await asyncio.sleep(0.01)
             await it.recorder.flush(20)
             assert (it.sink.counts(), it.recorder.dropped) == (counts, dropped)
+
+    asyncio.run(scene())
+
+
+def test_an_event_has_the_time_of_what_it_tells() -> None:
+    """Of the attempt it reports, first and last, and not of the moment at which the server took it."""
+    times = iter(f"2027-01-15T08:00:{second:02}" for second in range(60))
+
+    async def scene() -> None:
+        sink, pod = Sink(), msgspec.structs.replace(POD, name="w1")
+        recorder = EventRecorder(sink, "sublet-test", "host", lambda: datetime.fromisoformat(next(times)))
+        for _ in range(3):
+            recorder.record(pod, "FailedScheduling", "no room", warning=True)
+        running = asyncio.create_task(recorder.run())
+        await recorder.flush(20)
+        running.cancel()
+        (event,) = sink.stored.values()
+        assert (event["firstTimestamp"], event["lastTimestamp"]) == ("2027-01-15T08:00:00Z", "2027-01-15T08:00:02Z")
+        assert event["count"] == 3
 
     asyncio.run(scene())
 

@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler_builders import candidate, gang, in_group, members, node, pod
 
+from model.reason import Reason
 from model.workload import TopologyLevel
+from scheduler.core.fit import fit_error
 from scheduler.core.ledger import Ledger, charge_of
 from scheduler.core.neighbours import Neighbours
+from scheduler.core.news import Happening, News, freed, need_of
 from scheduler.core.place import Misfit, Placed, place
 from scheduler.core.scene import Background, Scene
 from scheduler.core.snapshot import take
@@ -99,19 +102,66 @@ def test_domains(name: str) -> None:
     assert " ".join(sorted(snapshot.names[seat.row] for seat in outcome.seats)) == expected
 
 
-def test_nowhere_is_told_of_the_best_domain() -> None:
-    """How many fit there, what the next one lacks there, and that the rest is outside."""
-    snapshot = take(named([*TWO_RACKS, host("n5", 9000)]), {})
-    outcome = place(Scene(snapshot), gathered(candidate(members(5), gang(5)), RACK))
+OUTSIDE = ("node(s) were outside the domain that holds most of the gang",)
+SHORT = ("Insufficient kubernetes.io/batch-cpu",)
+NOWHERE: dict[str, tuple[list[Any], tuple[TopologyLevel, ...], int, dict[tuple[str, ...], int]]] = {
+    "a rack is too small": (TWO_RACKS, (RACK,), 4, {SHORT: 2, OUTSIDE: 2}),
+    "and a node is in none": (
+        [*TWO_RACKS, host("n5", 9000)],
+        (RACK,),
+        4,
+        {SHORT: 2, OUTSIDE: 2, ("node(s) have no label rack",): 1},
+    ),
+    "a node without the outer label is in no rack": (
+        [*TWO_RACKS, host("n5", 9000, "r9"), host("n6", 9000, "", "b1")],
+        (BLOCK, RACK),
+        4,
+        {SHORT: 2, OUTSIDE: 2, ("node(s) have no label block",): 1, ("node(s) have no label rack",): 1},
+    ),
+    "no node has the label": (
+        [host("n1", 9000, "r1"), host("n2", 9000)],
+        (BLOCK,),
+        0,
+        {("no node has label block",): 2},
+    ),
+    "no node has the outer label": (
+        [host("n1", 9000, "r1")],
+        (BLOCK, RACK),
+        0,
+        {("no node has label block",): 1},
+    ),
+    "no node has both labels": (
+        [host("n1", 9000, "r1"), host("n2", 9000, "", "b1")],
+        (BLOCK, RACK),
+        0,
+        {("node(s) have no label block",): 1, ("node(s) have no label rack",): 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+def test_nowhere_is_told_of_the_best_domain(name: str) -> None:
+    """How many fit there, what the next one lacks there, that the rest is outside, or which label it lacks."""
+    nodes, levels, fits, refused = NOWHERE[name]
+    outcome = place(Scene(take(named(nodes), {})), gathered(candidate(members(5), gang(5)), *levels))
     assert isinstance(outcome, Misfit)
-    assert (outcome.fits, outcome.report.feasible) == (4, 0)
-    assert dict(outcome.report.refused) == {
-        ("Insufficient kubernetes.io/batch-cpu",): 2,
-        ("node(s) were outside the domain that holds most of the gang",): 3,
-    }
-    nothing = place(Scene(take({"n": host("n", 9000)}, {})), gathered(candidate(members(2), gang(2)), RACK))
-    assert isinstance(nothing, Misfit)
-    assert (nothing.fits, nothing.report.feasible) == (0, 0)
+    assert (outcome.fits, outcome.report.feasible) == (fits, 0)
+    assert dict(outcome.report.refused) == refused
+
+
+def test_a_label_that_no_node_carries() -> None:
+    """Said as such, with what may help; a text of an annotation is no longer than a label can be."""
+    nodes, wanted = {"n": host("n", 9000)}, candidate(members(2), gang(2))
+    outcome = place(Scene(take(nodes, {})), gathered(wanted, BLOCK))
+    assert isinstance(outcome, Misfit)
+    assert fit_error(outcome.report) == "0/1 nodes are available: no node has label block."
+    assert outcome.cause is Reason.NODE_SELECTOR_MISMATCH
+    need = need_of(outcome.report)
+    assert need.served_by(News(Happening.NODE_CHANGED)) and not need.served_by(freed(["kubernetes.io/batch-cpu"]))
+    long = place(Scene(take(nodes, {})), gathered(wanted, TopologyLevel("k" * 200_000, required=True)))
+    assert isinstance(long, Misfit) and len(long.report.ahead) < 400
+    empty = place(Scene(take({}, {})), gathered(wanted, BLOCK))
+    assert isinstance(empty, Misfit) and fit_error(empty.report) == "no nodes available to schedule pods"
 
 
 def test_members_that_are_there_bind_the_rest() -> None:

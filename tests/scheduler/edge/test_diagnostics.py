@@ -85,6 +85,26 @@ def test_explain(world: World) -> None:
     ask(world, body)
 
 
+def test_explain_dates_the_attempt(world: World) -> None:
+    """What is told was found then; an attempt that finds the same again counts."""
+
+    def dated(expected: float) -> None:
+        async def body(stub: Any, _: Any) -> None:
+            member = await stub.ExplainPod(scheduler_pb2.ExplainPodRequest(name="w1"))
+            gang = await stub.ExplainGang(scheduler_pb2.ExplainGangRequest(name="train"))
+            assert [each.decision.at_seconds for each in (member, gang)] == [expected] * 2
+
+        ask(world, body)
+
+    began = world.clock.now
+    dated(began)
+    world.clock.now += 400.0
+    dated(began)
+    world.turn()
+    dated(world.clock.now)
+    assert world.clock.now > began + 400.0
+
+
 def test_explain_a_pod_of_another_scheduler(world: World) -> None:
     """It says whom the pod waits for, and which names would be taken here."""
     world.see(raw_pod("theirs", scheduler_name="someone-else")).turn()
