@@ -28,6 +28,8 @@ from model.reason import Reason
 from model.report import Usage
 from model.resources import CPU, MEMORY, ResourceVector
 
+_LATEST_RATIO = 1.1
+"""From one training to the next, of its interval: a longer time was not watched, or the clock was set ahead."""
 _LARGEST_EXPONENT = 101
 """Half-lives that may lie between a histogram's reference and its newest sample."""
 
@@ -90,7 +92,10 @@ class PeakSample(msgspec.Struct, frozen=True):
 
 
 class Model(msgspec.Struct, frozen=True, gc=False):
-    """What is known of one object, watched since `since_seconds` and last at `updated_seconds` (Unix time)."""
+    """What is known of one object, last at `updated_seconds`; `since_seconds` lies as long before as it was watched.
+
+    Both are Unix time. What passed unwatched, and what the clock was set ahead by, moves `since_seconds`.
+    """
 
     cpu: Histogram
     memory: Histogram
@@ -187,10 +192,22 @@ def train(
         models[sample.key] = Model(
             known.cpu.add(CPU_MILLIS, policy.cpu_half_life_seconds, sample.cpu_millis, now),
             known.memory.add(MEMORY_BYTES, policy.memory_half_life_seconds, sample.memory_bytes, now),
-            known.since_seconds,
+            known.since_seconds + _unwatched(now - known.updated_seconds, policy),
             max(known.updated_seconds, now),
         )
     return PredictionState(models, now)
+
+
+def _unwatched(gap_seconds: float, policy: PredictionPolicy) -> float:
+    """How much of the time between two samples counts as watched by neither."""
+    interval = policy.training_interval_seconds
+    return gap_seconds - interval if gap_seconds > interval * _LATEST_RATIO else 0.0
+
+
+def _warm(model: Model, now: float, policy: PredictionPolicy) -> bool:
+    """Watched for longer than the cold start; since the last sample for no longer than there is between two."""
+    lately = min(max(now - model.updated_seconds, 0.0), policy.training_interval_seconds)
+    return model.updated_seconds - model.since_seconds + lately > policy.cold_start_seconds
 
 
 def _fresh(model: Model, now: float, policy: PredictionPolicy) -> bool:
@@ -263,7 +280,7 @@ def predict(state: PredictionState, facts: PredictionFacts, policy: PredictionPo
         return None
     pods = [pod for pod in facts.pods if pod.band in _PRODUCTION and not pod.terminal]
     learned = {pod.uid: model for pod in pods if (model := _learned(pod, fresh, now, policy)) is not None}
-    warm = all(now - model.since_seconds > policy.cold_start_seconds for model in bands.values())
+    warm = all(_warm(model, now, policy) for model in bands.values())
     margin, allocatable = policy.safety_margin_pct, facts.allocatable
     cpu = _Resource(CPU, Unit.MILLI_CPU, policy.cpu_percentile_pct, margin, allocatable[CPU])
     memory = _Resource(MEMORY, Unit.BYTES, policy.memory_percentile_pct, margin, allocatable[MEMORY])
@@ -283,7 +300,8 @@ def _learned(pod: Pod, fresh: Mapping[str, Model], now: float, policy: Predictio
     model = fresh.get(pod.uid)
     if model is None or pod.deleting:
         return None
-    return model if now - max(pod.created_seconds, model.since_seconds) > policy.cold_start_seconds else None
+    old = now - pod.created_seconds > policy.cold_start_seconds
+    return model if old and _warm(model, now, policy) else None
 
 
 def _by_pods(resource: _Resource, pods: list[Pod], learned: Mapping[str, Model]) -> _Predictor:

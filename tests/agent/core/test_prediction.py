@@ -296,8 +296,51 @@ def test_training_adds_one_sample_with_weight_one() -> None:
     state = train(state, [PeakSample("uid", 1000, 60 * MIB)], 1200.0, POLICY)
     one = state.models["uid"]
     assert one.cpu == Histogram().add(CPU_MILLIS, 43_200, 100, 0.0).add(CPU_MILLIS, 43_200, 1000, 1200.0)
-    assert (one.since_seconds, one.updated_seconds) == (0.0, 1200.0)
+    assert (one.since_seconds, one.updated_seconds) == (1140.0, 1200.0)
     assert one.memory == Histogram().add(MEMORY_BYTES, 86_400, 6 * MIB, 0.0).add(MEMORY_BYTES, 86_400, 60 * MIB, 1200.0)
+
+
+GAPS: dict[str, tuple[float, float]] = {
+    # from one sample to the next, how much of it counts as watched
+    "a minute": (60.0, 60.0),
+    "a tick late": (65.0, 65.0),
+    "an agent that was away for ten minutes": (600.0, 60.0),
+    "a clock that was set 29 minutes ahead": (1740.0, 60.0),
+    "a clock that was set back": (-600.0, 0.0),
+}
+
+
+@pytest.mark.parametrize(("gap", "counts"), GAPS.values(), ids=GAPS)
+def test_only_what_was_watched_counts_towards_the_cold_start(gap: float, counts: float) -> None:
+    state = PredictionState({"uid": model(100)})
+    found = train(state, [PeakSample("uid", 100, 0)], NOW + gap, POLICY).models["uid"]
+    assert found.updated_seconds - found.since_seconds == NOW - LEARNED + counts
+
+
+def test_no_cold_start_ends_by_a_clock_that_is_set_ahead(build: Any) -> None:
+    """Of the pod and of the bands alike, before the next sample and after it; it ends once a day was watched."""
+    pods = (pod(build, "web", created_seconds=LEARNED - DAY),)
+    state, now = PredictionState(), LEARNED
+
+    def learn(minutes: int) -> None:
+        nonlocal state, now
+        for _ in range(minutes):
+            state = train(state, peak_samples(pods, {pods[0].uid: Usage(100, 6 * MIB)}, Usage(200, GIB)), now, POLICY)
+            now += 60.0
+
+    def reclaimable() -> Usage:
+        found = predict(state, asked(pods, now=now), POLICY)
+        assert found is not None
+        return found.prod_reclaimable
+
+    learn(1430)
+    for _ in range(5):
+        now += 1700.0
+        assert reclaimable() == Usage()
+        learn(1)
+        assert reclaimable() == Usage()
+    learn(10)
+    assert reclaimable().cpu_millis > 0
 
 
 AGES: dict[str, tuple[float, bool]] = {
@@ -316,7 +359,7 @@ def test_models_expire(age: float, kept: bool) -> None:
     assert ("uid" in train(state, [], NOW + age, POLICY).models) is kept
     assert ("uid" in restored(checkpoint(state, POLICY), NOW + age, POLICY).models) is kept
     again = train(state, [PeakSample("uid", 100, 0)], NOW + age, POLICY).models["uid"]
-    assert again.since_seconds == (LEARNED if kept else NOW + age)
+    assert again.since_seconds == (LEARNED + max(age - 60, 0) if kept else NOW + age)
 
 
 def test_a_restart_keeps_what_is_not_too_old() -> None:
