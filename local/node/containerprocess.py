@@ -160,11 +160,20 @@ class ContainerProcess:
         joined: entry.Room | None = {**room, "pid": pid} if room else None
         return (score, entrances, command, variables, directory, None if space is None else pid, joined)
 
-    def terminate(self) -> None:
-        """SIGTERM; a command in its own PID namespace would miss one that comes before it has begun."""
+    def terminate(self) -> bool:
+        """SIGTERM to the main process; False where that leaves it alone, as process 1 of a PID namespace.
+
+        The kernel drops a signal for process 1 that has neither a handler nor waits for it (pid_namespaces(7)). Where
+        the main process is no process 1, this does the same. A command that has not begun yet is killed.
+        """
         self._told_to_end = True
-        early = self._launch[-1] is not None and not self._inside.is_set()
-        self._main.signal(signal.SIGKILL if early else signal.SIGTERM)
+        if not self._inside.is_set():
+            self._main.signal(signal.SIGKILL)
+            return True
+        heeded = heeds(_status(self._main.pid), signal.SIGTERM)
+        if heeded:
+            self._main.signal(signal.SIGTERM)
+        return heeded
 
     def kill(self) -> None:
         # The main process may have been started a moment ago and not be inside yet.
@@ -202,6 +211,23 @@ class ContainerProcess:
         _, status = os.waitpid(self._main.pid, 0)
         if not self._ended.done():
             self._ended.set_result(os.waitstatus_to_exitcode(status))
+
+
+def heeds(status: str, number: signal.Signals) -> bool:
+    """Whether process 1 with this /proc/PID/status notices a signal: it has a handler, or blocks it to wait for it.
+
+    Source: the kernel's sig_ignored() in kernel/signal.c; proc_pid_status(5) for the masks.
+    """
+    masks = (line.partition(":") for line in status.splitlines() if line.startswith(("SigCgt:", "SigBlk:")))
+    return any(int(mask, 16) >> (number - 1) & 1 for _, _, mask in masks)
+
+
+def _status(pid: int) -> str:
+    """Empty for a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return ""
 
 
 async def _ended_within(process: subprocess.Popen[bytes], timeout_seconds: float) -> int | None:

@@ -64,8 +64,8 @@ class ContainerPort(Protocol):
     async def execute(self, command: list[str], timeout_seconds: float) -> Execution:
         """Run a command inside the container. Raises KernelFault when it cannot be run at all."""
 
-    def terminate(self) -> None:
-        """SIGTERM to the main process."""
+    def terminate(self) -> bool:
+        """SIGTERM to the main process; False where it does not heed that, as process 1 without a handler does not."""
 
     def kill(self) -> None:
         """SIGKILL to everything inside."""

@@ -71,7 +71,7 @@ class ContainerRunner:
         self._settle()
 
     def stop(self, grace_seconds: float | None) -> None:
-        """preStop, SIGTERM, SIGKILL after the grace (None: never); a later call may only shorten the grace."""
+        """preStop, SIGTERM, SIGKILL after the grace (None: see Termination); a later call may only shorten it."""
         first = not self._stopping.is_set()
         self._stopping.set()
         if self._termination is None:

@@ -35,7 +35,7 @@ class ContainerSequence:
         return [*self.init, *self.containers]
 
     def stop(self, grace_seconds: float | None) -> None:
-        """Sidecars follow when the containers have ended, within the same grace (None: SIGTERM only)."""
+        """Sidecars follow when the containers have ended, within the same grace (None: see Termination.begin)."""
         self._stopping.set()
         if grace_seconds is not None:
             self._had_grace = grace_seconds > 0

@@ -25,13 +25,13 @@ class Termination:
         self._timers: list[asyncio.TimerHandle] = []
 
     def begin(self, grace_seconds: float | None) -> None:
-        """Without a grace (None) there is SIGTERM only: no hook, and never SIGKILL."""
+        """Without a grace (None) there is no hook, and SIGKILL only for who does not heed SIGTERM."""
         first, self._begun = not self._begun, True
         if first and self._pre_stop and grace_seconds:
             self._hook = asyncio.create_task(self._after_hook(self._pre_stop, grace_seconds))
             return
-        if first:
-            self._process.terminate()
+        if first and not self._process.terminate() and grace_seconds is None:
+            self._process.kill()
         if grace_seconds is not None:
             self._kill_in(grace_seconds)
 

@@ -104,7 +104,9 @@ class FakeApi:
 
 
 class FakeContainer:
-    """Runs until told to end; SIGTERM ends it with 143 unless it is stubborn."""
+    """Runs until told to end; SIGTERM ends it with 143 unless it is stubborn, and is not heeded where it is deaf."""
+
+    deaf = False
 
     def __init__(self, name: str, restart_count: int, stubborn: bool) -> None:
         self.container_id = f"{name}-{restart_count}"
@@ -122,10 +124,11 @@ class FakeContainer:
         self.executed.append(command)
         return self.answers.get(command[0], Execution(0))
 
-    def terminate(self) -> None:
+    def terminate(self) -> bool:
         self.signals.append("TERM")
-        if not self._stubborn:
+        if not self._stubborn and not self.deaf:
             self.end(143)
+        return not self.deaf
 
     def kill(self) -> None:
         self.signals.append("KILL")

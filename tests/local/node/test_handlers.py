@@ -35,7 +35,9 @@ class Process:
     async def wait(self) -> Exit:
         return Exit(0)
 
-    def terminate(self) -> None: ...
+    def terminate(self) -> bool:
+        return True
+
     def kill(self) -> None: ...
 
 

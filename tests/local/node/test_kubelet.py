@@ -153,6 +153,22 @@ def test_stop_leaves_the_stubborn_to_one_kill_of_all(
     assert [container.signals for container in runtime.started] == [["TERM"], ["TERM"]]
 
 
+def test_stop_kills_who_does_not_heed_it(pod: Any, services: Services, api: Any, runtime: Any, eventually: Any) -> None:
+    """A container without a handler for SIGTERM is not waited for when the node itself stops."""
+    kubelet = Kubelet(services, lambda: node(cpu="2"))
+
+    async def script() -> None:
+        task = asyncio.create_task(kubelet.run())
+        kubelet.observe(Change(ChangeKind.ADDED, pod()))
+        await eventually(lambda: runtime.started)
+        runtime.started[0].deaf = True
+        await kubelet.stop(3600)
+        task.cancel()
+
+    asyncio.run(script())
+    assert runtime.started[0].signals == ["TERM", "KILL"]
+
+
 def test_no_such_log(pod: Any, services: Services) -> None:
     """An unknown pod has a sentence for a log."""
     assert "is not on this node" in str(Kubelet(services, lambda: None).log_file("a", "b", "c", previous=False))

@@ -215,7 +215,7 @@ def test_ready_node(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> N
 def test_life_of_a_pod(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> None:
     """Applied, Running, logged, deleted: afterwards neither object nor cgroup nor log is left."""
     cluster.apply(
-        "web", ["python", "-uc", "import time; print('hello'); time.sleep(1000)"], terminationGracePeriodSeconds=2
+        "web", ["python", "-uc", "import time; print('hello'); time.sleep(1000)"], terminationGracePeriodSeconds=1
     )
     status = cluster.await_phase("web", "Running")
     uid = cluster.get("pod", "web")["metadata"]["uid"]
@@ -289,7 +289,7 @@ kind: Pod
 metadata: {name: full, labels: {app: full}}
 spec:
   nodeName: n1
-  terminationGracePeriodSeconds: 5
+  terminationGracePeriodSeconds: 1
   volumes:
   - {name: data, emptyDir: {}}
   - {name: settings, configMap: {name: settings, defaultMode: 0755}}
@@ -354,7 +354,7 @@ kind: Pod
 metadata: {name: boxed, labels: {app: boxed}}
 spec:
   nodeName: n1
-  terminationGracePeriodSeconds: 2
+  terminationGracePeriodSeconds: 1
   securityContext: {runAsNonRoot: true, runAsUser: 1000, fsGroup: 2000}
   volumes:
   - {name: web, configMap: {name: pages}}
@@ -411,7 +411,8 @@ def test_liveness(cluster: Cluster, nodes: list[subprocess.Popen[bytes]]) -> Non
     """A sick container starts again; what it said before stays readable."""
     probe = {"exec": {"command": ["sh", "-c", "echo I feel sick; exit 1"]}, "periodSeconds": 1, "failureThreshold": 1}
     command = ["sh", "-c", "echo run; echo tired > /dev/termination-log; exec sleep 1000"]
-    cluster.apply("sick", command, container={"livenessProbe": probe}, restartPolicy="Always")
+    probed = {"livenessProbe": probe | {"terminationGracePeriodSeconds": 1}}
+    cluster.apply("sick", command, container=probed, restartPolicy="Always")
 
     def restarted() -> bool:
         return bool(cluster.get("pod", "sick")["status"].get("containerStatuses", [{}])[0].get("restartCount"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from local.node.cgroups import Cgroups
-from local.node.containerprocess import ContainerProcess
+from local.node.containerprocess import ContainerProcess, heeds
 from local.node.images import Missing, Refused
 from local.node.mounting import namespaces_possible
 from local.node.ports import Execution, Exit
@@ -152,6 +153,63 @@ def test_terminate_then_kill(runtime: ProcessRuntime, cgroups: Cgroups, pod: Any
 
     assert run(runtime, built, stop) == Exit(137)
     assert cgroups.members(cgroups.layout.prefix) == set()
+
+
+@pytest.mark.parametrize(
+    ("script", "end"),
+    [
+        pytest.param("echo up; exec sleep 1000", Exit(137), id="no handler, as most programs"),
+        pytest.param("trap '' TERM; echo up; exec sleep 1000", Exit(137), id="ignored"),
+        pytest.param("trap 'exit 9' TERM; echo up; while :; do sleep 0.05; done", Exit(9), id="a handler"),
+    ],
+)
+def test_terminate_as_process_1(runtime: ProcessRuntime, pod: Any, script: str, end: Exit) -> None:
+    """A main process without a handler does not notice SIGTERM, which `terminate` tells; with one it decides itself."""
+    built = pod(containers=shell(script))
+
+    async def stop(process: ContainerProcess) -> None:
+        await until(lambda: "up" in output(runtime, built))
+        pid = process._main.pid
+        await until(lambda: end.code == 9 or Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
+        heeded = process.terminate()
+        assert heeded == (end.code == 9)
+        if not heeded:
+            await asyncio.sleep(0.2)
+            assert process._main.running
+            process.kill()
+
+    assert run(runtime, built, stop) == end
+
+
+def test_terminate_before_the_command(runtime: ProcessRuntime, pod: Any) -> None:
+    """A command that has not begun never begins."""
+    built = pod(containers=shell("echo up"))
+
+    async def stop(process: ContainerProcess) -> None:
+        assert process.terminate()
+
+    assert run(runtime, built, stop) == Exit(137)
+    assert output(runtime, built) == ""
+
+
+STATUS = "Name:\tx\nSigQ:\t1/2\nSigPnd:\t0000000000004000\nShdPnd:\t0000000000004000\nSigBlk:\t{}\nSigIgn:\t{}\nSigCgt:\t{}\n"
+NONE, TERM = "0000000000000000", "0000000000004000"
+
+
+@pytest.mark.parametrize(
+    ("status", "heeded"),
+    [
+        pytest.param(STATUS.format(NONE, NONE, NONE), False, id="default action"),
+        pytest.param(STATUS.format(NONE, NONE, TERM), True, id="handler"),
+        pytest.param(STATUS.format(TERM, NONE, NONE), True, id="blocked, to be waited for"),
+        pytest.param(STATUS.format(NONE, TERM, NONE), False, id="ignored"),
+        pytest.param(STATUS.format(NONE, NONE, "ffffffffffffbfff"), False, id="handlers for all others"),
+        pytest.param("", False, id="gone"),
+    ],
+)
+def test_heeds(status: str, heeded: bool) -> None:
+    """Process 1 notices a signal that it handles, or blocks."""
+    assert heeds(status, signal.SIGTERM) is heeded
 
 
 def test_environment_and_directory(runtime: ProcessRuntime, pod: Any, tmp_path: Path) -> None:
