@@ -89,6 +89,7 @@ class FactsChange(msgspec.Struct, frozen=True, omit_defaults=True):
     processors: tuple[Processor, ...] | UnsetType = UNSET
     costs: Mapping[str, EvictionCost] | UnsetType = UNSET
     unsettled: bool | UnsetType = UNSET
+    settings_deleted: bool | UnsetType = UNSET
     pods_age_seconds: float | None = 0.0
 
 

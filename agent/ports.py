@@ -38,6 +38,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     `pods` is None until the list was read once, `pods_age_seconds` how long its source was silent about them;
     `settings_known` is False until every document was looked up; `problem` names one that is invalid or not read yet.
     `unsettled`: what limits depend on may ask for less than it seems, since some document never said it, or is gone.
+    `settings_deleted`: the ConfigMap was there and is not any more.
     """
 
     node: Node | None
@@ -52,6 +53,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     processors: tuple[Processor, ...] = ()
     costs: Mapping[str, EvictionCost] = {}
     unsettled: bool = False
+    settings_deleted: bool = False
 
     def for_prediction(self, now: float) -> PredictionFacts | None:
         """What production's peak is about; None while node or pods are unknown."""
@@ -63,6 +65,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     def for_limits(self) -> LimitFacts:
         """What limits depend on beside the observation."""
         raw = self.colocation.raw_allocatable
+        doubt = Reason.SETTINGS_DELETED if self.settings_deleted else Reason.CONFIGURATION_INVALID
         return LimitFacts(
             suppress=self.settings.suppress,
             eviction=self.settings.eviction,
@@ -71,7 +74,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             reserved_cpus=self.colocation.reserved_cpus,
             system_cpus=self.colocation.system_cpus,
             normalization_ratio=self.colocation.normalization_ratio,
-            unsettled=self.unsettled,
+            unsettled=doubt if self.unsettled else None,
             reserved_millis=self.colocation.reserved[CPU],
             raw_allocatable_millis=raw[CPU] if raw is not None and CPU in raw else None,
             host_applications=self.settings.host_applications,
@@ -108,6 +111,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             cpu=self.cpu,
             colocation=self.colocation,
             settings_known=self.settings_known,
+            settings_deleted=self.settings_deleted,
         )
 
 

@@ -17,6 +17,7 @@ class Reason(StrEnum):
     PODS_UNKNOWN = "PodsUnknown"
     PODS_STALE = "PodsStale"
     SETTINGS_UNREAD = "SettingsUnread"
+    SETTINGS_DELETED = "SettingsDeleted"
     LENDING_DISABLED = "LendingDisabled"
     FLEET_PAUSED = "FleetPaused"
     OBSERVING = "Observing"
@@ -122,6 +123,7 @@ _WORDS: dict[Reason, str] = {
     Reason.PODS_UNKNOWN: "the pods of the node are not known",
     Reason.PODS_STALE: "the API server has been silent about the node's pods for too long",
     Reason.SETTINGS_UNREAD: "the cluster's settings were not read yet",
+    Reason.SETTINGS_DELETED: "the cluster's settings were deleted: nothing more is lent until they are back",
     Reason.LENDING_DISABLED: "lending is switched off",
     Reason.FLEET_PAUSED: "lending is paused on all nodes",
     Reason.OBSERVING: "the agent of this node observes and lends nothing",

@@ -45,8 +45,8 @@ class LimitFacts(msgspec.Struct, frozen=True):
     """What limits depend on beside the observation; `pods` is None until they were listed.
 
     `reserved_millis` is what the Node's annotation keeps free, `raw_allocatable_millis` what was allocatable before
-    amplification, None without it; best effort never gets `reserved_cpus` nor `system_cpus`. `unsettled`: the settings
-    in force may be looser than those of a document that could not be read.
+    amplification, None without it; best effort never gets `reserved_cpus` nor `system_cpus`. `unsettled` is why the
+    settings in force may be looser than those of a document that could not be read or was deleted; None: they are not.
     """
 
     suppress: SuppressStrategy
@@ -56,7 +56,7 @@ class LimitFacts(msgspec.Struct, frozen=True):
     reserved_cpus: tuple[int, ...] = ()
     system_cpus: tuple[int, ...] = ()
     normalization_ratio: float | None = None
-    unsettled: bool = False
+    unsettled: Reason | None = None
     reserved_millis: int = 0
     raw_allocatable_millis: int | None = None
     host_applications: tuple[HostApplication, ...] = ()

@@ -27,6 +27,7 @@ _BLIND = (Reason.NODE_METRICS_MISSING, Reason.PODS_UNKNOWN, Reason.SETTINGS_UNRE
 _FOR_A_DOCUMENT = {
     Reason.LENDING_DISABLED.value: Reason.CONFIGURATION_INVALID,
     Reason.SETTINGS_UNREAD.value: Reason.SETTINGS_UNREAD,
+    Reason.SETTINGS_DELETED.value: Reason.SETTINGS_DELETED,
 }
 """Why nothing is lent, where a document is what must be mended for that."""
 _GROWTH_REST_SECONDS = 10.0

@@ -35,7 +35,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     `now` is Unix time, `pods_age_seconds` how long the source of the pods was silent, `cpu` what the machine's CPUs
     are, `colocation` what the Node's annotations say, `settings_known` whether the documents that may limit lending
-    were looked up.
+    were looked up, `settings_deleted` whether their ConfigMap was there and is not any more.
     """
 
     node: Node | None
@@ -47,6 +47,7 @@ class Facts(msgspec.Struct, frozen=True):
     cpu: CpuBasics | None = None
     colocation: NodeColocation = NodeColocation()
     settings_known: bool = True
+    settings_deleted: bool = False
 
 
 class ZoneLending(msgspec.Struct, frozen=True):
@@ -121,6 +122,8 @@ def _known(facts: Facts, strategy: ColocationStrategy) -> _Known | Reason:
     node, pods, metric = facts.node, facts.pods, facts.metric
     if not facts.settings_known:
         return Reason.SETTINGS_UNREAD
+    if facts.settings_deleted:
+        return Reason.SETTINGS_DELETED
     if not strategy.enable:
         return Reason.LENDING_DISABLED
     if facts.colocation.paused:

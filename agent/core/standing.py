@@ -33,7 +33,7 @@ class Standing(msgspec.Struct, frozen=True):
 
     `current` is the value to start from (what we wrote last where somebody loosened it), `ours` that we wrote it,
     `foreign_cap` a tighter value of somebody else that is never exceeded, `braked` that the brake cut within the
-    cooldown, `unsettled` that the settings in force may be looser than those of a document we could not read,
+    cooldown, `unsettled` why the settings in force may be looser than those of a document we do not know,
     `elapsed_seconds` the time since the decision before.
     """
 
@@ -42,7 +42,7 @@ class Standing(msgspec.Struct, frozen=True):
     loosened: bool = False
     ours: bool = False
     braked: bool = False
-    unsettled: bool = False
+    unsettled: Reason | None = None
     elapsed_seconds: float = 0.0
 
 

@@ -65,7 +65,7 @@ class Situation(msgspec.Struct, frozen=True):
         if self.standing.braked:
             return Reason.BRAKE
         if self.standing.unsettled:
-            return Reason.CONFIGURATION_INVALID
+            return self.standing.unsettled
         if self.period_lost:
             return Reason.FOREIGN_WRITER_LOOSENED
         return self.relief.reason or (None if self.window_full else Reason.WINDOW_FILLING)

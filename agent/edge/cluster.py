@@ -23,6 +23,7 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
 from model.pod import Pod
+from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import CPU, MEMORY, ResourceVector
 from model.topology import CpuInfo, Zone
@@ -154,6 +155,7 @@ class ClusterEdge:
             processors=cpu.processors if cpu else (),
             costs=self._costs(),
             unsettled=bool(unread) or documents.config_map_deleted or not documents.unread.isdisjoint(_LIMIT_CPU),
+            settings_deleted=documents.config_map_deleted,
         )
 
     @property
@@ -203,11 +205,14 @@ class ClusterEdge:
         node = self._last_node
         sources = Sources(node, _only(self._config), _only(self._slos), _only(self._metrics))
         self._documents, faults = nodesettings.read(sources, self._documents)
-        problem = "; ".join(str(fault) for fault in faults)
+        told = [(Reason.CONFIGURATION_INVALID, str(fault)) for fault in faults]
+        if self._documents.gone is not None:
+            told.insert(0, (Reason.SETTINGS_DELETED, str(self._documents.gone)))
+        problem = "; ".join(text for _, text in told)
         if problem != self._problem:
-            for fault in faults:
-                log.error("document refused or gone; the last good settings stay, or nothing is lent", error=str(fault))
-                self._events.record(self.node_ref, "ConfigurationInvalid", str(fault), warning=True)
+            for reason, text in told:
+                log.error("document refused or gone; the last good settings stay, or nothing is lent", error=text)
+                self._events.record(self.node_ref, reason.value, text, warning=True)
         self._problem = problem
         settings = nodesettings.node_settings(self._documents, self._defaults, self._kubepods)
         if settings != self._settings:

@@ -87,7 +87,7 @@ class Documents(msgspec.Struct, frozen=True):
     """What was read of them. `unread` are those that were never readable since the first look.
 
     `config_map` is namespace/name of the ConfigMap that is or was there, empty where none was ever seen;
-    `config_map_deleted` says that it was.
+    `config_map_deleted` says that it was, `gone` says so in words.
     """
 
     config_map: str = ""
@@ -119,6 +119,12 @@ class Documents(msgspec.Struct, frozen=True):
     system_cpus: tuple[int, ...] = ()
     labels: Mapping[str, str] = {}
     unread: frozenset[str] = frozenset()
+
+    @property
+    def gone(self) -> ConfigurationFault | None:
+        """The ConfigMap that was deleted, None where none was."""
+        told = "was deleted; nothing more is lent until it is back or the agent is restarted"
+        return ConfigurationFault(f"ConfigMap {self.config_map}", told) if self.config_map_deleted else None
 
     @property
     def node(self) -> NodeColocation:
@@ -195,7 +201,7 @@ _NOT_KEPT = frozenset({"normalization_ratio"})
 
 
 def read(sources: Sources, kept: Documents | None = None) -> tuple[Documents, tuple[ConfigurationFault, ...]]:
-    """Every document, and what is wrong with those of which the `kept` content stays, or with one that was deleted.
+    """Every document, and what is wrong with those of which the `kept` content stays.
 
     The first look is to be taken once all sources are known: what is broken then has no good content to keep.
     """
@@ -220,16 +226,11 @@ def read(sources: Sources, kept: Documents | None = None) -> tuple[Documents, tu
         labels=sources.node.labels if sources.node else {},
         unread=frozenset(unread),
     )
-    return documents, (*faults.values(), *([_gone(config_map)] if deleted else []))
+    return documents, tuple(faults.values())
 
 
 def _name(config_map: objects.ConfigMap | None) -> str:
     return f"{config_map.metadata.namespace}/{config_map.metadata.name}" if config_map else ""
-
-
-def _gone(config_map: str) -> ConfigurationFault:
-    told = "was deleted; nothing is lent until it is back or the agent is restarted"
-    return ConfigurationFault(f"ConfigMap {config_map}", told)
 
 
 def node_settings(documents: Documents, defaults: NodeSettings, kubepods: str = "/kubepods") -> NodeSettings:

@@ -80,6 +80,7 @@ facts = st.builds(
     cpu=st.sampled_from((None, CpuBasics("Xeon", turbo=True))),
     problem=st.sampled_from(("", "NodeSLO n: x")),
     unsettled=st.booleans(),
+    settings_deleted=st.booleans(),
     pods_age_seconds=times | st.just(math.inf),
 )
 cuts = st.builds(

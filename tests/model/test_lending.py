@@ -30,6 +30,7 @@ CASES = {
     "no NodeMetric": (account(metric_seconds=None), Reason.NODE_METRICS_MISSING),
     "an old NodeMetric": (account(metric_seconds=NOW - DEGRADE - 1), Reason.NODE_METRICS_STALE),
     "the agent comes before its NodeMetric": (account(answers=False, metric_seconds=None), Reason.AGENT_NOT_RUNNING),
+    "settings deleted": (account(ready=False, reason="SettingsDeleted"), Reason.SETTINGS_DELETED),
     "switched off": (account(ready=False, reason="LendingDisabled"), Reason.LENDING_DISABLED),
     "paused for the fleet": (account(ready=False, reason="FleetPaused"), Reason.FLEET_PAUSED),
     "turned to observing": (account(ready=False, reason="Observing"), Reason.OBSERVING),

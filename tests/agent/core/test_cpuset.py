@@ -157,7 +157,12 @@ CASES: dict[str, tuple[Any, dict[str, Any], Value, Reason]] = {
     "widened by a tenth, rounded up": ("0-1", {}, "0-2", Reason.CPUS_WIDENED),
     "once a second": ("0-1", {"may_widen": False}, "0-1", Reason.CPUS_HELD),
     "not after a cut by the brake": ("0-1", {"braked": True}, "0-1", Reason.BRAKE),
-    "not with settings unread": ("0-1", {"unsettled": True}, "0-1", Reason.CONFIGURATION_INVALID),
+    "not with settings unread": (
+        "0-1",
+        {"unsettled": Reason.CONFIGURATION_INVALID},
+        "0-1",
+        Reason.CONFIGURATION_INVALID,
+    ),
     "not by a young agent": ("0-1", {"full": False}, "0-1", Reason.WINDOW_FILLING),
     "not while online pods wait": (
         "0-1",

@@ -120,7 +120,7 @@ def test_the_ceiling_rises_by_a_tenth_of_the_node_a_second(build: Any) -> None:
 def test_unsettled_settings_raise_nothing(build: Any) -> None:
     """The NodeSLO that could not be read may ask for less than the default."""
     seen = build.seen(10, knobs=build.readings(KnobReading(60_000, 60_000)))
-    _, limits = decided(build, seen, build.usage(), unsettled=True)
+    _, limits = decided(build, seen, build.usage(), unsettled=Reason.CONFIGURATION_INVALID)
     found = limits.decisions[build.knobs.quota]
     assert (found.value, found.reason) == (60_000, Reason.CONFIGURATION_INVALID)
 

@@ -338,8 +338,13 @@ def test_condition(why: str, problem: str, errors: list[str], expected: tuple[st
 
 
 @pytest.mark.parametrize(
-    ("why", "expected"), [("LendingDisabled", "ConfigurationInvalid"), ("SettingsUnread", "SettingsUnread")]
+    ("why", "expected"),
+    [
+        ("LendingDisabled", "ConfigurationInvalid"),
+        ("SettingsUnread", "SettingsUnread"),
+        ("SettingsDeleted", "SettingsDeleted"),
+    ],
 )
 def test_a_document_that_withholds_lending_is_named(why: str, expected: str) -> None:
-    """Broken since the start, or not to be read: the message says which to mend."""
+    """Broken since the start, not to be read, or deleted: the message says which to mend."""
     assert condition(why, "ConfigMap a/b: x", []) == ("False", expected, "ConfigMap a/b: x")

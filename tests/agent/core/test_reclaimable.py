@@ -164,6 +164,7 @@ def test_a_zone_never_has_more_than_its_share_times_the_ratio() -> None:
 
 
 WITHHELD: dict[str, tuple[dict[str, Any], Reason]] = {
+    "documents deleted": ({"settings_deleted": True}, Reason.SETTINGS_DELETED),
     "documents not looked up": ({"settings_known": False, "metric": None}, Reason.SETTINGS_UNREAD),
     "no node": ({"node": None}, Reason.PODS_UNKNOWN),
     "no pods": ({"pods": None}, Reason.PODS_UNKNOWN),

@@ -21,6 +21,7 @@ from kube.dialects.nodesettings import Documents
 from kube.events import EventRecorder
 from model.nodesettings import NodeSettings
 from model.pod import Pod
+from model.reason import Reason
 from model.resources import CPU
 from model.strategy import ColocationStrategy, SuppressStrategy
 from model.topology import CpuBasics, CpuInfo, NumaNode, Processor
@@ -319,9 +320,7 @@ def test_a_document_that_breaks_and_is_mended(
 
 def test_a_deleted_config_map_lends_nothing_until_it_is_back(tmp_path: Path) -> None:
     """Nobody can tell what it would have said; it is told once, by name, also as an Event."""
-    told = (
-        f"ConfigMap koordinator-system/{MAP}: was deleted; nothing is lent until it is back or the agent is restarted"
-    )
+    told = f"ConfigMap koordinator-system/{MAP}: was deleted; nothing more is lent until it is back or the agent is restarted"
 
     async def scene(rig: Rig) -> None:
         await rig.known()
@@ -330,12 +329,13 @@ def test_a_deleted_config_map_lends_nothing_until_it_is_back(tmp_path: Path) -> 
         assert rig.edge.facts().settings.colocation.enable
         rig.api.delete(CONFIG, MAP)
         facts = await rig.until(lambda facts: facts.problem)
-        assert facts.problem == told and not facts.settings.colocation.enable and facts.unsettled
+        assert facts.problem == told and not facts.settings.colocation.enable and facts.settings_deleted
+        assert facts.for_limits().unsettled is Reason.SETTINGS_DELETED
         await rig.until(lambda _: rig.api.events)
-        assert [event["message"] for event in rig.api.events] == [told]
+        assert [(event["reason"], event["message"]) for event in rig.api.events] == [("SettingsDeleted", told)]
         rig.api.put(CONFIG, MAP, config(colocation_config=ON))
         facts = await rig.until(lambda facts: not facts.problem)
-        assert facts.settings.colocation.enable
+        assert facts.settings.colocation.enable and not facts.settings_deleted
 
     play(tmp_path, scene)
 
@@ -405,7 +405,7 @@ def test_a_ceiling_that_was_never_told_is_not_raised(tmp_path: Path, keys: dict[
 
     async def scene(rig: Rig) -> None:
         facts = await rig.known()
-        assert facts.problem and facts.for_limits().unsettled is unsettled
+        assert facts.problem and (facts.for_limits().unsettled is not None) is unsettled
         rig.api.put(CONFIG, MAP, config(colocation_config=ON))
         facts = await rig.until(lambda facts: not facts.problem)
         assert not facts.for_limits().unsettled
