@@ -22,7 +22,7 @@ help:
 	@echo "make check     lint, format, types, import contracts"
 	@echo "make proto     generate wire/v1 from proto/"
 	@echo "make bench     benchmarks (needs root and writable cgroups)"
-	@echo "make docs      write docs/settings.md and docs/metrics.md"
+	@echo "make docs      write the generated pages of docs/ and the README's table"
 	@echo "make chart     write the templates of deploy/chart from the manifests of deploy/"
 	@echo "make fuzz      fuzz every parser for MINUTES=10"
 	@echo "make images    the three container images into build/images, without a container engine (on Debian 12)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,6 +10,10 @@ import msgspec
 from admission.checked import Checked, Surroundings
 from admission.configcheck import NAME, check_config
 from admission.profilecheck import check_profile
+from kube.dialects.coverage.asking_pods import in_pod_group, in_profile
+from kube.dialects.coverage.asking_scheduler import in_scheduler_config
+from kube.dialects.coverage.asking_settings import in_config, in_node_slo
+from kube.dialects.coverage.rows import Asked, sentence
 from kube.dialects.nodeslo import (
     EvictionFields,
     SuppressFields,
@@ -18,13 +22,21 @@ from kube.dialects.nodeslo import (
     slo_others,
     slo_threshold,
 )
+from kube.dialects.schedulerconfig import NAME as SCHEDULER_NAME
 from kube.dialects.slosections import slo_sections
-from kube.objects import ClusterColocationProfile, ConfigMap, NodeSLO
+from kube.objects import ClusterColocationProfile, ConfigMap, Metadata, NodeSLO
 from model.fault import ConfigurationFault
 
 T = TypeVar("T")
 
 Check = Callable[[Any, Surroundings], Checked]
+
+
+class _PodGroup(msgspec.Struct, frozen=True):
+    """With every field of its spec."""
+
+    metadata: Metadata = Metadata()
+    spec: dict[str, Any] | None = None
 
 
 def _of(kind: type[T], check: Callable[[T, Surroundings], Checked]) -> tuple[type, Check]:
@@ -33,7 +45,24 @@ def _of(kind: type[T], check: Callable[[T, Surroundings], Checked]) -> tuple[typ
 
 def check_named_config(source: ConfigMap, surroundings: Surroundings) -> Checked:
     """Other ConfigMaps are nobody's business here."""
-    return check_config(source, surroundings) if source.metadata.name == NAME else Checked()
+    where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}"
+    if source.metadata.name == SCHEDULER_NAME:
+        return _unmet(Checked(), where, in_scheduler_config(source.data or {}))
+    if source.metadata.name != NAME:
+        return Checked()
+    return _unmet(check_config(source, surroundings), where, in_config(source))
+
+
+def check_known_profile(source: ClusterColocationProfile, surroundings: Surroundings) -> Checked:
+    """A profile's own faults, and what it writes into pods that nobody acts on."""
+    found = check_profile(source, surroundings)
+    return _unmet(found, f"ClusterColocationProfile {source.metadata.name}", in_profile(source))
+
+
+def check_pod_group(source: _PodGroup, surroundings: Surroundings) -> Checked:
+    """Its definition and the scheduler say what is wrong with it."""
+    where = f"PodGroup {source.metadata.namespace}/{source.metadata.name}"
+    return _unmet(Checked(), where, in_pod_group(source.metadata, source.spec or {}))
 
 
 def check_node_slo(source: NodeSLO, surroundings: Surroundings) -> Checked:
@@ -51,13 +80,20 @@ def check_node_slo(source: NodeSLO, surroundings: Surroundings) -> Checked:
             reader()
         except ConfigurationFault as fault:
             refusals.append(str(fault))
-    return Checked(tuple(dict.fromkeys(refusals)))
+    return _unmet(Checked(tuple(dict.fromkeys(refusals))), f"NodeSLO {source.metadata.name}", in_node_slo(source))
+
+
+def _unmet(found: Checked, where: str, asked: Iterable[Asked]) -> Checked:
+    """With one sentence for each field that is asked for and not acted on; what is refused asks for nothing."""
+    told = () if found.refusals else tuple(sentence(where, each) for each in asked)
+    return Checked(found.refusals, (*found.warnings, *told))
 
 
 KINDS: Mapping[tuple[str, str], tuple[type, Check]] = {
     ("", "ConfigMap"): _of(ConfigMap, check_named_config),
     ("slo.koordinator.sh", "NodeSLO"): _of(NodeSLO, check_node_slo),
-    ("config.koordinator.sh", "ClusterColocationProfile"): _of(ClusterColocationProfile, check_profile),
+    ("config.koordinator.sh", "ClusterColocationProfile"): _of(ClusterColocationProfile, check_known_profile),
+    ("scheduling.sigs.k8s.io", "PodGroup"): _of(_PodGroup, check_pod_group),
 }
 """API group and kind → how an object is read, and its check."""
 

@@ -20,6 +20,8 @@ from admission.core.mutate import DRAWS, Mutation, MutationPolicy, PodFacts, Ste
 from admission.core.validate import Claims, PodRules, violations
 from admission.documents import check
 from kube.dialects.amounts import amounts_of
+from kube.dialects.coverage.asking_pods import in_pod
+from kube.dialects.coverage.rows import sentence
 from kube.dialects.document import too_deep
 from kube.objects import Pod
 from kube.podmerge import merge_pod
@@ -181,7 +183,7 @@ class Reviewer:
             found = violations(_claims(pod), before, self._rules)
         except ConfigurationFault as fault:
             found = (str(fault),)
-        return Answer(request, refusal="; ".join(found))
+        return Answer(request, "; ".join(found), () if found else _unmet(pod, old))
 
     def _exempt(self, namespace: str, pod: Pod) -> bool:
         """A mirror says what a kubelet runs already: neither a change nor a refusal could alter that."""
@@ -228,6 +230,13 @@ def _checked(request: Request, found: Checked) -> Answer:
     return Answer(request, "; ".join(found.refusals), found.warnings)
 
 
+def _unmet(pod: Pod, old: Pod | None) -> tuple[str, ...]:
+    """What the pod asks for that nobody does; of a change what it did not ask for before."""
+    known = {asked.row.name for asked in in_pod(old.metadata, old.spec)} if old else set()
+    asked = [each for each in in_pod(pod.metadata, pod.spec) if each.row.name not in known]
+    return tuple(sentence(_where(pod), each) for each in asked)
+
+
 def _unknown(request: Request) -> Answer:
     """A rule of a webhook configuration that sends what nobody asked for must not stop anybody."""
     return Answer(request, warnings=(f"sublet-admission does not check {request.kind.kind or 'objects without kind'}",))
@@ -235,6 +244,9 @@ def _unknown(request: Request) -> Answer:
 
 def _claims(pod: Pod) -> Claims:
     metadata = pod.metadata
-    where = f"Pod {metadata.namespace}/{metadata.name}".removesuffix("/")
-    requests = amounts_of(pod.spec, where).requests()
+    requests = amounts_of(pod.spec, _where(pod)).requests()
     return Claims(metadata.labels or {}, metadata.annotations or {}, pod.spec.priority, requests)
+
+
+def _where(pod: Pod) -> str:
+    return f"Pod {pod.metadata.namespace}/{pod.metadata.name or pod.metadata.generate_name}".removesuffix("/")

@@ -1,8 +1,8 @@
-"""Writes docs/settings.md and docs/metrics.md from the code: `make docs`. A test compares them."""
+"""Writes docs/settings.md, metrics.md and koordinator.md and the README's short table: `make docs`. A test compares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,12 +13,33 @@ from admission.edge import metrics as admission_metrics
 from admission.settings import Settings as AdmissionSettings
 from agent.metrics import ROWS
 from agent.settings import AgentSettings
+from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS
+from kube.dialects.coverage.rows import Area, Row, Standing, Surface
+from kube.dialects.coverage.table import ROWS as API
 from scheduler.edge.metrics import METRICS, PREFIX
 from scheduler.settings import Settings
 
 FOLDER = Path(__file__).parent
+README = FOLDER.parent / "README.md"
 COMMAND = "make docs"
 _NOTE = f"Generated from the code by `{COMMAND}`; edits here are lost.\n"
+BEGIN, END = "<!-- honoured:begin -->", "<!-- honoured:end -->"
+_INTRO = """\
+Koordinator is the source of the API that Sublet speaks. This page says field by field how far it is acted on:
+
+| | |
+|---|---|
+| honoured | done; Sublet's file that reads it stands in the last column |
+| partly | done as far as the sentence says |
+| not yet | accepted, and nothing acts on it yet |
+| never | accepted, and nothing will act on it; the sentence says why |
+
+Whoever writes a document that asks for something of the lower three gets a warning of admission
+(`Warning: ... nothing acts on ...`). A section that is off (`enable: false`, `policy: none`) asks for nothing. Pods are
+looked at when they are created, and when their labels change. Koordinator's defaults are not Sublet's everywhere:
+[settings](settings.md) has ours, [ADR 8](adr/0008-defaults-without-documents.md) says which document wins.
+"""
+_MOST_NAMES = 4
 _PLAIN = {inspect.BoolType: "true or false", inspect.StrType: "text", inspect.NoneType: "`null`"}
 _NUMBERS = {inspect.IntType: "whole number", inspect.FloatType: "number"}
 
@@ -60,7 +81,14 @@ def metrics() -> Mapping[str, list[MetricRow]]:
 
 def pages() -> Mapping[str, str]:
     """File name → content of every generated page."""
-    return {"settings.md": _settings_page(), "metrics.md": _metrics_page()}
+    return {"settings.md": _settings_page(), "metrics.md": _metrics_page(), "koordinator.md": _koordinator_page()}
+
+
+def readme(text: str) -> str:
+    """The README with the short table between its marks; unchanged where it has none."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    return f"{before}{begin}\n{short_table()}\n{end}{after}" if begin and end else text
 
 
 def _settings_page() -> str:
@@ -85,6 +113,60 @@ def _metrics_page() -> str:
         parts += [f"| `{row.name}` | {row.kind} | {', '.join(row.labels)} | {row.meaning} |" for row in rows]
         parts.append("")
     return "\n".join(parts)
+
+
+def _koordinator_page() -> str:
+    parts = ["# Koordinator's API\n", _NOTE, _INTRO]
+    for surface in Surface:
+        parts += [f"## {surface.value}\n", *_notes(surface)]
+        parts += ["| field | | what is done, or not | Koordinator's source | read by |", "|---|---|---|---|---|"]
+        parts += [_api_line(row) for row in API if row.surface is surface]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _notes(surface: Surface) -> Iterator[str]:
+    if surface is Surface.SETTINGS:
+        named = ", ".join(f"`{key}` is `{field}`" for key, field in NODE_SLO_FIELDS.items() if key != field)
+        yield f"In a NodeSLO {named} and `host-application-config` is `hostApplications`. `*Class` is `lsrClass`,"
+        yield "`lsClass`, `beClass` and `systemClass`. Fields hold for the cluster and in node entries alike.\n"
+
+
+def _api_line(row: Row) -> str:
+    reader = f"`{row.reader}`" if row.reader else ""
+    return f"| `{row.name}` | {row.standing.value} | {row.told} | {row.source} | {reader} |"
+
+
+def short_table() -> str:
+    """One line for each thing that Koordinator's API is about."""
+    lines = ["| Koordinator's API for | acted on | what is not |", "|---|---|---|"]
+    lines += [_summed(area, [row for row in API if row.area is area]) for area in Area]
+    return "\n".join(lines)
+
+
+def _summed(area: Area, rows: list[Row]) -> str:
+    done = [row for row in rows if row.standing is Standing.HONOURED]
+    part = [row for row in rows if row.standing is Standing.PARTLY]
+    word = "yes" if len(done) == len(rows) else "not yet" if not done and not part else "partly"
+    if word == "not yet" and all(row.standing is Standing.NEVER for row in rows):
+        word = "no"
+    rest = [row for row in rows if row not in done]
+    return f"| {area.value} | {word} | {_names(rest)} |"
+
+
+def _names(rows: Iterable[Row]) -> str:
+    names = list(dict.fromkeys(_short_name(row) for row in rows))
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
+
+
+def _short_name(row: Row) -> str:
+    """The last name of a field; of a key without its domain."""
+    last = row.field.rpartition("/")[2] if "/" in row.field else row.field.removeprefix("resource-qos-config.")
+    last = last.rstrip("]").removeprefix("system-config.").removeprefix("colocation-config.")
+    if row.values:
+        return f"{last}: {'/'.join(row.values)}"
+    return last if row.surface is not Surface.POD_LABEL or last != "*" else row.field
 
 
 def _agent_kind(name: str) -> str:
@@ -175,3 +257,4 @@ def _number(value: float) -> str:
 if __name__ == "__main__":
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
+    README.write_text(readme(README.read_text()))

@@ -41,6 +41,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
     owner_references: list[OwnerReference] | None = None
+    generate_name: str = ""
 
 
 Quantities = dict[str, str | int | float]

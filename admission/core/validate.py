@@ -98,14 +98,14 @@ def _not_together(pod: Claims, fix: str) -> str:
 
 
 def _whole_cpus(pod: Claims) -> Iterator[str]:
-    """LSE and LSR pods have CPUs of their own, which come whole."""
+    """LSE and LSR pods are meant for CPUs of their own, which come whole; no CPUs are bound yet, which is a warning."""
     if pod.qos not in (QoSClass.LSE, QoSClass.LSR):
         return
     millis = pod.requests[CPU]
     if millis == 0 or millis % 1000:
         asked = f"{millis}m" if millis else "no CPU"
         yield (
-            f"spec.containers[*].resources.requests[cpu]: {pod.qos} pods have CPUs of their own, and this one asks "
+            f"spec.containers[*].resources.requests[cpu]: {pod.qos} pods ask for whole CPUs, and this one asks "
             f"for {asked}; ask for a whole number of CPUs"
         )
 

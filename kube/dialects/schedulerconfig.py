@@ -56,6 +56,15 @@ def coscheduling(data: Mapping[str, str]) -> CoschedulingArgs:
     return CoschedulingArgs()
 
 
+def arguments(data: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every plugin that any profile gives arguments, with these. Raises ConfigurationFault, as `coscheduling` does."""
+    for key in sorted(data):
+        where = f"{_WHERE}data[{key!r}]"
+        for document in _documents(data[key], where):
+            for profile in checked(document, _Configuration, where).profiles or ():
+                yield from ((plugin.name, plugin.args or {}) for plugin in profile.plugin_config or ())
+
+
 def _documents(text: str, where: str) -> Iterator[dict[str, Any]]:
     try:
         found = list(yaml.safe_load_all(text))

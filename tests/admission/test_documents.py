@@ -67,8 +67,12 @@ GOOD: dict[str, Mapping[str, Any]] = {
 
 @pytest.mark.parametrize("data", GOOD.values(), ids=GOOD)
 def test_good_config(data: Mapping[str, Any]) -> None:
-    """Nothing to say."""
-    assert checked(config(**data)) == Checked()
+    """Nothing to say but what nobody acts on."""
+    found = checked(config(**data))
+    assert found.refusals == ()
+    assert [
+        each for each in found.warnings if not (": nothing acts on " in each or " acted on in part: " in each)
+    ] == []
 
 
 def cluster(key: str, **fields: Any) -> dict[str, Any]:
@@ -212,7 +216,7 @@ def test_node_slo(spec: Any, words: str) -> None:
 
 def test_good_node_slo() -> None:
     """Silent sections are fine."""
-    raw = b'{"metadata":{"name":"n"},"spec":{"cpuBurstStrategy":null,"extensions":{"x":1}}}'
+    raw = b'{"metadata":{"name":"n"},"spec":{"cpuBurstStrategy":null,"extensions":{}}}'
     assert checked(raw, "NodeSLO", "slo.koordinator.sh") == Checked()
 
 
@@ -270,3 +274,51 @@ def test_objects_that_cannot_be_read(kind: tuple[str, str]) -> None:
     """A wrong type is a refusal with the field, never an error of ours."""
     found = check(*kind, b'{"metadata":{"name":1,"labels":5}}', None, Cluster())
     assert found is not None and len(found.refusals) == 1
+
+
+UNMET: dict[str, tuple[str, str, bytes, str]] = {
+    "settings": (
+        "",
+        "ConfigMap",
+        config(**cluster("cpu_burst_config", policy="auto")),
+        "cpu-burst-config.clusterStrategy.policy yet",
+    ),
+    "a NodeSLO": (
+        "slo.koordinator.sh",
+        "NodeSLO",
+        b'{"metadata":{"name":"n"},"spec":{"resourceQOSStrategy":{"beClass":{"cpuQOS":{"enable":true}}}}}',
+        "NodeSLO n: nothing acts on spec.resourceQOSStrategy.beClass.cpuQOS yet",
+    ),
+    "a profile": (
+        "config.koordinator.sh",
+        "ClusterColocationProfile",
+        b'{"metadata":{"name":"p"},"spec":{"labels":{"quota.scheduling.koordinator.sh/name":"a"}}}',
+        "ClusterColocationProfile p: nothing acts on spec.labels[quota.scheduling.koordinator.sh/name] yet",
+    ),
+    "a PodGroup": (
+        "scheduling.sigs.k8s.io",
+        "PodGroup",
+        b'{"metadata":{"name":"g","namespace":"d"},"spec":{"minMember":2,"minResources":{"cpu":"4"}}}',
+        "PodGroup d/g: nothing acts on spec.minResources: ",
+    ),
+    "the scheduler's configuration": (
+        "",
+        "ConfigMap",
+        config(
+            "koord-scheduler-config",
+            a={
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"pluginConfig": [{"name": "ElasticQuota", "args": {"a": 1}}]}],
+            },
+        ),
+        "koord-scheduler-config: nothing acts on pluginConfig[ElasticQuota].args.a yet",
+    ),
+}
+
+
+@pytest.mark.parametrize(("group", "kind", "raw", "words"), UNMET.values(), ids=UNMET)
+def test_what_nobody_acts_on_is_told(group: str, kind: str, raw: bytes, words: str) -> None:
+    """Accepted, with one sentence."""
+    found = checked(raw, kind, group)
+    (told,) = found.warnings
+    assert found.refusals == () and words in told

@@ -185,3 +185,33 @@ def test_objects_that_are_no_pods(path: Path, obj: Any) -> None:
     """Malformed as well: an API server never sends such."""
     with pytest.raises(Malformed):
         ask(path, obj)
+
+
+def test_what_nobody_acts_on_is_a_warning() -> None:
+    """Of a pod that is let in; a refusal is enough by itself."""
+    pod = raw_pod(labels={}, annotations={"koordinator.sh/memoryQOS": '{"policy": "auto"}'})
+    (told,) = ask(Path.VALIDATE_POD, pod)["warnings"]
+    assert told.startswith(
+        "Pod batch/job-: nothing acts on metadata.annotations[koordinator.sh/memoryQOS] yet: memory.min"
+    )
+    pod["metadata"]["labels"] = {"koordinator.sh/qosClass": "BE"}
+    assert "warnings" not in ask(Path.VALIDATE_POD, pod)
+
+
+def test_a_change_warns_of_what_is_new() -> None:
+    """Whoever labels a pod is not told again of what stands there since it was created."""
+    old = raw_pod(labels={"quota.scheduling.koordinator.sh/name": "a"})
+    new = raw_pod(labels={"quota.scheduling.koordinator.sh/name": "b", "koordinator.sh/core-sched-group-id": "g"})
+    (told,) = ask(Path.VALIDATE_POD, new, operation="UPDATE", oldObject=old)["warnings"]
+    assert "metadata.labels[koordinator.sh/core-sched-group-id]" in told
+
+
+def test_an_lsr_pod_is_told_that_no_cpus_are_bound() -> None:
+    """With whole CPUs it is accepted."""
+    both = {"cpu": "2", "memory": "4Gi"}
+    labels = {"koordinator.sh/qosClass": "LSR"}
+    pod = raw_pod(
+        raw_container(requests=both, limits=both), labels=labels, priorityClassName="koord-prod", priority=9000
+    )
+    (told,) = ask(Path.VALIDATE_POD, pod)["warnings"]
+    assert "metadata.labels[koordinator.sh/qosClass]=LSR is acted on in part" in told and "no CPUs are bound" in told

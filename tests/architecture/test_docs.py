@@ -29,7 +29,20 @@ from agent.core.usage import Averages, NodeUsage, UsageState
 from agent.metrics import ROWS, Counters, Sample, collect
 from agent.ports import ClusterFacts, TickResult
 from agent.status import AgentStatus
-from docs.generate import COMMAND, FOLDER, MetricRow, SettingRow, metrics, pages, settings
+from docs.generate import (
+    BEGIN,
+    COMMAND,
+    END,
+    FOLDER,
+    README,
+    MetricRow,
+    SettingRow,
+    metrics,
+    pages,
+    readme,
+    settings,
+    short_table,
+)
 from model.decision import Decision, Unit
 from model.pod import Pod
 from model.reason import Reason
@@ -42,6 +55,15 @@ def test_the_page_is_as_the_code_says(page: str) -> None:
     committed, fresh = (FOLDER / page).read_text().splitlines(), pages()[page].splitlines()
     stale = sorted(set(committed) ^ set(fresh))[:5]
     assert committed == fresh, f"docs/{page} is stale: run `{COMMAND}`. First differing lines: {stale}"
+
+
+def test_the_short_table_is_as_the_code_says() -> None:
+    """The README's, between its marks; short enough to be read there."""
+    assert len(short_table().splitlines()) <= 20
+    committed = README.read_text()
+    assert committed == readme(committed), f"README.md is stale: run `{COMMAND}`"
+    assert readme(f"a{BEGIN}old{END}b") == f"a{BEGIN}\n{short_table()}\n{END}b"
+    assert readme("without marks") == "without marks"
 
 
 @pytest.mark.parametrize(("program", "rows"), settings().items())

@@ -1,0 +1,30 @@
+"""What `koord-scheduler-config` asks for that the scheduler does not act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kube.dialects.coverage.asking import first, gathered
+from kube.dialects.coverage.objects import ROWS
+from kube.dialects.coverage.rows import Asked, Row, Surface
+from kube.dialects.schedulerconfig import arguments
+from model.fault import ConfigurationFault
+
+_ROWS = tuple(row for row in ROWS if row.surface is Surface.SCHEDULER)
+_OF_EVERY_OBJECT = ("apiVersion", "kind")
+
+
+def in_scheduler_config(data: Mapping[str, str]) -> tuple[Asked, ...]:
+    """Arguments of plugins; a document that cannot be read asks for nothing."""
+    try:
+        return gathered(_asked(data))
+    except ConfigurationFault:
+        return ()
+
+
+def _asked(data: Mapping[str, str]) -> Iterator[tuple[Row, str]]:
+    for plugin, args in arguments(data):
+        for name, value in args.items():
+            row = None if name in _OF_EVERY_OBJECT else first(_ROWS, f"{plugin}.{name}", value)
+            if row is not None and row.warns:
+                yield row, f"pluginConfig[{plugin}].args.{name}"

@@ -1,0 +1,476 @@
+"""Koordinator's labels, annotations and resources of pods, and its words about gangs.
+
+Source: Koordinator apis/extension, apis/slo/v1alpha1/pod.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube.dialects.coverage.rows import Area, Asks, Row, Standing, Surface
+
+_EXTENSION = "apis/extension/"
+_QUOTA = "quota.scheduling.koordinator.sh/"
+_SCHEDULING = "scheduling.koordinator.sh/"
+_GANG = "gang.scheduling.koordinator.sh/"
+_NO_DESCHEDULER = "there is no descheduler; Kubernetes' own may run beside Sublet"
+
+
+def _label(
+    area: Area, field: str, standing: Standing, told: str, example: str = "true", reader: str = "", **more: Any
+) -> Row:
+    return Row(Surface.POD_LABEL, area, field, standing, told, reader=reader, example=example, **more)
+
+
+def _annotation(
+    area: Area, field: str, standing: Standing, told: str, example: str, reader: str = "", **more: Any
+) -> Row:
+    source = _EXTENSION if field.startswith(("scheduling.", "internal.")) else "apis/slo/v1alpha1/pod.go"
+    return Row(Surface.POD_ANNOTATION, area, field, standing, told, source, reader, example=example, **more)
+
+
+_LABELS = (
+    _label(
+        Area.LENDING,
+        "koordinator.sh/qosClass",
+        Standing.HONOURED,
+        "best effort: lives on lent resources, is suppressed and evicted",
+        "BE",
+        "kube/dialects/koordinator.py",
+        source=_EXTENSION + "qos.go",
+        values=("BE",),
+    ),
+    _label(
+        Area.LENDING,
+        "koordinator.sh/qosClass",
+        Standing.HONOURED,
+        "online: protected from best effort",
+        "LS",
+        "kube/dialects/koordinator.py",
+        source=_EXTENSION + "qos.go",
+        values=("LS",),
+    ),
+    _label(
+        Area.CPU_BINDING,
+        "koordinator.sh/qosClass",
+        Standing.PARTLY,
+        "protected and counted as online, but no CPUs are bound to it: it runs on those that all share",
+        "LSR",
+        "kube/dialects/koordinator.py",
+        source=_EXTENSION + "qos.go",
+        values=("LSE", "LSR"),
+    ),
+    _label(
+        Area.CPU_BINDING,
+        "koordinator.sh/qosClass",
+        Standing.PARTLY,
+        "counted as online; it is not put on the node's system CPUs",
+        "SYSTEM",
+        "kube/dialects/koordinator.py",
+        source=_EXTENSION + "qos.go",
+        values=("SYSTEM",),
+    ),
+    _label(
+        Area.LENDING,
+        "koordinator.sh/priority-class",
+        Standing.HONOURED,
+        "the priority band, before the number",
+        "koord-batch",
+        "kube/dialects/koordinator.py",
+        source=_EXTENSION + "priority.go",
+    ),
+    _label(
+        Area.EVICT,
+        "koordinator.sh/priority",
+        Standing.HONOURED,
+        "the order in which a node evicts, inside a band",
+        "5",
+        "kube/dialects/eviction.py",
+        source=_EXTENSION + "priority.go",
+    ),
+    _label(
+        Area.EVICT,
+        "koordinator.sh/eviction-enabled",
+        Standing.HONOURED,
+        "the rules by priority may evict it",
+        "true",
+        "kube/dialects/eviction.py",
+        source=_EXTENSION + "evict.go",
+    ),
+    _label(
+        Area.PREEMPTION,
+        _SCHEDULING + "preemption-policy",
+        Standing.HONOURED,
+        "Never: it evicts nobody",
+        "Never",
+        "kube/dialects/preemption.py",
+        source=_EXTENSION + "preemption.go",
+    ),
+    _label(
+        Area.PREEMPTION,
+        _SCHEDULING + "disable-preemptible",
+        Standing.HONOURED,
+        "nobody preempts it",
+        "true",
+        "kube/dialects/preemption.py",
+        source=_EXTENSION + "preemption.go",
+    ),
+    _label(
+        Area.PREEMPTION,
+        _QUOTA + "preemptible",
+        Standing.HONOURED,
+        "false: nobody preempts it",
+        "false",
+        "kube/dialects/preemption.py",
+        source=_EXTENSION + "elastic_quota.go",
+    ),
+    _label(
+        Area.QUOTA,
+        _QUOTA + "*",
+        Standing.NOT_YET,
+        "no quota is counted, so the pod is held against none",
+        "team-a",
+        source=_EXTENSION + "elastic_quota.go",
+    ),
+    _label(
+        Area.CPU_QOS,
+        "koordinator.sh/core-sched-*",
+        Standing.NOT_YET,
+        "core scheduling is not used",
+        "group-a",
+        source="apis/slo/v1alpha1/pod.go",
+    ),
+    _label(
+        Area.RESERVATION,
+        _SCHEDULING + "reservation-ignored",
+        Standing.NOT_YET,
+        "there are no reservations to ignore",
+        "true",
+        source=_EXTENSION + "reservation.go",
+    ),
+    _label(
+        Area.DEVICES,
+        "koordinator.sh/gpu-isolation-provider",
+        Standing.NOT_YET,
+        "GPUs are not shared",
+        "HAMi-core",
+        source=_EXTENSION + "device_share.go",
+    ),
+    _label(
+        Area.GANGS,
+        "pod-group.scheduling.sigs.k8s.io",
+        Standing.HONOURED,
+        "the PodGroup it belongs to",
+        "train",
+        "kube/dialects/gangs.py",
+        source=_EXTENSION + "coscheduling.go",
+    ),
+    _label(
+        Area.GANGS,
+        "pod-group.scheduling.sigs.k8s.io/name",
+        Standing.HONOURED,
+        "a gang without a PodGroup",
+        "train",
+        "kube/dialects/gangs.py",
+        source=_EXTENSION + "coscheduling.go",
+    ),
+    _label(
+        Area.GANGS,
+        "pod-group.scheduling.sigs.k8s.io/min-available",
+        Standing.HONOURED,
+        "how many members it needs",
+        "2",
+        "kube/dialects/gangs.py",
+        source=_EXTENSION + "coscheduling.go",
+        beside={"pod-group.scheduling.sigs.k8s.io/name": "train"},
+    ),
+)
+
+_QOS_ANNOTATIONS = (
+    _annotation(
+        Area.CPU_QOS,
+        "koordinator.sh/cpuBurst",
+        Standing.NOT_YET,
+        "cpu.max and cpu.max.burst of its containers stay as the kubelet set them",
+        '{"policy": "auto"}',
+        asks=Asks.POLICY,
+    ),
+    _annotation(
+        Area.CPU_QOS,
+        "koordinator.sh/cpuQOS",
+        Standing.NOT_YET,
+        "group identity is not set",
+        '{"groupIdentity": 1}',
+    ),
+    _annotation(
+        Area.MEMORY_QOS,
+        "koordinator.sh/memoryQOS",
+        Standing.NOT_YET,
+        "memory.min, memory.low and memory.high of its containers stay as they are",
+        '{"policy": "auto"}',
+        asks=Asks.POLICY,
+    ),
+    _annotation(
+        Area.OTHER_QOS, "koordinator.sh/blkioQOS", Standing.NOT_YET, "its disk I/O is not limited", '{"blocks": []}'
+    ),
+    _annotation(
+        Area.OTHER_QOS,
+        "koordinator.sh/networkQOS",
+        Standing.NOT_YET,
+        "its network bandwidth is not limited",
+        '{"IngressLimit": "10M", "EgressLimit": "20M"}',
+    ),
+    _annotation(
+        Area.OTHER_QOS,
+        "node.koordinator.sh/resctrl",
+        Standing.NOT_YET,
+        "cache ways and memory bandwidth are not divided",
+        '{"mb": {"schemata": {"percent": 20}}}',
+    ),
+    _annotation(
+        Area.MEMORY_QOS,
+        "koordinator.sh/oom-score-adj*",
+        Standing.NOT_YET,
+        "the kubelet's oom_score_adj stays",
+        "-500",
+    ),
+    _annotation(
+        Area.EVICT,
+        "koordinator.sh/eviction-policy",
+        Standing.HONOURED,
+        "which rules may evict it",
+        '["BEMemoryEvict"]',
+        "kube/dialects/eviction.py",
+    ),
+    _annotation(
+        Area.EVICT,
+        "koordinator.sh/eviction-priority",
+        Standing.HONOURED,
+        "who goes first",
+        "-5",
+        "kube/dialects/eviction.py",
+    ),
+    _annotation(
+        Area.LENDING,
+        "node.koordinator.sh/extended-resource-spec",
+        Standing.HONOURED,
+        "written by admission for other readers; limits come from the pod's spec",
+        '{"containers": {}}',
+        "admission/core/resourcespec.py",
+    ),
+)
+
+_SCHEDULING_ANNOTATIONS = (
+    _annotation(
+        Area.CPU_BINDING,
+        _SCHEDULING + "resource-spec",
+        Standing.NOT_YET,
+        "the scheduler binds no CPUs",
+        '{"preferredCPUBindPolicy": "FullPCPUs"}',
+    ),
+    _annotation(
+        Area.CPU_BINDING,
+        _SCHEDULING + "numa-topology-spec",
+        Standing.NOT_YET,
+        "the scheduler chooses no NUMA node",
+        '{"numaTopologyPolicy": "SingleNUMANode"}',
+    ),
+    _annotation(
+        Area.CPU_BINDING,
+        _SCHEDULING + "resource-status",
+        Standing.PARTLY,
+        "best effort keeps off these CPUs and its amounts are counted in these NUMA nodes; nobody writes its cpuset",
+        '{"cpuset": "2-3"}',
+        "kube/dialects/koordinator.py",
+    ),
+    _annotation(
+        Area.LOAD,
+        _SCHEDULING + "load-estimated-scaling-factors",
+        Standing.HONOURED,
+        "how its use is estimated before it is measured",
+        '{"cpu": 80}',
+        "kube/dialects/loadaware.py",
+    ),
+    _annotation(
+        Area.LOAD,
+        _SCHEDULING + "load-estimated-seconds-after-pod-scheduled",
+        Standing.HONOURED,
+        "for how long",
+        "30",
+        "kube/dialects/loadaware.py",
+    ),
+    _annotation(
+        Area.LOAD,
+        _SCHEDULING + "load-estimated-seconds-after-initialized",
+        Standing.HONOURED,
+        "for how long",
+        "30",
+        "kube/dialects/loadaware.py",
+    ),
+    _annotation(
+        Area.RESERVATION,
+        _SCHEDULING + "reservation-affinity",
+        Standing.NOT_YET,
+        "there are no reservations",
+        '{"name": "r"}',
+    ),
+    _annotation(
+        Area.RESERVATION,
+        _SCHEDULING + "exact-match-reservation",
+        Standing.NOT_YET,
+        "there are no reservations",
+        '{"resourceNames": ["cpu"]}',
+    ),
+    _annotation(
+        Area.RESERVATION,
+        "internal.scheduling.koordinator.sh/scheduling-hint",
+        Standing.NOT_YET,
+        "the scheduler takes no hints; use node affinity",
+        '{"preferredNodeNames": ["node-1"]}',
+    ),
+    _annotation(
+        Area.RESERVATION,
+        _SCHEDULING + "scheduling-hint",
+        Standing.NOT_YET,
+        "the scheduler takes no hints; use node affinity",
+        '{"preferredNodeNames": ["node-1"]}',
+    ),
+    _annotation(
+        Area.DEVICES,
+        _SCHEDULING + "device-allocate-hint",
+        Standing.NOT_YET,
+        "no device is chosen",
+        '{"rdma": {"vfSelector": {}}}',
+    ),
+    _annotation(
+        Area.DEVICES,
+        _SCHEDULING + "device-joint-allocate",
+        Standing.NOT_YET,
+        "no device is chosen",
+        '{"deviceTypes": ["gpu", "rdma"]}',
+    ),
+    _annotation(
+        Area.DEVICES,
+        _SCHEDULING + "gpu-partition-spec",
+        Standing.NOT_YET,
+        "no device is chosen",
+        '{"allocatePolicy": "Restricted"}',
+    ),
+    _annotation(
+        Area.DEVICES,
+        _SCHEDULING + "device-allocated",
+        Standing.NOT_YET,
+        "no device is given to a container",
+        '{"gpu": [{"minor": 0}]}',
+    ),
+    _annotation(Area.DESCHEDULING, _SCHEDULING + "eviction-cost", Standing.NEVER, _NO_DESCHEDULER, "10"),
+    _annotation(Area.DESCHEDULING, _SCHEDULING + "soft-eviction", Standing.NEVER, _NO_DESCHEDULER, "{}"),
+)
+
+
+def _gang(name: str, told: str, example: str, standing: Standing = Standing.HONOURED) -> Row:
+    reader = "kube/dialects/gangs.py" if standing is Standing.HONOURED else ""
+    return Row(
+        Surface.GANG,
+        Area.GANGS,
+        name,
+        standing,
+        told,
+        source=_EXTENSION + "coscheduling.go",
+        reader=reader,
+        example=example,
+    )
+
+
+_GANG_ANNOTATIONS = (
+    _gang(_GANG + "name", "a gang without a PodGroup", "train"),
+    _gang(_GANG + "min-available", "how many members it needs", "2"),
+    _gang(_GANG + "total-number", "how many there are", "9"),
+    _gang(_GANG + "mode", "whether a gang bound in part is given back", "NonStrict"),
+    _gang(_GANG + "waiting-time", "after that it gives up its room and waits again", "90s"),
+    _gang(_GANG + "groups", "gangs that go together", '["default/train", "default/other"]'),
+    _gang(_GANG + "match-policy", "which members count towards the minimum", "only-waiting"),
+    _gang("pod-group.scheduling.sigs.k8s.io/match-policy", "the same", "only-waiting"),
+    Row(
+        Surface.GANG,
+        Area.GANGS,
+        _GANG + "network-topology-spec",
+        Standing.HONOURED,
+        "domains that hold all members, by layers of the ClusterNetworkTopology",
+        source=_EXTENSION + "coscheduling.go",
+        reader="kube/dialects/networktopology.py",
+        example='{"gatherStrategy": [{"layer": "RackLayer", "strategy": "MustGather"}]}',
+    ),
+    _gang(_GANG + "network-topology-index", "the order of members inside a domain", "3"),
+    _gang(
+        _SCHEDULING + "network-topology-selector",
+        "all domains of a layer are looked at",
+        '{"matchLabels": {"a": "b"}}',
+        Standing.NOT_YET,
+    ),
+    _gang(_GANG + "timeout", "Koordinator writes it nowhere either", "1", Standing.NEVER),
+)
+
+
+def _group(name: str, standing: Standing, told: str, example: Any, reader: str = "") -> Row:
+    return Row(
+        Surface.GANG,
+        Area.GANGS,
+        f"spec.{name}",
+        standing,
+        told,
+        source="apis/thirdparty/scheduler-plugins/pkg/apis/scheduling/v1alpha1/types.go",
+        reader=reader,
+        example=example,
+    )
+
+
+_POD_GROUP = (
+    _group("minMember", Standing.HONOURED, "placed together or not at all", 3, "kube/dialects/podgroups.py"),
+    _group(
+        "scheduleTimeoutSeconds",
+        Standing.HONOURED,
+        "after that it gives up its room and waits again",
+        100,
+        "kube/dialects/podgroups.py",
+    ),
+    _group(
+        "minResources",
+        Standing.NEVER,
+        "what its pods ask for counts, with Koordinator's scheduler as well",
+        {"cpu": "4"},
+    ),
+)
+
+
+def _asked_for(area: Area, standing: Standing, told: str, field: str, reader: str = "") -> Row:
+    return Row(
+        Surface.POD_RESOURCE,
+        area,
+        field,
+        standing,
+        told,
+        source=_EXTENSION + ("resource.go" if area is Area.LENDING else "device_share.go"),
+        reader=reader,
+        example="1",
+    )
+
+
+_DEVICE = "counted where a node offers it, and no node does by itself: Sublet neither finds nor hands out devices"
+_RESOURCES = (
+    *(
+        _asked_for(Area.LENDING, Standing.HONOURED, told, f"kubernetes.io/{name}", "model/resources.py")
+        for name, told in (
+            ("batch-cpu", "lent CPU, 1000 is one CPU"),
+            ("batch-memory", "lent memory in bytes"),
+            ("mid-cpu", "CPU that production is predicted not to use"),
+            ("mid-memory", "memory that production is predicted not to use"),
+        )
+    ),
+    *(
+        _asked_for(Area.DEVICES, Standing.PARTLY, _DEVICE, name)
+        for name in ("koordinator.sh/*", "kubernetes.io/gpu*", "kubernetes.io/rdma", "kubernetes.io/fpga")
+    ),
+)
+
+ROWS = (*_LABELS, *_QOS_ANNOTATIONS, *_SCHEDULING_ANNOTATIONS, *_RESOURCES, *_GANG_ANNOTATIONS, *_POD_GROUP)
