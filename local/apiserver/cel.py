@@ -13,13 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cel_expr_python import cel as engine  # type: ignore[import-untyped]
-from cel_expr_python.ext import (  # type: ignore[import-untyped]
-    ext_bindings,
-    ext_encoders,
-    ext_math,
-    ext_optional,
-    ext_strings,
-)
+from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # type: ignore[import-untyped]
 
 from local.apiserver import cel_addresses, cel_authorizer, cel_functions, cel_quantities
 from local.apiserver.cel_functions import Function
@@ -28,13 +22,8 @@ from local.apiserver.cel_messages import PACKAGE, POOL
 Type = Any  # engine.Type: the engine comes without types for the type checker
 Activation = Any  # engine.Activation: the values of the names, as the engine has them
 DYN, BOOL, STRING = engine.Type.DYN, engine.Type.BOOL, engine.Type.STRING
-_EXTENSIONS = (
-    ext_bindings.ExtBindings(),
-    ext_encoders.ExtEncoders(),
-    ext_math.ExtMath(),
-    ext_optional.ExtOptional(),
-    ext_strings.ExtStrings(),
-)
+# As Kubernetes has them (`apiserver/pkg/cel/environment/base.go`): neither `math` nor `base64`.
+_EXTENSIONS = (ext_optional.ExtOptional(), ext_strings.ExtStrings(2))
 _CODE = re.compile(r"^[A-Z_]+: ")
 _CODE_AGAIN = re.compile(r" \[[A-Z_]+\]$")
 _FIELD_OF = re.compile(r"undefined field ('[^']*') not found in struct '[^']*'")
@@ -144,10 +133,11 @@ class Program:
 
 
 class Environment:
-    """Which names an expression may use, each with its type."""
+    """Which names an expression may use, each with its type; `binds` admits `cel.bind`, which Kubernetes does not."""
 
-    def __init__(self, names: Mapping[str, Type], pool: Any = POOL) -> None:
-        self._engine = engine.NewEnv(pool, variables=dict(names), extensions=list(_EXTENSIONS), functions=_DECLARATIONS)
+    def __init__(self, names: Mapping[str, Type], pool: Any = POOL, *, binds: bool = False) -> None:
+        extensions = [*_EXTENSIONS, *((ext_bindings.ExtBindings(),) if binds else ())]
+        self._engine = engine.NewEnv(pool, variables=dict(names), extensions=extensions, functions=_DECLARATIONS)
 
     def compile(self, text: str) -> Program:
         """Raises CompileError, in the words of cel-go."""

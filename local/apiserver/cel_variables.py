@@ -20,7 +20,7 @@ _AUTHORIZER = {
     "authorizer.requestResource": cel.type_of("ResourceCheck"),
 }
 _LOOSE = dict.fromkeys(("object", "oldObject", "request", "namespaceObject", "params"), cel.DYN)
-EVALUATED = Environment({**_LOOSE, **_AUTHORIZER})
+EVALUATED = Environment({**_LOOSE, **_AUTHORIZER}, binds=True)
 """In which every expression of admission is computed."""
 # Texts and comments are passed over, for what looks like a variable in them is none.
 _USE = re.compile(

@@ -6,13 +6,16 @@ Source: kubernetes `apiextensions-apiserver/pkg/apiserver/schema/cel/compilation
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from local.apiserver import cel
 from local.apiserver.cel import CompileError, Environment, Program
 from local.apiserver.cel_messages import pool_of
+from local.apiserver.cel_sizes import Extent, extent_of
 from local.apiserver.cel_types import PACKAGE, Shape, Shapes
+from local.apiserver.crd_rule_costs import Costed, cost_errors, times_below
 from local.apiserver.crd_rule_paths import InvalidPath, field_path
 from local.apiserver.crd_rules import EVALUATED, Node, Rule
 from local.apiserver.objects import Object, decode_object, encode
@@ -34,31 +37,62 @@ def compile_errors(path: str, schema: Object) -> list[FieldError]:
     text = encode(schema)
     if RULES.encode() not in text:
         return []
-    return [FieldError(f"{path}{error.field}", error.reason, error.message) for error in _compiled(text)[1]]
+    return [_within(path, error) for error in _compiled(text)[1]]
+
+
+def budget_errors(path: str, schema: Object) -> list[FieldError]:
+    """Where the rules of a schema may cost too much."""
+    text = encode(schema)
+    if RULES.encode() not in text:
+        return []
+    return [_within(path, error) for error in cost_errors(_compiled(text)[2])]
+
+
+def _within(path: str, error: FieldError) -> FieldError:
+    return FieldError(f"{path}{error.field}", error.reason, error.message)
 
 
 @lru_cache(maxsize=128)
-def _compiled(text: bytes) -> tuple[Node | None, tuple[FieldError, ...]]:
+def _compiled(text: bytes) -> tuple[Node | None, tuple[FieldError, ...], tuple[Costed, ...]]:
     schema = decode_object(text)
     shapes = Shapes()
     shape = shapes.of(schema, root=True)
     compiler = _Compiler(pool_of(shapes.messages, PACKAGE))
-    node = None if shape is None else compiler.node("", schema, shape, "")
-    return node, tuple(compiler.faults)
+    node = None if shape is None else compiler.node("", schema, shape, _Around(root=True))
+    return node, tuple(compiler.faults), tuple(compiler.costed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a schema is in. `uncorrelated` is where below nothing is known again from an earlier object; empty above
+    such a place. `times` is how many values it has in one object, None without bounds."""
+
+    uncorrelated: str = ""
+    times: int | None = 1
+    root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a rule is."""
+
+    path: str
+    extent: Extent | None
+    times: int | None
 
 
 class _Compiler:
-    """Compiles the rules of one schema, and notes what is wrong with them."""
+    """Compiles the rules of one schema, and notes what is wrong with them and what they cost."""
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
         self.faults: list[FieldError] = []
+        self.costed: list[Costed] = []
 
-    def node(self, path: str, schema: Object, shape: Shape, uncorrelated: str) -> Node | None:
-        """`uncorrelated` is where below nothing is known again from an earlier object; empty above such a place."""
-        rules = tuple(self._rules(f"{path}.{RULES}", schema, shape, uncorrelated))
+    def node(self, path: str, schema: Object, shape: Shape, around: _Around) -> Node | None:
+        rules = tuple(self._rules(f"{path}.{RULES}", schema, shape, around))
         keys = _keys(schema)
-        below = uncorrelated or (path if keys is None else "")
+        below = _Around(around.uncorrelated or (path if keys is None else ""), times_below(schema, around.times))
         children = shape.children or {}
         for key, child in (schema.get("properties") or {}).items():
             if key not in children and child.get(RULES):
@@ -74,49 +108,59 @@ class _Compiler:
                 inner = self.node(f"{path}.{key}", schema[key], children["items"], below)
         if not (rules or properties or inner):
             return None
-        return Node(str(schema.get("type") or ""), shape, rules, properties, inner, keys)
+        node = Node(str(schema.get("type") or ""), shape, rules, properties, inner, keys)
+        if schema.get("default") is not None:
+            self.faults += [FieldError(f"{path}.default", *told) for told in _held_against(node, schema["default"])]
+        return node
 
-    def _rules(self, path: str, schema: Object, shape: Shape, uncorrelated: str) -> Iterator[Rule]:
+    def _rules(self, path: str, schema: Object, shape: Shape, around: _Around) -> Iterator[Rule]:
         found = schema.get(RULES) or ()
         if not found:
             return
         kind = cel.type_of(shape.type, PACKAGE)
         plain = Environment({"self": kind}, self._pool)
-        both = Environment({"self": kind, "oldSelf": kind}, self._pool)
+        both = Environment({"self": kind, "oldSelf": kind}, self._pool, binds=True)
+        extent = extent_of(schema, root=around.root or bool(schema.get("x-kubernetes-embedded-resource")))
         for index, rule in enumerate(found):
-            made = self._rule(f"{path}[{index}]", rule, schema, (plain, both))
+            here = _Place(f"{path}[{index}]", extent, around.times)
+            made = self._rule(here, rule, schema, (plain, both))
             if made is None:
                 continue
-            if made.compares and uncorrelated:
-                detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
+            if made.compares and (within := around.uncorrelated):
+                detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
                 self.faults.append(bad_value(f"{path}[{index}].rule", rule["rule"], detail))
             elif rule.get("optionalOldSelf") is not None and not made.compares:
                 detail = "may not be set if oldSelf is not used in rule"
                 self.faults.append(bad_value(f"{path}[{index}].optionalOldSelf", rule["optionalOldSelf"], detail))
             yield made
 
-    def _rule(self, path: str, rule: Object, schema: Object, known: tuple[Environment, Environment]) -> Rule | None:
-        maybe = bool(rule.get("optionalOldSelf"))
+    def _rule(self, at: _Place, rule: Object, schema: Object, known: tuple[Environment, Environment]) -> Rule | None:
+        maybe, path = bool(rule.get("optionalOldSelf")), at.path
         try:
-            program, compares = _program(rule["rule"], known, maybe)
+            program, compares, checked = _program(rule["rule"], known, maybe)
         except CompileError as error:
             self.faults.append(bad_value(f"{path}.rule", rule, f"compilation failed: {error}"))
             return None
         if cel.shown(program.type) != "bool":
             self.faults.append(bad_value(f"{path}.rule", rule, "cel expression must evaluate to a bool"))
-        told = self._told(path, rule, known, maybe)
+        self._observe(at, "rule", checked, compares and maybe)
+        told = self._told(at, rule, known, maybe)
         try:
             where = field_path(rule.get("fieldPath") or "", schema)
         except InvalidPath:
             return None  # which is told with the other faults of its form
         return Rule(program, told, rule, where, compares, compares and maybe)
 
-    def _told(self, path: str, rule: Object, known: tuple[Environment, Environment], maybe: bool) -> Program | None:
-        text = rule.get("messageExpression") or ""
+    def _observe(self, at: _Place, key: str, checked: Any, bound: bool) -> None:
+        if at.extent is not None:
+            self.costed.append(Costed(f"{at.path}.{key}", checked, bound, at.extent, at.times))
+
+    def _told(self, at: _Place, rule: Object, known: tuple[Environment, Environment], maybe: bool) -> Program | None:
+        text, path = rule.get("messageExpression") or "", at.path
         if not text:
             return None
         try:
-            program, _ = _program(text, known, maybe)
+            program, compares, checked = _program(text, known, maybe)
         except CompileError as error:
             detail = f"messageExpression compilation failed: {error}"
             self.faults.append(bad_value(f"{path}.messageExpression", rule, detail))
@@ -124,7 +168,12 @@ class _Compiler:
         if cel.shown(program.type) != "string":
             detail = "messageExpression must evaluate to a string"
             self.faults.append(bad_value(f"{path}.messageExpression", rule, detail))
+        self._observe(at, "messageExpression", checked, compares and maybe)
         return program
+
+
+def _held_against(node: Node, default: Any) -> Iterator[tuple[str, str]]:
+    return ((error.reason, error.message) for error in node.errors(default, None))
 
 
 def _unsupported(path: str, schema: Object) -> FieldError:
@@ -133,17 +182,17 @@ def _unsupported(path: str, schema: Object) -> FieldError:
     return bad_value(path, "", f"rule declared on schema that does not support validation rules {what}")
 
 
-def _program(text: str, known: tuple[Environment, Environment], maybe: bool) -> tuple[Program, bool]:
-    """The program, and whether it names oldSelf; raises CompileError."""
+def _program(text: str, known: tuple[Environment, Environment], maybe: bool) -> tuple[Program, bool, Any]:
+    """The program, whether it names oldSelf, and the expression as its types were checked; raises CompileError."""
     plain, both = known
     try:
-        kind, compares = plain.compile(text).type, False
+        checked, compares = plain.compile(text), False
     except CompileError as error:
-        if "undeclared reference to 'oldSelf'" not in str(error):
+        if "undeclared reference to 'oldSelf'" not in str(error) or "undeclared reference to 'bind'" in str(error):
             raise
-        kind, compares = both.compile(_MAYBE_SELF.format(text=text) if maybe else text).type, True
+        checked, compares = both.compile(_MAYBE_SELF.format(text=text) if maybe else text), True
     computed = _MAYBE_OLD.format(text=text) if maybe else text
-    return Program(text, EVALUATED.compile(computed).expression, kind), compares
+    return Program(text, EVALUATED.compile(computed).expression, checked.type), compares, checked.expression
 
 
 def _keys(schema: Object) -> tuple[str, ...] | None:

@@ -13,18 +13,18 @@ from local.apiserver import cel
 from local.apiserver.cel import Environment, EvaluationError, Program
 from local.apiserver.cel_types import Shape
 from local.apiserver.objects import Object, encode
+from local.apiserver.schema import NOWHERE
 from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, required
 
 _BLOCKING = frozenset(f"FieldValue{kind}" for kind in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"))
-_ROOT = "<nil>"  # the path of a whole object, as Go prints none
 _UNCHECKED = FieldError(
-    _ROOT,
+    NOWHERE,
     "FieldValueInvalid",
     "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation",
 )
 _LONGEST_MESSAGE_BYTES = 5 * 1024
-EVALUATED = Environment({"self": cel.DYN, "oldSelf": cel.DYN, "__old": cel.DYN, "__changed": cel.BOOL})
+EVALUATED = Environment({"self": cel.DYN, "oldSelf": cel.DYN, "__old": cel.DYN, "__changed": cel.BOOL}, binds=True)
 """In which every rule is computed; a rule whose old value is optional makes it of the latter two."""
 _NONE: Any = object()  # in place of the earlier value of what had none
 
@@ -97,7 +97,7 @@ class Node:
         for rule in self.rules:
             if rule.compares and not has_old and not rule.compares_always:
                 continue
-            error = self._verdict(rule, path or _ROOT, activation)
+            error = self._verdict(rule, path or NOWHERE, activation)
             if error is not None and (rule.compares or not unchanged):
                 yield error
 
@@ -110,7 +110,7 @@ class Node:
                 return None
         except EvaluationError as error:
             return bad_value(path, self.kind, _failure(str(error), rule.found))
-        where = rule.path if path == _ROOT and rule.path else f"{path}.{rule.path}" if rule.path else path
+        where = rule.path if path == NOWHERE and rule.path else f"{path}.{rule.path}" if rule.path else path
         return _of_reason(where, self.kind, _message(rule, activation), rule.found.get("reason"))
 
 

@@ -1,13 +1,14 @@
 """What is wrong with a custom resource definition. Messages are those of k8s.io/apiextensions-apiserver."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
-from local.apiserver import jsonpath, names
+from local.apiserver import formats, jsonpath, names
 from local.apiserver.objects import Object, dig, name_of
-from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
-from local.apiserver.structural import schema_errors
+from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required, too_many
+from local.apiserver.structural import new_schema_errors, schema_errors
 
 APPROVAL = "api-approved.kubernetes.io"
 _PROTECTED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
@@ -16,6 +17,14 @@ _SCOPES = ("Cluster", "Namespaced")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_LONGEST_WARNING = 256  # bytes
+_MOST_SELECTABLE = 8
+_AT_ROOT_WITH_STATUS = (
+    *("description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
+    *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items"),
+    *("properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"),
+)
+_Check = Callable[[str, Object], list[FieldError]]
 _DNS_1035_RULE = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
@@ -37,8 +46,36 @@ def definition_errors(definition: Object) -> Iterator[FieldError]:
     if spec.get("preserveUnknownFields"):
         yield bad_value("spec.preserveUnknownFields", True, "must be false")
     yield from _name_errors(spec["names"])
-    yield from _conversion_errors(dig(spec, "conversion.strategy"))
+    yield from _conversion_errors(spec["conversion"])
     yield from _version_errors(spec.get("versions") or [])
+
+
+def new_definition_errors(definition: Object) -> Iterator[FieldError]:
+    """What is held against a definition when it is made, besides."""
+    yield from _each_schema_errors(definition["spec"].get("versions") or [], new_schema_errors, {})
+
+
+def definition_warnings(definition: Object, old: Object | None) -> Iterator[str]:
+    """Of new formats that nobody knows: they bind nobody."""
+    held = set() if old is None else set(_all_unknown_formats(old))
+    yield from (f'unrecognized format "{name}"' for name in _all_unknown_formats(definition) if name not in held)
+
+
+def _all_unknown_formats(definition: Object) -> Iterator[str]:
+    """Once for a schema that all versions share."""
+    schemas = [_schema(version) for version in definition["spec"].get("versions") or ()]
+    shared = all(schema == schemas[0] for schema in schemas)
+    for schema in schemas[:1] if shared else schemas:
+        yield from _unknown_formats(schema)
+
+
+def _unknown_formats(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        form = part.get("format")
+        if part.get("type") == "string" and isinstance(form, str) and form and not formats.is_known(form):
+            yield form
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _unknown_formats(inner)
 
 
 def change_errors(definition: Object, old: Object) -> Iterator[FieldError]:
@@ -49,6 +86,8 @@ def change_errors(definition: Object, old: Object) -> Iterator[FieldError]:
     for path in fixed:
         if dig(definition, path) != dig(old, path):
             yield bad_value(path, dig(definition, path), "field is immutable")
+    before = {version["name"]: _schema(version) for version in old["spec"].get("versions") or ()}
+    yield from _each_schema_errors(definition["spec"].get("versions") or [], new_schema_errors, before)
     served = {version["name"] for version in definition["spec"].get("versions") or ()}
     for index, stored in enumerate(dig(definition, "status.storedVersions") or ()):
         if stored not in served:
@@ -96,7 +135,12 @@ def _name_errors(found: Object) -> Iterator[FieldError]:
         yield bad_value("spec.names.listKind", found["listKind"], "kind and listKind may not be the same")
 
 
-def _conversion_errors(strategy: str | None) -> Iterator[FieldError]:
+def _conversion_errors(conversion: Object) -> Iterator[FieldError]:
+    strategy, webhook = conversion.get("strategy"), conversion.get("webhook") or {}
+    if strategy != "Webhook":
+        for key, path in (("clientConfig", "webhookClientConfig"), ("conversionReviewVersions",) * 2):
+            if webhook.get(key):
+                yield not_allowed(f"spec.conversion.{path}", "should not be set when strategy is not set to Webhook")
     if strategy == "Webhook":
         detail = "conversion webhooks are not supported by the embedded cluster; use strategy None"
         yield not_allowed("spec.conversion.strategy", detail)
@@ -116,28 +160,55 @@ def _version_errors(versions: list[Object]) -> Iterator[FieldError]:
         if dig(versions[index], "schema.openAPIV3Schema") is None:
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
     for index, version in enumerate(versions):
+        yield from _deprecation_errors(f"spec.versions[{index}].deprecationWarning", version)
         yield from _subresource_errors(f"spec.versions[{index}].subresources", version.get("subresources") or {})
+        if "status" in (version.get("subresources") or {}):
+            yield from _root_errors(f"spec.versions[{index}].schema.openAPIV3Schema", _schema(version))
         for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
             yield from _column_errors(f"spec.versions[{index}].additionalPrinterColumns[{at}]", column)
-        for at, selectable in enumerate(version.get("selectableFields") or ()):
-            yield from _selectable_errors(f"spec.versions[{index}].selectableFields[{at}]", selectable, version)
-    yield from _all_schema_errors(versions)
+        yield from _selectables_errors(f"spec.versions[{index}].selectableFields", version)
+    yield from _each_schema_errors(versions, schema_errors, {})
+
+
+def _deprecation_errors(path: str, version: Object) -> Iterator[FieldError]:
+    warning = version.get("deprecationWarning")
+    if warning is None:
+        return
+    if not version.get("deprecated"):
+        yield bad_value(path, warning, "can only be set for deprecated versions")
+        return
+    if len(warning.encode()) > _LONGEST_WARNING:
+        yield bad_value(path, warning, f"must be <= {_LONGEST_WARNING} characters long")
+    if not warning:
+        yield bad_value(path, warning, "must not be an empty string")
+    if (at := next((index for index, letter in enumerate(warning) if not letter.isprintable()), None)) is not None:
+        detail = f"must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        yield bad_value(path, warning, detail)
+
+
+def _root_errors(path: str, schema: Object) -> Iterator[FieldError]:
+    """A status of its own is held to `properties[status]` alone, so that nothing else may speak of it."""
+    extra = sorted(key for key, value in schema.items() if value and key not in _AT_ROOT_WITH_STATUS)
+    if extra:
+        fields = " ".join(_AT_ROOT_WITH_STATUS)
+        detail = f"only [{fields}] fields are allowed at the root of the schema if the status subresource is enabled"
+        yield bad_value(path, ",".join(extra), detail)
 
 
 def _schema(version: Object) -> Object:
     return dig(version, "schema.openAPIV3Schema") or {}
 
 
-def _all_schema_errors(versions: list[Object]) -> Iterator[FieldError]:
-    """A schema that all versions share is told of once, at the place where v1beta1 had it."""
+def _each_schema_errors(versions: list[Object], check: _Check, before: Mapping[str, Object]) -> Iterator[FieldError]:
+    """A schema that all versions share is told of once, at the place where v1beta1 had it; none where it was before."""
     schemas = [dig(version, "schema.openAPIV3Schema") for version in versions]
     if any(schema is None for schema in schemas) or not schemas:
         return
-    if all(schema == schemas[0] for schema in schemas):
-        yield from schema_errors("spec.validation.openAPIV3Schema", schemas[0])
-        return
-    for index, schema in enumerate(schemas):
-        yield from schema_errors(f"spec.versions[{index}].schema.openAPIV3Schema", schema)
+    shared = all(schema == schemas[0] for schema in schemas)
+    for index, version in enumerate(versions[:1] if shared else versions):
+        if before.get(version.get("name") or "") != schemas[index]:
+            path = "spec.validation" if shared else f"spec.versions[{index}].schema"
+            yield from check(f"{path}.openAPIV3Schema", schemas[index])
 
 
 def _subresource_errors(path: str, found: Object) -> Iterator[FieldError]:
@@ -173,6 +244,19 @@ def _column_errors(path: str, column: Object) -> Iterator[FieldError]:
         yield bad_value(f"{path}.jsonPath", where, "must be a simple json path starting with .")
     elif not jsonpath.is_valid(where):
         yield bad_value(f"{path}.jsonPath", where, "must be a json path that the embedded cluster can read")
+
+
+def _selectables_errors(path: str, version: Object) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, selectable in enumerate(version.get("selectableFields") or ()):
+        where = selectable.get("jsonPath") or ""
+        if where and where in seen:
+            yield duplicate(f"{path}[{index}].jsonPath", where)
+        else:
+            yield from _selectable_errors(f"{path}[{index}]", selectable, version)
+        seen.add(where)
+    if len(seen) > _MOST_SELECTABLE:
+        yield too_many(path, len(seen), _MOST_SELECTABLE)
 
 
 def _selectable_errors(path: str, found: Object, version: Object) -> Iterator[FieldError]:

@@ -27,7 +27,7 @@ def decode_protobuf(body: bytes) -> Object:
     if not body.startswith(MAGIC):
         raise bad_request("the body is not protobuf of Kubernetes: it does not start with k8s\\0")
     try:
-        envelope = dict(_entries(body[len(MAGIC) :]))
+        envelope = dict(entries(body[len(MAGIC) :]))
         who = _read(_bytes(envelope.get(_ENVELOPE_TYPE, b"")), _TYPE_META)
         fields = message_of(who.get("apiVersion", ""), who.get("kind", ""))
         if fields is None:
@@ -52,7 +52,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise IndexError("a varint is longer than ten bytes")
 
 
-def _entries(data: bytes) -> Iterator[tuple[int, Any]]:
+def entries(data: bytes) -> Iterator[tuple[int, Any]]:
     """(field number, number or bytes) of every entry of one message."""
     at = 0
     while at < len(data):
@@ -83,7 +83,7 @@ def _bytes(raw: Any) -> bytes:
 def _read(data: bytes, fields: Message) -> Object:
     """One message; fields it has beyond the known ones are skipped, as every reader of protobuf does."""
     found: Object = {}
-    for number, raw in _entries(data):
+    for number, raw in entries(data):
         field = fields.get(number)
         if field is None:
             continue
@@ -114,7 +114,7 @@ def _map_entry(field: Field, raw: bytes) -> tuple[str, Any]:
 
 
 def _time(raw: bytes) -> tuple[int, int]:
-    parts = dict(_entries(raw))
+    parts = dict(entries(raw))
     return parts.get(1, 0), parts.get(2, 0)
 
 
@@ -131,7 +131,7 @@ def _read_micro_time(_: Field, raw: bytes) -> str | None:
 
 
 def _read_int_or_string(_: Field, raw: bytes) -> int | str:
-    parts = dict(_entries(raw))
+    parts = dict(entries(raw))
     return _bytes(parts.get(3, b"")).decode() if parts.get(1, 0) == 1 else _signed(parts.get(2, 0))
 
 
@@ -140,7 +140,7 @@ def _signed(number: int) -> int:
 
 
 def _read_json(_: Field, raw: bytes) -> Any:
-    text = _bytes(dict(_entries(raw)).get(1, b""))
+    text = _bytes(dict(entries(raw)).get(1, b""))
     return msgspec.json.decode(text) if text else None
 
 
@@ -150,7 +150,7 @@ _READERS: dict[str, Callable[[Field, Any], Any]] = {
     "bool": lambda _, raw: bool(raw),
     "bytes": lambda _, raw: b64encode(raw).decode(),
     "message": lambda field, raw: _read(raw, message(field.of)),
-    "quantity": lambda _, raw: _bytes(dict(_entries(raw)).get(1, b"")).decode(),
+    "quantity": lambda _, raw: _bytes(dict(entries(raw)).get(1, b"")).decode(),
     "time": _read_time,
     "microtime": _read_micro_time,
     "intorstring": _read_int_or_string,

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from local.apiserver import admission, crd, decoding, defaults, names, status, validation
+from local.apiserver.definition_rules import definition_warnings
 from local.apiserver.generated_names import random_suffix
 from local.apiserver.identity import INTERNAL, Identity
 from local.apiserver.objects import (
@@ -200,6 +201,8 @@ class Resources:
         self._validate(draft.rtype, draft.new, draft.old, draft.subresource)
         if draft.rtype.custom is not None:
             draft.options.warnings.extend(names.finalizer_warnings(draft.new, draft.old))
+        if draft.rtype is CUSTOM_RESOURCE_DEFINITIONS:
+            draft.options.warnings.extend(definition_warnings(draft.new, draft.old))
         admission.complete(draft.rtype, draft.new)
         return draft
 

@@ -1,11 +1,9 @@
 """Structural schemas of custom resources: pruning, defaulting and validation."""
 
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
-from local.apiserver import formats
+from local.apiserver import formats, patterns
 from local.apiserver.objects import Object, copy, encode
 from local.apiserver.status import FieldError, bad_type, bad_value, duplicate, not_supported, required
 
@@ -13,6 +11,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _TYPE_META = frozenset({"apiVersion", "kind", "metadata"})
+NOWHERE = "<nil>"  # the path of what is said of a whole, as Go prints none
 _NEW: Any = object()  # in place of the earlier value of what had none
 
 
@@ -186,9 +185,9 @@ def _size_errors(path: str, size: int, least: int | None, most: int | None, what
 def _text_errors(schema: Object, value: str, path: str) -> Iterator[FieldError]:
     form = schema.get("format") or ""
     if form and not formats.admits_text(form, value):
-        yield bad_value(path, value, f'{path} in body must be of type {form}: "{value}"')
+        yield bad_type(path, value, f'{path} in body must be of type {form}: "{value}"')
     pattern = schema.get("pattern")
-    if pattern is not None and not _compiled(pattern).search(value):
+    if pattern is not None and not patterns.found_in(value, pattern):
         yield bad_value(path, value, f"{path} in body should match '{pattern}'")
     least, most = schema.get("minLength"), schema.get("maxLength")
     if least is not None and len(value) < least:
@@ -197,16 +196,8 @@ def _text_errors(schema: Object, value: str, path: str) -> Iterator[FieldError]:
         yield FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")
 
 
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
 def _number_errors(schema: Object, value: int | float, path: str) -> Iterator[FieldError]:
     least, most, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
-    form = schema.get("format") or ""
-    if form and not formats.admits_number(form, value):
-        yield bad_value(path, value, f"Checked value must be of type integer with format {form} in {path}")
     strictly_above, strictly_below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     if least is not None and (value < least or (strictly_above and value == least)):
         word = "greater than" if strictly_above else "greater than or equal to"
@@ -223,13 +214,13 @@ def _combination_errors(schema: Object, value: Any, path: str, old: Any) -> Iter
         yield from errors(part, value, path, old)
     fitting = _fitting(schema.get("anyOf"), value, path)
     if fitting == 0:
-        yield bad_value(path, value, f'"{path}" must validate at least one schema (anyOf)')
+        yield bad_value(NOWHERE, "", f'"{path}" must validate at least one schema (anyOf)')
     fitting = _fitting(schema.get("oneOf"), value, path)
     if fitting not in (None, 1):
         found = f"Found {fitting} valid alternatives" if fitting else "Found none valid"
-        yield bad_value(path, value, f'"{path}" must validate one and only one schema (oneOf). {found}')
+        yield bad_value(NOWHERE, "", f'"{path}" must validate one and only one schema (oneOf). {found}')
     if "not" in schema and not any(errors(schema["not"], value, path)):
-        yield bad_value(path, value, f'"{path}" must not validate the schema (not)')
+        yield bad_value(NOWHERE, "", f'"{path}" must not validate the schema (not)')
 
 
 def _fitting(parts: list[Object] | None, value: Any, path: str) -> int | None:

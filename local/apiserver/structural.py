@@ -4,12 +4,12 @@ https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resou
 Messages are those of k8s.io/apiextensions-apiserver (pkg/apis/apiextensions/validation, pkg/apiserver/schema).
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from local.apiserver import patterns
 from local.apiserver import schema as values
-from local.apiserver.crd_rule_compiling import RULES, compile_errors
+from local.apiserver.crd_rule_compiling import RULES, budget_errors, compile_errors
 from local.apiserver.crd_rule_paths import rule_errors
 from local.apiserver.objects import Object, copy
 from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
@@ -19,7 +19,7 @@ TYPES = ("array", "boolean", "integer", "number", "object", "string")
 INT_OR_STRING = "x-kubernetes-int-or-string"
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
-_UNSUPPORTED = ("id", "patternProperties", "definitions", "dependencies", "additionalItems", "$ref")
+_UNSUPPORTED = ("$schema", "id", "patternProperties", "definitions", "dependencies", "additionalItems", "$ref")
 _INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
 _NAMING = frozenset({"name", "generateName"})
 # What shapes a value, and so has no place where values are only compared.
@@ -51,6 +51,11 @@ def schema_errors(path: str, schema: Object) -> list[FieldError]:
     return sorted(set(found), key=str) or compile_errors(path, schema)
 
 
+def new_schema_errors(path: str, schema: Object) -> list[FieldError]:
+    """What is held against a schema besides when it is written, and not while it stays: what its rules may cost."""
+    return [] if schema_errors(path, schema) else budget_errors(path, schema)
+
+
 def _children(schema: Object) -> Iterator[tuple[str, Object]]:
     for key, child in (schema.get("properties") or {}).items():
         yield f"properties[{key}]", child
@@ -73,6 +78,19 @@ def _errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
         at_metadata = level == "root" and key == "properties[metadata]"
         below = _metadata_errors if at_metadata else _errors
         yield from below(f"{path}.{key}", child, "items" if key == "items" else "field")
+    if level == "root":
+        for name in ("apiVersion", "kind", "metadata"):
+            child = (schema.get("properties") or {}).get(name) or {}
+            yield from _forbidden_defaults(f"{path}.properties[{name}]", child, f"must not be set in top-level {name}")
+
+
+def _forbidden_defaults(path: str, schema: Object, why: str) -> Iterator[FieldError]:
+    """What every object has, no definition can give a default."""
+    if schema.get("default") is not None:
+        yield not_allowed(f"{path}.default", why)
+    for key, child in _children(schema):
+        within = "must not be set inside additionalProperties applying to object metadata"
+        yield from _forbidden_defaults(f"{path}.{key}", child, within if key == "additionalProperties" else why)
 
 
 def _keyword_errors(path: str, schema: Object) -> Iterator[FieldError]:
@@ -87,16 +105,8 @@ def _keyword_errors(path: str, schema: Object) -> Iterator[FieldError]:
         yield not_allowed(f"{path}.additionalProperties", detail)
     if isinstance(schema.get("items"), list):
         yield not_allowed(f"{path}.items", "items must be a schema object and not an array")
-    if fault := _pattern_fault(schema.get("pattern") or ""):
-        yield bad_value(f"{path}.pattern", schema["pattern"], fault)
-
-
-def _pattern_fault(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        return f"must be a valid regular expression, but isn't: {error}"
-    return ""
+    if (pattern := schema.get("pattern")) and (fault := patterns.fault(pattern)):
+        yield bad_value(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {fault}")
 
 
 def _type_errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
@@ -116,6 +126,8 @@ def _type_errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
         yield bad_value(f"{path}.type", kind, "must be object at the root")
     if kind == "array" and not schema.get("items"):
         yield required(f"{path}.items", "must be specified")
+    if level == "root" and schema.get("nullable"):
+        yield not_allowed(f"{path}.nullable", "nullable cannot be true at the root")
     if level == "root" and schema.get("additionalProperties") is not None:
         yield not_allowed(f"{path}.additionalProperties", "must not be used at the root")
 
@@ -142,7 +154,7 @@ def _metadata_errors(path: str, schema: Object, _: str) -> Iterator[FieldError]:
     """Metadata is the server's own; a definition may only narrow names."""
     if schema.get("type") != "object":
         yield bad_value(f"{path}.type", schema.get("type") or "", "must be object")
-    if set(schema) - {"type", "properties", "description"} or set(schema.get("properties") or {}) - _NAMING:
+    if set(schema) - {"type", "properties", "description", "default"} or set(schema.get("properties") or {}) - _NAMING:
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         yield not_allowed(path, detail)
 
@@ -183,25 +195,18 @@ def _nested_errors(path: str, schema: Object, skips_types: bool) -> Iterator[Fie
             yield from _nested_errors(f"{path}.{key}", child, False)
 
 
-def _incomplete(path: str, schema: Object, part: Object, part_path: str) -> Iterator[FieldError]:
-    """Fields compared somewhere below `part` that `schema` does not have."""
+def _incomplete(path: str, schema: Object | None, part: Object, part_path: str) -> Iterator[FieldError]:
+    """Fields compared in combinations of `part` that `schema` does not have; only the root's are looked at."""
     for key, nested, _ in _junctors(part):
         yield from _unspecified(path, schema, nested, f"{part_path}.{key}")
-    if part is schema:
-        for key, child in _children(schema):
-            yield from _incomplete(f"{path}.{key}", child, child, f"{path}.{key}")
 
 
-def _unspecified(path: str, schema: Object, nested: Object, nested_path: str) -> Iterator[FieldError]:
+def _unspecified(path: str, schema: Object | None, nested: Object, nested_path: str) -> Iterator[FieldError]:
+    if schema is None:
+        yield required(path, f"because it is defined in {nested_path}")
+        return
     yield from _incomplete(path, schema, nested, nested_path)
     known: dict[str, Any] = dict(_children(schema))
     for key, child in _children(nested):
-        inner = known.get(key)
-        if inner is not None:
-            yield from _unspecified(f"{path}.{key}", inner, child, f"{nested_path}.{key}")
-        elif not schema.get(PRESERVE) and not (key.startswith("properties") and _open(schema)):
-            yield required(f"{path}.{key}", f"because it is defined in {nested_path}.{key}")
-
-
-def _open(schema: Object) -> bool:
-    return schema.get("additionalProperties") not in (None, False)
+        if key != "additionalProperties":
+            yield from _unspecified(f"{path}.{key}", known.get(key), child, f"{nested_path}.{key}")

@@ -30,6 +30,8 @@ def list_type_errors(path: str, schema: Object) -> Iterator[FieldError]:
     items = schema.get("items")
     if kind == "set" and isinstance(items, dict):
         yield from _set_errors(f"{path}.items", items)
+    if kind in ("set", "map") and isinstance(items, dict) and items.get("nullable"):
+        yield not_allowed(f"{path}.items.nullable", f"cannot be nullable when {LIST_TYPE} is {kind}")
     if kind == "map" and isinstance(items, dict):
         yield from _map_key_errors(path, keys, items)
 
@@ -40,8 +42,6 @@ def _set_errors(path: str, items: Object) -> Iterator[FieldError]:
         yield bad_value(f"{path}.{LIST_TYPE}", items[LIST_TYPE], detail)
     if items.get("type") == "object" and items.get(MAP_TYPE) != "atomic":
         yield bad_value(f"{path}.{MAP_TYPE}", items.get(MAP_TYPE), detail)
-    if items.get("nullable"):
-        yield not_allowed(f"{path}.nullable", f"cannot be nullable when {LIST_TYPE} is set")
 
 
 def _map_key_errors(path: str, keys: list[str], items: Object) -> Iterator[FieldError]:
@@ -62,3 +62,5 @@ def _map_key_errors(path: str, keys: list[str], items: Object) -> Iterator[Field
         elif key not in (items.get("required") or ()) and "default" not in found:
             detail = f"this property is in {MAP_KEYS}, so it must have a default or be a required property"
             yield required(f"{here}.default", detail)
+        if found is not None and found.get("nullable"):
+            yield not_allowed(f"{here}.nullable", f"this property is in {MAP_KEYS}, so it cannot be nullable")

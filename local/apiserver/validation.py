@@ -6,7 +6,7 @@ from local.apiserver import names
 from local.apiserver.admission import HIGHEST_USER_PRIORITY
 from local.apiserver.data_validation import config_map_changes, config_map_errors, secret_changes, secret_errors
 from local.apiserver.definition_rules import change_errors as definition_change_errors
-from local.apiserver.definition_rules import definition_errors
+from local.apiserver.definition_rules import definition_errors, new_definition_errors
 from local.apiserver.eventtypes import EVENTS_V1, event_change_errors, new_event_errors
 from local.apiserver.job_validation import cron_job_errors, job_errors, job_update_errors
 from local.apiserver.numerals import natural
@@ -61,8 +61,8 @@ def errors(rtype: ResourceType, obj: Object, old: Object | None, subresource: st
     elif check := _CHECKS.get(rtype.id):
         yield from check(obj)
     if old is None:
-        if rtype is EVENTS_V1:
-            yield from new_event_errors(obj)
+        if check := _NEW_CHECKS.get(rtype.id):
+            yield from check(obj)
         return
     if rtype is EVENTS_V1:
         yield from event_change_errors(obj, old)
@@ -196,6 +196,13 @@ _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     "validatingwebhookconfigurations.admissionregistration.k8s.io": configuration_errors,
     "validatingadmissionpolicies.admissionregistration.k8s.io": policy_errors,
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": policy_binding_errors,
+}
+
+
+# Of what is new, besides.
+_NEW_CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
+    EVENTS_V1.id: new_event_errors,
+    "customresourcedefinitions.apiextensions.k8s.io": new_definition_errors,
 }
 
 

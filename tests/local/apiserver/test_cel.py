@@ -56,11 +56,8 @@ VALUES = {
     "sets": ("sets.contains(object.list, [1, 2]) && !sets.equivalent(object.list, [1])", True),
     "sets intersect": ("sets.intersects([1], [[2]])", False),
     "optional fields": ("object.?nope.?x.orValue('default')", "default"),
-    "bind": ("cel.bind(x, object.n, x * x)", 25),
     "strings": ("object.name.split('-').join('+').upperAscii()", "A+B"),
     "format": ("'%s has %d'.format([object.name, object.n])", "a-b has 5"),
-    "math": ("math.greatest(1, 2)", 2),
-    "base64": ("string(base64.decode('YQ=='))", "a"),
     "numbers of two kinds": ("object.n == 5.0", True),
     "null": ("object.none == null", True),
     "an error that does not matter": ("object.nope == 1 || true", True),
@@ -104,6 +101,9 @@ NO_EXPRESSIONS = {
         "ERROR: <input>:1:8: undefined field 'nope'\n | request.nope\n | .......^",
     ),
     "field of the namespace": ("namespaceObject.metadata.ownerReferences", "undefined field 'ownerReferences'"),
+    "a library that Kubernetes does not have": ("math.greatest(1, 2) > 1", "undeclared reference to 'greatest'"),
+    "base64, which neither": ("base64.encode(b'a') == 'a'", "undeclared reference to 'encode'"),
+    "bindings, which are for this server": ("cel.bind(x, 1, x > 0)", "undeclared reference to 'bind'"),
     "a function that is missing": ("format.dns1123Label().validate('a')", "undeclared reference to 'dns1123Label'"),
 }
 

@@ -309,7 +309,7 @@ VALUES = {
     ),
     "date-time": ({"type": "string", "format": "date-time"}, "2026-01-02T03:04:05Z", "yesterday"),
     "byte": ({"type": "string", "format": "byte"}, "YQ==", "YQ"),
-    "int32": ({"type": "integer", "format": "int32"}, 2**31 - 1, 2**31),
+    "a format binds no number": ({"type": "integer", "format": "int32"}, 2**31, "2"),
     "not nullable in a list": ({"type": "array", "items": {"type": "string"}}, ["a"], [None]),
     "nullable": ({"type": "array", "items": {"type": "string", "nullable": True}}, [None], [1]),
     "embedded": (POD, {"apiVersion": "v1", "kind": "Pod", "x": 1}, {"kind": "Pod"}),
@@ -322,6 +322,10 @@ VALUES = {
     "int or string": ({"x-kubernetes-int-or-string": True, "pattern": "%$"}, "5%", "5"),
 }
 FAULTS = {
+    "a format binds no number": ("FieldValueTypeInvalid", "spec.it"),
+    "byte": ("FieldValueTypeInvalid", "spec.it"),
+    "date-time": ("FieldValueTypeInvalid", "spec.it"),
+    "one of": ("FieldValueInvalid", "<nil>"),
     "set": ("FieldValueDuplicate", "spec.it[1]"),
     "list map": ("FieldValueDuplicate", "spec.it[1]"),
     "not nullable in a list": ("FieldValueTypeInvalid", "spec.it[0]"),
@@ -505,3 +509,69 @@ def test_metrics_are_the_last_group_whatever_is_defined_later(api):
     api.post(DEFINITIONS, definition())
     names = [group["name"] for group in api.get("/apis")["groups"]]
     assert names[-3:] == ["example.com", "scheduling.k8s.io", "metrics.k8s.io"]
+
+
+def changed(**version):
+    made = with_schema({"size": {"type": "integer"}})
+    made["spec"]["versions"][0] |= version
+    return made
+
+
+SELECTED = [{"jsonPath": ".spec.size"}]
+WRONG_VERSIONS = {
+    "a warning of a version that is not deprecated": ({"deprecationWarning": "old"}, "can only be set for deprecated"),
+    "an empty warning": ({"deprecated": True, "deprecationWarning": ""}, "must not be an empty string"),
+    "a warning of two lines": (
+        {"deprecated": True, "deprecationWarning": "a\nb"},
+        "non-printable character found at index 1",
+    ),
+    "a long warning": ({"deprecated": True, "deprecationWarning": "x" * 257}, "must be <= 256 characters long"),
+    "a field selected twice": ({"selectableFields": SELECTED * 2}, 'Duplicate value: ".spec.size"'),
+}
+
+
+@pytest.mark.parametrize(("version", "words"), WRONG_VERSIONS.values(), ids=WRONG_VERSIONS)
+def test_a_version_is_refused(api, version, words):
+    """With the words of Kubernetes."""
+    code, status = api.call("POST", DEFINITIONS, changed(**version))
+    assert code == 422 and words in status["message"], status
+
+
+def test_the_root_of_an_object_with_a_status_is_not_compared(api):
+    """The status is held to its own schema alone, which would lose what the root says."""
+    made = changed(subresources={"status": {}})
+    made["spec"]["versions"][0]["schema"]["openAPIV3Schema"] |= {"maxProperties": 4}
+    code, status = api.call("POST", DEFINITIONS, made)
+    assert code == 422 and "fields are allowed at the root of the schema if the status sub" in status["message"], status
+
+
+def test_a_webhook_belongs_to_the_strategy_of_its_name(api):
+    """And to no other."""
+    made = changed()
+    made["spec"]["conversion"] = {"strategy": "None", "webhook": {"conversionReviewVersions": ["v1"]}}
+    code, status = api.call("POST", DEFINITIONS, made)
+    assert code == 422 and "should not be set when strategy is not set to Webhook" in status["message"]
+
+
+def test_a_format_that_nobody_knows_is_warned_of_once(api):
+    """It binds nobody, and is not told of again while it stays."""
+    text = {"type": "string", "format": "telephone"}
+    answer = api.raw("POST", DEFINITIONS, with_schema({"it": text}))
+    assert (answer.status, answer.warnings) == (201, ('unrecognized format "telephone"',))
+    again = api.raw("PUT", f"{DEFINITIONS}/widgets.example.com", api.get(f"{DEFINITIONS}/widgets.example.com"))
+    assert (again.status, again.warnings) == (200, ())
+
+
+COSTLY = {"type": "array", "items": {"type": "string"}}
+COSTLY["x-kubernetes-validations"] = [{"rule": "self.all(x, self.all(y, x != y))"}]
+
+
+def test_a_definition_whose_rules_cost_too_much_is_refused(api):
+    """New, and where a change makes it so."""
+    code, status = api.call("POST", DEFINITIONS, with_schema({"it": COSTLY}))
+    assert code == 422 and "estimated rule cost exceeds budget by factor of more than 100x" in status["message"]
+    api.post(DEFINITIONS, with_schema({"it": COSTLY | {"maxItems": 10, "items": {"type": "string", "maxLength": 9}}}))
+    found = api.get(f"{DEFINITIONS}/widgets.example.com")
+    found["spec"]["versions"][0]["schema"] = with_schema({"it": COSTLY})["spec"]["versions"][0]["schema"]
+    code, status = api.call("PUT", f"{DEFINITIONS}/widgets.example.com", found)
+    assert code == 422 and "exceeds budget" in status["message"]

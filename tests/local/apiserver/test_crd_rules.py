@@ -23,11 +23,15 @@ def record(**properties):
 
 def array(items, kind=None, *keys):
     listed = {"x-kubernetes-list-type": kind} if kind else {}
-    return {"type": "array", "items": items} | listed | ({"x-kubernetes-list-map-keys": list(keys)} if keys else {})
+    return (
+        {"type": "array", "maxItems": 10, "items": items}
+        | listed
+        | ({"x-kubernetes-list-map-keys": list(keys)} if keys else {})
+    )
 
 
 def mapping(values, **rest):
-    return {"type": "object", "additionalProperties": values} | rest
+    return {"type": "object", "maxProperties": 10, "additionalProperties": values} | rest
 
 
 def definition(spec_schema, **root):
@@ -63,7 +67,7 @@ OBJECTS = {
         [("spec.a", 'Invalid value: "integer": more')],
     ),
     "a made message": (
-        record(a=ruled("self > 0", NUMBER, messageExpression="'more than ' + string(self)", message="x")),
+        record(a=ruled("self > 0", NUMBER, messageExpression="'more than ' + (self < 0 ? 'less' : '0')", message="x")),
         {"a": 0},
         [("spec.a", 'Invalid value: "integer": more than 0')],
     ),

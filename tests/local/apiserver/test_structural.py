@@ -34,6 +34,10 @@ GOOD = {
     | {"anyOf": [{"required": ["a"]}, {"properties": {"a": {"enum": ["x"]}}}]},
     "default": root(a={"type": "object", "default": {"b": "x"}, "properties": {"b": TEXT}}),
     "embedded": root(a={"type": "object", EMBEDDED: True, PRESERVE: True}),
+    "patterns of RE2": root(a=TEXT | {"pattern": r"^[[:alpha:]]+\pL(?<x>a)\z"}),
+    "junctors below the root over other fields": root(
+        a=root(b=TEXT) | {"anyOf": [{"properties": {"c": {"pattern": "a"}}}]}
+    ),
 }
 
 
@@ -56,6 +60,43 @@ BAD = {
     "null type": (root(a={"type": "null"}), "s.properties[a].type", "type cannot be set to null"),
     "no items": (root(a={"type": "array"}), "s.properties[a].items", "must be specified"),
     "pattern": (root(a=TEXT | {"pattern": "("}), "s.properties[a].pattern", "must be a valid regular expression"),
+    "a pattern with look-ahead": (
+        root(a=TEXT | {"pattern": "^(?=.*a)"}),
+        "s.properties[a].pattern",
+        "error parsing regexp: invalid perl operator: (?=",
+    ),
+    "a pattern with a back reference": (
+        root(a=TEXT | {"pattern": r"(a)\1"}),
+        "s.properties[a].pattern",
+        "invalid escape sequence",
+    ),
+    "nullable at the root": (root(a=TEXT) | {"nullable": True}, "s.nullable", "nullable cannot be true at the root"),
+    "default of a kind": (
+        root(kind=TEXT | {"default": "W"}),
+        "s.properties[kind].default",
+        "must not be set in top-level kind",
+    ),
+    "default inside metadata": (
+        root(metadata=root(name=TEXT | {"default": "x"})),
+        "s.properties[metadata].properties[name].default",
+        "must not be set in top-level metadata",
+    ),
+    "default of metadata": (
+        root(metadata={"type": "object", "default": {}}),
+        "s.properties[metadata].default",
+        "must not be set in top-level metadata",
+    ),
+    "default that breaks a rule": (
+        root(a={"type": "integer", "default": 1, "x-kubernetes-validations": [{"rule": "self > 3"}]}),
+        "s.properties[a].default",
+        "failed rule: self > 3",
+    ),
+    "key of a list map that may be null": (
+        root(a=MAP | {"items": ITEM | {"properties": {"name": TEXT | {"nullable": True}}}}),
+        "s.properties[a].items.properties[name].nullable",
+        "so it cannot be nullable",
+    ),
+    "another schema": (root(a=TEXT) | {"$schema": "x"}, "s.$schema", "is not supported"),
     "unique items": (
         root(a={"type": "array", "items": TEXT, "uniqueItems": True}),
         "s.properties[a].uniqueItems",

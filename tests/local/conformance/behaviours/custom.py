@@ -34,7 +34,7 @@ def a_definition_is_accepted_and_established(t: Case) -> None:
     t.create(DEFINITIONS, definition(group))
 
     def conditions() -> bool:
-        found = t.now(DEFINITIONS, f"widgets.{group}")["status"].get("conditions", [])
+        found = t.now(DEFINITIONS, f"widgets.{group}")["status"].get("conditions") or ()
         return {"NamesAccepted", "Established"} <= {item["type"] for item in found if item["status"] == "True"}
 
     t.eventually(conditions, "the definition's conditions")
@@ -55,6 +55,76 @@ def a_schema_must_be_structural(t: Case) -> None:
     untyped = definition(_group(t), {"properties": {"a": {"type": "string"}}})
     with t.refused("Invalid", "openAPIV3Schema.properties[spec].type", "Required value"):
         t.create(DEFINITIONS, untyped)
+
+
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_REFUSED: tuple[tuple[str, Object, str], ...] = (
+    (
+        "a rule that may cost too much is refused",
+        _object(xs=_TEXTS | {"x-kubernetes-validations": [{"rule": "self.all(x, self.exists_one(y, x == y))"}]}),
+        "estimated rule cost exceeds budget by factor of more than 100x",
+    ),
+    (
+        "a rule that uses what Kubernetes does not have is refused",
+        _object(n={"type": "integer", "x-kubernetes-validations": [{"rule": "math.abs(self) > 3"}]}),
+        "undeclared reference to",
+    ),
+    ("a pattern with look ahead is refused", _object(a={"type": "string", "pattern": "^(?=.*a)"}), "error parsing reg"),
+    (
+        "a default that breaks a rule is refused",
+        _object(n={"type": "integer", "default": 1, "x-kubernetes-validations": [{"rule": "self > 3"}]}),
+        "failed rule: self > 3",
+    ),
+)
+
+
+def _enter_refused(title: str, schema: Object, words: str) -> None:
+    @behaviour(pages.CUSTOM_SCHEMA, Via.CODE, name=title)
+    def refused(t: Case) -> None:
+        with t.refused("Invalid", words):
+            t.create(DEFINITIONS, definition(_group(t), schema))
+
+
+for _case in _REFUSED:
+    _enter_refused(*_case)
+
+
+@behaviour(pages.CUSTOM_SCHEMA, Via.CODE)
+def what_every_object_has_cannot_be_given_a_default(t: Case) -> None:
+    made = definition(_group(t))
+    made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["metadata"] = _object(
+        name={"type": "string", "default": "x"}
+    )
+    with t.refused("Invalid", "must not be set in top-level metadata"):
+        t.create(DEFINITIONS, made)
+
+
+@behaviour(pages.CUSTOM_SCHEMA, Via.CODE)
+def an_object_cannot_be_null(t: Case) -> None:
+    made = definition(_group(t))
+    made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["nullable"] = True
+    with t.refused("Invalid", "nullable cannot be true at the root"):
+        t.create(DEFINITIONS, made)
+
+
+@behaviour(pages.CUSTOM_VERSIONS, Via.CODE)
+def only_a_deprecated_version_has_a_warning(t: Case) -> None:
+    with t.refused("Invalid", "deprecationWarning", "can only be set for deprecated versions"):
+        t.create(DEFINITIONS, definition(_group(t), deprecationWarning="old"))
+
+
+@behaviour(pages.CUSTOM_SCHEMA, Via.CODE)
+def a_pattern_is_one_of_re2(t: Case) -> None:
+    custom = t.custom(_object(a={"type": "string", "pattern": r"^[[:alpha:]]+\z"}))
+    t.create(custom, custom.object("right", spec={"a": "abc"}))
+    with t.refused("Invalid", "should match"):
+        t.create(custom, custom.object("wrong", spec={"a": "abc\n"}))
+
+
+@behaviour(pages.CUSTOM_SCHEMA, Via.CODE)
+def the_format_of_a_number_does_not_bind(t: Case) -> None:
+    custom = t.custom(_object(n={"type": "integer", "format": "int32"}))
+    assert t.create(custom, custom.object("w", spec={"n": 2**31}))["spec"]["n"] == 2**31
 
 
 @behaviour(pages.CUSTOM_VERSIONS, Via.CODE)
