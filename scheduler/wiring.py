@@ -288,9 +288,9 @@ class _Process:
     def _figures(self) -> dict[str, Callable[[], float]]:
         return {
             "links": lambda: self._link.links,
-            "link_restarts": lambda: self._link.restarts,
-            "dropped_decisions": lambda: self._link.dropped,
-            "dropped_events": lambda: self._recorder.dropped,
+            "link_restarts_total": lambda: self._link.restarts,
+            "dropped_decisions_total": lambda: self._link.dropped,
+            "dropped_events_total": lambda: self._recorder.dropped,
         }
 
     def _say_ready(self, link: str, grpc: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
 
 from model.reason import Reason
 
@@ -41,14 +43,10 @@ METRICS = (
     Row("counter", "evictions_total", "Evictions of victims, by result done or failed.", ("result",)),
     Row("counter", "refused_objects_total", "Objects left out because they cannot be read, by kind.", ("kind",)),
     Row("gauge", "links", "Node agents connected."),
-    Row("gauge", "link_restarts", "Times the process that serves the agents was started anew."),
-    Row("gauge", "dropped_decisions", "Agents' decisions dropped because nobody took them in time."),
+    Row("counter", "link_restarts_total", "Times the process that serves the agents was started anew."),
+    Row("counter", "dropped_decisions_total", "Agents' decisions dropped because nobody took them in time."),
     Row("gauge", "leader", "1 while this process leads and its lease is renewed in time."),
-    Row(
-        "gauge",
-        "dropped_events",
-        "Kubernetes Events dropped since the start: no room, or refused.",
-    ),
+    Row("counter", "dropped_events_total", "Kubernetes Events dropped since the start: no room, or refused."),
 )
 _KINDS: dict[str, Any] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
 
@@ -94,9 +92,27 @@ class Metrics:
         self._metrics["refused_objects_total"].labels(kind).inc()
 
     def watch(self, figures: Mapping[str, Callable[[], float]]) -> None:
-        """Read these gauges at each scrape, by row."""
+        """Read these gauges and counters at each scrape, by row; a counter's figure only grows."""
+        rows = {row.name: row for row in METRICS}
         for name, read in figures.items():
-            self._metrics[name].set_function(read)
+            if rows[name].type == "counter":
+                self.registry.unregister(self._metrics[name])
+                self.registry.register(_ReadCounter(rows[name], read))
+            else:
+                self._metrics[name].set_function(read)
+
+
+class _ReadCounter(Collector):
+    """A counter kept elsewhere."""
+
+    def __init__(self, row: Row, read: Callable[[], float]) -> None:
+        self._row, self._read = row, read
+
+    def describe(self) -> Iterable[Metric]:
+        return [CounterMetricFamily(PREFIX + self._row.name, self._row.help)]
+
+    def collect(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(PREFIX + self._row.name, self._row.help, self._read())
 
 
 def _build(row: Row, registry: CollectorRegistry) -> Any:
