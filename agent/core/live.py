@@ -42,7 +42,7 @@ def reported_metric(
         _metric(usage, pods, host_applications, foreseen, lambda averages: averages.aggregate),
         node_aggregates=statistics.node,
         system_aggregates=statistics.system,
-        numa=tuple(_numa(numa, usage.unlisted_system.aggregate)),
+        numa=tuple(_numa(numa, usage.node.aggregate, usage.unlisted_system.aggregate)),
     )
 
 
@@ -84,13 +84,22 @@ def _applications(
             yield HostApplicationMetric(application.name, figure(averages), band, qos)
 
 
-def _numa(nodes: Mapping[int, Usage], system: Usage) -> Iterator[NumaUsage]:
-    """No counter tells where the system's use lies, so it is shared out by each node's own, as koordlet does."""
-    cpu = sum(usage.cpu_millis for usage in nodes.values())
-    memory = sum(usage.memory_bytes for usage in nodes.values())
-    for id_, usage in sorted(nodes.items()):
-        share = Usage(
-            system.cpu_millis * usage.cpu_millis // cpu if cpu else 0,
-            system.memory_bytes * usage.memory_bytes // memory if memory else 0,
-        )
-        yield NumaUsage(id_, usage, share)
+def _numa(nodes: Mapping[int, Usage], node: Usage, system: Usage) -> Iterator[NumaUsage]:
+    """Parts of the node's use, which they never exceed together.
+
+    Theirs is measured by other files and formulas at another moment (memory that can be dropped is counted kind by
+    kind, and where the agent's node is a part of a machine it is the whole machine's), so what comes to more is scaled
+    down. No counter tells where the system's use lies, so it is shared out by each node's own, as koordlet does.
+    """
+    ids = sorted(nodes)
+    cpu = _parts([nodes[id_].cpu_millis for id_ in ids], node.cpu_millis, system.cpu_millis)
+    memory = _parts([nodes[id_].memory_bytes for id_ in ids], node.memory_bytes, system.memory_bytes)
+    for id_, (own_cpu, system_cpu), (own_memory, system_memory) in zip(ids, cpu, memory, strict=True):
+        yield NumaUsage(id_, Usage(own_cpu, own_memory), Usage(system_cpu, system_memory))
+
+
+def _parts(measured: list[int], node: int, system: int) -> list[tuple[int, int]]:
+    """(own, system's) of each; neither sums to more than the whole, nor is a system's part more than its own."""
+    total = sum(measured)
+    owns = [own if total <= node else node * own // total for own in measured]
+    return [(own, min(system * part // total, own) if total else 0) for own, part in zip(owns, measured, strict=True)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.core.live import live_metric, reported_metric
 from agent.core.prediction import Prediction
-from agent.core.usage import NodeUsage, Statistics
+from agent.core.usage import Averages, NodeUsage, Statistics
 from model.nodemetric import AggregatedUsage, HostApplicationMetric, NumaUsage, PodMetric
 from model.qos import PriorityBand, QoSClass
 from model.report import Usage
@@ -86,3 +88,37 @@ def test_no_usage_is_no_metric() -> None:
     """Before the node was measured there is nothing to say."""
     assert live_metric(None, [], [NGINX], FORESEEN) is None
     assert reported_metric(None, AGGREGATES, [], [], FORESEEN) is None
+
+
+AMOUNT = st.integers(0, 1 << 50)
+USAGE = st.builds(Usage, AMOUNT, AMOUNT)
+
+
+@given(st.dictionaries(st.integers(0, 9), USAGE, max_size=4), USAGE, USAGE)
+def test_numa_nodes_never_exceed_the_node(measured: dict[int, Usage], node: Usage, system: Usage) -> None:
+    """Nor the system's parts the system or their own NUMA node; what comes to less is told as it was measured."""
+    found = reported_metric(told(measured, node, system), Statistics(), [], [], None)
+    assert found is not None and [row.numa_id for row in found.numa] == sorted(measured)
+    for kind in ("cpu_millis", "memory_bytes"):
+        owns, systems = ([getattr(getattr(row, of), kind) for row in found.numa] for of in ("node", "system"))
+        theirs, whole = [getattr(measured[id_], kind) for id_ in sorted(measured)], getattr(node, kind)
+        assert sum(owns) <= whole and sum(systems) <= getattr(system, kind)
+        assert all(0 <= part <= own for part, own in zip(systems, owns, strict=True))
+        assert owns == theirs or (sum(theirs) > whole and whole - sum(owns) < max(len(owns), 1))
+
+
+def told(measured: dict[int, Usage], node: Usage, system: Usage) -> NodeUsage:
+    """Averages that are all alike."""
+    whole, unlisted = Averages(node, node, node), Averages(system, system, system)
+    return NodeUsage(
+        at_seconds=1.0,
+        node=whole,
+        system=unlisted,
+        unlisted_system=unlisted,
+        online=unlisted,
+        best_effort=unlisted,
+        pods={},
+        live_seconds=10.0,
+        live_span_seconds=10.0,
+        numa={id_: Averages(usage, usage, usage) for id_, usage in measured.items()},
+    )
