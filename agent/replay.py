@@ -105,7 +105,7 @@ def replay(lines: Iterable[bytes], where: str, other: AgentSettings | None = Non
     for line in read(lines, where):
         if isinstance(line, Head):
             ports = TickPorts(recording, recording, recording, recording, _RecordedEvictor(recording))
-            tick = Tick(line.layout, other or line.settings, ports, (recording,))
+            tick = Tick(line.layout, _settings_of(line, other), ports, (recording,))
             tick.state = line.state if other is None else _state_under(line, other, learned)
             continue
         recording.tick = line if other is None else _under(line, other)
@@ -113,6 +113,13 @@ def replay(lines: Iterable[bytes], where: str, other: AgentSettings | None = Non
         result = tick.run()
         learned = tick.state.prediction
         yield Replayed(line.decisions, result)
+
+
+def _settings_of(head: Head, other: AgentSettings | None) -> AgentSettings:
+    """How often the agent looked is a fact of the journal: under a shorter tick the recorded ones would be silences."""
+    if other is None:
+        return head.settings
+    return msgspec.structs.replace(other, tick_seconds=head.settings.tick_seconds)
 
 
 def _state_under(head: Head, other: AgentSettings, learned: PredictionState) -> TickState:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.interrupts import ending_at_once
+from cli.plaintable import show as show_table
 from cli.up import KernelChoice, simulated_text
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 PHASE_SECONDS = 16.0
 EXIT_CHECK_FAILED = 1
+EXIT_INCONCLUSIVE = 3
 _SIGNALLED = 128
 
 
@@ -63,10 +65,17 @@ def demo(
     kernel: Annotated[
         KernelChoice, typer.Option(help="The real kernel, a simulated one, or the real one where this user may.")
     ] = KernelChoice.AUTO,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Run on a busy machine, too; the numbers then show its other work.")
+    ] = False,
 ) -> int:
     """Show batch work living off what a service leaves idle, and giving it back; about 90 seconds.
 
-    As root on this machine's kernel; as an ordinary user on a simulated one, which it then says.
+    As root on this machine's kernel; as an ordinary user on a simulated one, which it then says. Where other work keeps
+    the machine busy it waits up to a minute for calm, and ends as soon as its numbers would be spoiled.
+
+    Exit code 0 where all three checks hold, 1 where one does not, 2 where it cannot run, 3 where it is inconclusive
+    since other work kept the machine busy.
     """
     # Imported here: an agent's image has no cryptography, and needs none.
     from local.choices import usable_kernel
@@ -76,10 +85,11 @@ def demo(
     found, why = usable_kernel(wanted, "sublet demo")
     if why:
         typer.echo(simulated_text(why))
-    return asyncio.run(_demo(phase_seconds, json_file, found))
+    return asyncio.run(_demo(phase_seconds, json_file, found, anyway))
 
 
-async def _demo(phase_seconds: float, json_file: Path | None, kernel: Kernel) -> int:
+async def _demo(phase_seconds: float, json_file: Path | None, kernel: Kernel, anyway: bool) -> int:
+    from local.demo.results import Inconclusive
     from local.demo.story import Story
     from local.signals import Ending
 
@@ -90,7 +100,11 @@ async def _demo(phase_seconds: float, json_file: Path | None, kernel: Kernel) ->
     console = Console(soft_wrap=True)
     try:
         with Progress(console) as progress:
-            result = await Story(phase_seconds, kernel, progress.tell, progress.live).run()
+            result = await Story(phase_seconds, kernel, progress.tell, progress.live, anyway=anyway).run()
+    except Inconclusive as found:
+        console.print(f"inconclusive: {found}. Everything has been cleaned up.", markup=False, highlight=False)
+        console.print("Run it again when this machine is calmer, or with --anyway.", markup=False, highlight=False)
+        return EXIT_INCONCLUSIVE
     except asyncio.CancelledError:
         if ending.signal is None:
             raise
@@ -113,7 +127,7 @@ def show(console: Console, result: DemoResult) -> None:
     for row in rows:
         shown.add_row(*row)
     console.print()
-    console.print(shown)
+    show_table(console, shown)
     for line in (
         *offered_lines(result.phases),
         "",

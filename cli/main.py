@@ -80,6 +80,8 @@ def _options(
 
 def main(arguments: list[str]) -> int:
     """Run the command line; returns the exit code."""
+    # Boxes as wide as a terminal are for a terminal.
+    app.rich_markup_mode = "rich" if sys.stdout.isatty() else None
     try:
         result = app(args=arguments, prog_name="sublet", standalone_mode=False)
     except Fault as fault:

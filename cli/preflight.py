@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.core.layout import CgroupDriver
+from cli.plaintable import show
 from cli.simulate import Output
 from cli.top import kubeconfig_of_environment
 from model.finding import Finding, Verdict, refused
@@ -71,7 +72,7 @@ def _print(findings: tuple[Finding, ...]) -> None:
     console = Console()
     if not console.is_terminal:
         console.width = _PLAIN_WIDTH
-    console.print(table)
+    show(console, table)
     limited = sum(finding.verdict is Verdict.LIMITED for finding in findings)
     ending = "Sublet would not work here" if refused(findings) else "Sublet will work here"
     typer.echo(f"\n{ending}" + (f", with {limited} limitation{'' if limited == 1 else 's'}" if limited else ""))

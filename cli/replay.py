@@ -12,11 +12,13 @@ from typing import Annotated
 import msgspec
 import typer
 
+from agent.ports import TickResult
 from agent.settings import load_settings
 from model.decision import Decision
 from model.explain import amount
 from model.fault import ConfigurationFault
-from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY
+from model.pod import PodPhase
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
 
 DIFFERENT = 1
 _SHOWN_DIFFERENCES = 5
@@ -35,11 +37,18 @@ class Output(StrEnum):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One tick: what was lent, and what is decided now, by resource."""
+    """One tick: what was lent, and what is decided now, by lent resource in milli-CPU or bytes.
+
+    The others are of cpu and memory, empty where unknown: what the node has, what its pods request, and what
+    everything but best effort used in the live window.
+    """
 
     at_seconds: float
     lent: dict[str, int]
     would_lend: dict[str, int]
+    node: dict[str, int] = {}
+    reserved: dict[str, int] = {}
+    used: dict[str, int] = {}
 
 
 class Outcome(msgspec.Struct):
@@ -57,7 +66,11 @@ def replay(
         Path | None, typer.Option(metavar="FILE", help="Agent settings to try on the recorded facts.")
     ] = None,
     plot: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Draw what was lent: a .png or .svg file; repeatable.")
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw what was lent beside what was used and reserved: a .png or .svg file; repeatable.",
+        ),
     ] = None,
     output: Annotated[Output, typer.Option("-o", "--output", help="With --settings: table or json.")] = Output.TABLE,
 ) -> int:
@@ -93,7 +106,7 @@ def _decided(file: Path, settings: Path | None) -> Outcome:
         outcome.decisions += len(now.decisions)
         lent = {d.name: d.value for d in replayed.recorded if d.name in SCALES and "/zone/" not in d.subject}
         would_lend = {d.name: d.value for d in now.lending.reclaimable}
-        outcome.points.append(Point(now.observation.at_seconds, lent, would_lend))
+        outcome.points.append(Point(now.observation.at_seconds, lent, would_lend, *_circumstances(now)))
         if other is None and not replayed.identical:
             outcome.different_ticks += 1
             rest = max(_SHOWN_DIFFERENCES - len(outcome.differences), 0)
@@ -103,6 +116,19 @@ def _decided(file: Path, settings: Path | None) -> Outcome:
     if not outcome.points:
         raise ConfigurationFault(str(file), "holds no tick", "let the agent run for a few seconds with --journal")
     return outcome
+
+
+def _circumstances(now: TickResult) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """What the node has, what is reserved of it and what is used, as a Point has them."""
+    node, usage = now.facts.node, now.usage
+    amounts = {name: node.allocatable[name] for name in (CPU, MEMORY)} if node else {}
+    pods = [pod for pod in now.facts.pods or () if pod.phase is PodPhase.RUNNING]
+    reserved = {name: sum(pod.requests[name] for pod in pods) for name in (CPU, MEMORY)}
+    if usage is None:
+        return amounts, reserved, {}
+    cpu = usage.node.live.cpu_millis - usage.best_effort.live.cpu_millis
+    memory = usage.node.live.memory_bytes - usage.best_effort.live.memory_bytes
+    return amounts, reserved, {CPU: max(cpu, 0), MEMORY: max(memory, 0)}
 
 
 def differences(recorded: Sequence[Decision], decided: Sequence[Decision]) -> Iterator[str]:

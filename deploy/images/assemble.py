@@ -63,18 +63,26 @@ def assemble(program: str, arch: str, out: Path, cache: Path, source: Path = SOU
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
         root = Path(scratch) / "rootfs"
+        _tell(f"{program}: Debian's packages, downloaded into {cache} the first time")
         listed = [f"debian {name}" for name in debian.unpack(root, arch, cache)]
+        _tell(f"{program}: Python packages")
         listed += [f"python {name}" for name in pythonpackages.install(root, program, arch, source, cache)]
         _own_files(root, listed)
         if program == "agent":
             _command(root, "sublet-probe", f"#!/usr/bin/python3 -IS\n{(source / 'agent/probe.py').read_text()}")
         settle(root, epoch())
         config = image_config(program)
+        _tell(f"{program}: archive")
         ociarchive.write(folder.parent / f"{version()}-{arch}.oci.tar", root, config, f"{program}:{version()}", arch)
         shutil.rmtree(folder / "rootfs", ignore_errors=True)
         root.rename(folder / "rootfs")
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     return folder
+
+
+def _tell(step: str) -> None:
+    """Progress on standard error; standard output names the folders that were made."""
+    print(step, file=sys.stderr, flush=True)
 
 
 def image_config(program: str) -> dict[str, Any]:

@@ -56,6 +56,18 @@ def own_cpu_ticks() -> float:
     return seconds * os.sysconf("SC_CLK_TCK")
 
 
+class OtherWork:
+    """How busy others keep the CPUs from now on."""
+
+    def __init__(self) -> None:
+        self._cpu, self._own = read_cpu_time(), own_cpu_ticks()
+
+    def pct(self) -> float:
+        """Percent of all CPUs since the beginning."""
+        cpu, own = read_cpu_time(), own_cpu_ticks()
+        return self._cpu.others_pct(cpu, own - self._own)
+
+
 def _cpu_seconds_of(process: psutil.Process) -> float:
     try:
         return float(sum(process.cpu_times()[:4]))

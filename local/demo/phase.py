@@ -17,6 +17,7 @@ from local.demo.load import ANSWER_BOUND_SECONDS, LoadResult, Segment
 from local.demo.manifests import batch_cpu_offered, units_done
 from local.demo.measure import (
     CpuTime,
+    OtherWork,
     QuotaTrace,
     besteffort_quota_file,
     first_cut,
@@ -24,10 +25,12 @@ from local.demo.measure import (
     pods_cpu_seconds,
     read_cpu_time,
 )
-from local.demo.results import SUBLET, PhaseResult, latencies
+from local.demo.results import SUBLET, Inconclusive, PhaseResult, latencies, spoiled
 from local.rundir import NodeEndpoints
 
 _LEAD_SECONDS = 1.0
+_LOOK_EVERY = 2
+"""Seconds between two looks at other work: each costs the CPUs some milliseconds."""
 SEED = 20240229
 
 
@@ -52,6 +55,8 @@ class Bench(msgspec.Struct, frozen=True):
     load: Load
     tell: Callable[[str], None]
     live: Callable[[str], None]
+    anyway: bool = False
+    """Go on where other work spoils the numbers."""
 
 
 class _Reading(msgspec.Struct, frozen=True):
@@ -104,8 +109,12 @@ async def run_phase(bench: Bench, name: str, batch: list[Pod]) -> PhaseResult:
 
 
 async def _watch_offer(bench: Bench, begin: float, name: str) -> list[int | None]:
-    """The offer once a second until the load ends."""
+    """The offer once a second until the load ends.
+
+    Raises Inconclusive as soon as other work has spoiled the phase.
+    """
     offered: list[int | None] = []
+    others = OtherWork()
     told = False
     for second in range(round(bench.load.seconds)):
         await _sleep_until(begin + second)
@@ -113,9 +122,18 @@ async def _watch_offer(bench: Bench, begin: float, name: str) -> list[int | None
             bench.tell(f"{name}: surge to {bench.load.surge.per_second:.0f} requests a second")
             told = True
         offered.append(await batch_cpu_offered(bench.client, bench.node.name))
+        if second % _LOOK_EVERY == _LOOK_EVERY - 1:
+            raise_if_spoiled(bench, name, others, second, bench.load.seconds)
         bench.live(f"{name}: second {second + 1} of {bench.load.seconds:.0f}, batch-cpu offered {offered[-1]}")
     await _sleep_until(begin + bench.load.seconds)
     return offered
+
+
+def raise_if_spoiled(bench: Bench, what: str, others: OtherWork, seconds: float, whole_seconds: float) -> None:
+    """Raises Inconclusive where other work has spoiled a stretch of `whole_seconds`, `seconds` of which have passed."""
+    pct = others.pct()
+    if not bench.anyway and spoiled(pct, seconds, whole_seconds):
+        raise Inconclusive(f'in "{what}" other work kept {pct:.0f} % of this machine\'s CPUs busy for {seconds:.0f} s')
 
 
 async def _read(bench: Bench, batch: list[Pod]) -> _Reading:

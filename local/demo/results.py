@@ -14,11 +14,17 @@ ALONE, TODAY, SUBLET = "alone", "today", "sublet"
 _SOME_WORK_SECONDS = 0.5
 BUSY_PCT = 15.0
 """Other work that keeps more of all CPUs than this busy spoils the numbers."""
+CALM_SECONDS = 60.0
+"""How long the demonstration waits at most for other work to end."""
 TITLES = {
     ALONE: "service alone",
     TODAY: "+ Burstable batch",
     SUBLET: "+ batch by Sublet",
 }
+
+
+class Inconclusive(Exception):
+    """Other work keeps the machine so busy that nothing can be shown; the text says how busy, and when."""
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -139,6 +145,11 @@ def verdict(phases: Sequence[PhaseResult]) -> str:
         _unanswered(phases),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def spoiled(others_pct: float, seconds: float, whole_seconds: float) -> bool:
+    """Whether a stretch of `whole_seconds` is spoiled whatever comes, others having used `others_pct` for `seconds`."""
+    return others_pct * seconds > BUSY_PCT * whole_seconds
 
 
 def others_told(phases: Sequence[PhaseResult]) -> str:

@@ -138,3 +138,8 @@ def test_a_topology_that_is_shown_is_one_of_the_simulated_nodes() -> None:
     shown = "\n".join(found for page in PAGES for found in _SHOWN.findall(page.read_text()))
     keys = set(re.findall(r"(?:required|preferred)-topology: ([\w./-]+)", shown))
     assert keys and keys <= set(Simulation(1).labels_of(0))
+
+
+def test_the_readme_can_be_read_at_once() -> None:
+    """What is longer belongs into docs/."""
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150

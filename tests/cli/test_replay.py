@@ -212,7 +212,9 @@ def test_other_settings_in_json(record: Record, settings: Path, capsys: pytest.C
         point = points[second - 1]
         assert point["lent"]["kubernetes.io/batch-cpu"] == lent
         assert point["would_lend"]["kubernetes.io/batch-cpu"] == would_lend
-        assert set(point) == {"at_seconds", "lent", "would_lend"}
+        assert set(point) == {"at_seconds", "lent", "would_lend", "node", "reserved", "used"}
+        assert (point["node"]["cpu"], point["reserved"]["cpu"]) == (8000, 4000)
+        assert point["used"].get("cpu") == {1: None, 20: 1000, 50: 3000}[second]
 
 
 def test_the_table_averages_slices_and_all(record: Record, settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,21 +295,3 @@ def test_a_cut_off_last_line_ends_the_journal(record: Record, capsys: pytest.Cap
     journal.write_bytes(journal.read_bytes()[:-10])
     code, out = see(capsys, journal)
     assert code == 0 and out.endswith(" decisions in 19 ticks: all identical\n")
-
-
-PAGE = (Path(__file__).parents[2] / "docs" / "replay.md").read_text()
-
-
-def test_the_documented_outputs_are_what_is_printed(
-    record: Record, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """docs/replay.md holds them letter by letter, but for how many decisions a tick makes."""
-    journal = record(surge, 120)
-    same, compared = see(capsys, journal)[1], see(capsys, journal, "--settings", settings)[1]
-    different = see(capsys, altered(journal, lend_less, 20))[1]
-    for out in (same, compared, different):
-        assert f"\n{uncounted(out)}```\n" in uncounted(PAGE)
-
-
-def uncounted(text: str) -> str:
-    return re.sub("[0-9]+ decisions", "N decisions", text)

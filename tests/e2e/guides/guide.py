@@ -63,9 +63,9 @@ def steps(text: str) -> tuple[Step, ...]:
     """
     found: list[Step] = []
     for block in _BLOCK.finditer(text):
-        options = _options(block[1] or "")
+        options = options_of(block[1] or "")
         heading = [title[1] for title in _HEADING.finditer(text, 0, block.start())][-1:]
-        for command, promised in _commands(block[2]):
+        for command, promised in commands_of(block[2]):
             found.append(
                 Step(
                     len(found) + 1,
@@ -83,14 +83,16 @@ def steps(text: str) -> tuple[Step, ...]:
     return tuple(found)
 
 
-def _options(text: str) -> dict[str, str]:
+def options_of(text: str) -> dict[str, str]:
+    """The words of the comment before a block."""
     options = dict(word.partition("=")[::2] for word in text.split())
     if unknown := set(options) - {"until", "pending", "fails", "slow"}:
         raise ValueError(f"guide: {text}: {', '.join(sorted(unknown))} is no option")
     return options
 
 
-def _commands(block: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+def commands_of(block: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The commands of a `console` block, each with the lines that it prints."""
     lines: list[_Open] = []
     for line in block.splitlines():
         if line.startswith("$ "):

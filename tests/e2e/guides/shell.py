@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from tests.e2e.guides.guide import Step, unmet
 
-_KEPT = ("export ", "cd ")
+_KEPT = re.compile(r"export |cd |[A-Za-z_]\w*=\S*(?:\(.*\))?$")
 _START_SECONDS = 60.0
 _COMMAND_SECONDS = 90.0
 _PENDING_SECONDS = 3.0
@@ -24,10 +25,13 @@ _PAUSE_SECONDS = 0.3
 class Shell:
     """Runs steps in their order; a command that ends with `&` runs until `close`."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, home: Path | None = None) -> None:
+        self.directory = directory
         # Not pytest's own directory: a unix socket's path holds 107 bytes.
-        self.home = Path(tempfile.mkdtemp(prefix="guide-"))
+        self.home = home or Path(tempfile.mkdtemp(prefix="guide-"))
+        self._owns_home = home is None
+        self.printed = ""
+        """By the last command that ended."""
         self._kept: list[str] = []
         self._done: set[int] = set()
         self._background: list[subprocess.Popen[bytes]] = []
@@ -41,7 +45,7 @@ class Shell:
     def run(self, step: Step) -> str:
         """What breaks the step's promise; empty where it is kept."""
         self._done.add(step.number)
-        if step.command.startswith(_KEPT):
+        if _KEPT.match(step.command):
             self._kept.append(step.command)
             return ""
         if step.command.endswith("&"):
@@ -62,11 +66,12 @@ class Shell:
                 stdin=subprocess.DEVNULL,
                 text=True,
                 timeout=bound + 5,
-                cwd=self._directory,
+                cwd=self.directory,
                 env=self._environment(),
             )
         except subprocess.TimeoutExpired:
             return f"no end within {bound + 5:.0f} s"
+        self.printed = done.stdout
         if (done.returncode != 0) != step.fails:
             return f"exit code {done.returncode}:\n{done.stdout}"
         return unmet(step.promised, done.stdout)
@@ -80,7 +85,7 @@ class Shell:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                cwd=self._directory,
+                cwd=self.directory,
                 env=self._environment(),
             )
         self._background.append(program)
@@ -101,5 +106,6 @@ class Shell:
             if program.poll() is None:
                 program.terminate()
         codes = [program.wait(60) for program in self._background]
-        shutil.rmtree(self.home, ignore_errors=True)
+        if self._owns_home:
+            shutil.rmtree(self.home, ignore_errors=True)
         return codes

@@ -18,6 +18,7 @@ from local.demo.results import (
     latencies,
     offered_lines,
     others_told,
+    spoiled,
     table,
     verdict,
 )
@@ -71,6 +72,24 @@ def test_other_work_that_spoils_the_numbers_is_named(others: tuple[float, float]
     names = (ALONE, SUBLET)
     told = others_told([replace(phase(name), other_work_pct=pct) for name, pct in zip(names, others, strict=True)])
     assert expected in told if expected else told == ""
+
+
+@pytest.mark.parametrize(
+    ("others_pct", "seconds", "expected"),
+    [
+        (0.0, 16.0, False),
+        (15.0, 16.0, False),
+        (15.1, 16.0, True),
+        (50.0, 4.0, False),
+        (50.0, 5.0, True),
+        (100.0, 2.0, False),
+    ],
+)
+def test_a_phase_is_spoiled_once_calm_for_its_rest_would_not_help(
+    others_pct: float, seconds: float, expected: bool
+) -> None:
+    """Of 16 s others may have 15 %, which is all CPUs for 2.4 s."""
+    assert spoiled(others_pct, seconds, 16.0) is expected
 
 
 def test_the_verdict_of_an_unfinished_demonstration_compares_nothing() -> None:
