@@ -1,4 +1,5 @@
-"""Whether slo-controller-config may be written as it is: what its readers refuse, and what only the writer can mend.
+"""Whether Koordinator's ConfigMaps may be written as they are: what their readers refuse, and what only the writer can
+mend.
 
 Source: Koordinator pkg/webhook/cm/plugins/sloconfig.
 """
@@ -13,7 +14,7 @@ import msgspec
 
 from admission.checked import Checked, Surroundings
 from admission.core.overlap import nested, overlap
-from kube.dialects import sloconfig, slosections
+from kube.dialects import schedulerconfig, sloconfig, slosections
 from kube.dialects.document import parsed, part, value_of
 from kube.dialects.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
 from kube.dialects.selector import LabelSelector
@@ -88,6 +89,15 @@ def check_config(source: ConfigMap, surroundings: Surroundings) -> Checked:
             refusals += found.refusals
             warnings += found.warnings
     return Checked(tuple(dict.fromkeys(refusals)), tuple(warnings))
+
+
+def check_scheduler_config(source: ConfigMap) -> Checked:
+    """koord-scheduler-config: refused where the scheduler could not read it; what nothing acts on draws a warning."""
+    where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}"
+    try:
+        return Checked((), schedulerconfig.read(source.data or {}, where).unserved)
+    except ConfigurationFault as fault:
+        return Checked((str(fault),))
 
 
 def _checked(key: _Key, source: ConfigMap, where: str, text: str, surroundings: Surroundings) -> Checked:

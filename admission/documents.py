@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from admission.checked import Checked, Surroundings
-from admission.configcheck import NAME, check_config
+from admission.configcheck import NAME, check_config, check_scheduler_config
 from admission.profilecheck import check_profile
 from kube.dialects.coverage.asking_pods import in_pod_group, in_profile
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
@@ -47,7 +47,7 @@ def check_named_config(source: ConfigMap, surroundings: Surroundings) -> Checked
     """Other ConfigMaps are nobody's business here."""
     where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}"
     if source.metadata.name == SCHEDULER_NAME:
-        return _unmet(Checked(), where, in_scheduler_config(source.data or {}))
+        return _unmet(check_scheduler_config(source), where, in_scheduler_config(source.data or {}))
     if source.metadata.name != NAME:
         return Checked()
     return _unmet(check_config(source, surroundings), where, in_config(source))

@@ -44,6 +44,7 @@ def simulate_cluster(
     from cli.clusterobjects import CLUSTER_KINDS
     from cli.clusteroutcome import table
     from cli.clusterrun import decide, scheduled_by_others
+    from cli.clustersettings import configured
     from scheduler.settings import load
 
     at = unix_seconds(now) if now else time.time()
@@ -53,7 +54,7 @@ def simulate_cluster(
         where = ", ".join(map(str, files))
         raise ConfigurationFault(where, "no Pod is given", "add some, as kubectl get pods -A -o yaml prints them")
     outcome = decide(found, at, chosen, settle=settle)
-    for note in [*skipped(found), *foreign(len(scheduled_by_others(found, chosen)))]:
+    for note in [*skipped(found), *foreign(len(scheduled_by_others(found, chosen))), *configured(chosen, found)[1]]:
         print(f"note: {note}", file=sys.stderr)
     print(json.dumps(msgspec.to_builtins(outcome), indent=2) if output is Output.JSON else table(outcome))
 

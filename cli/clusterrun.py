@@ -42,7 +42,7 @@ def decide(found: Manifests, now: float, settings: Settings, *, settle: bool = F
 
 class _Run:
     def __init__(self, found: Manifests, now: float, settings: Settings) -> None:
-        self._settings = settings = configured(settings, found)
+        self._settings = settings = configured(settings, found)[0]
         self._now = now
         admission = Admission(found, now)
         given = {item.label: item for item in found.of("Pod")}
@@ -55,7 +55,9 @@ class _Run:
             )
             for item in found.of("PodGroup")
         }
-        self._cache = ClusterCache(settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio)
+        self._cache = ClusterCache(
+            settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio, settings.plain
+        )
         self._cycle = Cycle(self._cache, settings)
         self._placed: dict[str, str] = {}
         self._victims: dict[str, Victim] = {}

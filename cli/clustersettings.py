@@ -1,4 +1,4 @@
-"""The settings of a simulated scheduler: those given, and what Koordinator's ConfigMap says of gangs."""
+"""The settings of a simulated scheduler: those given, and what Koordinator's ConfigMap says in their place."""
 
 from __future__ import annotations
 
@@ -6,21 +6,31 @@ import msgspec
 
 from cli.manifests import Manifests
 from kube.dialects import schedulerconfig
+from kube.dialects.coverage.asking_scheduler import in_scheduler_config
+from kube.dialects.coverage.rows import sentence
 from model.fault import ConfigurationFault
+from scheduler.configured import overlaid
 from scheduler.settings import Settings
 
-CONFIG_MAP = "koord-scheduler-config"
 NODE_CONFIG = "slo-controller-config"
 
 
-def configured(settings: Settings, found: Manifests) -> Settings:
-    """Nothing is on its way here, so what is missing now is missing. Raises ConfigurationFault."""
+def configured(settings: Settings, found: Manifests) -> tuple[Settings, tuple[str, ...]]:
+    """The settings in force, and what of the ConfigMap nothing acts on. Raises ConfigurationFault.
+
+    Nothing is on its way here, so what is missing now is missing.
+    """
     settings = msgspec.structs.replace(settings, hold_grace_seconds=0.0)
+    unserved: tuple[str, ...] = ()
     for given in found.of("ConfigMap"):
-        if given.object.metadata.name != CONFIG_MAP:
+        if given.object.metadata.name != schedulerconfig.NAME:
             continue
         try:
-            settings = settings.overlaid(schedulerconfig.coscheduling(given.object.data or {}))
+            told = schedulerconfig.read(given.object.data or {})
         except ConfigurationFault as fault:
             raise ConfigurationFault(f"{given.where}: {fault.where}", fault.what, fault.fix) from fault
-    return settings
+        over = overlaid(settings, told)
+        asked = in_scheduler_config(given.object.data or {})
+        idle = (sentence(f"ConfigMap {schedulerconfig.NAME}", each) for each in asked)
+        settings, unserved = over.settings, (*unserved, *idle, *told.unserved, *over.unserved)
+    return settings, unserved

@@ -19,12 +19,15 @@ class ObjectRef(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """What is told; equal Events are one object with a count on the server."""
+    """What is told; equal Events are one object with a count on the server. `component` tells it, empty: the recorder's
+    own.
+    """
 
     about: ObjectRef
     type: str
     reason: str
     message: str
+    component: str = ""
 
     @property
     def warning(self) -> bool:

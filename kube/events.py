@@ -79,11 +79,16 @@ class EventRecorder:
         """Occurrences that no Event on the server tells of."""
         return self._queue.dropped + self._refused
 
-    def record(self, about: ObjectRef, reason: str, message: str, *, warning: bool = False) -> None:
-        """Queue one Event; the message is cut at 1,024 characters as Kubernetes wants it."""
+    def record(
+        self, about: ObjectRef, reason: str, message: str, *, warning: bool = False, component: str = ""
+    ) -> None:
+        """Queue one Event; the message is cut at 1,024 characters as Kubernetes wants it.
+
+        `component` tells it in place of the recorder's own.
+        """
         text = message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 4] + " ..."
         dropped = self._queue.dropped
-        self._queue.put(Event(about, "Warning" if warning else "Normal", reason, text), self._now())
+        self._queue.put(Event(about, "Warning" if warning else "Normal", reason, text, component), self._now())
         if self._queue.dropped > dropped and not self._told_full:
             self._told_full = True
             log.warning("events are dropped, ordinary ones first", waiting=len(self._queue), dropped=self.dropped)
@@ -211,6 +216,7 @@ class EventRecorder:
 
     def _body(self, waiting: Waiting, namespace: str) -> dict[str, Any]:
         event, about = waiting.event, msgspec.to_builtins(waiting.event.about)
+        source = self._source | ({"component": event.component} if event.component else {})
         return {
             "apiVersion": "v1",
             "kind": "Event",
@@ -219,9 +225,9 @@ class EventRecorder:
             "type": event.type,
             "reason": event.reason,
             "message": event.message,
-            "source": self._source,
-            "reportingComponent": self._source["component"],
-            "reportingInstance": self._source["host"],
+            "source": source,
+            "reportingComponent": source["component"],
+            "reportingInstance": source["host"],
             "firstTimestamp": _stamp(waiting.first),
             "lastTimestamp": _stamp(waiting.last),
             "count": waiting.count,

@@ -24,7 +24,7 @@ from local.choices import ANY_PORT, Choices, Slot, host_and_port
 from local.node.settings import Kernel
 from local.probing import Door
 from local.rundir import RunDirectory
-from scheduler.settings import Settings
+from scheduler.core.scores.policy import KUBE_SCHEDULER, PLAIN_SCORE, PROFILES, Profile
 
 Ready = dict[str, Any]
 Bound = Mapping[str, Ready]
@@ -39,6 +39,10 @@ _BOOTSTRAP = (
     "admission/podpolicy.yaml",
 )
 """Of `deploy/` what is no program: rights, the policies of agents and pods, and who is asked when pods are made."""
+
+
+_SETTINGS = ("koordinator/namespace.yaml", "koordinator/scheduler-config.yaml")
+"""What people change, and keep with a state directory."""
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -62,25 +66,26 @@ class Program(msgspec.Struct, frozen=True):
 
 
 _HERE = "127.0.0.1"
-_DEFAULT_SCHEDULER = "default-scheduler"
+_STAND_IN = Profile((KUBE_SCHEDULER,), PLAIN_SCORE, plain=True)
+"""For pods that name no scheduler: a cluster has a kube-scheduler, which knows nothing of batch work."""
 _SILENT_SECONDS = 120
 """An agent says each minute that it is there."""
 
 
 def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
-    """Here pods that name no scheduler are this one's too, and nobody wants to wait 15 minutes for a silent agent.
+    """Here it stands in for kube-scheduler, too, and nobody wants to wait 15 minutes for a silent agent.
 
     In a bare cluster it does what kube-scheduler does there, and nothing else.
     """
     told: dict[str, Any] = {
-        "scheduler_names": (*Settings().scheduler_names, _DEFAULT_SCHEDULER),
+        "profiles": (*PROFILES, _STAND_IN),
         "withdraw": {"after_seconds": _SILENT_SECONDS},
         "lease": {"namespace": NAMESPACE},
     }
     if choices.bare:
         told = {
-            "scheduler_names": (_DEFAULT_SCHEDULER,),
-            "profiles": (),
+            "scheduler_names": (KUBE_SCHEDULER,),
+            "profiles": (_STAND_IN,),
             "withdraw": {"enabled": False},
             "node_objects": False,
             "lease": {"name": "kube-scheduler"},
@@ -157,6 +162,8 @@ def _apiserver(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
     state = ["--state-dir", str(choices.state_dir.expanduser().absolute())] if choices.state_dir else []
     files = [] if choices.bare else bootstrap_files()
     bootstrap = [argument for path in files for argument in ("--bootstrap", str(path))]
+    settings = () if choices.bare else _SETTINGS
+    bootstrap += [argument for name in settings for argument in ("--bootstrap-once", str(_DEPLOY / name))]
     audit = ["--audit-log", str(choices.audit_log.expanduser().absolute())] if choices.audit_log else []
     return [
         *_module("local.apiserver", run, "apiserver"),

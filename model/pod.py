@@ -86,7 +86,7 @@ class Pod(msgspec.Struct, frozen=True):
     status.nominatedNodeName. `scheduled_seconds`, `started_seconds` and `initialized_seconds` are when it was bound,
     when it started to run and when its init containers were through, 0 before; `owned` whether a controller would
     replace it (`owner`, as `namespace/name`), `daemon` whether a DaemonSet would. `rank` is its index in a topology, -1
-    without one.
+    without one. `plain`: it is placed as kube-scheduler places it, whatever it says of gangs and of its load.
     """
 
     namespace: str
@@ -138,6 +138,7 @@ class Pod(msgspec.Struct, frozen=True):
     daemon: bool = False
     rank: int = -1
     load: LoadTerms = LoadTerms()
+    plain: bool = False
 
     @property
     def key(self) -> str:

@@ -84,9 +84,13 @@ class SchedulerAnswers:
         return tuple(self._gang(key) for key in sorted(self._cache.gang_keys() | self._cache.gangs.keys))
 
     def settings(self) -> bytes:
-        """The settings in force, as JSON; `preemption_enabled_by` names what switched it."""
-        told = msgspec.to_builtins(self._cycle.settings) | {"preemption_enabled_by": self._cycle.preempting.enabled_by}
-        return msgspec.json.encode(told)
+        """The settings in force, as JSON; `preemption_enabled_by` names what switched it, `scheduler_config` is how far
+        Koordinator's ConfigMap is heeded.
+        """
+        in_force = self._cycle.configuring.in_force
+        about = msgspec.to_builtins(in_force) if in_force.config_map else None
+        told = {"preemption_enabled_by": in_force.enabled_by, "scheduler_config": about}
+        return msgspec.json.encode(msgspec.to_builtins(self._cycle.settings) | told)
 
     def queues(self) -> tuple[QueueAnswer, ...]:
         queue = self._cycle.queue

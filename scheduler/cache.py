@@ -19,7 +19,7 @@ from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.placement import PlacementState
-from model.pod import Pod, PodPhase
+from model.pod import LoadTerms, Pod, PodPhase
 from model.queue import DEFAULT_QUEUE
 from scheduler import facts
 from scheduler.core.charge import Change as LedgerChange
@@ -53,7 +53,7 @@ class PodRecord(msgspec.Struct):
 
     @property
     def named(self) -> Named:
-        return Named(self.pod.namespace, self.pod.name, self.pod.uid)
+        return Named(self.pod.namespace, self.pod.name, self.pod.uid, self.pod.scheduler_name)
 
 
 class Touched(msgspec.Struct):
@@ -66,7 +66,7 @@ class Touched(msgspec.Struct):
 
 
 class ClusterCache:
-    """`schedulers` are the spec.schedulerName values that are ours.
+    """`schedulers` are the spec.schedulerName values that are ours, `plain` those whose pods are placed plainly.
 
     `offers` knows what of a node's offer is not believed, which counts as 0 in `nodes`; `ratio` is its setting.
     `saved` is when a pod (by uid) last saved a checkpoint, in Unix seconds, as its agent says.
@@ -78,8 +78,10 @@ class ClusterCache:
         load: LoadPolicy | None = None,
         defaults: GangDefaults = USUAL,
         ratio: float = 1.0,
+        plain: Collection[str] = (),
     ) -> None:
         self.schedulers = frozenset(schedulers)
+        self._plain = frozenset(plain)
         self.ledger = Ledger()
         self.neighbours = Neighbours(self.ledger)
         self.nodes: dict[str, Node] = {}
@@ -115,6 +117,16 @@ class ClusterCache:
             case facts.NoteFailed(uid):
                 if uid in self._pods:
                     self._pods[uid].told, self._pods[uid].nominated = "", self._pods[uid].pod.nominated_node
+
+    def configure(self, load: LoadPolicy, defaults: GangDefaults, now: float) -> bool:
+        """Other settings hold; whether gangs must be told again, since they were read by other defaults."""
+        self.loads.configure(load, now)
+        changed, self.gangs.defaults = self.gangs.defaults != defaults, defaults
+        return changed and bool(self._pods or self.gangs.keys)
+
+    def refused_config(self, metadata: objects.Metadata, problem: str) -> None:
+        """A ConfigMap for this scheduler that cannot be read."""
+        self._refusals.add(f"ConfigMap {metadata.namespace}/{metadata.name}", metadata, problem)
 
     def take_touched(self) -> Touched:
         """What `apply` touched since the last call."""
@@ -203,7 +215,7 @@ class ClusterCache:
             self._remove_pod(source.metadata.uid)
             return
         try:
-            pod = upstream.pod(source, self.gangs.defaults)
+            pod = self._as_placed(upstream.pod(source, self.gangs.defaults))
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
             return
@@ -213,6 +225,12 @@ class ClusterCache:
         if record is None or record.pod != pod:
             record = self._set_pod(pod, record, now)
         record.told = told or record.told
+
+    def _as_placed(self, pod: Pod) -> Pod:
+        """Of what kube-scheduler does not know, a pod that is placed as it does says nothing."""
+        if pod.scheduler_name not in self._plain:
+            return pod
+        return msgspec.structs.replace(pod, gang=None, load=LoadTerms(), plain=True)
 
     def _set_pod(self, pod: Pod, before: PodRecord | None, now: float) -> PodRecord:
         if before is not None:
@@ -299,7 +317,7 @@ class ClusterCache:
             return
         self._reopen(metadata.uid)
         ours = not node and metadata.deletion_timestamp is None and source.spec.scheduler_name in self.schedulers
-        named = Named(metadata.namespace, metadata.name, metadata.uid)
+        named = Named(metadata.namespace, metadata.name, metadata.uid, source.spec.scheduler_name)
         told = _condition_message(source) == str(fault)
         self._refusals.add(f"Pod {key}", metadata, str(fault), named if ours and not told else None)
 

@@ -10,13 +10,14 @@ from model.queue import Queue
 from model.workload import GangMode, GangSource
 from scheduler import facts
 from scheduler.cache import ClusterCache
+from scheduler.configuring import Configuring
 from scheduler.core import explain
 from scheduler.core.backlog import Backlog
 from scheduler.core.charge import Charge
 from scheduler.core.gang import Candidate, Hold
 from scheduler.core.groups import group_of, keys_of
 from scheduler.core.minimum import Part
-from scheduler.core.news import News, freed_by, need_of
+from scheduler.core.news import EVERYTHING, News, freed_by, need_of
 from scheduler.core.order import Ranking, dominant_share, in_order
 from scheduler.core.phase import carry_over, gang_status, marks_due, noted
 from scheduler.core.place import Misfit, Placed, place
@@ -50,11 +51,16 @@ class Cycle:
         self.queue = queue or Queue()
         self.scene: Scene | None = None
         self._cache = cache
-        self.settings = settings
+        self.configuring = Configuring(settings)
         self._reservations = Reservations(settings.reservation)
         self._releases = Releases(settings.release, self.preempting.until)
         self._trials = Trials()
         self._restored = False
+
+    @property
+    def settings(self) -> Settings:
+        """Those in force."""
+        return self.configuring.settings
 
     def turn(self, inbox: Iterable[facts.Fact], now: float) -> Turn:
         """Take in what happened, place what can be placed, and say what is to be written."""
@@ -95,7 +101,9 @@ class Cycle:
         unheard: list[str] = []
         for fact in inbox:
             self._cache.apply(fact, now)
-            if isinstance(fact, facts.BatchDone):
+            if isinstance(fact, facts.Configured):
+                self._configure(turn, fact, now)
+            elif isinstance(fact, facts.BatchDone):
                 done.append(fact.subject)
             elif isinstance(fact, facts.NoteFailed):
                 unheard.append(fact.uid)
@@ -113,6 +121,26 @@ class Cycle:
             self._bind_failed(turn, fact, now)
         for subject in done:
             self.backlog.binding_done(subject)
+
+    def _configure(self, turn: Turn, fact: facts.Configured, now: float) -> None:
+        """What the ConfigMap says holds from this turn on, for pods that wait and plans on their way as well."""
+        before = self.settings
+        told = self.configuring.take(fact.config_map)
+        turn.config_events += told
+        problem = self.configuring.in_force.problem
+        if told and problem and fact.config_map is not None:
+            self._cache.refused_config(fact.config_map.metadata, problem)
+        after = self.settings
+        if after == before:
+            return
+        self.preempting.policy = after.preemption
+        turn.reread |= self._cache.configure(after.load, after.gangs, now)
+        self.scene = None
+        self._wake(News(EVERYTHING))
+        if not after.preemption.enable:
+            for subject in sorted(self.preempting.nominated):
+                dropped = self.preempting.drop(subject)
+                self._given_up(turn, (dropped,) if dropped else ())
 
     def _wake(self, news: News) -> None:
         if news.happened:
@@ -199,7 +227,7 @@ class Cycle:
             self._tell(turn, verdict)
             self._announce(turn, release)
             for pod in release.evict:
-                named = Named(pod.namespace, pod.name, pod.uid)
+                named = Named(pod.namespace, pod.name, pod.uid, pod.scheduler_name)
                 turn.evictions.append(Eviction(named, release.reason.value, release.detail, release.detail))
 
     def _time_out(self, turn: Turn, now: float) -> None:

@@ -34,6 +34,12 @@ class Seen(msgspec.Struct, frozen=True):
     change: Change[Any]
 
 
+class Configured(msgspec.Struct, frozen=True):
+    """Koordinator's ConfigMap for schedulers is this now; None: it is not there."""
+
+    config_map: objects.ConfigMap | None
+
+
 class BindingReleased(msgspec.Struct, frozen=True):
     """An assumed pod was not bound; `error` is empty where it was not even tried, `status` is the HTTP code."""
 
@@ -55,4 +61,4 @@ class NoteFailed(msgspec.Struct, frozen=True):
     uid: str
 
 
-Fact: TypeAlias = PodSeen | NodeSeen | PodGroupSeen | Seen | BindingReleased | BatchDone | NoteFailed
+Fact: TypeAlias = PodSeen | NodeSeen | PodGroupSeen | Seen | Configured | BindingReleased | BatchDone | NoteFailed

@@ -48,6 +48,11 @@ class Loads:
         self._rows: dict[str, int] = {}
         self._drawn: LoadPicture | None = None
 
+    def configure(self, policy: LoadPolicy) -> None:
+        """Other settings hold; the pods on the nodes are to be put again."""
+        self.policy = policy
+        self._drawn = None
+
     def metric(
         self, node: str, metric: NodeMetric | None, now: float, interval_seconds: float = REPORT_SECONDS
     ) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 
 import structlog
 
 from kube.objects import NodeMetric
 from model.explain import sentence
 from scheduler import facts
+from scheduler.configuring import INVALID
 from scheduler.core.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
@@ -28,7 +30,7 @@ _LONGEST_WAIT_SECONDS = 10.0
 class Loop:
     """`tell` may be called by any task of the event loop; `step` is one turn, `run` takes them until `drain`.
 
-    `turned` is set once the first turn is over.
+    `turned` is set once the first turn is over. `reread` tells every pod and PodGroup again, as it is now.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Loop:
     ) -> None:
         self.last_turn_seconds = clock()
         self.turned = asyncio.Event()
+        self.reread: Callable[[], None] = lambda: None
         self._cycle = cycle
         self._publisher = publisher
         self._history = history
@@ -92,6 +95,8 @@ class Loop:
         began = time.perf_counter()
         turn = self._cycle.turn(inbox, self._clock())
         self._publisher.publish(turn, group, self.tell)
+        if turn.reread:
+            self.reread()
         self._note(turn, time.perf_counter() - began)
         return turn
 
@@ -104,6 +109,10 @@ class Loop:
                 log.info("decision", text=sentence(decision))
         for refusal in turn.refusals:
             log.error("object left out", kind=refusal.kind, error=refusal.message)
+        for told in turn.config_events:
+            if told.reason != INVALID:  # which is among what was left out
+                say = log.warning if told.warning else log.info
+                say("configuration", config_map=told.config_map.key, reason=told.reason, told=told.message)
         for gang, message in turn.invalid_gangs:
             log.error("gang left out", gang=gang.key, error=message)
         for subject, preemption in turn.insights.items():

@@ -25,6 +25,14 @@ class MeasuredLoads:
         self._ledger = ledger
         self._follows = False
 
+    def configure(self, policy: LoadPolicy, now: float) -> None:
+        """Other settings hold for what is measured and estimated."""
+        if policy == self._loads.policy:
+            return
+        self._loads.configure(policy)
+        for charge in self._ledger.charges() if self._follows else ():
+            self.put(charge, now)
+
     def put(self, charge: Charge, now: float) -> None:
         """The pod is on its node, or about to be."""
         if self._follows and charge.pod is not None:

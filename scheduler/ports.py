@@ -17,11 +17,12 @@ from scheduler.core.phase import GangStatus
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A namespaced object of one life."""
+    """A namespaced object of one life; `scheduler` is the one that a pod asks for."""
 
     namespace: str
     name: str
     uid: str
+    scheduler: str = ""
 
     @property
     def key(self) -> str:
@@ -95,6 +96,8 @@ class Announcer(Protocol):
     def gang(self, gang: Named, reason: str, message: str, *, warning: bool) -> None: ...
 
     def preempted(self, pod: Named, note: str) -> None: ...
+
+    def configuration(self, config_map: Named, reason: str, message: str, *, warning: bool) -> None: ...
 
 
 class Meter(Protocol):

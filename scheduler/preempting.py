@@ -50,11 +50,10 @@ class _Carried(msgspec.Struct):
 
 
 class Preempting:
-    """By preemptor's subject; times are Unix seconds. `enabled_by` says where the switch stands."""
+    """By preemptor's subject; times are Unix seconds."""
 
     def __init__(self, cache: ClusterCache, policy: PreemptionPolicySettings) -> None:
         self.policy = policy
-        self.enabled_by = "settings"
         self.gangs = GangStore()
         self._cache = cache
         self._nominations = Nominations()

@@ -139,6 +139,8 @@ class Publisher:
                 group.create_task(self._evict(eviction))
         for event in turn.gang_events:
             self._announcer.gang(event.gang, event.reason, event.message, warning=event.warning)
+        for told in turn.config_events:
+            self._announcer.configuration(told.config_map, told.reason, told.message, warning=told.warning)
         for gang, message in turn.invalid_gangs:
             self._announcer.gang(gang, "GangInvalid", message, warning=True)
         for refusal in turn.refusals:

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Meta
 
 from kube.dialects.gangs import GangDefaults
-from kube.dialects.schedulerconfig import CoschedulingArgs
 from kube.events import EventCapacity
 from kube.lease import LeaseSettings
 from kube.settingsfile import read_settings
@@ -20,7 +19,7 @@ from scheduler.core.parking import BackoffPolicy
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.release import ReleasePolicy
 from scheduler.core.reserve import ReservePolicy
-from scheduler.core.scores.policy import PROFILES, Profile, served
+from scheduler.core.scores.policy import KUBE_SCHEDULER, PROFILES, Profile, served
 from scheduler.core.withdraw import WithdrawPolicy
 
 
@@ -118,15 +117,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What counts for a gang that does not say."""
         return GangDefaults(self.gang_timeout_seconds, self.gang_match_policy)
 
-    def overlaid(self, told: CoschedulingArgs) -> Settings:
-        """With what Koordinator's ConfigMap says in place of these settings' own word."""
-        enable = self.preemption.enable if told.enable_preemption is None else told.enable_preemption
-        return msgspec.structs.replace(
-            self,
-            preemption=msgspec.structs.replace(self.preemption, enable=enable),
-            gang_timeout_seconds=told.default_timeout or self.gang_timeout_seconds,
-            gang_match_policy=told.default_match_policy or self.gang_match_policy,
-        )
+    @property
+    def plain(self) -> frozenset[str]:
+        """Scheduler names whose pods are placed as kube-scheduler places them."""
+        return frozenset(name for profile in self.profiles if profile.plain for name in profile.names)
+
+    def __post_init__(self) -> None:
+        """Refuse kube-scheduler's name where no plain profile has it."""
+        if KUBE_SCHEDULER in self.scheduler_names and KUBE_SCHEDULER not in self.plain:
+            fix = "take it out, or give it a profile with plain: true"
+            raise ValueError(f"scheduler_names: {KUBE_SCHEDULER} is kube-scheduler's; {fix}")
 
 
 def load(path: Path | None) -> Settings:

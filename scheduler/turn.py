@@ -8,6 +8,7 @@ from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
 from model.workload import Notes
+from scheduler.configuring import ConfigEvent
 from scheduler.core.phase import GangStatus
 from scheduler.ports import Named
 from scheduler.refusals import Refusal
@@ -96,7 +97,8 @@ class Turn(msgspec.Struct):
     """What one turn decided; `more` when heads are left for the next turn at once.
 
     `spared` are uids of pods that need not go any more, where that is not done yet. `timeouts` counts gangs that found
-    no place in time, `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of
+    no place in time, `reread` says that gangs without words of their own come out differently,
+    `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of
     preemption for those that wait.
     """
 
@@ -107,6 +109,7 @@ class Turn(msgspec.Struct):
     conditions: list[GangCondition] = msgspec.field(default_factory=list)
     insights: dict[str, Decision] = msgspec.field(default_factory=dict)
     gang_events: list[GangEvent] = msgspec.field(default_factory=list)
+    config_events: list[ConfigEvent] = msgspec.field(default_factory=list)
     evictions: list[Eviction] = msgspec.field(default_factory=list)
     spared: list[str] = msgspec.field(default_factory=list)
     notices: list[Notice] = msgspec.field(default_factory=list)
@@ -115,4 +118,5 @@ class Turn(msgspec.Struct):
     gone: list[str] = msgspec.field(default_factory=list)
     plans: list[int] = msgspec.field(default_factory=list)
     timeouts: int = 0
+    reread: bool = False
     more: bool = False

@@ -32,13 +32,12 @@ from scheduler.cycle import Cycle
 from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.kubernetes import (
-    SCHEDULER_CONFIG,
     KubernetesAnnouncer,
     KubernetesBinder,
     KubernetesEvictor,
     KubernetesStatusWriter,
     KubernetesWatch,
-    coscheduling,
+    scheduler_config,
 )
 from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.linkchild import LinkChild
@@ -46,7 +45,7 @@ from scheduler.edge.metrics import Metrics
 from scheduler.edge.nodeobjects import NodeObjects
 from scheduler.edge.serving import loopback_server
 from scheduler.edge.withdrawal import Withdrawer
-from scheduler.facts import Fact, NodeSeen, Seen
+from scheduler.facts import Configured, Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
 from scheduler.linkframes import Serving
 from scheduler.loop import Loop
@@ -127,7 +126,7 @@ class Scheduler:
         self.options = options
         self.clock = steady_clock()
         self.history = DecisionHistory(settings.decision_history)
-        cache = ClusterCache(settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio)
+        cache = ClusterCache(settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio, settings.plain)
         self.cycle = cycle = Cycle(cache, settings)
         announcer = KubernetesAnnouncer(recorder)
         binder, writer, evictor = KubernetesBinder(client), KubernetesStatusWriter(client), KubernetesEvictor(client)
@@ -140,10 +139,7 @@ class Scheduler:
         self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
         self.node_objects = NodeObjects(client, leadership.leading, enabled=settings.node_objects)
         self.watch = KubernetesWatch(client, self._tell)
-
-    def preemption_told_by(self, config_map: str) -> None:
-        """The switch stands where this ConfigMap says."""
-        self.cycle.preempting.enabled_by = f"ConfigMap {config_map}"
+        self.loop.reread = self.watch.reread
 
     def _tell(self, fact: Fact) -> None:
         if isinstance(fact, NodeSeen):
@@ -247,14 +243,13 @@ class _Process:
     async def _lead(self, leadership: Leadership, linking: asyncio.Task[None], stop: asyncio.Event) -> None:
         """Schedule until told to stop, or leadership is lost."""
         self._metrics.watch({"leader": lambda: float(leadership.leading())})
-        told = await _first(coscheduling(self._client), stop.wait(), leadership.ended.wait(), linking)
+        told = await _first(scheduler_config(self._client), stop.wait(), leadership.ended.wait(), linking)
         if stop.is_set() or leadership.ended.is_set():
             return
-        options = msgspec.structs.replace(self._options, settings=self._options.settings.overlaid(told))
         outside = Connections(self._client, self._recorder, self._link)
-        scheduler = Scheduler(outside, options, leadership, self._metrics)
-        if told.enable_preemption is not None:
-            scheduler.preemption_told_by(SCHEDULER_CONFIG)
+        scheduler = Scheduler(outside, self._options, leadership, self._metrics)
+        # Before anything else is known, so that nothing is decided by other settings.
+        scheduler.loop.tell(Configured(told))
         self._state.scheduler = scheduler
         self._metrics.watch(self._figures())
         async with _background(scheduler) as start, _answering(scheduler) as grpc:

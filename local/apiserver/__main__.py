@@ -57,6 +57,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         default=[],
         help="YAML manifest or directory applied at start; repeatable",
     )
+    parser.add_argument(
+        "--bootstrap-once",
+        type=Path,
+        action="append",
+        default=[],
+        help="the same for what people change: an object that is there from an earlier run stays as it is",
+    )
     return parser.parse_args(arguments)
 
 
@@ -128,6 +135,7 @@ async def serve(options: argparse.Namespace) -> None:
         create_system_objects(core.resources)
         create_default_roles(core.resources)
         apply_manifests(core.resources, options.bootstrap)
+        apply_manifests(core.resources, options.bootstrap_once, renew=False)
         server = Server(core, core.authenticator, tls, names)
         controllers = Controllers(core.resources, core.writes, authority)
         try:

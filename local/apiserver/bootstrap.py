@@ -34,11 +34,14 @@ def create_system_objects(resources: Resources) -> None:
             resources.create(PRIORITY_CLASSES, "", obj)
 
 
-def apply_manifests(resources: Resources, places: list[Path]) -> None:
-    """Create what the YAML files (or the directories' `*.yaml` files) contain, definitions before the rest."""
+def apply_manifests(resources: Resources, places: list[Path], *, renew: bool = True) -> None:
+    """Create what the YAML files (or the directories' `*.yaml` files) contain, definitions before the rest.
+
+    What an earlier run left is made as the manifest says; without `renew` it stays as people made it.
+    """
     found = [(path, obj) for place in places for path in _files(place) for obj in _documents(path)]
     for path, obj in sorted(found, key=lambda item: item[1].get("kind") != "CustomResourceDefinition"):
-        _create(resources, path, obj)
+        _create(resources, path, obj, renew)
 
 
 def _files(place: Path) -> list[Path]:
@@ -60,7 +63,7 @@ def _documents(path: Path) -> list[Object]:
     return documents
 
 
-def _create(resources: Resources, path: Path, obj: Object) -> None:
+def _create(resources: Resources, path: Path, obj: Object, renew: bool) -> None:
     rtype = resources.registry.by_kind(str(obj["apiVersion"]), str(obj["kind"]))
     if rtype is None:
         raise ManifestError(f"{path}: no resource of kind {obj['kind']} in {obj['apiVersion']} is served")
@@ -68,7 +71,7 @@ def _create(resources: Resources, path: Path, obj: Object) -> None:
     try:
         if resources.find(rtype, namespace, name_of(obj)) is None:
             resources.create(rtype, namespace, obj)
-        else:
+        elif renew:
             resources.update(rtype, namespace, name_of(obj), lambda live: _renewed(live, obj))
     except StatusError as error:
         raise ManifestError(f"{path}: {rtype.kind} {name_of(obj)}: {error.message}") from None

@@ -60,7 +60,7 @@ def node_status(
     health = nodeobject.healthy(moment(since)).changed(moment(since), ready=True)
     status = nodeobject.status("", simulation.machine, port, health, at)
     status["addresses"] = status["addresses"][:1]
-    status["nodeInfo"] |= {"containerRuntimeVersion": "simulated://1", "kubeletVersion": "v1.37.0-simulated"}
+    status["nodeInfo"] |= {"containerRuntimeVersion": "simulated://1", "kubeletVersion": "v1.32.4-simulated"}
     lent = {name: None if amount is None else str(amount) for name, amount in amounts.items()}
     status["capacity"] |= lent
     status["allocatable"] |= lent

@@ -37,12 +37,15 @@ class Company(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Estimate(msgspec.Struct, frozen=True, cache_hash=True):
-    """What scores count: amounts with defaults, and what its use is taken to be before it is measured."""
+    """What scores count: amounts with defaults, and what its use is taken to be before it is measured.
+
+    `unlimited`: measured use keeps it from no node, as a DaemonSet's, which runs everywhere, or one placed plainly.
+    """
 
     scored: tuple[tuple[str, int], ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
     band: PriorityBand = PriorityBand.NONE
-    daemon: bool = False
+    unlimited: bool = False
     load: LoadTerms = LoadTerms()
 
 
@@ -89,7 +92,7 @@ def class_of(pod: Pod) -> PodClass:
             tuple(sorted(pod.scored.amounts.items())),
             tuple(sorted(pod.limits.amounts.items())),
             pod.band,
-            pod.daemon,
+            pod.daemon or pod.plain,
             pod.load,
         ),
     )

@@ -12,9 +12,9 @@ import structlog
 
 from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
-from kube.dialects import podgroups, schedulerconfig
+from kube.dialects import gangs, podgroups
 from kube.events import EventRecorder, ObjectRef
-from kube.informer import Informer
+from kube.informer import Change, ChangeKind, Informer
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.workload import Notes
@@ -53,7 +53,10 @@ class KubernetesWatch:
         def informer(path: str, kind: type[Any]) -> Informer[Any]:
             return Informer(client, path, kind, on_change=lambda c: tell(facts.Seen(c)))
 
+        self._tell = tell
         config = configmap.follow(client, NODE_CONFIG, lambda c: tell(facts.Seen(c)))
+        self._own = configmap.follow(client, SCHEDULER_CONFIG, self._configured)
+        self._groups = groups
         self._others: tuple[Informer[Any], ...] = (config, groups, *(informer(*each) for each in _OTHERS))
         self._everywhere: tuple[Informer[Any], ...] = (
             *(informer(*each) for each in _EVERYWHERE),
@@ -63,7 +66,29 @@ class KubernetesWatch:
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Run the informers in `group`; cancel the tasks to stop them."""
-        return [group.create_task(informer.run()) for informer in (*self._others, *self._everywhere)]
+        informers = (self._own, *self._others, *self._everywhere)
+        return [group.create_task(self._look_again()), *(group.create_task(informer.run()) for informer in informers)]
+
+    def reread(self) -> None:
+        """Tell every PodGroup, and every pod that has a gang, as if it had changed."""
+        for group in list(self._groups.items.values()):
+            self._tell(facts.PodGroupSeen(Change(ChangeKind.MODIFIED, group)))
+        for informer in self._others:
+            for item in list(informer.items.values()):
+                if isinstance(item, objects.UpstreamPodGroup):
+                    self._tell(facts.Seen(Change(ChangeKind.MODIFIED, item)))
+        for pod in list(self._pods.items.values()):
+            if gangs.gang_of(pod.metadata, pod.spec.scheduling_group) is not None:
+                self._tell(facts.PodSeen(Change(ChangeKind.MODIFIED, pod)))
+
+    def _configured(self, change: Change[objects.ConfigMap]) -> None:
+        self._tell(facts.Configured(None if change.kind is ChangeKind.DELETED else change.object))
+
+    async def _look_again(self) -> None:
+        """One that went between its first reading and the first list was never there for the informer."""
+        await self._own.synced.wait()
+        if not self._own.items:
+            self._tell(facts.Configured(None))
 
     async def synced(self) -> None:
         """Once what every cluster serves is listed: without budgets the first victims would be the wrong ones.
@@ -79,20 +104,18 @@ class KubernetesWatch:
             return
 
 
-async def coscheduling(client: KubeClient, *, retry_seconds: float = 1.0) -> schedulerconfig.CoschedulingArgs:
-    """What Koordinator's scheduler ConfigMap says of gangs, nothing where there is none or it may not be read.
+async def scheduler_config(client: KubeClient, *, retry_seconds: float = 1.0) -> objects.ConfigMap | None:
+    """Koordinator's ConfigMap for schedulers, None where there is none or it may not be read.
 
-    A server that cannot say at this moment is asked again. Raises ConfigurationFault naming the ConfigMap and the field
-    that is wrong.
+    A server that cannot say at this moment is asked again: nobody is evicted before it is known who may be.
     """
     namespace, _, name = SCHEDULER_CONFIG.partition("/")
     while True:
         try:
-            found = await client.get(path_of("v1/configmaps", namespace=namespace, name=name), objects.ConfigMap)
-            return schedulerconfig.coscheduling(found.data or {})
+            return await client.get(path_of("v1/configmaps", namespace=namespace, name=name), objects.ConfigMap)
         except KubernetesFault as fault:
             if fault.status in (403, 404):
-                return schedulerconfig.CoschedulingArgs()
+                return None
             log.warning("scheduler configuration not read yet", config_map=SCHEDULER_CONFIG, error=str(fault))
         await asyncio.sleep(retry_seconds)
 
@@ -187,19 +210,27 @@ class KubernetesEvictor:
 
 
 class KubernetesAnnouncer:
-    """scheduler.ports.Announcer by Events with kube-scheduler's reasons and words."""
+    """scheduler.ports.Announcer by Events with kube-scheduler's reasons and words.
+
+    Those about pods are told by the scheduler name that a pod asks for, as there.
+    """
 
     def __init__(self, recorder: EventRecorder) -> None:
         self._recorder = recorder
 
     def scheduled(self, pod: Named, node: str) -> None:
-        self._recorder.record(_pod(pod), "Scheduled", f"Successfully assigned {pod.key} to {node}")
+        told = f"Successfully assigned {pod.key} to {node}"
+        self._recorder.record(_pod(pod), "Scheduled", told, component=pod.scheduler)
 
     def failed(self, pod: Named, message: str) -> None:
-        self._recorder.record(_pod(pod), "FailedScheduling", message, warning=True)
+        self._recorder.record(_pod(pod), "FailedScheduling", message, warning=True, component=pod.scheduler)
 
     def gang(self, gang: Named, reason: str, message: str, *, warning: bool) -> None:
         about = ObjectRef("PodGroup", gang.name, gang.namespace, gang.uid, "scheduling.sigs.k8s.io/v1alpha1")
+        self._recorder.record(about, reason, message, warning=warning)
+
+    def configuration(self, config_map: Named, reason: str, message: str, *, warning: bool) -> None:
+        about = ObjectRef("ConfigMap", config_map.name, config_map.namespace, config_map.uid)
         self._recorder.record(about, reason, message, warning=warning)
 
     def preempted(self, pod: Named, note: str) -> None:

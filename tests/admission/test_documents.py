@@ -135,6 +135,26 @@ def test_bad_config(data: Mapping[str, Any], words: str) -> None:
     assert words in refusal and refusal.startswith("ConfigMap koordinator-system/slo-controller-config: ")
 
 
+def scheduler_config(args: str) -> bytes:
+    profile = f"{{schedulerName: koord-scheduler, pluginConfig: [{{name: Coscheduling, args: {{{args}}}}}]}}"
+    text = f"kind: KubeSchedulerConfiguration\nprofiles: [{profile}]"
+    named = {"name": "koord-scheduler-config", "namespace": "koordinator-system"}
+    return msgspec.json.encode({"metadata": named, "data": {"koord-scheduler-config": text}})
+
+
+def test_the_schedulers_config() -> None:
+    """What the scheduler could not read is refused, what nothing acts on draws a warning, the rest neither."""
+    assert checked(scheduler_config("enablePreemption: true")) == Checked()
+    (refusal,) = checked(scheduler_config("enablePreemption: maybe")).refusals
+    assert refusal.startswith("ConfigMap koordinator-system/koord-scheduler-config: data[")
+    assert "args.enablePreemption: is 'maybe'" in refusal
+    found = checked(scheduler_config("controllerWorkers: 3"))
+    assert (
+        found.refusals == ()
+        and "nothing acts on pluginConfig[Coscheduling].args.controllerWorkers" in found.warnings[0]
+    )
+
+
 def test_every_wrong_key_is_told_at_once() -> None:
     """Nobody likes to learn of one mistake a day."""
     both = {"system_config": "{", "colocation_config": "{"}

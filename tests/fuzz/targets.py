@@ -197,7 +197,7 @@ _OBJECTS: Mapping[str, Parser] = {
     "volume": _json(objects.PersistentVolume, upstream.volume),
     "budget": _json(objects.PodDisruptionBudget, upstream.budget),
     "network_topology": _json(objects.ClusterNetworkTopology, networktopology.layers),
-    "scheduler_config": _of_text(lambda text: schedulerconfig.coscheduling({"k": text})),
+    "scheduler_config": _of_text(lambda text: schedulerconfig.read({"k": text})),
     "node_metric": _json(objects.NodeMetric, _node_metric),
     "node_topology": _json(topologies.NodeResourceTopology, _node_topology),
     "node_settings": _json(_Sources, _settings_of_node),

@@ -142,11 +142,12 @@ def test_the_api_server_may_begin_anew_with_a_state_directory_only(tmp_path: Pat
 
 
 def test_pods_that_name_no_scheduler_are_scheduled(tmp_path: Path) -> None:
-    """The scheduler reads its settings and serves them."""
+    """The scheduler reads its settings and serves them, as kube-scheduler would: S37."""
     with RunDirectory(tmp_path / "run") as run:
         write_scheduler_settings(run, CHOICES)
-        served = settings.load(Path(option(programs(run)["scheduler"].argv(BOUND), "--settings"))).scheduler_names
-    assert "default-scheduler" in served and "koord-scheduler" in served
+        read = settings.load(Path(option(programs(run)["scheduler"].argv(BOUND), "--settings")))
+    assert "default-scheduler" in read.served and "koord-scheduler" in read.served
+    assert read.plain == {"default-scheduler"}
 
 
 def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_a_bare_cluster_has_nothing_of_sublet(tmp_path: Path) -> None:
         write_scheduler_settings(run, bare)
         found = programs(run, bare)
         read = settings.load(Path(option(found["scheduler"].argv(BOUND), "--settings")))
-        assert "--bootstrap" not in found["apiserver"].argv(BOUND)
+        assert not any(word.startswith("--bootstrap") for word in found["apiserver"].argv(BOUND))
     assert set(found) == {"apiserver", "node", "proxy", "scheduler"}
     assert read.served == ("default-scheduler",) and not read.node_objects and not read.withdraw.enabled
 

@@ -129,6 +129,9 @@ class FakeAnnouncer:
     def preempted(self, pod: Named, note: str) -> None:
         self.events.append(("Preempted", pod.name, note))
 
+    def configuration(self, config_map: Named, reason: str, message: str, *, warning: bool) -> None:
+        self.events.append((reason, config_map.name, message))
+
 
 class FakeEvictor:
     """Evicts at once; `failures` holds a fault by pod name, used up once each."""
@@ -199,7 +202,9 @@ class World:
         self.clock, self.binder, self.writer = FakeClock(), FakeBinder(), FakeWriter()
         self.announcer, self.meter = FakeAnnouncer(), FakeMeter()
         self.evictor, self.courier = FakeEvictor(), FakeCourier()
-        self.cache = cache or ClusterCache(settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio)
+        self.cache = cache or ClusterCache(
+            settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio, settings.plain
+        )
         self.cycle = Cycle(self.cache, settings)
         self.history = DecisionHistory(settings.decision_history)
         outlets = Outlets(self.binder, self.writer, self.evictor, self.announcer, self.courier)

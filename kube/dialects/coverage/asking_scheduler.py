@@ -25,6 +25,7 @@ def in_scheduler_config(data: Mapping[str, str]) -> tuple[Asked, ...]:
 def _asked(data: Mapping[str, str]) -> Iterator[tuple[Row, str]]:
     for plugin, args in arguments(data):
         for name, value in args.items():
-            row = None if name in _OF_EVERY_OBJECT else first(_ROWS, f"{plugin}.{name}", value)
+            told = str(value).lower() if isinstance(value, bool) else value
+            row = None if name in _OF_EVERY_OBJECT else first(_ROWS, f"{plugin}.{name}", told)
             if row is not None and row.warns:
                 yield row, f"pluginConfig[{plugin}].args.{name}"

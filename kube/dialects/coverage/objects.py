@@ -202,7 +202,9 @@ _NODES = (
 )
 
 
-def _scheduler(area: Area, field: str, standing: Standing, told: str, example: Any) -> Row:
+def _scheduler(
+    area: Area, field: str, standing: Standing, told: str, example: Any, values: tuple[str, ...] = ()
+) -> Row:
     return Row(
         Surface.SCHEDULER,
         area,
@@ -212,7 +214,12 @@ def _scheduler(area: Area, field: str, standing: Standing, told: str, example: A
         source="pkg/scheduler/apis/config/v1/types.go",
         reader="kube/dialects/schedulerconfig.py" if standing is Standing.HONOURED else "",
         example=example,
+        values=values,
     )
+
+
+def _measured(field: str, told: str, example: Any) -> Row:
+    return _scheduler(Area.LOAD, f"LoadAwareScheduling.{field}", Standing.HONOURED, told, example)
 
 
 _OWN_SETTINGS = "see the scheduler's own settings (docs/settings.md)"
@@ -232,13 +239,50 @@ _SCHEDULER = (
     ),
     _scheduler(
         Area.GANGS,
+        "Coscheduling.awareNetworkTopology",
+        Standing.HONOURED,
+        "the topology that a gang asks for is heeded",
+        True,
+        ("true",),
+    ),
+    _scheduler(
+        Area.GANGS,
         "Coscheduling.*",
         Standing.NEVER,
         "gangs are placed whole, and topology is heeded wherever a gang asks for it",
         1,
     ),
+    _measured("nodeMetricExpirationSeconds", "an older usage counts as unknown", 180),
+    _measured("filterExpiredNodeMetrics", "no pod where the usage is unknown", True),
+    _measured("enableScheduleWhenNodeMetricsExpired", "but without limits there", True),
+    _measured("resourceWeights", "of cpu and memory in the score", {"cpu": 2}),
+    _measured("dominantResourceWeight", "of the scarcer of them in the score", 1),
+    _measured("usageThresholds", "no pod where cpu or memory would be used more", {"cpu": 65}),
+    _measured("prodUsageThresholds", "the same of production pods", {"cpu": 55}),
+    _measured("prodUsageIncludeSys", "the node's own use counts as theirs", True),
+    _measured("scoreAccordingProdUsage", "production pods are scored by what production pods use", True),
+    _measured("estimatedScalingFactors", "what of its request a pod is taken to use", {"cpu": 80}),
+    _measured("estimatedSecondsAfterPodScheduled", "so long at least", 60),
+    _measured("estimatedSecondsAfterInitialized", "so long at least", 60),
+    _measured("allowCustomizeEstimation", "pods may say their own", True),
+    _measured("aggregated", "a percentile in place of the newest usage", {"usageAggregationType": "p95"}),
+    _scheduler(Area.LOAD, "LoadAwareScheduling.*", Standing.NEVER, "use is estimated from estimatedScalingFactors", 1),
     _scheduler(
-        Area.LOAD, "LoadAwareScheduling.*", Standing.NOT_YET, f"load-aware scheduling has `load`: {_OWN_SETTINGS}", 1
+        Area.LOAD,
+        "NodeResourcesFit.scoringStrategy",
+        Standing.HONOURED,
+        "type, resources and shape",
+        {"type": "MostAllocated"},
+    ),
+    _scheduler(
+        Area.LOAD,
+        "NodeResourcesBalancedAllocation.resources",
+        Standing.HONOURED,
+        "what is to be used evenly",
+        [{"name": "cpu"}],
+    ),
+    _scheduler(
+        Area.LOAD, "InterPodAffinity.hardPodAffinityWeight", Standing.HONOURED, "of residents' required affinity", 5
     ),
     _scheduler(
         Area.CPU_BINDING, "NodeNUMAResource.*", Standing.NOT_YET, "the scheduler binds no CPUs", "LeastAllocated"

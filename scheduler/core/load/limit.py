@@ -34,8 +34,8 @@ class LoadRoom(msgspec.Struct, frozen=True, eq=False):
 
 
 def load_room(picture: LoadPicture | None, snapshot: ClusterSnapshot, pod_class: PodClass) -> LoadRoom | None:
-    """None where nothing is limited for the class: no limit is set, or it is a DaemonSet's, which runs everywhere."""
-    if picture is None or pod_class.estimate.daemon or not (picture.limits.any or picture.policy.filter_expired):
+    """None where nothing is limited for the class: no limit is set, or none holds for it."""
+    if picture is None or pod_class.estimate.unlimited or not (picture.limits.any or picture.policy.filter_expired):
         return None
     limits = picture.limits
     by_prod = np.asarray(limits.prod.any(axis=1))

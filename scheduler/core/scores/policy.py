@@ -75,12 +75,32 @@ class ScorePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache
             raise ValueError("shape: utilization_pct must rise from point to point")
 
 
+KUBE_SCHEDULER = "default-scheduler"
+"""The name of pods that name no scheduler: kube-scheduler's."""
+
+
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, cache_hash=True):
     """How pods of these scheduler names are scored."""
 
     names: Annotated[tuple[str, ...], Meta(min_length=1, description="spec.schedulerName values.")]
     score: ScorePolicy = ScorePolicy()
+    plain: Annotated[
+        bool,
+        Meta(
+            description="Place these pods as kube-scheduler does, one by one: gangs and measured use mean nothing. For "
+            "the embedded cluster, which has no kube-scheduler; only such a profile may have the name "
+            "default-scheduler, and none in a cluster that runs kube-scheduler."
+        ),
+    ] = False
 
+    def __post_init__(self) -> None:
+        """Refuse kube-scheduler's name for anything else than what it does."""
+        if KUBE_SCHEDULER in self.names and not self.plain:
+            raise ValueError(f"names: {KUBE_SCHEDULER} is kube-scheduler's; name another, or set plain: true")
+
+
+PLAIN_SCORE = ScorePolicy(resources=(ScoredResource(CPU), ScoredResource(MEMORY)), load_weight=0)
+"""kube-scheduler's own."""
 
 PROFILES = (Profile(("koord-scheduler", "sublet-scheduler", "volcano")),)
 """Koordinator's name, ours, and Volcano's, whose jobs are so taken over unchanged."""

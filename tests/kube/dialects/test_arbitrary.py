@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import objects
+from kube.dialects import schedulerconfig
 from kube.dialects.affinity import affinity, node_terms, spread
 from kube.dialects.eviction import eviction_terms
 from kube.dialects.gangs import gang_of
@@ -19,7 +20,6 @@ from kube.dialects.loadaware import load_terms
 from kube.dialects.networktopology import levels
 from kube.dialects.nodemetric import node_metric
 from kube.dialects.nodesettings import Sources, node_settings, read
-from kube.dialects.schedulerconfig import coscheduling
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
@@ -275,6 +275,6 @@ def test_the_schedulers_config_map(profiles: Any, text: str) -> None:
     body = msgspec.json.encode({"kind": "KubeSchedulerConfiguration", "profiles": profiles}).decode()
     for data in ({"a": body}, {"a": text}):
         try:
-            coscheduling(data)
+            schedulerconfig.read(data)
         except ConfigurationFault as fault:
             assert str(fault).startswith("ConfigMap koord-scheduler-config")

@@ -168,6 +168,22 @@ def test_manifests_of_a_later_start_renew_what_they_made(tmp_path, clock):
     assert (second["labels"], second["uid"]) == ({"a": "2", "mine": "yes"}, first["uid"])
 
 
+def test_what_people_change_stays_as_they_made_it(tmp_path, clock):
+    """A manifest that is made once: a second life of the server neither renews it nor minds that it is there."""
+    manifest = tmp_path / "settings.yaml"
+    manifest.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {k: shipped}\n")
+
+    async def start(run, change):
+        apply_manifests(run.core.resources, [manifest], renew=False)
+        if change:
+            await run.send("PATCH", f"{MAPS}/settings", {"data": {"k": change}})
+        return (await run.send("GET", f"{MAPS}/settings"))[1]["data"]
+
+    assert live(tmp_path / "state", clock, lambda run: start(run, "")) == {"k": "shipped"}
+    live(tmp_path / "state", clock, lambda run: start(run, "mine"))
+    assert live(tmp_path / "state", clock, lambda run: start(run, "")) == {"k": "mine"}
+
+
 CHILD = """
 import asyncio, sys, time
 from pathlib import Path

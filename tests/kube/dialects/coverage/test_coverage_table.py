@@ -267,8 +267,8 @@ def scheduler(row: Row, told: bool = True) -> dict[str, str]:
 def test_arguments_of_the_scheduler(row: Row) -> None:
     """What the scheduler reads differs by what is honoured; what is not warns."""
     honoured = row.standing is Standing.HONOURED
-    read = schedulerconfig.coscheduling
-    assert (read(scheduler(row)) != read(scheduler(row, told=False))) is honoured
+    read = schedulerconfig.read
+    assert (read(scheduler(row)).profiles != read(scheduler(row, told=False)).profiles) is honoured
     assert [asked.row for asked in in_scheduler_config(scheduler(row))] == ([] if honoured else [row])
 
 
