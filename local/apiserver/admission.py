@@ -97,7 +97,17 @@ def admit_new(resources: Resources, rtype: ResourceType, obj: Object) -> None:
         admit(resources, obj)
 
 
+def _check_runtime(pod: Object) -> None:
+    """No RuntimeClass is served here, so none can be asked for."""
+    if name := pod["spec"].get("runtimeClassName"):
+        raise status.forbidden(PODS, name_of(pod), f'pod rejected: RuntimeClass "{name}" not found')
+    if pod["spec"].get("overhead"):
+        why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise status.forbidden(PODS, name_of(pod), why)
+
+
 def _admit_pod(resources: Resources, pod: Object) -> None:
+    _check_runtime(pod)
     admit_pod_account(resources, pod)
     _settle_priority(resources, PODS, pod)
     _tolerate_lost_nodes(pod["spec"])

@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from local.apiserver import names
 from local.apiserver.objects import Object
-from local.apiserver.probe_validation import probe_errors
+from local.apiserver.probe_validation import lifecycle_errors, probe_errors
+from local.apiserver.security_validation import container_security_errors
 from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_existing, not_supported, required
 from model.quantity import parse
 
@@ -21,6 +22,10 @@ _STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_RECURSIVE = ("Disabled", "Enabled", "IfPossible")
+_RESIZABLE = ("cpu", "memory")
+_RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ENV_NAME = re.compile(r"[ -<>-~]+")
 _ENV_NAME_RULE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
@@ -45,6 +50,9 @@ class Surroundings:
 
     volumes: frozenset[str]
     init: bool = False
+    grace_seconds: int = 30
+    host_users: bool = True
+    restart_policy: str = "Always"
 
 
 def containers_errors(path: str, spec: Object, volumes: frozenset[str]) -> Iterator[FieldError]:
@@ -54,7 +62,13 @@ def containers_errors(path: str, spec: Object, volumes: frozenset[str]) -> Itera
         yield required(f"{path}.containers")
     seen: set[str] = set()
     for group, found in (("containers", containers), ("initContainers", spec.get("initContainers") or [])):
-        around = Surroundings(volumes, init=group == "initContainers")
+        around = Surroundings(
+            volumes,
+            init=group == "initContainers",
+            grace_seconds=spec.get("terminationGracePeriodSeconds", 30),
+            host_users=spec.get("hostUsers") is not False,
+            restart_policy=spec.get("restartPolicy") or "Always",
+        )
         for index, container in enumerate(found):
             here = f"{path}.{group}[{index}]"
             yield from _container_errors(here, container, around)
@@ -80,10 +94,14 @@ def _container_errors(path: str, container: Object, around: Surroundings) -> Ite
         yield from _variable_errors(f"{path}.env[{index}]", variable)
     for index, source in enumerate(container.get("envFrom") or ()):
         yield from _source_errors(f"{path}.envFrom[{index}]", source)
-    yield from _mount_errors(f"{path}.volumeMounts", container.get("volumeMounts") or (), around.volumes)
+    yield from _mount_errors(f"{path}.volumeMounts", container, around.volumes)
+    yield from _device_errors(f"{path}.volumeDevices", container, around.volumes)
     yield from _choice(path, container, "imagePullPolicy", _PULL_POLICIES)
     yield from resource_errors(f"{path}.resources", container.get("resources") or {})
-    yield from _life_errors(path, container, around.init)
+    yield from _resize_errors(f"{path}.resizePolicy", container.get("resizePolicy") or [], around.restart_policy)
+    yield from _life_errors(path, container, around)
+    context = container.get("securityContext") or {}
+    yield from container_security_errors(f"{path}.securityContext", context, host_users=around.host_users)
 
 
 def _choice(path: str, holder: Object, key: str, allowed: tuple[str, ...]) -> Iterator[FieldError]:
@@ -130,6 +148,9 @@ def _variable_errors(path: str, variable: Object) -> Iterator[FieldError]:
         return
     path = f"{path}.valueFrom"
     used = [key for key in _ENV_SOURCES if source.get(key) is not None]
+    if "resourceFieldRef" in used:
+        wanted = source["resourceFieldRef"].get("resource") or ""
+        yield from names.resource_field(f"{path}.resourceFieldRef.resource", wanted)
     if "fieldRef" in used:
         yield from _field_errors(f"{path}.fieldRef.fieldPath", source["fieldRef"]["fieldPath"])
     for key in ("configMapKeyRef", "secretKeyRef"):
@@ -169,9 +190,9 @@ def _source_errors(path: str, source: Object) -> Iterator[FieldError]:
         yield bad_value(path, "", "may not have more than one field specified at a time")
 
 
-def _mount_errors(path: str, mounts: Iterable[Object], volumes: frozenset[str]) -> Iterator[FieldError]:
+def _mount_errors(path: str, container: Object, volumes: frozenset[str]) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, mount in enumerate(mounts):
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
         here, where = f"{path}[{index}]", mount["mountPath"]
         if not mount["name"]:
             yield required(f"{here}.name")
@@ -182,16 +203,63 @@ def _mount_errors(path: str, mounts: Iterable[Object], volumes: frozenset[str]) 
         if where in seen:
             yield bad_value(f"{here}.mountPath", where, "must be unique")
         seen.add(where)
-        sub_path = mount.get("subPath") or ""
-        if sub_path.startswith("/"):
-            yield bad_value(f"{path}.subPath", sub_path, "must be a relative path")
-        if ".." in sub_path.split("/"):
-            yield bad_value(f"{path}.subPath", sub_path, "must not contain '..'")
+        for key in ("subPath", "subPathExpr"):
+            yield from names.descending_path(f"{path}.{key}", mount.get(key) or "")
+        if mount.get("subPath") and mount.get("subPathExpr"):
+            yield bad_value(
+                f"{here}.subPathExpr", mount["subPathExpr"], "subPathExpr and subPath are mutually exclusive"
+            )
+        yield from _mount_kind_errors(path, mount, container)
 
 
-def _life_errors(path: str, container: Object, init: bool) -> Iterator[FieldError]:
+def _mount_kind_errors(path: str, mount: Object, container: Object) -> Iterator[FieldError]:
+    propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
+    if propagation is not None and propagation not in _PROPAGATIONS:
+        yield not_supported(f"{path}.mountPropagation", propagation, _PROPAGATIONS)
+    if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+        why = "Bidirectional mount propagation is available only to privileged containers"
+        yield not_allowed(f"{path}.mountPropagation", why)
+    if recursive in (None, "Disabled"):
+        return
+    if recursive not in _RECURSIVE:
+        yield not_supported(f"{path}.recursiveReadOnly", recursive, _RECURSIVE)
+    elif not mount.get("readOnly"):
+        yield not_allowed(f"{path}.recursiveReadOnly", "may only be specified when readOnly is true")
+    elif propagation not in (None, "None"):
+        yield not_allowed(
+            f"{path}.recursiveReadOnly", "may only be specified when mountPropagation is None or not specified"
+        )
+
+
+def _device_errors(path: str, container: Object, volumes: frozenset[str]) -> Iterator[FieldError]:
+    for index, device in enumerate(container.get("volumeDevices") or ()):
+        if not device.get("name"):
+            yield required(f"{path}[{index}].name")
+        elif device["name"] not in volumes:
+            yield not_existing(f"{path}[{index}].name", device["name"])
+        if not device.get("devicePath"):
+            yield required(f"{path}[{index}].devicePath")
+
+
+def _resize_errors(path: str, found: list[Object], restart: str) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, rule in enumerate(found):
+        resource, policy = rule.get("resourceName") or "", rule.get("restartPolicy") or ""
+        if resource in seen:
+            yield duplicate(f"{path}[{index}]", resource)
+        seen.add(resource)
+        for value, allowed in ((resource, _RESIZABLE), (policy, _RESIZE_POLICIES)):
+            if not value:
+                yield required(path)
+            elif value not in allowed:
+                yield not_supported(path, value, allowed)
+        if restart == "Never" and policy != "NotRequired":
+            yield bad_value(path, policy, "must be 'NotRequired' when `restartPolicy` is 'Never'")
+
+
+def _life_errors(path: str, container: Object, around: Surroundings) -> Iterator[FieldError]:
     """Probes and hooks, which belong to containers that go on running."""
-    policy = container.get("restartPolicy")
+    policy, init = container.get("restartPolicy"), around.init
     if policy is not None and init and policy != "Always":
         yield not_supported(f"{path}.restartPolicy", policy, ("Always",))
     if policy is not None and not init:
@@ -204,6 +272,8 @@ def _life_errors(path: str, container: Object, init: bool) -> Iterator[FieldErro
             yield not_allowed(f"{path}.{key}", why)
         elif key in _PROBES:
             yield from probe_errors(f"{path}.{key}", container[key], key)
+        else:
+            yield from lifecycle_errors(f"{path}.lifecycle", container[key], around.grace_seconds)
 
 
 @lru_cache(maxsize=4096)
@@ -222,6 +292,9 @@ def resource_errors(path: str, resources: Object) -> Iterator[FieldError]:
     for group, amounts in (("limits", limits), ("requests", requests)):
         for resource, amount in amounts.items():
             yield from _amount_errors(f"{path}.{group}[{resource}]", resource, amount)
+    asked = {*limits, *requests}
+    if any(resource.startswith("hugepages-") for resource in asked) and not asked & {"cpu", "memory"}:
+        yield not_allowed(path, "HugePages require cpu or memory")
     for resource, request in requests.items():
         limit = limits.get(resource)
         if is_extended(resource) or resource.startswith("hugepages-"):

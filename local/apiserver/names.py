@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from local.apiserver.objects import Object, dig, encode
 from local.apiserver.registry import ResourceType
-from local.apiserver.status import FieldError, bad_value, required, too_long
+from local.apiserver.status import FieldError, bad_value, not_supported, required, too_long
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -40,6 +41,17 @@ _VALUE_RULE = (
     "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
     "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
+_SEARCH_PART = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH = re.compile(rf"{_SEARCH_PART}(\.{_SEARCH_PART})*")
+_SEARCH_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    r"'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
+)
+_RESOURCE_FIELDS = tuple(
+    f"{group}.{resource}" for group in ("limits", "requests") for resource in ("cpu", "ephemeral-storage", "memory")
+)
+_HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _ANNOTATION_BYTES = 256 * 1024
 
 
@@ -121,6 +133,49 @@ def port_name(path: str, text: str) -> Iterator[FieldError]:
         yield bad_value(path, text, "must not contain consecutive hyphens")
     if text.startswith("-") or text.endswith("-"):
         yield bad_value(path, text, "must not begin or end with a hyphen")
+
+
+def descending_path(path: str, text: str) -> Iterator[FieldError]:
+    """A relative path that stays below where it begins."""
+    if text.startswith("/"):
+        yield bad_value(path, text, "must be a relative path")
+    yield from no_backsteps(path, text)
+
+
+def no_backsteps(path: str, text: str) -> Iterator[FieldError]:
+    if ".." in text.split("/"):
+        yield bad_value(path, text, "must not contain '..'")
+
+
+def is_address(text: str, *kinds: type[IPv4Address] | type[IPv6Address]) -> bool:
+    """Whether it is an IP address, of one of these kinds where some are named."""
+    for kind in kinds or (IPv4Address, IPv6Address):
+        try:
+            kind(text)
+        except AddressValueError:
+            continue
+        return True
+    return False
+
+
+def ip_address(path: str, text: str) -> Iterator[FieldError]:
+    if not is_address(text):
+        yield bad_value(path, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+
+
+def search_domain(path: str, text: str) -> Iterator[FieldError]:
+    """Of resolv.conf, where names of services may begin with an underscore."""
+    yield from _too_long(path, text, 253)
+    if not _SEARCH.fullmatch(text):
+        yield bad_value(path, text, _SEARCH_RULE)
+
+
+def resource_field(path: str, text: str) -> Iterator[FieldError]:
+    """A container's amount, as variables and files tell it."""
+    if not text:
+        yield required(path)
+    elif text not in _RESOURCE_FIELDS and not text.startswith(_HUGE_PAGES):
+        yield not_supported(path, text, _RESOURCE_FIELDS)
 
 
 def path_segment(path: str, text: str) -> Iterator[FieldError]:

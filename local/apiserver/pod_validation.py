@@ -6,7 +6,10 @@ from local.apiserver import names
 from local.apiserver.affinity_validation import affinity_errors, spread_errors
 from local.apiserver.container_validation import containers_errors
 from local.apiserver.objects import Object, copy, dig
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
+from local.apiserver.pod_host_validation import surroundings_errors
+from local.apiserver.pod_volume_validation import volume_list_errors
+from local.apiserver.security_validation import operating_system_errors, pod_security_errors
+from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -22,13 +25,14 @@ _CHANGEABLE = (
 
 def pod_spec_errors(path: str, spec: Object) -> Iterator[FieldError]:
     """Everything wrong with a defaulted pod specification, in Kubernetes' order."""
-    yield from _volume_errors(path, spec)
+    yield from volume_list_errors(f"{path}.volumes", spec.get("volumes") or [])
     yield from containers_errors(path, spec, frozenset(volume["name"] for volume in spec.get("volumes") or ()))
     if spec.get("hostNetwork"):
         yield from _host_network_errors(path, spec)
     for key, allowed in (("restartPolicy", _RESTART_POLICIES), ("dnsPolicy", _DNS_POLICIES)):
         if spec[key] not in allowed:
             yield not_supported(f"{path}.{key}", spec[key], allowed)
+    yield from pod_security_errors(f"{path}.securityContext", spec)
     yield from names.labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
     yield from affinity_errors(f"{path}.affinity", spec.get("affinity") or {})
     yield from _gate_errors(path, spec)
@@ -38,6 +42,8 @@ def pod_spec_errors(path: str, spec: Object) -> Iterator[FieldError]:
             yield from rule(f"{path}.{key}", spec[key])
     yield from _second_errors(path, spec)
     yield from toleration_errors(path, spec)
+    yield from surroundings_errors(path, spec)
+    yield from operating_system_errors(path, spec)
     if (policy := spec.get("preemptionPolicy")) is not None and policy not in _PREEMPTION_POLICIES:
         yield not_supported(f"{path}.preemptionPolicy", policy, _PREEMPTION_POLICIES)
 
@@ -79,28 +85,6 @@ def _host_network_errors(path: str, spec: Object) -> Iterator[FieldError]:
             if port.get("hostPort", 0) not in (0, port["containerPort"]):
                 here = f"{path}.containers[{index}].ports[{number}].hostPort"
                 yield bad_value(here, port["hostPort"], "must match `containerPort` when `hostNetwork` is true")
-
-
-def _volume_errors(path: str, spec: Object) -> Iterator[FieldError]:
-    seen: set[str] = set()
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        name, here = volume["name"], f"{path}.volumes[{index}]"
-        if not name:
-            yield required(f"{here}.name")
-        else:
-            yield from names.dns_label(f"{here}.name", name)
-        if name in seen:
-            yield duplicate(f"{here}.name", name)
-        seen.add(name)
-        sources = [key for key in volume if key != "name"]
-        for key in sources[1:]:
-            yield not_allowed(f"{here}.{key}", "may not specify more than 1 volume type")
-        host = volume.get("hostPath")
-        if host is not None and not host["path"]:
-            yield required(f"{here}.hostPath.path")
-        for key, name_key in (("secret", "secretName"), ("configMap", "name")):
-            if volume.get(key) is not None and not volume[key].get(name_key):
-                yield required(f"{here}.{key}.{name_key}")
 
 
 def toleration_errors(path: str, spec: Object) -> Iterator[FieldError]:

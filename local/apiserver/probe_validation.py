@@ -1,4 +1,4 @@
-"""Field errors of probes. Rules and words: `validateProbe` in Kubernetes' pkg/apis/core/validation."""
+"""Field errors of probes and hooks: `validateProbe` and `validateLifecycle` of Kubernetes' pkg/apis/core/validation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,35 @@ from local.apiserver.objects import Object
 from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
 
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 _NATURALS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _SCHEMES = ("HTTP", "HTTPS")
 
 
-def probe_errors(path: str, probe: Object, kind: str) -> Iterator[FieldError]:
-    """Everything wrong with a defaulted probe; `kind` is the field that holds it, such as `livenessProbe`."""
-    used = [key for key in _HANDLERS if probe.get(key) is not None]
+def lifecycle_errors(path: str, lifecycle: Object, grace: int) -> Iterator[FieldError]:
+    """Everything wrong with the hooks of a container that has so many seconds to end."""
+    for moment in ("postStart", "preStop"):
+        if (handler := lifecycle.get(moment)) is not None:
+            yield from _one_handler(f"{path}.{moment}", handler, _HOOK_HANDLERS)
+            seconds = (handler.get("sleep") or {}).get("seconds", 0)
+            if handler.get("sleep") is not None and not 0 <= seconds <= grace:
+                detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                yield bad_value(f"{path}.{moment}.sleep", seconds, detail)
+
+
+def _one_handler(path: str, holder: Object, kinds: tuple[str, ...]) -> Iterator[FieldError]:
+    used = [key for key in kinds if holder.get(key) is not None]
     if not used:
         yield required(path, "must specify a handler type")
     for key in used[1:]:
         yield not_allowed(f"{path}.{key}", "may not specify more than 1 handler type")
-    if used:
-        yield from _handler_errors(f"{path}.{used[0]}", probe[used[0]], used[0])
+    if used and used[0] != "sleep":
+        yield from _handler_errors(f"{path}.{used[0]}", holder[used[0]], used[0])
+
+
+def probe_errors(path: str, probe: Object, kind: str) -> Iterator[FieldError]:
+    """Everything wrong with a defaulted probe; `kind` is the field that holds it, such as `livenessProbe`."""
+    yield from _one_handler(path, probe, _HANDLERS)
     for key in _NATURALS:
         if probe.get(key, 0) < 0:
             yield bad_value(f"{path}.{key}", probe[key], "must be greater than or equal to 0")

@@ -6,7 +6,7 @@ Endpoints may be loopback addresses, which Kubernetes refuses: pods of the embed
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 
 from local.apiserver import names
 from local.apiserver.objects import Object
@@ -18,7 +18,6 @@ _AFFINITIES = ("ClientIP", "None")
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 _MOST_ENDPOINTS = 1000
 _MOST_ADDRESSES = 100
-_NO_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def service_errors(service: Object) -> Iterator[FieldError]:
@@ -59,18 +58,8 @@ def _address_errors(spec: Object) -> Iterator[FieldError]:
     if held and held[0] != spec.get("clusterIP"):
         yield bad_value("spec.clusterIPs", held, "first value must match `clusterIP`")
     for index, address in enumerate(held):
-        if address != "None" and not _is_address(address):
-            yield bad_value(f"spec.clusterIPs[{index}]", address, _NO_ADDRESS)
-
-
-def _is_address(text: str, *kinds: type[IPv4Address] | type[IPv6Address]) -> bool:
-    for kind in kinds or (IPv4Address, IPv6Address):
-        try:
-            kind(text)
-        except AddressValueError:
-            continue
-        return True
-    return False
+        if address != "None":
+            yield from names.ip_address(f"spec.clusterIPs[{index}]", address)
 
 
 def _node_port_errors(spec: Object) -> Iterator[FieldError]:
@@ -105,9 +94,9 @@ def _endpoint_errors(path: str, addresses: list[str], kind: str) -> Iterator[Fie
     for index, address in enumerate(addresses):
         if kind == "FQDN":
             yield from names.dns_subdomain(f"{path}[{index}]", address)
-        elif not _is_address(address):
-            yield bad_value(f"{path}[{index}]", address, _NO_ADDRESS)
-        elif not _is_address(address, IPv4Address if kind == "IPv4" else IPv6Address):
+        elif not names.is_address(address):
+            yield from names.ip_address(f"{path}[{index}]", address)
+        elif not names.is_address(address, IPv4Address if kind == "IPv4" else IPv6Address):
             yield bad_value(path, address, f"must be an {kind} address")
 
 

@@ -12,6 +12,7 @@ from local.apiserver.job_validation import cron_job_errors, job_errors, job_upda
 from local.apiserver.numerals import natural
 from local.apiserver.objects import Object, dig, name_of
 from local.apiserver.pod_group_validation import pod_group_changes, pod_group_errors
+from local.apiserver.pod_host_validation import new_pod_errors
 from local.apiserver.pod_validation import pod_spec_errors, pod_update_errors
 from local.apiserver.policy_configurations import policy_binding_errors, policy_errors
 from local.apiserver.quota_validation import quota_changes, quota_errors
@@ -202,6 +203,7 @@ _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
 # Of what is new, besides.
 _NEW_CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     EVENTS_V1.id: new_event_errors,
+    "pods": new_pod_errors,
     "customresourcedefinitions.apiextensions.k8s.io": new_definition_errors,
 }
 
