@@ -98,6 +98,7 @@ class Reason(StrEnum):
     MEMBER_REJECTED = "MemberRejected"
     CONSTRAINT_NOT_SUPPORTED = "ConstraintNotSupported"
     BIND_FAILED = "BindFailed"
+    SCHEDULER_ERROR = "SchedulerError"
 
     PREEMPTING = "Preempting"
     PREEMPTION_DISABLED = "PreemptionDisabled"
@@ -201,6 +202,7 @@ _WORDS: dict[Reason, str] = {
     Reason.MEMBER_REJECTED: "the kubelet rejected a bound member: the gang is tried anew as a whole",
     Reason.CONSTRAINT_NOT_SUPPORTED: "the pod asks for a constraint this scheduler does not know, so it is not placed",
     Reason.BIND_FAILED: "the API server refused the binding",
+    Reason.SCHEDULER_ERROR: "an error of the scheduler itself: the workload is set aside",
     Reason.PREEMPTING: "room is made by evicting pods of lower priority",
     Reason.PREEMPTION_DISABLED: "preemption is switched off",
     Reason.PREEMPTION_POLICY_NEVER: "its preemption policy, or that of one of its waiting pods, is Never",

@@ -38,7 +38,7 @@ from scheduler.gangbook import GangBook
 from scheduler.measured import MeasuredLoads
 from scheduler.offers import Offers
 from scheduler.ports import Named
-from scheduler.refusals import Refusal, Refusals
+from scheduler.refusals import Refusal, Refusals, of_ours
 from scheduler.surroundings import SurroundingsCache
 
 
@@ -108,10 +108,13 @@ class ClusterCache:
                 self._pod_seen(change.kind, change.object, now)
             case facts.NodeSeen(change):
                 self._node_seen(change.kind, change.object)
-            case facts.PodGroupSeen(change):
-                self._pod_group_seen(change)
-            case facts.Seen(change):
-                self._seen(change, now)
+            case facts.PodGroupSeen(change) | facts.Seen(change):
+                try:
+                    self._seen(change, now)
+                except Exception as error:
+                    metadata = change.object.metadata
+                    where = f"{type(change.object).__name__} {metadata.namespace}/{metadata.name}"
+                    self._refusals.add(where, metadata, str(of_ours(where, error)))
             case facts.BindingReleased():
                 self._released(fact)
             case facts.NoteFailed(uid):
@@ -216,14 +219,20 @@ class ClusterCache:
             return
         try:
             pod = self._as_placed(upstream.pod(source, self.gangs.defaults))
+            pod_class, kin = self._shared(class_of(pod)), kin_of(pod)
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
+            return
+        except Exception as error:
+            self._refuse_pod(key, source, of_ours(f"Pod {key}", error))
             return
         self._reopen(pod.uid)
         record = self._pods.get(pod.uid)
         told = _condition_message(source)
         if record is None or record.pod != pod:
-            record = self._set_pod(pod, record, now)
+            told_before = record.told if record is not None else ""
+            before, record = record, PodRecord(pod, pod_class, kin, told_before, pod.nominated_node)
+            self._set_pod(record, before, now)
         record.told = told or record.told
 
     def _as_placed(self, pod: Pod) -> Pod:
@@ -232,12 +241,10 @@ class ClusterCache:
             return pod
         return msgspec.structs.replace(pod, gang=None, load=LoadTerms(), plain=True)
 
-    def _set_pod(self, pod: Pod, before: PodRecord | None, now: float) -> PodRecord:
+    def _set_pod(self, record: PodRecord, before: PodRecord | None, now: float) -> None:
         if before is not None:
             self._unindex(before.pod)
-        pod_class = class_of(pod)
-        told = before.told if before else ""
-        record = PodRecord(pod, self._shared(pod_class), kin_of(pod), told, pod.nominated_node)
+        pod = record.pod
         self._pods[pod.uid] = record
         self._uids[pod.key] = pod.uid
         members = self._members.setdefault(_home(pod), set())
@@ -249,7 +256,6 @@ class ClusterCache:
             self._confirm(record, now)
         elif pod.terminal:
             self._free(pod.uid)
-        return record
 
     def _shared(self, pod_class: PodClass) -> PodClass:
         """One object for all equal classes; those of long ago are forgotten."""
@@ -340,15 +346,22 @@ class ClusterCache:
         try:
             node = self.offers.judged(upstream.node(source), source.metadata)
         except ConfigurationFault as fault:
-            self.nodes.pop(name, None)
-            self.offers.forget(name)
-            self._refusals.add(f"Node {name}", source.metadata, str(fault))
+            self._refuse_node(source, fault)
+            return
+        except Exception as error:
+            self._refuse_node(source, of_ours(f"Node {name}", error))
             return
         self._judged(node)
         try:
             self.loads.node(node)
         except ConfigurationFault as fault:
             self._refusals.add(f"Node {name}", source.metadata, str(fault))
+
+    def _refuse_node(self, source: objects.Node, fault: ConfigurationFault) -> None:
+        name = source.metadata.name
+        self.nodes.pop(name, None)
+        self.offers.forget(name)
+        self._refusals.add(f"Node {name}", source.metadata, str(fault))
 
     def _judged(self, node: Node) -> None:
         before = self.nodes.get(node.name)
@@ -382,7 +395,7 @@ class ClusterCache:
     def _seen(self, change: Change[Any], now: float) -> None:
         """Any other kind of object."""
         item = change.object
-        if isinstance(item, objects.UpstreamPodGroup):
+        if isinstance(item, objects.PodGroup | objects.UpstreamPodGroup):
             self._pod_group_seen(change)
         elif isinstance(item, objects.NodeMetric):
             self._metric_seen(change.kind, item, now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
 from model.placement import Placement
 from model.queue import Queue
@@ -14,13 +15,13 @@ from scheduler.configuring import Configuring
 from scheduler.core import explain
 from scheduler.core.backlog import Backlog
 from scheduler.core.charge import Charge
-from scheduler.core.gang import Candidate, Hold
+from scheduler.core.gang import Assembly, Candidate, Hold
 from scheduler.core.groups import group_of, keys_of
 from scheduler.core.minimum import Part
-from scheduler.core.news import EVERYTHING, News, freed_by, need_of
+from scheduler.core.news import EVERYTHING, NOTHING, News, freed_by, need_of
 from scheduler.core.order import Ranking, dominant_share, in_order
 from scheduler.core.phase import carry_over, gang_status, marks_due, noted
-from scheduler.core.place import Misfit, Placed, place
+from scheduler.core.place import Misfit, place
 from scheduler.core.podclass import PodClass
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 from scheduler.core.preemption.nominations import Kept
@@ -35,11 +36,20 @@ from scheduler.gangbook import initially_scheduled, partially_bound
 from scheduler.memo import Memo
 from scheduler.ports import Named
 from scheduler.preempting import UNDER_WAY, Preempting, text_of
+from scheduler.refusals import described
 from scheduler.settings import Settings
 from scheduler.turn import Batch, Bind, Eviction, GangCondition, GangEvent, GangNote, Note, Turn
 
 _ORDINARY = (404, 409)
 """Answers to a binding that say the pod is gone or bound already: its next change tells the rest."""
+
+
+class _Placing(NamedTuple):
+    """All that follows from a workload's seats, made before any of it is taken in."""
+
+    seats: tuple[Seat, ...]
+    charges: tuple[Charge, ...]
+    binds: tuple[Bind, ...]
 
 
 class Cycle:
@@ -56,6 +66,7 @@ class Cycle:
         self._releases = Releases(settings.release, self.preempting.until)
         self._trials = Trials()
         self._restored = False
+        self._aside: set[str] = set()
 
     @property
     def settings(self) -> Settings:
@@ -69,7 +80,7 @@ class Cycle:
         self._release(turn, now)
         self._time_out(turn, now)
         scene = self._look(turn, now)  # 2 one immutable picture, and the room that is kept in it
-        self._hold_begun(scene, now)
+        self._hold_begun(turn, scene, now)
         heads = self.ordered(scene.snapshot, self.backlog.ready(now), now)  # 3 who is next
         self._place(turn, scene, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
         self.backlog.wake(self.preempting.advance(turn, self.backlog.by_subject, now))
@@ -112,7 +123,7 @@ class Cycle:
         touched = self._cache.take_touched()
         turn.refusals, turn.invalid_gangs = touched.refusals, touched.invalid_gangs
         for subject in sorted(touched.subjects):
-            self._reassemble(turn, subject, now)
+            self._look_at(turn, subject, now)
         self._wake(touched.news)
         for record in map(self._cache.record, unheard):
             if record is not None:
@@ -145,6 +156,15 @@ class Cycle:
     def _wake(self, news: News) -> None:
         if news.happened:
             self.backlog.wake(news=news)
+
+    def _look_at(self, turn: Turn, subject: str, now: float) -> None:
+        """`_reassemble`; a workload that it fails on is not tried, and looked at again when it changes."""
+        self._aside.discard(subject)
+        try:
+            self._reassemble(turn, subject, now)
+        except Exception as error:
+            self._set_aside(turn, subject, tuple(self._lone(subject)), error, now)
+            self.backlog.update(subject, Assembly(), now)
 
     def _reassemble(self, turn: Turn, subject: str, now: float) -> None:
         parts = self._cache.parts(subject)
@@ -270,13 +290,20 @@ class Cycle:
         self.scene = Scene(snapshot, self._kept(snapshot), background, following=self.scene)
         return self.scene
 
-    def _hold_begun(self, scene: Scene, now: float) -> None:
+    def _hold_begun(self, turn: Turn, scene: Scene, now: float) -> None:
         """The remaining seats of gangs bound in part are kept, also while those rest after a failure."""
         begun = self.backlog.begun
         for candidate in self.ordered(scene.snapshot, begun, now) if begun else ():
             if self.preempting.keeps(candidate.subject):
                 continue
-            if self._reservations.hold(scene, candidate, self._cache.ledger.residents(scene.snapshot), now):
+            if candidate.subject in self._aside:
+                continue
+            try:
+                news = self._reservations.hold(scene, candidate, self._cache.ledger.residents(scene.snapshot), now)
+            except Exception as error:
+                self._set_aside(turn, candidate.subject, candidate.uids, error, now)
+                news = True
+            if news:
                 scene.nominate(self._kept(scene.snapshot))
 
     def _kept(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
@@ -305,17 +332,49 @@ class Cycle:
             if tried == self.settings.workloads_per_cycle or memo.plans >= self.settings.preemptions_per_cycle:
                 turn.more = True
                 return
-            if self._waits_on(memo, candidate, now):
+            try:
+                if self._waits_on(memo, candidate, now):
+                    continue
+                tried += 1
+                placing = self._try(turn, scene, candidate, memo, now)
+                self._aside.discard(candidate.subject)
+            except Exception as error:
+                self._set_aside(turn, candidate.subject, candidate.uids, error, now)
+                memo.forget()
+                scene.nominate(self._kept(scene.snapshot))
                 continue
-            tried += 1
-            outcome = self.preempting.seats(scene, candidate) or memo.misfit(candidate) or place(scene, candidate)
-            if isinstance(outcome, Misfit):
-                memo.remember(candidate, outcome)
-                self._make_room(turn, scene, candidate, outcome, memo, now)
-                continue
-            turn.decisions.append(explain.placed(candidate, outcome.report, outcome, scene.snapshot, now))
-            self._assume(turn, scene, candidate, outcome, now)
-            self._reassemble(turn, candidate.subject, now)
+            if placing is not None:
+                # From here on nothing depends on the workload any more; an error ends the process, which starts anew
+                # from what the API server says.
+                self._assume(turn, scene, candidate, placing, now)
+                self._look_at(turn, candidate.subject, now)
+
+    def _try(self, turn: Turn, scene: Scene, candidate: Candidate, memo: Memo, now: float) -> _Placing | None:
+        """Where it goes; None where it waits on, with all that follows from that said and kept."""
+        outcome = self.preempting.seats(scene, candidate) or memo.misfit(candidate) or place(scene, candidate)
+        if isinstance(outcome, Misfit):
+            memo.remember(candidate, outcome)
+            self._make_room(turn, scene, candidate, outcome, memo, now)
+            return None
+        names = scene.snapshot.names
+        placing = _Placing(
+            outcome.seats,
+            tuple(self._charge(seat, names[seat.row], candidate) for seat in outcome.seats),
+            tuple(self._bind(seat.uid, names[seat.row]) for seat in outcome.seats),
+        )
+        turn.decisions.append(explain.placed(candidate, outcome.report, outcome, scene.snapshot, now))
+        return placing
+
+    def _set_aside(self, turn: Turn, subject: str, uids: tuple[str, ...], error: Exception, now: float) -> None:
+        """An error of ours about one workload: nothing is kept for it, its pods are told, all others go on."""
+        self._aside.add(subject)
+        self._let_go(turn, subject)
+        self._trials.forget(subject)
+        self.backlog.park(subject, now, need=NOTHING)
+        verdict = explain.set_aside(subject, uids, described(error), len(self._cache.nodes), now)
+        turn.errors.append((subject, error))
+        turn.decisions.append(verdict.decision)
+        self._tell(turn, verdict)
 
     def _waits_on(self, memo: Memo, candidate: Candidate, now: float) -> bool:
         """Whether it fares as one before it in this turn, and says so already: thousands alike cost next to nothing."""
@@ -327,14 +386,13 @@ class Cycle:
         self.backlog.park(candidate.subject, now, need=need_of(misfit.report))
         return True
 
-    def _assume(self, turn: Turn, scene: Scene, candidate: Candidate, outcome: Placed, now: float) -> None:
+    def _assume(self, turn: Turn, scene: Scene, candidate: Candidate, placing: _Placing, now: float) -> None:
         workload, names = candidate.workload, scene.snapshot.names
-        self._cache.assume((self._charge(seat, names[seat.row], candidate) for seat in outcome.seats), now)
-        scene.put(outcome.seats)
-        self._settled(turn, scene, candidate.subject, {seat.uid: names[seat.row] for seat in outcome.seats})
+        self._cache.assume(placing.charges, now)
+        scene.put(placing.seats)
+        self._settled(turn, scene, candidate.subject, {seat.uid: names[seat.row] for seat in placing.seats})
         strict = workload.gang is not None and workload.gang.mode is GangMode.STRICT and candidate.needed > 0
-        binds = tuple(self._bind(seat.uid, names[seat.row]) for seat in outcome.seats)
-        turn.batches.append(Batch(candidate.subject, strict, binds))
+        turn.batches.append(Batch(candidate.subject, strict, placing.binds))
         self.backlog.binding_started(candidate.subject)
 
     def _settled(self, turn: Turn, scene: Scene, subject: str, homes: Mapping[str, str]) -> None:

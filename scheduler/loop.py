@@ -18,6 +18,7 @@ from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
+from scheduler.refusals import described
 from scheduler.settings import Settings
 from scheduler.turn import Turn
 
@@ -55,6 +56,7 @@ class Loop:
         self._metrics: dict[str, facts.Fact] = {}
         self._signal = asyncio.Event()
         self._draining = False
+        self._told_errors: set[str] = set()
 
     def tell(self, fact: facts.Fact) -> None:
         """Hand in a fact for the next turn. Of a NodeMetric the newest word counts, however fast an agent writes it."""
@@ -67,7 +69,7 @@ class Loop:
         self._signal.set()
 
     async def run(self) -> None:
-        """Returns only after `drain`; an exception is a bug and ends the process."""
+        """Returns only after `drain`; an exception that is no single workload's is a bug and ends the process."""
         async with asyncio.TaskGroup() as group:
             while await self._may_decide():
                 turn = self.step(group)
@@ -121,6 +123,9 @@ class Loop:
             self._meter.considered(preemption.reason)
         for subject in turn.gone:
             self._history.forget(subject)
+        for subject, error in turn.errors:
+            self._tell_error(subject, error)
+        self._meter.set_aside(len(turn.errors))
         unfit = sum(d.reason in MISFITS for d in turn.decisions)
         self._meter.cycle(seconds, len(turn.batches), unfit)
         self._meter.timed_out(turn.timeouts)
@@ -128,6 +133,15 @@ class Loop:
             self._meter.preempted(victims)
         backlog = self._cycle.backlog
         self._meter.waiting(len(backlog.candidates), backlog.parked, backlog.held)
+
+    def _tell_error(self, subject: str, error: Exception) -> None:
+        """With a traceback once a kind: it comes again with every attempt."""
+        kind = described(error)
+        if kind in self._told_errors:
+            log.error("workload set aside by an error of the scheduler", subject=subject, error=kind)
+        else:
+            self._told_errors.add(kind)
+            log.error("workload set aside by an error of the scheduler", subject=subject, exc_info=error)
 
     async def _wait(self) -> None:
         """Until a fact comes, then a little longer to gather its companions; or until something is due."""

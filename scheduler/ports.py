@@ -121,6 +121,9 @@ class Meter(Protocol):
     def timed_out(self, gangs: int) -> None:
         """So many gangs found no place within their timeout."""
 
+    def set_aside(self, workloads: int) -> None:
+        """So many workloads were set aside by an error of the scheduler itself."""
+
     def considered(self, reason: Reason) -> None:
         """Preemption was considered for a workload, with this outcome."""
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import PurePath
+
 import msgspec
 
 from kube.objects import Metadata
+from model.fault import ConfigurationFault
 from scheduler.ports import Named
 
 
@@ -53,3 +57,15 @@ class Refusals:
         """What was refused since the last call."""
         found, self._new = self._new, []
         return [refusal for _, refusal in found]
+
+
+def described(error: Exception) -> str:
+    """Where an error of ours is, and its kind: the same for every workload that it concerns."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}{where}"
+
+
+def of_ours(where: str, error: Exception) -> ConfigurationFault:
+    """An object that cannot be read by an error of ours is left out as any other that cannot be."""
+    return ConfigurationFault(where, f"cannot be read by an error of the scheduler: {described(error)}", "report it")

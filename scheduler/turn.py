@@ -99,7 +99,7 @@ class Turn(msgspec.Struct):
     `spared` are uids of pods that need not go any more, where that is not done yet. `timeouts` counts gangs that found
     no place in time, `reread` says that gangs without words of their own come out differently,
     `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of
-    preemption for those that wait.
+    preemption for those that wait. `errors` are of ours, each with the subject that was set aside for it.
     """
 
     decisions: list[Decision] = msgspec.field(default_factory=list)
@@ -119,4 +119,5 @@ class Turn(msgspec.Struct):
     plans: list[int] = msgspec.field(default_factory=list)
     timeouts: int = 0
     reread: bool = False
+    errors: list[tuple[str, Exception]] = msgspec.field(default_factory=list)
     more: bool = False

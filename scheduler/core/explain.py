@@ -8,7 +8,7 @@ import msgspec
 
 from model.decision import Decision, TermSum, Unit
 from model.explain import amount as shown
-from model.reason import Reason
+from model.reason import Reason, words
 from scheduler.core.cause import CAUSES
 from scheduler.core.fit import FitReport, fit_error
 from scheduler.core.gang import Candidate, Hold
@@ -75,6 +75,13 @@ def bind_failed(subject: str, uids: tuple[str, ...], error: str, nodes: int, now
     text = f"binding rejected: {error}"
     terms = TermSum().add("total nodes", nodes).add("not tried again yet", -nodes)
     return Verdict(_decision(subject, terms, Reason.BIND_FAILED, now, text), uids, text)
+
+
+def set_aside(subject: str, uids: tuple[str, ...], error: str, nodes: int, now: float) -> Verdict:
+    """A workload that cannot be decided on by an error of ours; the others go on."""
+    text = f"{words(Reason.SCHEDULER_ERROR)}, and tried again when it changes or after a while: {error}"
+    terms = TermSum().add("total nodes", nodes).add("not tried", -nodes)
+    return Verdict(_decision(subject, terms, Reason.SCHEDULER_ERROR, now, text), uids, text)
 
 
 def nearest_text(scene: Scene, candidate: Candidate, uid: str = "", doubts: Mapping[str, str] = NO_DOUBTS) -> str:

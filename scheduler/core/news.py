@@ -76,6 +76,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 ANYTHING = Need(EVERYTHING)
+NOTHING = Need(Happening.NONE)
 
 
 def freed(resources: Iterable[str]) -> News:

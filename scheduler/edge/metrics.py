@@ -37,6 +37,7 @@ METRICS = (
     Row("histogram", "pod_wait_seconds", "Time from a pod's creation to its binding.", buckets=_WAIT),
     Row("gauge", "waiting_workloads", "Workloads without nodes, by state ready, parked or held.", ("state",)),
     Row("counter", "gang_timeouts_total", "Gangs that found no place within their timeout."),
+    Row("counter", "set_aside_total", "Workloads set aside by an error of the scheduler itself."),
     Row("counter", "preemption_attempts_total", "Plans made that evict pods for a workload."),
     Row("counter", "preemption_outcomes_total", "Preemption considered for a workload, by outcome.", ("reason",)),
     Row("histogram", "preemption_victims", "Pods that one plan evicts.", buckets=_VICTIMS),
@@ -77,6 +78,9 @@ class Metrics:
 
     def timed_out(self, gangs: int) -> None:
         self._metrics["gang_timeouts_total"].inc(gangs)
+
+    def set_aside(self, workloads: int) -> None:
+        self._metrics["set_aside_total"].inc(workloads)
 
     def considered(self, reason: Reason) -> None:
         self._metrics["preemption_outcomes_total"].labels(reason.value).inc()

@@ -168,6 +168,7 @@ class FakeMeter:
         self.plans: list[int] = []
         self.considerations: list[Reason] = []
         self.timeouts = 0
+        self.aside = 0
 
     def cycle(self, seconds: float, scheduled: int, unschedulable: int) -> None: ...
 
@@ -183,6 +184,9 @@ class FakeMeter:
 
     def timed_out(self, gangs: int) -> None:
         self.timeouts += gangs
+
+    def set_aside(self, workloads: int) -> None:
+        self.aside += workloads
 
     def considered(self, reason: Reason) -> None:
         self.considerations.append(reason)
