@@ -90,7 +90,7 @@ _VERSIONS = ("Semver", "Semver")
 FUNCTIONS = (
     Function("quantity", ("string",), "Quantity", _parsed, member=False),
     Function("isQuantity", ("string",), "bool", _is_quantity, member=False),
-    Function("sign", ("Quantity",), "int", _sign),
+    Function("sign", ("Quantity",), "int", _sign, member=False),  # documented as a member, and none
     Function("isInteger", ("Quantity",), "bool", _is_integer),
     Function("asInteger", ("Quantity",), "int", _as_integer),
     Function("asApproximateFloat", ("Quantity",), "double", lambda found: float(_value(found))),

@@ -24,7 +24,7 @@ VALUES = {
     "a quantity and a number": ("quantity('1k').sub(1).asInteger()", 999),
     "a fraction": ("quantity('500m').isInteger()", False),
     "an approximate quantity": ("quantity('500m').asApproximateFloat()", 0.5),
-    "sign": ("quantity('-1').sign()", -1),
+    "sign": ("sign(quantity('-1'))", -1),
     "no quantity": ("isQuantity('1Zi')", False),
     "versions compare": ("semver('1.2.3').isLessThan(semver('1.10.0'))", True),
     "a prerelease comes first": ("semver('1.0.0-rc.2').compareTo(semver('1.0.0'))", -1),
