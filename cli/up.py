@@ -124,6 +124,15 @@ def up(
             rich_help_panel=_SERVER,
         ),
     ] = "127.0.0.1:0",
+    join: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KUBECONFIG",
+            help="Start no API server and join the one of this kubeconfig, as its administrator: nodes, and without "
+            "--bare Sublet, for a test cluster's control plane without other nodes. Needs root.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = None,
     state_dir: Annotated[
         Path | None,
         typer.Option(
@@ -197,6 +206,7 @@ def up(
         bare=bare,
         images=images,
         audit_log=audit_log,
+        join=join,
     )
     if open_to := open_text(listen):
         typer.echo(open_to)

@@ -27,6 +27,7 @@ class PatchKind(StrEnum):
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     JSON = "application/json-patch+json"
+    APPLY = "application/apply-patch+yaml"
 
 
 class KubeClient:
@@ -122,8 +123,11 @@ class KubeClient:
         """PUT; with metadata.resourceVersion in `body` it succeeds only on that version."""
         return await self.request("PUT", path, body=msgspec.json.encode(body))
 
-    async def patch(self, path: str, body: Any, kind: PatchKind = PatchKind.MERGE) -> bytes:
-        return await self.request("PATCH", path, body=msgspec.json.encode(body), content_type=kind.value)
+    async def patch(
+        self, path: str, body: Any, kind: PatchKind = PatchKind.MERGE, query: Mapping[str, str] | None = None
+    ) -> bytes:
+        content = msgspec.json.encode(body)
+        return await self.request("PATCH", path, query=query, body=content, content_type=kind.value)
 
     async def delete(self, path: str, *, uid: str | None = None, grace_seconds: int | None = None) -> bytes:
         """DELETE with preconditions; a wrong uid answers 409."""

@@ -104,6 +104,12 @@ class Reviews:
         question = _subject(caller) | {"nonResourceAttributes": {"path": path, "verb": verb}}
         return await self._rights.get(_digest(question), lambda: self._may(question))
 
+    async def allowed_object(self, caller: Caller, verb: str, resource: str, name: str, subresource: str = "") -> bool:
+        """Whether the caller may do `verb` to one object of the core group. Raises KubernetesFault."""
+        what = {"verb": verb, "resource": resource, "name": name, "subresource": subresource, "version": "v1"}
+        question = _subject(caller) | {"resourceAttributes": what}
+        return await self._rights.get(_digest(question), lambda: self._may(question))
+
     async def _whose(self, token: str) -> Caller | None:
         spec: dict[str, Any] = {"token": token} | ({"audiences": self._audiences} if self._audiences else {})
         status = await self._ask(_TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", spec)

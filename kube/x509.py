@@ -89,6 +89,15 @@ class Authority:
         return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key))
 
 
+def request(name: str, organization: str) -> tuple[bytes, bytes]:
+    """A request for a client certificate: (request PEM, unencrypted key PEM)."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    group = x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization)
+    subject = x509.Name([group, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    return made.public_bytes(serialization.Encoding.PEM), _key_pem(key)
+
+
 def described(pair: KeyPair) -> Described:
     """A certificate with its key. Raises ValueError where one is damaged or they do not belong together."""
     certificate, _ = _loaded(pair)

@@ -23,6 +23,8 @@ NAMESPACE = "sublet-system"
 LINK_AUDIENCE = "sublet-scheduler"
 _SERVERS = ("apiserver", "node", "scheduler")
 _AGENT = "sublet-agent"
+_API_AUTHORITY = "api-ca.crt"
+"""Who signs the API server's certificate: ours, unless it is somebody else's server."""
 _YEAR_SECONDS = 365 * 86_400
 """These programs live as long as the cluster; nothing renews their tokens."""
 
@@ -53,7 +55,8 @@ def _service_account(program: str) -> User:
 def write_secrets(run: RunDirectory, choices: Choices) -> dict[str, str]:
     """Certificates, keys and token files into `run.keys`; returns user → token for the kubeconfigs."""
     authority = Authority(f"sublet {choices.id}")
-    write_private(run.keys / "ca.crt", authority.certificate_pem)
+    for file in ("ca.crt", _API_AUTHORITY):
+        write_private(run.keys / file, authority.certificate_pem)
     nodes = tuple(slot.name for slot in choices.slots)
     for server in _SERVERS:
         names = choices.server_names if server == "apiserver" else (*LOOPBACK_NAMES, *nodes)
@@ -83,7 +86,7 @@ def write_kubeconfigs(run: RunDirectory, address: str, tokens: Mapping[str, str]
 
 
 def _write_kubeconfig(run: RunDirectory, path: Path, address: str, token: str) -> None:
-    write_private(path, kubeconfig(address, (run.keys / "ca.crt").read_bytes(), token))
+    write_private(path, kubeconfig(address, (run.keys / _API_AUTHORITY).read_bytes(), token))
 
 
 def kubeconfig_of(run: RunDirectory, user: str) -> Path:
@@ -105,9 +108,18 @@ async def give_agent_tokens(run: RunDirectory, slot: Slot, address: str) -> None
     write_private(link_token_of(run, slot), link.encode())
 
 
+async def service_account_token(client: KubeClient, program: str) -> str:
+    """Of a program of Sublet's, for as long as the cluster gives one. Raises KubernetesFault."""
+    return await _token_of(client, f"sublet-{program}", {"expirationSeconds": _YEAR_SECONDS})
+
+
 async def _token(client: KubeClient, bound: dict[str, str], *audiences: str) -> str:
     spec: dict[str, Any] = {"expirationSeconds": _YEAR_SECONDS, "boundObjectRef": bound, "audiences": list(audiences)}
+    return await _token_of(client, _AGENT, spec)
+
+
+async def _token_of(client: KubeClient, account: str, spec: dict[str, Any]) -> str:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    path = path_of("v1/serviceaccounts", namespace=NAMESPACE, name=_AGENT, subresource="token")
+    path = path_of("v1/serviceaccounts", namespace=NAMESPACE, name=account, subresource="token")
     answer = msgspec.json.decode(await client.create(path, body))
     return str(answer["status"]["token"])

@@ -40,6 +40,7 @@ class Choices(msgspec.Struct, frozen=True):
 
     `node_name` is the node's, or where there are several the first part of each. A `state_dir` lets the API server's
     objects outlive it. A `bare` cluster has nothing of Sublet. `images` are root file systems that pods may run in.
+    `join` is the kubeconfig of an API server that is there already.
     """
 
     node_name: str = msgspec.field(default_factory=default_node_name)
@@ -57,6 +58,7 @@ class Choices(msgspec.Struct, frozen=True):
     bare: bool = False
     images: Path | None = None
     audit_log: Path | None = None
+    join: Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.process_nodes <= MOST_NODES:
@@ -65,6 +67,9 @@ class Choices(msgspec.Struct, frozen=True):
             raise ConfigurationFault("--trace", "is what simulated nodes play", "give --simulated-nodes too")
         if self.bare and (self.agent_settings or self.agent_journal):
             raise ConfigurationFault("--bare", "has no agent to give settings to", "leave out --agent-…")
+        if self.join is not None and (self.state_dir or self.audit_log or self.listen != ANY_PORT):
+            fix = "leave out --listen, --state-dir and --audit-log"
+            raise ConfigurationFault("--join", "uses an API server that is there already", fix)
         host, port = host_and_port(self.listen)
         if not host or not port.isdecimal() or int(port) > 65535:
             raise ConfigurationFault(f"--listen {self.listen}", "is not HOST:PORT", "such as 127.0.0.1:6443")

@@ -17,10 +17,13 @@ from typing import Any
 
 import msgspec
 
+from kube.client import KubeClient
+from local import manifests
 from local.accounts import NAMESPACE, give_agent_tokens, kubeconfig_of, link_token_of
-from local.admissionservice import publish
+from local.admissionservice import publish, publish_endpoint
 from local.certificates import write_private
 from local.choices import ANY_PORT, Choices, Slot, host_and_port
+from local.node.addresses import node_address
 from local.node.settings import Kernel
 from local.probing import Door
 from local.rundir import RunDirectory
@@ -29,6 +32,7 @@ from scheduler.core.scores.policy import KUBE_SCHEDULER, PLAIN_SCORE, PROFILES, 
 Ready = dict[str, Any]
 Bound = Mapping[str, Ready]
 _DEPLOY = Path(__file__).parent.parent / "deploy"
+WEBHOOKS = _DEPLOY / "admission/webhooks.yaml"
 _BOOTSTRAP = (
     "namespace/namespace.yaml",
     "daemonset/rbac.yaml",
@@ -82,7 +86,10 @@ def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
         "withdraw": {"after_seconds": _SILENT_SECONDS},
         "lease": {"namespace": NAMESPACE},
     }
-    if choices.bare:
+    if choices.join is not None:
+        # Such a cluster has a kube-scheduler of its own.
+        del told["scheduler_names"]
+    elif choices.bare:
         told = {
             "scheduler_names": (KUBE_SCHEDULER,),
             "profiles": (_STAND_IN,),
@@ -96,14 +103,7 @@ def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
 def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...]:
     """API server; then nodes, service addresses, scheduler and admission; then agents; then simulated nodes."""
     return (
-        # With everything in memory a fresh API server would know nothing of what still runs.
-        Program(
-            "apiserver",
-            lambda bound: _apiserver(run, choices, bound),
-            door=lambda ready: Door(str(ready["address"]), int(ready["port"]), tls=True),
-            stop_bound_seconds=3.0,
-            restart=choices.state_dir is not None,
-        ),
+        *([] if choices.join else [_apiserver_program(run, choices)]),
         *(
             Program(
                 f"node{slot.suffix}",
@@ -114,25 +114,53 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
             )
             for slot in choices.slots
         ),
-        *([Program("proxy", lambda bound: _proxy(run), door=_health, stage=1)] if choices.bare else []),
-        # It posts the Events that still wait.
-        Program(
-            "scheduler", lambda bound: _scheduler(run, choices, bound), door=_health, stop_bound_seconds=25.0, stage=1
-        ),
+        *([_proxy_program(run, choices)] if choices.bare or choices.join else []),
+        *([] if choices.bare and choices.join else [_scheduler_program(run, choices)]),
         *([] if choices.bare else _lending_programs(run, choices)),
         *([_simnodes_program(run, choices)] if choices.simulated_nodes else []),
     )
 
 
+def _apiserver_program(run: RunDirectory, choices: Choices) -> Program:
+    # With everything in memory a fresh API server would know nothing of what still runs.
+    return Program(
+        "apiserver",
+        lambda bound: _apiserver(run, choices, bound),
+        door=lambda ready: Door(str(ready["address"]), int(ready["port"]), tls=True),
+        stop_bound_seconds=3.0,
+        restart=choices.state_dir is not None,
+    )
+
+
+def _proxy_program(run: RunDirectory, choices: Choices) -> Program:
+    return Program("proxy", lambda bound: _proxy(run, choices), door=_health, stage=1)
+
+
+def _scheduler_program(run: RunDirectory, choices: Choices) -> Program:
+    # It posts the Events that still wait.
+    argv = lambda bound: _scheduler(run, choices, bound)  # noqa: E731
+    return Program("scheduler", argv, door=_health, stop_bound_seconds=25.0, stage=1)
+
+
 def _lending_programs(run: RunDirectory, choices: Choices) -> list[Program]:
     admission = Program(
         "admission",
-        lambda bound: _admission(run, bound),
+        lambda bound: _admission(run, choices, bound),
         door=_health,
-        announce=lambda bound: publish(run.kubeconfig, NAMESPACE, str(bound["admission"]["reviews"])),
+        announce=lambda bound: _announce_admission(run, choices, str(bound["admission"]["reviews"])),
         stage=1,
     )
     return [admission, *(_agent_program(run, choices, slot) for slot in choices.slots)]
+
+
+async def _announce_admission(run: RunDirectory, choices: Choices, address: str) -> None:
+    if choices.join is None:
+        await publish(run.kubeconfig, NAMESPACE, address)
+        return
+    host, port = host_and_port(address)
+    await publish_endpoint(run.kubeconfig, NAMESPACE, host, int(port))
+    async with await KubeClient.connect(run.kubeconfig, "sublet-up") as client:
+        await manifests.apply(client, manifests.documents([WEBHOOKS]))
 
 
 def _agent_program(run: RunDirectory, choices: Choices, slot: Slot) -> Program:
@@ -194,6 +222,7 @@ def _node_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound
         *("--eviction-hard", eviction_thresholds(shutil.disk_usage(run.path).total)),
         *_certificate(run, "node"),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
+        *(["--client-ca", str(run.keys / "client-ca.crt")] if choices.join else []),
         *simulated,
         *(["--images", str(choices.images.expanduser().absolute())] if choices.images else []),
         *(word for flag, amount in claimed.items() if amount for word in (flag, amount)),
@@ -222,20 +251,22 @@ def _scheduler(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
     ]
 
 
-def _admission(run: RunDirectory, bound: Bound) -> list[str]:
+def _admission(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
+    reviews = _port(bound, "admission", "reviews", f"{node_address(1, routed=True)}:0" if choices.join else ANY_PORT)
     return [
         *_module("admission", run, "admission"),
         *("--identity", "sublet-up"),
         *("--kubeconfig", str(kubeconfig_of(run, "admission"))),
         *("--namespace", NAMESPACE),
-        *("--listen", _port(bound, "admission", "reviews")),
+        *("--listen", reviews),
         *("--http-listen", _port(bound, "admission", "http")),
         *("--log-format", "console"),
     ]
 
 
-def _proxy(run: RunDirectory) -> list[str]:
-    return [*_module("local.proxy", run, "proxy"), "--kubeconfig", str(run.kubeconfig)]
+def _proxy(run: RunDirectory, choices: Choices) -> list[str]:
+    routed = ["--routed"] if choices.join else []
+    return [*_module("local.proxy", run, "proxy"), "--kubeconfig", str(run.kubeconfig), *routed]
 
 
 def _agent_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound], list[str]]:
@@ -310,14 +341,20 @@ def api_address(bound: Bound) -> str:
     return f"[{address}]:{ready['port']}" if ":" in address else f"{address}:{ready['port']}"
 
 
+def api_server_at(address: str) -> Ready:
+    """What an API server at HOST:PORT would have reported."""
+    host, port = host_and_port(address)
+    return {"address": host.strip("[]"), "port": int(port)}
+
+
 def _api_listen(choices: Choices, bound: Bound) -> str:
     """As chosen; the port of the first start from then on."""
     ready = bound.get("apiserver")
     return f"{host_and_port(choices.listen)[0]}:{ready['port']}" if ready else choices.listen
 
 
-def _port(bound: Bound, program: str, key: str) -> str:
-    return str(bound.get(program, {}).get(key, ANY_PORT))
+def _port(bound: Bound, program: str, key: str, first: str = ANY_PORT) -> str:
+    return str(bound.get(program, {}).get(key, first))
 
 
 def _module(module: str, run: RunDirectory, program: str) -> list[str]:

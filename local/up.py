@@ -16,6 +16,7 @@ from types import TracebackType
 
 from local.accounts import write_kubeconfigs, write_secrets
 from local.choices import Choices, Slot, ids_of
+from local.joining import Joining
 from local.leftovers import Trees, end_processes
 from local.node.ownership import boot_id, started_ticks
 from local.programs import (
@@ -49,6 +50,7 @@ class Cluster:
         self._programs = embedded_programs(self._run, self._choices)
         self._supervisor = Supervisor(self._run, self._programs, tell, self._became_ready)
         self._held = ExitStack()
+        self._joining = Joining(self._run, choices, tell) if choices.join else None
 
     @property
     def directory(self) -> Path:
@@ -112,6 +114,8 @@ class Cluster:
             await self._clean_up_after_previous_run()
             self._tokens = write_secrets(self._run, self._choices)
             write_scheduler_settings(self._run, self._choices)
+            if self._joining is not None:
+                self._supervisor.bound["apiserver"] = await self._joining.join()
             await self._supervisor.start()
         except BaseException:
             await self._stop()
@@ -144,6 +148,8 @@ class Cluster:
         try:
             await self._supervisor.stop(stop_order(self._programs))
             await _remove(self.trees)
+            if self._joining is not None:
+                await self._joining.leave()
         finally:
             self._held.close()
 

@@ -79,6 +79,7 @@ def _settings(options: argparse.Namespace) -> NodeSettings:
         share=parse_share(options.share),
         claim=Claim(options.node_cpu, options.node_memory),
         images=options.images,
+        client_ca=options.client_ca,
     )
 
 
@@ -125,6 +126,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--node-cpu", default="", metavar="QUANTITY", help="CPU the Node says it has")
     parser.add_argument("--node-memory", default="", metavar="QUANTITY", help="memory the Node says it has")
     parser.add_argument("--images", type=Path, metavar="DIR", help="the image store: <repository>/<tag>/rootfs below")
+    parser.add_argument(
+        "--client-ca",
+        type=Path,
+        metavar="FILE",
+        help="also answer clients with a certificate of this authority who may `get nodes/proxy`, as a kubelet does; "
+        "pods then have addresses that other machines' API servers accept",
+    )
     return parser
 
 

@@ -1,6 +1,8 @@
-"""Loopback addresses of pods: each node of this machine has a range, the first address of which is the node's own.
+"""Addresses of pods: each node of this machine has a range, the first address of which is the node's own.
 
-There are no network namespaces: what a pod binds to 0.0.0.0 takes the port on all of them.
+There are no network namespaces: what a pod binds to 0.0.0.0 takes the port on all of them. Of an embedded API server
+they are loopback addresses. Any other refuses those as endpoints, so there they are from `ROUTED`, which `sublet up`
+makes addresses of this machine.
 """
 
 from __future__ import annotations
@@ -10,20 +12,25 @@ import ipaddress
 from local.node.podobject import PodObject
 
 _FIRST, _SERVICES = 64, 96
+ROUTED = ipaddress.IPv4Network("198.18.0.0/15")
+"""Kept for benchmarks of network devices (RFC 2544): no host on the Internet and seldom one elsewhere has them."""
+_ROUTED_PREFIX = 20
 
 
-def pod_range(number: int) -> ipaddress.IPv4Network:
+def pod_range(number: int, *, routed: bool = False) -> ipaddress.IPv4Network:
     """Of the node with this number on its machine, from 1 on; 127.96.0.0/16 is left to Services.
 
-    Beyond the last range nodes share: there are 190 of them.
+    Beyond the last range nodes share: there are 190 of them, and 32 that are `routed`.
     """
+    if routed:
+        return list(ROUTED.subnets(new_prefix=_ROUTED_PREFIX))[(number - 1) % 32]
     second = _FIRST + (number - 1) % 190 + 1
     return ipaddress.IPv4Network(f"127.{second if second < _SERVICES else second + 1}.0.0/16")
 
 
-def node_address(number: int) -> str:
+def node_address(number: int, *, routed: bool = False) -> str:
     """Of the node itself and of its pods with hostNetwork: nodes of one machine may listen on the same port."""
-    return str(pod_range(number)[1])
+    return str(pod_range(number, routed=routed)[1])
 
 
 class Addresses:

@@ -4,7 +4,7 @@ GET /containerLogs/{namespace}/{pod}/{container}    kubectl logs: follow, previo
                                                     sinceSeconds, sinceTime, timestamps
 GET /stats/summary                                  the kubelet's Summary API, for metrics.k8s.io
 GET /metrics/resource                               the same numbers for Prometheus
-Authorization: Bearer <kubelet token>
+callers.py says whom it answers.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Protocol
 
 from aiohttp import web
 
+from local.node.callers import Admits
 from local.node.logreading import LogQuery, LogReading, parse
 from local.node.tokenserver import TokenServer
 from model.fault import ConfigurationFault
@@ -42,13 +43,13 @@ class LogServer(TokenServer):
     """`still_running` says whether a followed container may write more."""
 
     def __init__(
-        self, source: LogSource, statistics: Statistics, token: str, still_running: Callable[[str, str, str], bool]
+        self, source: LogSource, statistics: Statistics, admits: Admits, still_running: Callable[[str, str, str], bool]
     ) -> None:
         self._statistics = statistics
         self._source = source
         self._still_running = still_running
         super().__init__(
-            token,
+            admits,
             {
                 "/containerLogs/{namespace}/{pod}/{container}": self._answer,
                 "/stats/summary": self._summary,

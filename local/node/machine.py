@@ -48,7 +48,7 @@ def share_of_machine(number: int, of: int, claim: Claim) -> Share:
     return share_of(number, of, cpus_of_machine(), psutil.virtual_memory().total, claim)
 
 
-def read_machine(storage: Path, share: Share) -> Machine:
+def read_machine(storage: Path, share: Share, *, routed: bool = False) -> Machine:
     """`storage` is a directory on the file system whose size, divided, counts as ephemeral storage."""
     return Machine(
         cpu_millis=share.claimed_cpu_millis,
@@ -62,7 +62,7 @@ def read_machine(storage: Path, share: Share) -> Machine:
         sublet_version=_version(),
         true_cpu_millis=share.bound_cpu_millis if share.overstated else 0,
         true_memory_bytes=share.bound_memory_bytes if share.overstated else 0,
-        address=node_address(share.number),
+        address=node_address(share.number, routed=routed),
     )
 
 

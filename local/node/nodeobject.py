@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -112,7 +113,7 @@ def status(name: str, machine: Machine, log_port: int, health: Health, now: date
     return {
         "capacity": amounts(machine),
         "allocatable": amounts(machine),
-        "addresses": [{"type": "InternalIP", "address": machine.address}, {"type": "Hostname", "address": name}],
+        "addresses": _addresses(name, machine.address),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": log_port}},
         "nodeInfo": {
             "architecture": machine.architecture,
@@ -128,6 +129,12 @@ def status(name: str, machine: Machine, log_port: int, health: Health, now: date
         },
         "conditions": conditions(health, now),
     }
+
+
+def _addresses(name: str, address: str) -> list[dict[str, str]]:
+    """The name is told where nobody looks it up: another API server asks a Hostname before an InternalIP."""
+    names = [{"type": "Hostname", "address": name}] if ip_address(address).is_loopback else []
+    return [{"type": "InternalIP", "address": address}, *names]
 
 
 def conditions(health: Health, now: datetime) -> list[dict[str, str]]:

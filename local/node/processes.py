@@ -29,10 +29,14 @@ log = structlog.get_logger()
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The node's number on its machine, and what is shown of the machine where the node is not all of it."""
+    """The node's number on its machine, and what is shown of the machine where the node is not all of it.
+
+    `routed` says from which addresses its pods have theirs; see addresses.
+    """
 
     number: int = 1
     shown: Path | None = None
+    routed: bool = False
 
 
 # The kubelet's limit for one container's termination message.
@@ -62,7 +66,7 @@ class ProcessRuntime:
         self._allocatable = ResourceVector({CPU: cpu_millis, MEMORY: memory_bytes})
         self._logs = logs.LogKeeper()
         here = place or Place()
-        self._addresses = Addresses(pod_range(here.number))
+        self._addresses = Addresses(pod_range(here.number, routed=here.routed))
         self._host = HostView(run_dir, cgroups.layout, here.shown)
         self._preparation = Preparation(run_dir, self._host, provision or Provision(), self._allocatable)
         self._on_images: dict[str, PodObject] = {}

@@ -28,6 +28,7 @@ class NodeSettings(msgspec.Struct, frozen=True):
     """`id` keeps nodes of one machine apart: all cgroups live under `/sublet-<id>` and nothing outside is touched.
 
     `share` is (number, of): which part of this machine the node is. `images` is the image store, see imagestore.
+    `client_ca` is who signs the API server's client certificate, where that is not the embedded one.
     """
 
     kubeconfig: Path
@@ -46,6 +47,7 @@ class NodeSettings(msgspec.Struct, frozen=True):
     share: tuple[int, int] = (1, 1)
     claim: Claim = Claim()
     images: Path | None = None
+    client_ca: Path | None = None
 
     def __post_init__(self) -> None:
         if not _ID.match(self.id):

@@ -18,6 +18,7 @@ from kube.informer import Informer
 from local.node import mounting, ownership
 from local.node.addresses import pod_range
 from local.node.api import KubeApi
+from local.node.callers import certified_callers, token_callers, trust_clients_of
 from local.node.cgroups import Cgroups
 from local.node.environment import api_server_variables
 from local.node.hostsfile import ServiceObject
@@ -53,6 +54,8 @@ async def serve(settings: NodeSettings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _make_private(settings.run_dir)
     context, token = tls_context(settings.tls_cert, settings.tls_key), read_token(settings.kubelet_token_file)
+    if settings.client_ca is not None:
+        trust_clients_of(context, settings.client_ca)
     share = share_of_machine(*settings.share, settings.claim)
     cgroups, me = open_cgroups(settings), ownership.this_process()
     killed = await ownership.take(cgroups, me)
@@ -76,10 +79,11 @@ class _Node:
 
     def __init__(self, settings: NodeSettings, share: Share, cgroups: Cgroups, client: KubeClient, token: str) -> None:
         self._settings = settings
+        self._routed = settings.client_ca is not None
         self._part = None if share.whole else ShownPart(settings, share, cgroups)
         self._cgroups = cgroups
         self._client = client
-        self._machine = read_machine(settings.run_dir, share)
+        self._machine = read_machine(settings.run_dir, share, routed=self._routed)
         self._memory_bytes = share.bound_memory_bytes
         self._names = Informer(
             client, "v1/services", ServiceObject, on_change=lambda change: self._runtime.write_names()
@@ -90,7 +94,7 @@ class _Node:
             self._machine.cpu_millis,
             self._machine.memory_bytes,
             Provision(settings.images, api_server_variables(client.host), self._names.items.values),
-            Place(share.number, None if share.whole else settings.run_dir / "view"),
+            Place(share.number, None if share.whole else settings.run_dir / "view", self._routed),
         )
         self._events = EventRecorder(client, "kubelet", settings.node_name)
         self._own = Informer(client, "v1/nodes", NodeObject, field_selector=f"metadata.name={settings.node_name}")
@@ -108,15 +112,16 @@ class _Node:
         )
         uses = NodeUses(self._runtime, self._part.use if self._part else use_of_machine)
         self._statistics = Statistics(settings.node_name, uses, self._kubelet.living, _now)
-        self._logs = LogServer(self._kubelet, self._statistics, token, self._running)
+        admits = certified_callers(client, settings.node_name) if self._routed else token_callers(token)
+        self._logs = LogServer(self._kubelet, self._statistics, admits, self._running)
         self._registration: Registration | None = None
 
     async def run(self, context: Any, stop: asyncio.Event) -> None:
         self._runtime.make_node()
-        port = await self._logs.start(context)
-        self._registration = Registration(
-            self._client, self._settings.node_name, self._machine, port, str(pod_range(self._settings.share[0])), _now
-        )
+        # The embedded API server asks every node at the one address.
+        port = await self._logs.start(context, *([self._machine.address] if self._routed else []))
+        addresses = str(pod_range(self._settings.share[0], routed=self._routed))
+        self._registration = Registration(self._client, self._settings.node_name, self._machine, port, addresses, _now)
         loops: list[asyncio.Task[Any]] = [asyncio.create_task(self._work(self._registration, port))]
         loops += [asyncio.create_task(each) for each in self._loops()]
         stopping = asyncio.create_task(stop.wait())

@@ -24,7 +24,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     settings = ProxySettings(
-        pick=Pick(options.pick), most_connections=options.most_connections, drain_seconds=options.drain_seconds
+        pick=Pick(options.pick),
+        most_connections=options.most_connections,
+        drain_seconds=options.drain_seconds,
+        routed=options.routed,
     )
     try:
         asyncio.run(serve(settings, Access(options.kubeconfig, options.ready_file)))
@@ -50,6 +53,11 @@ def _parser() -> argparse.ArgumentParser:
         default=_DEFAULTS.drain_seconds,
         metavar="S",
         help="how long connections to what is gone may go on (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--routed",
+        action="store_true",
+        help="serve any IPv4 address, which becomes one of this machine's meanwhile (needs root)",
     )
     parser.add_argument("--ready-file", type=Path, metavar="FILE", help="written, as JSON, once all addresses serve")
     return parser

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import structlog
 
+from local import localroutes
 from local.proxy.routes import Place, Routes
 from local.proxy.settings import Pick, ProxySettings
 
@@ -30,6 +31,7 @@ class Fronts:
         self._turn: dict[Place, int] = {}
         self._open: dict[asyncio.Task[None], tuple[Place, Place]] = {}  # connection → front and endpoint
         self._ending: set[asyncio.Task[None]] = set()
+        self._routed: set[str] = set()
 
     @property
     def places(self) -> list[Place]:
@@ -42,6 +44,7 @@ class Fronts:
         for place in [place for place in self._servers if place not in table]:
             self._servers.pop(place).close()
             self._turn.pop(place, None)
+        await self._give_up_addresses()
         for place in sorted(table.keys() - self._servers.keys()):
             await self._listen(place)
         self._end_strays()
@@ -52,9 +55,18 @@ class Fronts:
             await self._accepted(place, reader, writer)
 
         try:
+            if self._settings.routed:
+                await localroutes.add(place[0])
+                self._routed.add(place[0])
             self._servers[place] = await asyncio.start_server(accept, *place)
         except OSError as error:
             log.warning("cannot listen for a service", address=f"{place[0]}:{place[1]}", error=str(error))
+
+    async def _give_up_addresses(self) -> None:
+        """Those that no front listens on any more are no longer this machine's."""
+        for address in self._routed - {address for address, _ in self._servers}:
+            await localroutes.remove(address)
+            self._routed.discard(address)
 
     def _end_strays(self) -> None:
         """Connections to endpoints that are gone have a while to come to their end."""
@@ -109,6 +121,7 @@ class Fronts:
         for server in self._servers.values():
             server.close()
         self._servers.clear()
+        await self._give_up_addresses()
         tasks = list(self._open)
         if tasks:
             await asyncio.wait(tasks, timeout=self._settings.drain_seconds)

@@ -26,6 +26,9 @@ class ProxySettings(msgspec.Struct, frozen=True):
         3.0
     )
     most_tries: Annotated[int, Meta(ge=1, description="endpoints tried for a connection")] = 3
+    routed: Annotated[
+        bool, Meta(description="whether addresses beyond the loopback are served, each made this machine's meanwhile")
+    ] = False
     drain_seconds: Annotated[float, Meta(ge=0, description="connections to what is gone may go on for so long")] = 15.0
     retry_seconds: Annotated[
         float, Meta(gt=0, description="until an address that cannot be listened on is tried again")

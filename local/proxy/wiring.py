@@ -82,4 +82,5 @@ class Proxy:
 
     async def _apply(self) -> bool:
         self._changed.clear()
-        return await self.fronts.apply(routes(self._services.items.values(), self._slices.items.values()))
+        services, slices = self._services.items.values(), self._slices.items.values()
+        return await self.fronts.apply(routes(services, slices, routed=self._settings.routed))

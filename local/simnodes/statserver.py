@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from local.node.callers import token_callers
 from local.node.tokenserver import TokenServer
 
 
@@ -20,7 +21,7 @@ class StatisticsServer(TokenServer):
     def __init__(self, summary: Callable[[str], bytes], token: str) -> None:
         self._summary = summary
         routes = {"/stats/summary": self._answer, "/containerLogs/{namespace}/{pod}/{container}": self._refuse}
-        super().__init__(token, routes)
+        super().__init__(token_callers(token), routes)
 
     async def _answer(self, request: web.Request) -> web.Response:
         name = request.query.get("node", "")

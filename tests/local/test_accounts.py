@@ -47,7 +47,7 @@ def given(folder: Path, *answers: Any) -> tuple[RunDirectory, list[Any]]:
     """The run directory afterwards, and the bodies of what was asked."""
     run = RunDirectory(folder)
     run.keys.mkdir()
-    (run.keys / "ca.crt").write_text("an authority")
+    (run.keys / "api-ca.crt").write_text("an authority")
 
     async def play() -> list[Any]:
         server = ScriptedServer(folder)
