@@ -60,7 +60,7 @@ class Joining:
             self._tell(f"joining Kubernetes {version} at {address}")
             await self._prepare(client)
             for slot in self._choices.slots:
-                pair = await _kubelet_certificate(client, f"sublet-up-{slot.id}", slot.name)
+                pair = await kubelet_certificate(client, f"sublet-up-{slot.id}", slot.name)
                 told = certified(address, authority, pair.certificate, pair.key)
                 write_private(kubeconfig_of(self._run, f"node{slot.suffix}"), told)
             if not self._choices.bare:
@@ -71,7 +71,7 @@ class Joining:
 
     async def _prepare(self, client: KubeClient) -> None:
         if not self._choices.bare:
-            await _refuse_another(client)
+            await refuse_another(client)
         await self._take_addresses()
         settings = await client.get(_AUTHENTICATION, dict)
         write_private(self._run.keys / "client-ca.crt", settings["data"]["client-ca-file"].encode())
@@ -117,7 +117,8 @@ class Joining:
             self._tell("what Sublet defines there stays: `sublet uninstall` removes it")
 
 
-async def _refuse_another(client: KubeClient) -> None:
+async def refuse_another(client: KubeClient) -> None:
+    """Raises ConfigurationFault where Sublet is deployed there: two would decide on the same nodes."""
     try:
         await client.get(path_of("apps/v1/deployments", namespace=NAMESPACE, name="sublet-scheduler"), dict)
     except KubernetesFault as fault:
@@ -128,7 +129,9 @@ async def _refuse_another(client: KubeClient) -> None:
     raise ConfigurationFault("--join", f"namespace {NAMESPACE} of this cluster holds a Sublet already", fix)
 
 
-async def _kubelet_certificate(client: KubeClient, name: str, node: str) -> x509.KeyPair:
+async def kubelet_certificate(
+    client: KubeClient, name: str, node: str, bound_seconds: float = _SIGNED_SECONDS
+) -> x509.KeyPair:
     """Of user system:node:<node>, by the signer of kubelets' client certificates. Raises KubernetesFault."""
     request, key = x509.request(f"system:node:{node}", "system:nodes")
     path = path_of(_REQUESTS, name=name)
@@ -143,11 +146,11 @@ async def _kubelet_certificate(client: KubeClient, name: str, node: str) -> x509
     approved = {"type": "Approved", "status": "True", "reason": "SubletUp", "message": "a node of sublet up --join"}
     await client.patch(f"{path}/approval", {"status": {"conditions": [approved]}}, PatchKind.MERGE)
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + _SIGNED_SECONDS
+    deadline = loop.time() + bound_seconds
     while not (certificate := (await client.get(path, dict)).get("status", {}).get("certificate")):
         if loop.time() > deadline:
             fix = "does kube-controller-manager run with the cluster's signing key?"
-            raise KubernetesFault(path, f"nobody signed it within {_SIGNED_SECONDS:.0f} s", fix)
+            raise KubernetesFault(path, f"nobody signed it within {bound_seconds:.0f} s", fix)
         await asyncio.sleep(_LOOK_SECONDS)
     await _gone(client, path)
     return x509.KeyPair(base64.b64decode(certificate), key)

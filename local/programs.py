@@ -108,7 +108,7 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
             Program(
                 f"node{slot.suffix}",
                 _node_of(run, choices, slot),
-                door=lambda ready: Door(_HERE, int(ready["log_port"]), tls=True),
+                door=lambda ready: Door(str(ready["log_address"]), int(ready["log_port"]), tls=True),
                 stop_bound_seconds=15.0,
                 stage=1,
             )

@@ -28,8 +28,9 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (_most, _most))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--kubeconfig FILE`: check the conformance list against that cluster instead of an embedded one."""
-    parser.addoption("--kubeconfig", metavar="FILE", help="run tests/local/conformance against this cluster")
+    """`--kubeconfig FILE`: the conformance list or one folder of tests/e2e on that cluster, not an embedded one."""
+    told = "run tests/local/conformance, or one folder of tests/e2e, on this cluster: its control plane alone, no node"
+    parser.addoption("--kubeconfig", metavar="FILE", help=told)
 
 
 def pytest_runtest_teardown() -> None:

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from local.node.callers import Admits
 
+LOG_ADDRESS = "127.0.0.1"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -20,7 +21,7 @@ class TokenServer:
         self._handlers = handlers
         self._runner: web.AppRunner | None = None
 
-    async def start(self, context: ssl.SSLContext | None, address: str = "127.0.0.1") -> int:
+    async def start(self, context: ssl.SSLContext | None, address: str = LOG_ADDRESS) -> int:
         """Returns the port."""
         application = web.Application()
         for path, handler in self._handlers.items():

@@ -36,6 +36,7 @@ from local.node.settings import Kernel, NodeSettings
 from local.node.share import Share
 from local.node.shownpart import ShownPart
 from local.node.stats import NodeUses, Statistics, use_of_machine
+from local.node.tokenserver import LOG_ADDRESS
 from local.readyfile import write_ready_file
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
 
@@ -118,8 +119,7 @@ class _Node:
 
     async def run(self, context: Any, stop: asyncio.Event) -> None:
         self._runtime.make_node()
-        # The embedded API server asks every node at the one address.
-        port = await self._logs.start(context, *([self._machine.address] if self._routed else []))
+        port = await self._logs.start(context, self._log_address)
         addresses = str(pod_range(self._settings.share[0], routed=self._routed))
         self._registration = Registration(self._client, self._settings.node_name, self._machine, port, addresses, _now)
         loops: list[asyncio.Task[Any]] = [asyncio.create_task(self._work(self._registration, port))]
@@ -135,6 +135,11 @@ class _Node:
                 task.cancel()
             await asyncio.gather(self._kubelet.stop(STOP_GRACE_SECONDS), self._say_goodbye(self._registration))
             await self._logs.stop()
+
+    @property
+    def _log_address(self) -> str:
+        """The embedded API server asks every node at the one address."""
+        return self._machine.address if self._routed else LOG_ADDRESS
 
     async def _work(self, registration: Registration, port: int) -> None:
         """Register, look around, become ready, then serve pods for ever."""
@@ -212,6 +217,7 @@ class _Node:
                 "cgroup_version": self._cgroups.layout.version,
                 "kubepods": self._cgroups.layout.kubepods,
                 "kernel": self._settings.kernel.value,
+                "log_address": self._log_address,
                 "log_port": port,
                 **(self._part.directories if self._part else {}),
             }

@@ -43,6 +43,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="needs root and writable cgroup v1 controllers"))
 
 
+EMBEDDED_ALONE = ("--state-dir", "--audit-log", "--listen")
+
+
+def joined(config: pytest.Config) -> list[str]:
+    """What `sublet up` is told besides where the tests are to run on another API server (--kubeconfig)."""
+    file = config.getoption("--kubeconfig")
+    return ["--join", str(Path(file).absolute())] if file else []
+
+
 def until(condition: Callable[[], Any], bound_seconds: float = 10.0, every_seconds: float = 0.1) -> Any:
     """What `condition` answers once it is true, or its last answer when the bound has passed."""
     deadline = time.monotonic() + bound_seconds
@@ -164,9 +173,10 @@ def alive(pid: int) -> bool:
 
 
 @pytest.fixture(scope="session")
-def start_cluster() -> Iterator[Callable[..., RunningCluster]]:
-    """Starts clusters of one's own; all of them are stopped at the end."""
+def start_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., RunningCluster]]:
+    """Starts clusters of one's own; all of them are stopped at the end. Another API server holds one at a time."""
     started: list[RunningCluster] = []
+    elsewhere = joined(request.config)
 
     def start(
         agent_settings: str = "",
@@ -176,7 +186,11 @@ def start_cluster() -> Iterator[Callable[..., RunningCluster]]:
     ) -> RunningCluster:
         # Not pytest's own directory: a unix socket's path holds 107 bytes.
         folder = directory or Path(tempfile.mkdtemp(prefix="sublet-e2e-"))
-        cluster = RunningCluster(folder, agent_settings, agent_journal, options)
+        if elsewhere and set(EMBEDDED_ALONE) & set(options):
+            pytest.skip("is about the embedded API server")
+        if elsewhere and any(each.process.poll() is None for each in started):
+            pytest.skip("another cluster of these tests runs on this API server: give this test alone")
+        cluster = RunningCluster(folder, agent_settings, agent_journal, [*options, *elsewhere])
         started.append(cluster)
         cluster.wait_ready()
         return cluster

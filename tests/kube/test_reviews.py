@@ -176,6 +176,17 @@ def test_rights_are_asked_for_the_whole_caller(play: Any, server: Any, says_: An
     }
 
 
+def test_a_right_to_one_object(play: Any, server: Any, says_: Any) -> None:
+    """As a kubelet asks of whoever calls it."""
+
+    async def scene(reviews: Reviews, clock: Clock) -> None:
+        assert await reviews.allowed_object(Caller("ann"), "get", "nodes", "n1", "proxy")
+
+    play([says_({"status": {"allowed": True}})], scene)
+    what = {"verb": "get", "resource": "nodes", "name": "n1", "subresource": "proxy", "version": "v1"}
+    assert server.requests[0][3]["spec"]["resourceAttributes"] == what
+
+
 def test_what_is_remembered_is_bounded(play: Any, server: Any, says_: Any) -> None:
     """The least recently used is forgotten first."""
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from kube.x509 import Authority, KeyPair, described, described_certificate
+from kube.x509 import Authority, KeyPair, described, described_certificate, request
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -30,6 +33,15 @@ def test_an_authority_that_was_kept_signs_on() -> None:
     again = Authority.load(CA.pair)
     assert again.pair == CA.pair
     assert described(again.issue("x", ("x",), NOW, DAY)).signer_id == described_certificate(CA.certificate_pem).key_id
+
+
+def test_a_request_names_whom_it_is_for() -> None:
+    """And is signed with the key that comes with it."""
+    pem, key = request("system:node:n1", "system:nodes")
+    asked = x509.load_pem_x509_csr(pem)
+    assert asked.subject.rfc4514_string() == "CN=system:node:n1,O=system:nodes" and asked.is_signature_valid
+    own = serialization.load_pem_private_key(key, None)
+    assert isinstance(own, EllipticCurvePrivateKey) and own.public_key() == asked.public_key()
 
 
 LEAF = CA.issue("x", ("x",), NOW, DAY)

@@ -29,7 +29,13 @@ from scheduler import settings
 
 BOUND = {
     "apiserver": {"address": "127.0.0.1", "port": 6443},
-    "node": {"node": "n", "cgroup_root": "/sys/fs/cgroup", "kubepods": "/sublet-abc/kubepods", "log_port": 10250},
+    "node": {
+        "node": "n",
+        "cgroup_root": "/sys/fs/cgroup",
+        "kubepods": "/sublet-abc/kubepods",
+        "log_address": "127.0.0.1",
+        "log_port": 10250,
+    },
     "scheduler": {"link": "127.0.0.1:1", "grpc": "127.0.0.1:2", "http": "127.0.0.1:3"},
     "admission": {"reviews": "127.0.0.1:6", "http": "127.0.0.1:7"},
     "agent": {"grpc": "127.0.0.1:4", "http": "127.0.0.1:5", "socket": "/s", "probes": "/p"},
@@ -112,6 +118,20 @@ def test_several_nodes_have_nothing_in_common(tmp_path: Path) -> None:
         (agents, ("--node-name", "--state-file", "--socket", "--heartbeat", "--prediction-file", "--token-file")),
     ):
         assert [flag for flag in flags if option(argv[0], flag) == option(argv[1], flag)] == []
+
+
+def test_on_an_api_server_of_somebody_else(tmp_path: Path) -> None:
+    """None is started; nodes answer its clients, Services have addresses, and its scheduler keeps its own pods."""
+    choices = Choices("n", "abc", join=Path("admin.kubeconfig"))
+    with RunDirectory(tmp_path / "run") as run:
+        found = programs(run, choices)
+        write_scheduler_settings(run, choices)
+        served = settings.load(run.scheduler_settings).scheduler_names
+    assert list(found) == ["node", "proxy", "scheduler", "admission", "agent"]
+    assert list(programs(run, Choices("n", "abc", join=Path("x"), bare=True))) == ["node", "proxy"]
+    assert option(found["node"].argv(BEFORE["node"]), "--client-ca") == str(run.keys / "client-ca.crt")
+    assert "--routed" in found["proxy"].argv(BEFORE["node"]) and "default-scheduler" not in served
+    assert option(found["admission"].argv(BEFORE["admission"]), "--listen") == "198.18.0.1:0"
 
 
 @pytest.mark.parametrize(("disk_gib", "disk_left_mib"), [(1, 10), (10, 102), (100, 1024), (4000, 1024)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -36,11 +37,19 @@ POOLS = {
 RACKS = {"r1": range(8, 12), "r2": range(12, 14), "r3": range(14, 16)}
 
 
+_UPSTREAM = "podgroups.scheduling.k8s.io"
+
+
 class Scene:
     """What tests ask of the cluster, by pod names of the default namespace."""
 
     def __init__(self, cluster: RunningCluster) -> None:
         self.cluster = cluster
+
+    @cached_property
+    def upstream(self) -> bool:
+        """Whether the API server has Kubernetes' own pod groups, which came with 1.35."""
+        return _UPSTREAM in self.cluster.kubectl("api-resources", "-o", "name").split()
 
     def apply(self, manifest: str) -> None:
         self.cluster.apply(manifest)
@@ -82,8 +91,8 @@ class Scene:
 
     def clean(self) -> None:
         """No pod, gang, budget and volume is left."""
-        kinds = "pods,podgroups.scheduling.sigs.k8s.io,podgroups.scheduling.k8s.io,pdb,pvc"
-        self.cluster.kubectl("delete", kinds, "--all", "--wait=false")
+        kinds = ["pods", "podgroups.scheduling.sigs.k8s.io", "pdb", "pvc", *([_UPSTREAM] if self.upstream else [])]
+        self.cluster.kubectl("delete", ",".join(kinds), "--all", "--wait=false")
         assert until(lambda: not self.pods(), 30)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.node.addresses import Addresses, pod_range
+from local.node.addresses import ROUTED, Addresses, node_address, pod_range
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,14 @@ from local.node.addresses import Addresses, pod_range
 def test_pod_range(number: int, expected: str) -> None:
     """Never the range of Services."""
     assert str(pod_range(number)) == expected
+
+
+def test_routed_pod_range() -> None:
+    """Addresses that a real API server takes as endpoints; 32 nodes have ranges of their own."""
+    assert str(pod_range(1, routed=True)) == "198.18.0.0/20" and node_address(2, routed=True) == "198.18.16.1"
+    ranges = {pod_range(number, routed=True) for number in range(1, 33)}
+    assert len(ranges) == 32 and all(each.subnet_of(ROUTED) for each in ranges)
+    assert pod_range(33, routed=True) == pod_range(1, routed=True)
 
 
 def named(pod: Any, uid: str, **more: Any) -> Any:

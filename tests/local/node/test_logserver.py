@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from local.node.callers import token_callers
 from local.node.logs import LogKeeper
 from local.node.logserver import LogServer, tls_context
 from model.fault import ConfigurationFault
@@ -47,7 +48,7 @@ def ask(
     meanwhile: Callable[[], Awaitable[None]] | None = None,
 ) -> tuple[int, str]:
     async def run() -> tuple[int, str]:
-        server = LogServer(Source(file), Numbers(), TOKEN, lambda *where: running())
+        server = LogServer(Source(file), Numbers(), token_callers(TOKEN), lambda *where: running())
         port = await server.start(None)
         try:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -114,7 +115,7 @@ def test_a_token_of_bytes_that_are_no_text(log: Path) -> None:
     """Is a wrong token like any other."""
 
     async def run() -> bytes:
-        server = LogServer(Source(log), Numbers(), TOKEN, lambda *where: False)
+        server = LogServer(Source(log), Numbers(), token_callers(TOKEN), lambda *where: False)
         reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(None))
         try:
             writer.write(b"GET /containerLogs/ns/pod/c HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \x80\r\n\r\n")

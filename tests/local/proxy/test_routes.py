@@ -66,3 +66,10 @@ TABLES = {
 def test_who_is_behind_an_address(found, slices, expected):
     """Only addresses of the loopback, in order."""
     assert routes([found], slices) == expected
+
+
+def test_addresses_of_the_world_where_they_are_routed():
+    """On an API server of somebody else no Service and no pod has a loopback address."""
+    found = routes([service(address="10.96.0.1")], [slice_(endpoint("198.18.0.2"))], routed=True)
+    assert found == {("10.96.0.1", 80): (("198.18.0.2", 8080),)}
+    assert routes([service(address="None")], [slice_(endpoint("198.18.0.2"))], routed=True) == {}
