@@ -15,6 +15,8 @@ import msgspec
 from admission.checked import Checked, Surroundings
 from admission.core.overlap import nested, overlap
 from kube.dialects import schedulerconfig, sloconfig, slosections
+from kube.dialects.coverage.bandwidth import at_odds
+from kube.dialects.coverage.rules import flaws_of
 from kube.dialects.document import parsed, part, value_of
 from kube.dialects.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
 from kube.dialects.selector import LabelSelector
@@ -26,22 +28,69 @@ from model.selector import Selector
 NAME = "slo-controller-config"
 
 _Reader = Callable[[ConfigMap], object]
+_SECONDS = {
+    "aggregate_seconds": "metricAggregateDurationSeconds",
+    "report_seconds": "metricReportIntervalSeconds",
+    "update_interval_seconds": "updateTimeThresholdSeconds",
+}
 
 
 class _Key(msgspec.Struct, frozen=True):
     """One key of the ConfigMap: who reads it, into which fields, and where its node entries stand.
 
-    `cluster` is the field with the cluster's values, empty where they stand at the top.
+    `cluster` is the field with the cluster's values, empty where they stand at the top; `rules` finds what no reader
+    minds.
     """
 
     readers: tuple[_Reader, ...]
     fields: tuple[type, ...]
     cluster: str = "clusterStrategy"
     entries: str = "nodeStrategies"
+    rules: Callable[[ConfigMap], Checked] = lambda source: Checked()
 
 
-def _inline(*readers: _Reader, fields: type) -> _Key:
-    return _Key(readers, (fields,), cluster="", entries="nodeConfigs")
+def _inline(*readers: _Reader, fields: type, rules: Callable[[ConfigMap], Checked] = lambda source: Checked()) -> _Key:
+    return _Key(readers, (fields,), cluster="", entries="nodeConfigs", rules=rules)
+
+
+def _evictions(source: ConfigMap) -> Checked:
+    """Rules that would be off: some Koordinator refuses. Where everything is switched off no more is asked for."""
+    switch = sloconfig.cluster_switch(source)
+    found = list(flaws_of(sloconfig.eviction_layers(source)))
+    told = [(f"{_where(source)}: resource-threshold-config.{place}.{flaw}", flaw) for place, flaw in found]
+    off = switch is not None and switch.enable is False
+    return Checked(
+        tuple(text for text, flaw in told if flaw.refused),
+        tuple(text for text, flaw in told if not flaw.refused and not off),
+    )
+
+
+def _network(source: ConfigMap) -> Checked:
+    try:
+        system = slosections.system_layers(source)
+    except ConfigurationFault:
+        system = None  # told of by its own key
+    at = f"{_where(source)}: resource-qos-config"
+    return Checked(warnings=tuple(f"{at}.{each}" for each in at_odds(slosections.qos_layers(source), system)))
+
+
+def _durations(source: ConfigMap) -> Checked:
+    """Readers bring times into range; one below a second is a mistake (Koordinator's validate tags: min=1)."""
+    layers = sloconfig.colocation_layers(source)
+    told = [("", layers.cluster)] if layers else []
+    told += [(f".nodeConfigs[{number}]", entry.fields) for number, entry in enumerate(layers.nodes if layers else ())]
+    refusals = []
+    for place, fields in told:
+        for name, written in _SECONDS.items():
+            seconds = getattr(fields, name)
+            if seconds is not None and seconds < 1:
+                where = f"{_where(source)}: colocation-config{place}.{written}"
+                refusals.append(f"{where}: is {seconds:g}; write 1 or more")
+    return Checked(tuple(refusals))
+
+
+def _where(source: ConfigMap) -> str:
+    return f"ConfigMap {source.metadata.namespace}/{source.metadata.name}"
 
 
 _THRESHOLD_READERS = (
@@ -51,9 +100,11 @@ _THRESHOLD_READERS = (
     sloconfig.eviction_layers,
 )
 _KEYS: Mapping[str, _Key] = {
-    "colocation-config": _inline(sloconfig.colocation_layers, fields=sloconfig.ColocationFields),
-    "resource-threshold-config": _Key(_THRESHOLD_READERS, (SwitchFields, SuppressFields, EvictionFields)),
-    "resource-qos-config": _Key((slosections.qos_layers,), (slosections.QosFields,)),
+    "colocation-config": _inline(sloconfig.colocation_layers, fields=sloconfig.ColocationFields, rules=_durations),
+    "resource-threshold-config": _Key(
+        _THRESHOLD_READERS, (SwitchFields, SuppressFields, EvictionFields), rules=_evictions
+    ),
+    "resource-qos-config": _Key((slosections.qos_layers,), (slosections.QosFields,), rules=_network),
     "cpu-burst-config": _Key((slosections.burst_layers,), (slosections.BurstFields,)),
     "system-config": _Key((slosections.system_layers,), (slosections.SystemFields,)),
     "host-application-config": _inline(sloconfig.host_application_layers, fields=HostApplicationFields),
@@ -79,7 +130,7 @@ def check_config(source: ConfigMap, surroundings: Surroundings) -> Checked:
     """Every key by itself, so that each fault is told at once; keys that nobody reads only draw a warning."""
     refusals: list[str] = []
     warnings: list[str] = []
-    where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}"
+    where = _where(source)
     for name, text in sorted((source.data or {}).items()):
         key = _KEYS.get(name)
         if key is None:
@@ -108,8 +159,13 @@ def _checked(key: _Key, source: ConfigMap, where: str, text: str, surroundings: 
         entries = tuple(_named(document, key, where))
     except ConfigurationFault as fault:
         return Checked((str(fault),))
-    warnings = [*_misspelt(document, key, where), *_possible(entries, f"{where}.{key.entries}")]
-    refusals = [*_twice(entries, f"{where}.{key.entries}"), *_conflicts(entries, where, surroundings.node_labels())]
+    more = key.rules(source)
+    warnings = [*_misspelt(document, key, where), *_possible(entries, f"{where}.{key.entries}"), *more.warnings]
+    refusals = [
+        *_twice(entries, f"{where}.{key.entries}"),
+        *_conflicts(entries, where, surroundings.node_labels()),
+        *more.refusals,
+    ]
     return Checked(tuple(refusals), tuple(warnings))
 
 

@@ -14,6 +14,7 @@ from kube.dialects.coverage.asking_pods import in_pod_group, in_profile
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
 from kube.dialects.coverage.asking_settings import in_config, in_node_slo
 from kube.dialects.coverage.rows import Asked, sentence
+from kube.dialects.coverage.rules import flaws
 from kube.dialects.nodeslo import (
     EvictionFields,
     SuppressFields,
@@ -80,7 +81,19 @@ def check_node_slo(source: NodeSLO, surroundings: Surroundings) -> Checked:
             reader()
         except ConfigurationFault as fault:
             refusals.append(str(fault))
-    return _unmet(Checked(tuple(dict.fromkeys(refusals))), f"NodeSLO {source.metadata.name}", in_node_slo(source))
+    found = Checked(tuple(dict.fromkeys(refusals))) if refusals else _rules_of(source)
+    return _unmet(found, f"NodeSLO {source.metadata.name}", in_node_slo(source))
+
+
+def _rules_of(source: NodeSLO) -> Checked:
+    """Eviction rules that would be off, as in the ConfigMap."""
+    where = f"NodeSLO {source.metadata.name}: spec.resourceUsedThresholdWithBE"
+    told = flaws(slo_threshold(source, EvictionFields))
+    off = slo_threshold(source, SwitchFields).enable is False
+    return Checked(
+        tuple(f"{where}.{flaw}" for flaw in told if flaw.refused),
+        tuple(f"{where}.{flaw}" for flaw in told if not (flaw.refused or off)),
+    )
 
 
 def _unmet(found: Checked, where: str, asked: Iterable[Asked]) -> Checked:

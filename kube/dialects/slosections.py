@@ -16,12 +16,20 @@ from msgspec import Meta, field
 from kube.dialects.document import checked
 from kube.dialects.sloconfig import Layers, layers
 from kube.objects import ConfigMap, NodeSLO
+from model.quantity import QuantityError, parse
 
 T = TypeVar("T")
 
 _Percent = Annotated[int, Meta(ge=0, le=100)]
 _Switch = Annotated[int, Meta(ge=0, le=1)]
 _Positive = Annotated[int, Meta(ge=0)]
+
+
+def _is_amount(written: str | int) -> bool:
+    try:
+        return parse(written) >= 0
+    except QuantityError:
+        return False
 
 
 class CpuPolicy(StrEnum):
@@ -134,6 +142,12 @@ class NetworkQos(msgspec.Struct, frozen=True, rename="camel"):
     egress_request: _Percent | str | None = None
     egress_limit: _Percent | str | None = None
 
+    def __post_init__(self) -> None:
+        for each in msgspec.structs.fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, str) and not _is_amount(value):
+                raise ValueError(f"expected {each.encode_name} to be 0 to 100 percent or a quantity such as 50M")
+
 
 class QosClassFields(msgspec.Struct, frozen=True):
     """What one class of pods gets."""
@@ -182,6 +196,10 @@ class SystemFields(msgspec.Struct, frozen=True, rename="camel"):
     sched_features: dict[str, bool] | None = None
     page_cache_limit_enabled: bool | None = None
     total_network_bandwidth: str | int | None = None
+
+    def __post_init__(self) -> None:
+        if self.total_network_bandwidth is not None and not _is_amount(self.total_network_bandwidth):
+            raise ValueError("expected totalNetworkBandwidth to be a quantity such as 10G")
 
 
 class AmplificationFields(msgspec.Struct, frozen=True, rename="camel"):

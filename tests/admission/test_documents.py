@@ -111,6 +111,48 @@ BAD: dict[str, tuple[Mapping[str, Any], str]] = {
     "burst range": (cluster("cpu_burst_config", cpuBurstPercent=0), "cpuBurstPercent: is 0"),
     "quota burst": (cluster("cpu_burst_config", cfsQuotaBurstPercent=99), "cfsQuotaBurstPercent: is 99"),
     "watermark scale": (cluster("system_config", watermarkScaleFactor=401), "watermarkScaleFactor: is 401"),
+    "satisfaction without an upper share": (
+        cluster("resource_threshold_config", cpuEvictBESatisfactionLowerPercent=40),
+        "clusterStrategy.cpuEvictBESatisfactionLowerPercent: is 40 without cpuEvictBESatisfactionUpperPercent; "
+        "set that to more than 40",
+    ),
+    "satisfaction without a lower share": (
+        cluster("resource_threshold_config", cpuEvictBESatisfactionUpperPercent=80),
+        "clusterStrategy.cpuEvictBESatisfactionUpperPercent: is 80 without cpuEvictBESatisfactionLowerPercent",
+    ),
+    "satisfaction upside down": (
+        cluster(
+            "resource_threshold_config", cpuEvictBESatisfactionLowerPercent=35, cpuEvictBESatisfactionUpperPercent=22
+        ),
+        "cpuEvictBESatisfactionLowerPercent: is 35, and cpuEvictBESatisfactionUpperPercent is 22; "
+        "write a lower one below the upper one",
+    ),
+    "satisfaction upside down by an entry": (
+        {
+            "resource_threshold_config": {
+                "clusterStrategy": {"cpuEvictBESatisfactionLowerPercent": 40, "cpuEvictBESatisfactionUpperPercent": 80},
+                "nodeStrategies": [entry(cpuEvictBESatisfactionUpperPercent=30)],
+            }
+        },
+        "nodeStrategies[0].cpuEvictBESatisfactionLowerPercent: is 40, and cpuEvictBESatisfactionUpperPercent is 30",
+    ),
+    "network share of more than everything": (
+        cluster("resource_qos_config", lsClass={"networkQOS": {"ingressRequest": 101}}),
+        "lsClass.networkQOS.ingressRequest: is 101",
+    ),
+    "no network share": (
+        cluster("resource_qos_config", lsClass={"networkQOS": {"ingressRequest": "50a"}}),
+        "expected ingressRequest to be 0 to 100 percent or a quantity such as 50M",
+    ),
+    "an empty network share": (
+        cluster("resource_qos_config", beClass={"networkQOS": {"egressLimit": ""}}),
+        "expected egressLimit to be 0 to 100 percent or a quantity such as 50M",
+    ),
+    "a negative network": (cluster("system_config", totalNetworkBandwidth="-1G"), "expected totalNetworkBandwidth"),
+    "no seconds": (
+        {"colocation_config": {"nodeConfigs": [entry(metricReportIntervalSeconds=0)]}},
+        "colocation-config.nodeConfigs[0].metricReportIntervalSeconds: is 0; write 1 or more",
+    ),
     "two applications": ({"host_application_config": {"applications": [{"name": "a"}, {"name": "a"}]}}, "name once"),
     "ratio": ({"cpu_normalization_config": {"defaultRatio": 0.9}}, "defaultRatio: is 0.9"),
     "amplification below one": ({"resource_amplification_config": {"resourceAmplificationRatio": {"cpu": 0.5}}}, "0.5"),
@@ -342,3 +384,98 @@ def test_what_nobody_acts_on_is_told(group: str, kind: str, raw: bytes, words: s
     found = checked(raw, kind, group)
     (told,) = found.warnings
     assert found.refusals == () and words in told
+
+
+SATISFACTION = {"cpuEvictBESatisfactionLowerPercent": 40, "cpuEvictBESatisfactionUpperPercent": 80}
+ASLEEP: dict[str, tuple[Mapping[str, Any], str]] = {
+    "satisfaction beyond what koordlet takes": (
+        {**SATISFACTION, "cpuEvictBESatisfactionLowerPercent": 61},
+        "cpuEvictBESatisfactionLowerPercent: is 61, which switches its rule off; write 1 to 60",
+    ),
+    "an upper one of everything": (
+        {**SATISFACTION, "cpuEvictBESatisfactionUpperPercent": 100},
+        "cpuEvictBESatisfactionUpperPercent: is 100, which switches its rule off; write at most 99",
+    ),
+    "CPU in use without a priority": (
+        {"cpuEvictThresholdPercent": 90},
+        "cpuEvictThresholdPercent: nothing acts on it without evictEnabledPriorityThreshold",
+    ),
+    "requests of memory": (
+        {"memoryAllocatableEvictThresholdPercent": 120},
+        "nothing acts on it without memoryAllocatableEvictLowerPercent and allocatableEvictPriorityThreshold",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "words"), ASLEEP.values(), ids=ASLEEP)
+def test_a_rule_that_is_off_all_the_same(fields: Mapping[str, Any], words: str) -> None:
+    """Accepted with a sentence, in the ConfigMap and in a NodeSLO; where everything is off it is not missed."""
+    slo = {"metadata": {"name": "n"}, "spec": {"resourceUsedThresholdWithBE": fields}}
+    of_node = checked(msgspec.json.encode(slo), "NodeSLO", "slo.koordinator.sh")
+    for found in (checked(config(**cluster("resource_threshold_config", **fields))), of_node):
+        (told,) = found.warnings
+        assert found.refusals == () and words in told
+    assert checked(config(**cluster("resource_threshold_config", enable=False, **fields))) == Checked()
+
+
+def test_an_entry_may_complete_what_the_cluster_began() -> None:
+    """What holds on a node counts: the cluster's values, and the entry's over them."""
+    rule = {**SATISFACTION, "enable": True}
+    whole = {"clusterStrategy": rule, "nodeStrategies": [entry(cpuEvictBESatisfactionUpperPercent=90)]}
+    assert checked(config(resource_threshold_config=whole)) == Checked()
+    zero = cluster("resource_threshold_config", cpuEvictBESatisfactionLowerPercent=0)
+    assert checked(config(**zero)) == Checked()
+
+
+def test_a_node_slo_with_a_satisfaction_upside_down() -> None:
+    """Refused as in the ConfigMap."""
+    fields = {"cpuEvictBESatisfactionLowerPercent": 40}
+    slo = {"metadata": {"name": "n"}, "spec": {"resourceUsedThresholdWithBE": fields}}
+    (refusal,) = checked(msgspec.json.encode(slo), "NodeSLO", "slo.koordinator.sh").refusals
+    assert refusal.startswith("NodeSLO n: spec.resourceUsedThresholdWithBE.cpuEvictBESatisfactionLowerPercent: is 40")
+
+
+def network(**classes: Any) -> dict[str, Any]:
+    return {name: {"networkQOS": {"enable": True, **fields}} for name, fields in classes.items()}
+
+
+def at_odds(data: Mapping[str, Any]) -> list[str]:
+    found = checked(config(**data))
+    assert found.refusals == ()
+    return [each.partition("resource-qos-config.")[2] for each in found.warnings if "nothing acts on" not in each]
+
+
+def test_network_shares_that_do_not_go_together() -> None:
+    """Koordinator accepts them: the writer is told."""
+    too_much = network(lsClass={"ingressRequest": 80}, beClass={"ingressRequest": 30, "egressRequest": 30})
+    (told,) = at_odds(cluster("resource_qos_config", **too_much))
+    assert told == (
+        "clusterStrategy.networkQOS: ingressRequest of lsClass, beClass is 110 % of the bandwidth together; "
+        "write at most 100"
+    )
+    below = network(lsClass={"egressRequest": 50, "egressLimit": 40})
+    (told,) = at_odds(cluster("resource_qos_config", **below))
+    assert told == "clusterStrategy.lsClass.networkQOS.egressLimit: is less than egressRequest; write at least as much"
+
+
+def test_network_shares_in_amounts() -> None:
+    """Of the whole where it is known; else they are not compared."""
+    shares = cluster(
+        "resource_qos_config", **network(lsClass={"ingressRequest": "500M"}, beClass={"ingressRequest": 20})
+    )
+    assert at_odds(shares) == []
+    assert at_odds({**shares, **cluster("system_config", totalNetworkBandwidth="1G")}) == []
+    (told,) = at_odds({**shares, **cluster("system_config", totalNetworkBandwidth="600M")})
+    assert "is 103 % of the bandwidth together" in told
+
+
+def test_network_shares_of_an_entry() -> None:
+    """Over the cluster's, and only what is new."""
+    of_all = network(lsClass={"ingressRequest": 60}, beClass={"ingressRequest": 30})
+    over = {"beClass": {"networkQOS": {"ingressRequest": 50}}}
+    data = {"resource_qos_config": {"clusterStrategy": of_all, "nodeStrategies": [entry(**over)]}}
+    (told,) = at_odds(data)
+    assert told.startswith("nodeStrategies[0].networkQOS: ingressRequest of lsClass, beClass is 110 %")
+    off = {"beClass": {"networkQOS": {"enable": False}}}
+    data = {"resource_qos_config": {"clusterStrategy": of_all, "nodeStrategies": [entry(**over | off)]}}
+    assert at_odds(data) == []
