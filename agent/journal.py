@@ -90,6 +90,7 @@ class FactsChange(msgspec.Struct, frozen=True, omit_defaults=True):
     costs: Mapping[str, EvictionCost] | UnsetType = UNSET
     unsettled: bool | UnsetType = UNSET
     settings_deleted: bool | UnsetType = UNSET
+    unmet: tuple[str, ...] | UnsetType = UNSET
     pods_age_seconds: float | None = 0.0
 
 

@@ -75,6 +75,10 @@ ROWS = (
     Row("sublet_agent_unmeasured_pods", "Listed pods whose cgroup could not be read."),
     Row("sublet_agent_unlisted_pods", "Pod cgroups that no listed pod owns."),
     Row("sublet_agent_configuration_invalid", "1 while an invalid document is ignored."),
+    Row(
+        "sublet_agent_settings_not_acted_on",
+        "Fields that documents ask for and that are not acted on, or only in part (docs/koordinator.md).",
+    ),
     Row("sublet_agent_ticks_total", "Ticks since the start."),
     Row("sublet_agent_late_ticks_total", "Ticks that began half a period late."),
     Row("sublet_agent_failed_ticks_total", "Ticks that ended in an error of ours."),
@@ -159,6 +163,7 @@ def _of_tick(result: TickResult) -> _Series:
     yield "evictions_pending", Sample(len(result.evicting.record.pending))
     yield "write_errors", Sample(sum(bool(outcome.error) for outcome in result.outcomes))
     yield "configuration_invalid", Sample(bool(result.facts.problem))
+    yield "settings_not_acted_on", Sample(len(result.facts.unmet))
     yield "unlisted_pods", Sample(len(result.observation.strangers))
     yield from _foreseen(result)
     yield from _pressure(result)

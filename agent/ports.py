@@ -38,7 +38,8 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     `pods` is None until the list was read once, `pods_age_seconds` how long its source was silent about them;
     `settings_known` is False until every document was looked up; `problem` names one that is invalid or not read yet.
     `unsettled`: what limits depend on may ask for less than it seems, since some document never said it, or is gone.
-    `settings_deleted`: the ConfigMap was there and is not any more.
+    `settings_deleted`: the ConfigMap was there and is not any more. `unmet` names fields of documents that nobody acts
+    on, or only in part.
     """
 
     node: Node | None
@@ -54,6 +55,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     costs: Mapping[str, EvictionCost] = {}
     unsettled: bool = False
     settings_deleted: bool = False
+    unmet: tuple[str, ...] = ()
 
     def for_prediction(self, now: float) -> PredictionFacts | None:
         """What production's peak is about; None while node or pods are unknown."""
@@ -168,7 +170,7 @@ class TickResult(msgspec.Struct, frozen=True):
     def ready(self) -> tuple[str, str, str]:
         """Status, reason and message of the node's condition."""
         errors = [outcome.error for outcome in self.outcomes]
-        return condition(self.degraded_reason, self.facts.problem, errors, self.lapses)
+        return condition(self.degraded_reason, self.facts.problem, errors, self.lapses, self.facts.unmet)
 
     @property
     def cuts(self) -> tuple[Decision, ...]:

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     LISTENING = "Listening"
     SUPPRESSION_DISABLED = "SuppressionDisabled"
     CONFIGURATION_INVALID = "ConfigurationInvalid"
+    NOT_ACTED_ON = "NotActedOn"
 
     QUOTA_RAISED = "QuotaRaised"
     QUOTA_LOWERED = "QuotaLowered"
@@ -138,6 +139,7 @@ _WORDS: dict[Reason, str] = {
     Reason.LISTENING: "the port is listened on after all",
     Reason.SUPPRESSION_DISABLED: "suppression is switched off: no ceiling of ours is in force",
     Reason.CONFIGURATION_INVALID: "a settings document is invalid or not read yet; the last good ones stay in force",
+    Reason.NOT_ACTED_ON: "not acted on, or in part (docs/koordinator.md)",
     Reason.QUOTA_RAISED: "more room is left: the ceiling rises by a step",
     Reason.QUOTA_LOWERED: "less room is left: the ceiling falls at once",
     Reason.BELOW_DEADBAND: "the change is too small to be worth a write",

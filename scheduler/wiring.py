@@ -137,7 +137,7 @@ class Scheduler:
         self.desk = NodeDesk(cache, self.history, self.clock)
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)
         self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
-        self.node_objects = NodeObjects(client, leadership.leading, enabled=settings.node_objects)
+        self.node_objects = NodeObjects(client, leadership.leading, recorder=recorder, enabled=settings.node_objects)
         self.watch = KubernetesWatch(client, self._tell)
         self.loop.reread = self.watch.reread
 

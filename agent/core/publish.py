@@ -6,7 +6,7 @@ resourceDiffThreshold and updateTimeThresholdSeconds).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -36,6 +36,8 @@ _REASSERT_SECONDS = 5.0
 _REPORT_HEARTBEAT_SECONDS = 10.0
 _REPORT_REST_SECONDS = 1.0
 _REPORT_CHANGE_RATIO = 0.02
+_MOST_UNMET = 5
+"""Fields named in the condition."""
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -221,13 +223,32 @@ def degraded(reclaimable: Iterable[Decision], problem: str) -> str:
 
 
 def condition(
-    degraded_reason: str, problem: str, errors: Collection[str], lapses: Iterable[Lapse] = ()
+    degraded_reason: str,
+    problem: str,
+    errors: Collection[str],
+    lapses: Iterable[Lapse] = (),
+    unmet: Sequence[str] = (),
 ) -> tuple[str, str, str]:
     """(status, reason, message) of the node's ColocationReady.
 
     An invalid document (`problem`) or a refused limit of a pod (one of `errors`) leaves lending at work; anything else
-    does not. Where a document or a control file (one of `lapses`) is to blame for that, the message names it.
+    does not. Where a document or a control file (one of `lapses`) is to blame for that, the message names it. Fields of
+    documents that are not acted on, or in part (`unmet`), are told after that.
     """
+    status, reason, message = _verdict(degraded_reason, problem, errors, lapses)
+    return status, reason, message + _told(unmet)
+
+
+def _told(unmet: Sequence[str]) -> str:
+    if not unmet:
+        return ""
+    more = f" and {len(unmet) - _MOST_UNMET} more" if len(unmet) > _MOST_UNMET else ""
+    return f"; {words(Reason.NOT_ACTED_ON)}: {', '.join(unmet[:_MOST_UNMET])}{more}"
+
+
+def _verdict(
+    degraded_reason: str, problem: str, errors: Collection[str], lapses: Iterable[Lapse]
+) -> tuple[str, str, str]:
     if not degraded_reason:
         return "True", "LendingActive", "idle CPU and memory of online services are lent to batch pods"
     if degraded_reason == problem:

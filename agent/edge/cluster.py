@@ -16,6 +16,7 @@ from agent.settings import AgentSettings
 from kube import configmap, objects
 from kube.client import KubeClient
 from kube.dialects import nodesettings, upstream
+from kube.dialects.coverage.of_node import unmet
 from kube.dialects.nodesettings import Documents, Sources
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind, Informer
@@ -112,6 +113,7 @@ class ClusterEdge:
         self._documents: Documents | None = None
         self._settings = self._defaults
         self._problem = ""
+        self._unmet: tuple[str, ...] = ()
         self._cpu: CpuInfo | None = None
         self._zones: tuple[Zone, ...] = ()
         self._dirty = True
@@ -155,6 +157,7 @@ class ClusterEdge:
             processors=cpu.processors if cpu else (),
             costs=self._costs(),
             unsettled=bool(unread) or documents.config_map_deleted or not documents.unread.isdisjoint(_LIMIT_CPU),
+            unmet=self._unmet,
             settings_deleted=documents.config_map_deleted,
         )
 
@@ -218,7 +221,15 @@ class ClusterEdge:
         if settings != self._settings:
             log.info("settings in force", **_changes(self._settings, settings))
             self._settings = settings
+        self._look_for_unmet(sources, self._documents)
         self._zones = zones(self._cpu, _reserved(node)) if self._cpu else ()
+
+    def _look_for_unmet(self, sources: Sources, documents: Documents) -> None:
+        """Fields that documents ask for and nobody acts on."""
+        found = unmet(sources, documents, self._defaults, evicts=self._settings.eviction.enable)
+        if found != self._unmet:
+            self._unmet = found
+            log.warning("fields of documents are not acted on, or in part", fields=found, see="docs/koordinator.md")
 
 
 def _changes(before: NodeSettings, after: NodeSettings) -> dict[str, Any]:

@@ -7,7 +7,7 @@ Objects made by somebody else, without our label, are left alone: a NodeSLO writ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,11 +16,14 @@ import structlog
 from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects import nodeobjects
+from kube.dialects.coverage.asking_settings import in_config
 from kube.dialects.document import annotated
 from kube.dialects.nodesettings import ANNOTATION_STRATEGY
 from kube.dialects.sloconfig import ColocationFields
+from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import ConfigurationFault, KubernetesFault
+from model.reason import Reason, words
 
 log = structlog.get_logger()
 
@@ -61,10 +64,12 @@ class NodeObjects:
         client: KubeClient,
         leading: Callable[[], bool],
         *,
+        recorder: EventRecorder | None = None,
         enabled: bool = True,
         config_map: str = "koordinator-system/slo-controller-config",
     ) -> None:
         self._enabled = enabled
+        self._recorder = recorder
         self._client = client
         self._leading = leading
         self._nodes: dict[str, _Wanted] = {}
@@ -125,6 +130,9 @@ class NodeObjects:
         self._documents, faults = nodeobjects.read(source, self._documents)
         for fault in faults:
             log.error("slo-controller-config not read", error=str(fault), effect="what it said before stays")
+        if source is not None and self._recorder is not None and self._leading():
+            for reason, text in _told(source, faults):
+                self._recorder.record(_about(source), reason.value, text, warning=True)
         for name in self._nodes:
             self._look_at(name)
 
@@ -215,3 +223,16 @@ def _object(kind: str, name: str, spec: dict[str, Any], node_uid: str) -> dict[s
         "metadata": {"name": name, "labels": MANAGED_BY, "ownerReferences": [owner]},
         "spec": spec,
     }
+
+
+def _about(source: objects.ConfigMap) -> ObjectRef:
+    meta = source.metadata
+    return ObjectRef("ConfigMap", meta.name, meta.namespace, meta.uid, "v1")
+
+
+def _told(source: objects.ConfigMap, faults: Iterable[ConfigurationFault]) -> Iterator[tuple[Reason, str]]:
+    """Events on the ConfigMap: what of it cannot be read, and what nobody acts on."""
+    yield from ((Reason.CONFIGURATION_INVALID, str(fault)) for fault in faults)
+    names = [asked.row.name for asked in in_config(source)]
+    if names:
+        yield Reason.NOT_ACTED_ON, f"{words(Reason.NOT_ACTED_ON)}: {', '.join(names)}"

@@ -81,6 +81,7 @@ facts = st.builds(
     problem=st.sampled_from(("", "NodeSLO n: x")),
     unsettled=st.booleans(),
     settings_deleted=st.booleans(),
+    unmet=st.sampled_from(((), ("cpu-burst-config.policy",))),
     pods_age_seconds=times | st.just(math.inf),
 )
 cuts = st.builds(

@@ -82,7 +82,7 @@ def rich(build: Any) -> TickResult:
     result: TickResult = build.result(
         observation=seen,
         usage=usage,
-        facts=build.facts(web, job, lost, problem="NodeSLO n: x"),
+        facts=build.facts(web, job, lost, problem="NodeSLO n: x", unmet=("a", "b")),
         lending=build.lending(700, 800, mid=(90, 100)),
         prediction=Prediction(Usage(11, 12), Usage(13, 14), ()),
         limits=Limits(
@@ -153,6 +153,7 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "write_errors": {(): 1},
     "unmeasured_pods": {(): 1},
     "unlisted_pods": {(): 2},
+    "settings_not_acted_on": {(): 2},
     "configuration_invalid": {(): 1},
     "ticks_total": {(): 1},
     "late_ticks_total": {(): 0},

@@ -35,12 +35,6 @@ def in_pod_group(metadata: Metadata, spec: Mapping[str, Any]) -> tuple[Asked, ..
     return gathered(_in_pod_group(metadata, spec))
 
 
-def in_node(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[Asked, ...]:
-    rows = tuple(row for row in objects.ROWS if row.surface is Surface.NODE)
-    found = (*keyed(rows, labels, "metadata.labels"), *keyed(rows, annotations, "metadata.annotations"))
-    return gathered(found)
-
-
 def _in_pod(metadata: Metadata, spec: PodSpec) -> _Found:
     yield from keyed(_LABELS, metadata.labels, "metadata.labels")
     yield from keyed(_ANNOTATIONS, metadata.annotations, "metadata.annotations")

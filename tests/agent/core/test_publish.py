@@ -337,6 +337,14 @@ def test_condition(why: str, problem: str, errors: list[str], expected: tuple[st
     assert (status, reason) == expected and message
 
 
+def test_a_condition_names_what_is_asked_in_vain() -> None:
+    """Whatever else it says; few names are enough, and the page has the rest."""
+    status, reason, message = condition("", "", [], unmet=("a", "b"))
+    assert (status, reason) == ("True", "LendingActive")
+    assert message.endswith("lent to batch pods; not acted on, or in part (docs/koordinator.md): a, b")
+    assert condition("x: wrong", "x: wrong", [], unmet=list("abcdefg"))[2].endswith("a, b, c, d, e and 2 more")
+
+
 @pytest.mark.parametrize(
     ("why", "expected"),
     [

@@ -594,3 +594,20 @@ def test_zones_follow_the_machine_and_the_node(tmp_path: Path) -> None:
         await rig.until(lambda facts: [zone.allocatable[CPU] for zone in facts.zones] == [1500, 1500])
 
     play(tmp_path, scene, topology=lambda: machine[0])
+
+
+def test_what_is_asked_in_vain_is_a_fact(tmp_path: Path) -> None:
+    """For the node's condition: it comes with the document and goes with it."""
+
+    async def scene(rig: Rig) -> None:
+        assert (await rig.known()).unmet == ()
+        rig.api.put(
+            "configmaps", "slo-controller-config", config(cpu_burst_config={"clusterStrategy": {"policy": "auto"}})
+        )
+        await rig.until(lambda facts: facts.unmet == ("cpu-burst-config.policy",))
+        rig.api.put(
+            "configmaps", "slo-controller-config", config(cpu_burst_config={"clusterStrategy": {"policy": "none"}})
+        )
+        await rig.until(lambda facts: facts.unmet == ())
+
+    play(tmp_path, scene)

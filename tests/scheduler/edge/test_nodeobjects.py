@@ -14,6 +14,7 @@ from scheduler_processes import Cluster
 
 from kube import objects
 from kube.client import KubeClient
+from kube.events import EventRecorder
 from kube.informer import Informer
 from scheduler.edge.nodeobjects import NodeObjects
 
@@ -32,13 +33,19 @@ class Rig:
         self.request = cluster.request
         self.cluster = cluster
         self.leading = True
-        self.made = NodeObjects(client, lambda: self.leading)
+        self.recorder = EventRecorder(client, "koord-scheduler", "test")
+        self.made = NodeObjects(client, lambda: self.leading, recorder=self.recorder)
         self.informers: list[Informer[Any]] = [
             Informer(client, "v1/nodes", objects.Node, on_change=self.made.saw_node),
             Informer(
                 client, "slo.koordinator.sh/v1alpha1/nodemetrics", objects.NodeMetric, on_change=self.made.saw_metric
             ),
         ]
+
+    def events(self) -> dict[str, str]:
+        """Reason → message of those on the ConfigMap."""
+        listed = self.request("GET", "/api/v1/namespaces/koordinator-system/events")["items"]
+        return {item["reason"]: item["message"] for item in listed if item["involvedObject"]["kind"] == "ConfigMap"}
 
     def found(self, plural: str, name: str) -> Any:
         listed = self.request("GET", f"{GROUP}/{plural}")["items"]
@@ -64,7 +71,7 @@ def play(cluster: Cluster, scene: Callable[[Rig], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with await KubeClient.connect(cluster.kubeconfig, "test") as client:
             rig = Rig(cluster, client)
-            tasks = [asyncio.create_task(each.run()) for each in (*rig.informers, rig.made)]
+            tasks = [asyncio.create_task(each.run()) for each in (*rig.informers, rig.made, rig.recorder)]
             try:
                 await scene(rig)
             finally:
@@ -124,6 +131,19 @@ def test_a_persons_own_is_left_alone_and_a_lost_one_is_made_again(cluster: Clust
         await rig.until(
             lambda: (rig.found("nodemetrics", "n1") or {"metadata": {"uid": before}})["metadata"]["uid"] != before
         )
+
+    play(cluster, scene)
+
+
+def test_the_config_map_says_what_is_wrong_and_what_nobody_acts_on(cluster: Cluster) -> None:
+    """By Events on it, which its writer sees with kubectl describe."""
+
+    async def scene(rig: Rig) -> None:
+        qos = {"clusterStrategy": {"beClass": {"memoryQOS": {"enable": True}}}}
+        rig.configure(resource_qos_config=qos, colocation_config={"degradeTimeMinutes": 0})
+        told = await rig.until(lambda: len(found := rig.events()) == 2 and found)
+        assert told["NotActedOn"].endswith("(docs/koordinator.md): resource-qos-config.*Class.memoryQOS")
+        assert "degradeTimeMinutes: is 0" in told["ConfigurationInvalid"]
 
     play(cluster, scene)
 

@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from kube.dialects import gangs, nodesettings, podgroups, profiles, schedulerconfig, upstream, usagethresholds
-from kube.dialects.coverage.asking_pods import in_node, in_pod, in_pod_group, in_profile
+from kube.dialects.coverage.asking_pods import in_pod, in_pod_group, in_profile
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
 from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS, in_config, in_node_slo
+from kube.dialects.coverage.of_node import in_node, unmet
 from kube.dialects.coverage.rows import Asked, Row, Standing, Surface, sentence
 from kube.dialects.coverage.table import ROWS
 from kube.dialects.nodemetric import node_metric
@@ -376,3 +377,44 @@ def test_gang_words_are_those_of_the_reader() -> None:
     known = {value for key, value in vars(gangs).items() if key.startswith("ANNOTATION_") and isinstance(value, str)}
     honoured = {row.field for row in of(Surface.GANG) if row.standing is Standing.HONOURED}
     assert known <= honoured
+
+
+def of_one_node(
+    *, config_map: ConfigMap | None = None, spec: Any = None, evicts: bool = True, **words: Any
+) -> tuple[str, ...]:
+    slo = None if spec is None else NodeSLO(Metadata("n"), spec)
+    sources = nodesettings.Sources(Node("n", **words), config_map, slo)
+    documents, faults = nodesettings.read(sources)
+    assert faults == ()
+    return unmet(sources, documents, DEFAULTS, evicts=evicts)
+
+
+def test_what_one_node_is_asked_in_vain() -> None:
+    """Each field once, though the NodeSLO is made of the ConfigMap; what other nodes are asked does not count."""
+    entry = {"name": "a", "nodeSelector": {"matchLabels": {"pool": "a"}}, "policy": "auto"}
+    burst = {"clusterStrategy": {"policy": "none"}, "nodeStrategies": [entry]}
+    qos = {"beClass": {"memoryQOS": {"enable": True}}}
+    data = {"cpu-burst-config": burst, "resource-qos-config": {"clusterStrategy": qos}}
+    texts = {key: msgspec.json.encode(value).decode() for key, value in data.items()}
+    source = ConfigMap(Metadata("slo-controller-config", "koordinator-system"), texts)
+    assert of_one_node(config_map=source, spec={"resourceQOSStrategy": qos}) == (
+        "resource-qos-config.*Class.memoryQOS",
+    )
+    assert of_one_node(config_map=source, labels={"pool": "a"}) == (
+        "cpu-burst-config.policy",
+        "resource-qos-config.*Class.memoryQOS",
+    )
+    assert of_one_node(labels={"node.koordinator.sh/cpu-bind-policy": "FullPCPUsOnly"}) == (
+        "node.koordinator.sh/cpu-bind-policy",
+    )
+    assert of_one_node() == ()
+
+
+def test_a_rule_that_came_past_admission() -> None:
+    """The agent switches it off, and the node's condition says why; not where nothing is evicted at all."""
+    threshold = {"cpuEvictBESatisfactionLowerPercent": 40}
+    (told,) = of_one_node(spec={"resourceUsedThresholdWithBE": threshold})
+    assert told.startswith("cpuEvictBESatisfactionLowerPercent: is 40 without cpuEvictBESatisfactionUpperPercent")
+    assert of_one_node(spec={"resourceUsedThresholdWithBE": threshold}, evicts=False) == ()
+    over = config("resource-threshold-config", {"cpuEvictBESatisfactionUpperPercent": 80})
+    assert of_one_node(config_map=over, spec={"resourceUsedThresholdWithBE": threshold}) == ()
