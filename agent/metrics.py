@@ -47,6 +47,7 @@ class Counters(msgspec.Struct, frozen=True):
     observing: bool
     failed_cuts: Callable[[], int]
     publish_failures: Callable[[], int]
+    dropped_events: Callable[[], int]
     link_connected: Callable[[], bool]
     interfaces: Callable[[], Iterable[InterfaceTraffic]]
     published: Callable[[], Iterable[tuple[str, int]]]
@@ -100,6 +101,7 @@ ROWS = (
     Row("sublet_agent_last_resort_kills_total", "Pods killed on the spot before memory ran out."),
     Row("sublet_agent_last_resort_futile_total", "Looks at which memory ran out and no pod's end would have helped."),
     Row("sublet_agent_publish_failures_total", "Refused or lost writes to the API server."),
+    Row("sublet_agent_dropped_events_total", "Kubernetes Events dropped since the start: no room, or refused."),
     Row("sublet_agent_link_connected", "1 while the scheduler is linked."),
     Row("sublet_agent_network_bytes_total", "Traffic of the node's interfaces.", ("interface", "direction")),
 )
@@ -140,6 +142,7 @@ def _counted(status: AgentStatus, counters: Counters) -> _Series:
     yield "last_resort_futile_total", Sample(counters.last_resort_futile())
     yield "observing", Sample(counters.observing)
     yield "publish_failures_total", Sample(counters.publish_failures())
+    yield "dropped_events_total", Sample(counters.dropped_events())
     yield "link_connected", Sample(counters.link_connected())
     for resource, amount in counters.published():
         yield "published", Sample(amount, (resource,))

@@ -393,6 +393,7 @@ class _Agent:
             observing=self._observing,
             failed_cuts=lambda: self._executor.failed_cuts,
             publish_failures=lambda: self._publisher.failures + self._zones.failures,
+            dropped_events=lambda: self._events.dropped,
             link_connected=self._link_connected,
             interfaces=lambda: self._network.newest,
             published=lambda: [(decision.name, decision.value) for decision in self._publisher.published],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
@@ -91,5 +92,16 @@ class Journal:
 
     def _open(self) -> None:
         # Without a buffer nothing of a failed line is left to be written later.
-        self._file: FileIO = self._path.open("ab", buffering=0)
+        self._file: FileIO = os.fdopen(_opened(self._path), "ab", buffering=0)
         self._good_bytes = self._file.tell()
+
+
+def _opened(path: Path) -> int:
+    """A descriptor of a file of our own: root must not append to what somebody else put behind this name."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o644)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1:
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EPERM, "it is no file of this user alone", str(path))

@@ -53,6 +53,7 @@ COUNTERS = Counters(
     observing=False,
     failed_cuts=lambda: 5,
     publish_failures=lambda: 6,
+    dropped_events=lambda: 15,
     link_connected=lambda: True,
     interfaces=lambda: (InterfaceTraffic("eth0", 7, 8), InterfaceTraffic("lo", 9, 9)),
     published=lambda: ((BATCH_CPU, 600),),
@@ -165,6 +166,7 @@ SERIES: dict[str, dict[tuple[str, ...], float]] = {
     "brake_unreadable_total": {(): 4},
     "brake_failed_cuts_total": {(): 5},
     "publish_failures_total": {(): 6},
+    "dropped_events_total": {(): 15},
     "link_connected": {(): 1},
     "network_bytes_total": {
         ("eth0", "received"): 7,
@@ -199,7 +201,7 @@ def test_before_the_first_tick() -> None:
         *("brake_cuts_total", "brake_unreadable_total", "brake_failed_cuts_total", "published", "network_bytes_total"),
         *("task_restarts_total", "sink_failures_total", "brake_mechanism", "early_ticks_total", "observing"),
         *("evictions_total", "evictions_dropped_total", "last_resort_kills_total"),
-        *("last_resort_futile_total", "listen_failures_total"),
+        *("last_resort_futile_total", "listen_failures_total", "dropped_events_total"),
     }
 
 

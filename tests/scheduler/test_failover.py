@@ -87,14 +87,20 @@ def in_the_middle(cluster: Cluster, leader: SchedulerProcess) -> None:
     until(lambda: bool(bound(cluster)), "the first is bound", leader.log)
 
 
-def test_a_killed_leader_is_followed(
-    cluster: Cluster, start: Callable[[str], SchedulerProcess], gang: Callable[[], None]
-) -> None:
-    """kill -9 half-way through a gang: the standby completes it, and what is bound stays where it is."""
+def leader_and_standby(start: Callable[[str], SchedulerProcess]) -> tuple[SchedulerProcess, SchedulerProcess]:
+    """The first serves, and the second waits for it to go."""
     leader = start("first")
     leader.wait()
     standby = start("second")
     until(lambda: "waiting for the leader to go" in standby.log.read_text(), "the second waits", standby.log)
+    return leader, standby
+
+
+def test_a_killed_leader_is_followed(
+    cluster: Cluster, start: Callable[[str], SchedulerProcess], gang: Callable[[], None]
+) -> None:
+    """kill -9 half-way through a gang: the standby completes it, and what is bound stays where it is."""
+    leader, standby = leader_and_standby(start)
     links = link_processes(leader.process.pid)
     assert len(links) == 1
     gang()
@@ -155,10 +161,7 @@ def test_a_leader_that_was_replaced_ends_and_says_why(
     cluster: Cluster, start: Callable[[str], SchedulerProcess], gang: Callable[[], None]
 ) -> None:
     """Held up for longer than its lease: the standby completes the gang, the first writes no more and ends with 1."""
-    leader = start("first")
-    leader.wait()
-    standby = start("second")
-    until(lambda: "waiting for the leader to go" in standby.log.read_text(), "the second waits", standby.log)
+    leader, standby = leader_and_standby(start)
     links = link_processes(leader.process.pid)
     gang()
     in_the_middle(cluster, leader)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +89,9 @@ def test_an_unwritable_path_is_one_line(tmp_path: Path, build: Any) -> None:
 
 def test_a_full_disk_costs_the_journal_only(tmp_path: Path, build: Any) -> None:
     """One error line however long it lasts, at the start too; once there is room it goes on with a head."""
-    (tmp_path / "j.jsonl").symlink_to("/dev/full")
     rig = Rig(tmp_path, build)
+    rig.journal._file.close()
+    rig.journal._file = io.FileIO("/dev/full", "ab")
     with capture_logs() as logs:
         rig.journal.begin()
         rig.take(0, 1, 2)
@@ -159,3 +162,28 @@ def test_a_file_that_was_moved_away(tmp_path: Path, build: Any) -> None:
     rig.path.rename(tmp_path / "kept")
     rig.take(*range(50))
     assert rig.times("kept")[0] == 0 and rig.times()[-1] == 49
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "hard link", "pipe", "of another user"])
+def test_what_somebody_else_put_there_is_not_written(tmp_path: Path, build: Any, kind: str) -> None:
+    """Root would append to any file of the machine by it; where it points nothing is made or changed."""
+    path, target = tmp_path / "j.jsonl", tmp_path / "target"
+    target.write_text("theirs")
+    match kind:
+        case "link":
+            path.symlink_to(target)
+        case "dangling link":
+            path.symlink_to(tmp_path / "none")
+        case "hard link":
+            path.hardlink_to(target)
+        case "pipe":
+            os.mkfifo(path)
+        case _:
+            if os.geteuid() != 0:
+                pytest.skip("only root gives files away")
+            path.touch()
+            os.chown(path, 65534, 65534)
+    with pytest.raises(ConfigurationFault, match=r"j\.jsonl: cannot be written: .* \(check --journal\)"):
+        Rig(tmp_path, build)
+    assert target.read_text() == "theirs" and not (tmp_path / "none").exists()
+    assert not (tmp_path / "j.jsonl.1").exists()
