@@ -31,6 +31,8 @@ from model.fault import Fault
 
 EXIT_FAULT = 2
 EXIT_INTERRUPTED = 130
+_PLAIN_WIDTH = 120
+"""Of help that goes into a file or a pipe."""
 # Newer typers carry their own click, older ones use the installed one: both raise what this finds.
 _CommandLineError = cast(
     type[Exception], next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -81,9 +83,11 @@ def _options(
 def main(arguments: list[str]) -> int:
     """Run the command line; returns the exit code."""
     # Boxes as wide as a terminal are for a terminal.
-    app.rich_markup_mode = "rich" if sys.stdout.isatty() else None
+    terminal = sys.stdout.isatty()
+    app.rich_markup_mode = "rich" if terminal else None
+    width = {} if terminal else {"terminal_width": _PLAIN_WIDTH}
     try:
-        result = app(args=arguments, prog_name="sublet", standalone_mode=False)
+        result = app(args=arguments, prog_name="sublet", standalone_mode=False, **width)
     except Fault as fault:
         return _fail(f"error: {fault}", EXIT_FAULT)
     except _CommandLineError as error:

@@ -95,8 +95,8 @@ FAST = (
 """(page, heading or nothing for all): commands that need no cluster."""
 
 _DEPLOYED = "on a bare cluster with images of its own: tests/e2e/deploy does the same"
-_BENCH = "measures for minutes: tests/bench has its parts"
-_STARTS = "runs until Ctrl-C: tests/e2e/test_up.py, test_up_choices.py and test_simulated_nodes.py start it"
+_BENCH = "measures for minutes: tests/bench tries its parts"
+_STARTS = "runs until Ctrl-C: tests/e2e/test_up.py and test_up_choices.py start it, and so does this test for all pages"
 LISTED = (
     (
         "README.md",
@@ -116,15 +116,19 @@ LISTED = (
     ("docs/security.md", "", "", "asks programs that deploy/ installed: tests/e2e/deploy/test_6_callers.py"),
     ("docs/local.md", "", "sublet up", _STARTS),
     ("docs/local.md", "", "pytest", "is itself a test"),
-    ("docs/simulated-nodes.md", "", "python -m local.simnodes", _STARTS),
+    (
+        "docs/simulated-nodes.md",
+        "",
+        "python -m local.simnodes",
+        "runs until Ctrl-C: `sublet up --simulated-nodes` starts it in docs/scheduling.md",
+    ),
     ("bench/README.md", "", "", _BENCH),
     (
         "cgroup_fixtures/README.md",
         "",
-        "python -m cgroup_fixtures.story",
-        "needs cgroup v1 as root: tests/agent/kernel records the same story",
+        "python tests/guest/guest.py",
+        "boots a guest for minutes: tests/guest boots the same",
     ),
-    ("cgroup_fixtures/README.md", "", "python tests/guest/guest.py", "boots a guest: tests/guest"),
 )
 """(page, heading or nothing, how the command begins, why it is not run here)."""
 
