@@ -88,7 +88,7 @@ def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
     }
     if choices.join is not None:
         # Such a cluster has a kube-scheduler of its own.
-        del told["scheduler_names"]
+        del told["profiles"]
     elif choices.bare:
         told = {
             "scheduler_names": (KUBE_SCHEDULER,),

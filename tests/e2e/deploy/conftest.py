@@ -2,7 +2,8 @@
 
 The tests of this folder are one story about one cluster, told in the order of their files; each says what it needs by
 a fixture, so that a single one can be run, too. Images are built once (some minutes, from Debian's archive and PyPI), or
-taken from $SUBLET_IMAGES, a folder that `make images` left.
+taken from $SUBLET_IMAGES, a folder that `make images` left. On a cluster of --kubeconfig its own audit log, of level
+Metadata or more, is read from $SUBLET_AUDIT_LOG.
 """
 
 from __future__ import annotations
@@ -71,15 +72,15 @@ def images() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def bare(start_cluster: Callable[..., RunningCluster], images: Path) -> Iterator[Site]:
+def bare(request: pytest.FixtureRequest, start_cluster: Callable[..., RunningCluster], images: Path) -> Iterator[Site]:
     """A cluster without Sublet, in which two pods of somebody run; what it is like is remembered."""
     # Not pytest's own directory: a unix socket's path holds 107 bytes.
     directory = Path(tempfile.mkdtemp(prefix="sublet-e2e-"))
-    audit = directory / "audit.jsonl"
+    elsewhere = request.config.getoption("--kubeconfig")
+    audit = Path(os.environ.get("SUBLET_AUDIT_LOG", "")) if elsewhere else directory / "audit.jsonl"
     machine = ["--process-nodes", str(NODES), "--node-name", "worker", "--node-cpu", "8", "--node-memory", "16Gi"]
-    cluster = start_cluster(
-        directory=directory, options=["--bare", "--images", str(images), "--audit-log", str(audit), *machine]
-    )
+    log = [] if elsewhere else ["--audit-log", str(audit)]
+    cluster = start_cluster(directory=directory, options=["--bare", "--images", str(images), *log, *machine])
     site = Site(cluster, audit)
     cluster.apply(BYSTANDER)
     names = ("pod/bystander", "pod/best-effort-bystander")
