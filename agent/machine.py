@@ -73,7 +73,7 @@ class Machine:
         self.cgroups.require(layout)
         if not dry:
             stack.callback(NodeLock(best_effort_folder(root, layout)).close)
-        self.host = HostReader(proc)
+        self.host = HostReader(proc, sys=paths.sys)
         stack.callback(self.host.close)
         self.discovery = Discovery.watching(root, layout)
         stack.callback(self.discovery.close)

@@ -63,7 +63,7 @@ class LimitFacts(msgspec.Struct, frozen=True):
 
 
 class OnlineCpus(msgspec.Struct, frozen=True):
-    """The most that were ever seen, and how many of those are `lost` now that the Node object still has."""
+    """The most that were seen or are in the machine; how many of them are `lost` now that the Node object still has."""
 
     most: int = 0
     lost: int = 0
@@ -73,7 +73,7 @@ class OnlineCpus(msgspec.Struct, frozen=True):
         if not isinstance(seen.node_sample, NodeSample):
             return self
         online = seen.node_sample.cpus
-        most = max(self.most, online)
+        most = max(self.most, online, seen.node_sample.present_cpus)
         had = most if seen.node is None else min(most, seen.node.capacity[CPU] // 1000)
         return OnlineCpus(most, max(had - online, 0))
 

@@ -24,11 +24,13 @@ _STAT_BYTES = 256 * 1024
 class HostReader:
     """`proc` holds stat, meminfo and pressure: /proc, or the host's as mounted into the agent's container.
 
-    CPUs come and go, so each sample counts them anew; `cpus` is told for a made /proc that does not list them.
+    CPUs come and go, so each sample counts them anew; `cpus` is told for a made /proc that does not list them. `sys`
+    has those that are in the machine and offline.
     """
 
-    def __init__(self, proc: Path, cpus: int = 0) -> None:
+    def __init__(self, proc: Path, cpus: int = 0, sys: Path | None = None) -> None:
         self._proc = proc
+        self._present = str((sys or proc / "nowhere") / "devices/system/cpu/present")
         self._cpus = cpus
         self._descriptors: dict[str, int] = {}
 
@@ -42,7 +44,9 @@ class HostReader:
             return memory
         busy, cpus = processors
         total, available, free = memory
-        return NodeSample(busy * _NS_PER_TICK, total - available, self._cpus or cpus, total - free)
+        present = self._read(self._present, parse.cpu_count)
+        there = 0 if isinstance(present, Missing) else present
+        return NodeSample(busy * _NS_PER_TICK, total - available, self._cpus or cpus, total - free, there)
 
     def pressure(self) -> CgroupPressure | None:
         """None where the kernel keeps no pressure stall information."""

@@ -146,6 +146,27 @@ OFFLINE: dict[str, tuple[list[int | None], int, OnlineCpus]] = {
 }
 
 
+PRESENT: dict[str, tuple[int, int, int, int]] = {
+    # present, online, milli-CPU of the Node, lost
+    "all are there": (8, 8, 8000, 0),
+    "four went offline before the agent started": (8, 4, 8000, 4),
+    "the kubelet has counted anew": (8, 4, 4000, 0),
+    "without hyperthreading, as the kubelet counts": (16, 8, 8000, 0),
+    "a Node that overstates its machine": (8, 8, 64_000, 0),
+    "and has lost some": (8, 6, 64_000, 2),
+    "not told": (0, 4, 8000, 0),
+}
+
+
+@pytest.mark.parametrize(("present", "online", "millis", "lost"), PRESENT.values(), ids=PRESENT)
+def test_cpus_that_went_offline_before_the_start(build: Any, present: int, online: int, millis: int, lost: int) -> None:
+    """What the machine has and does not run was lost, where the Node object still has it."""
+    sample = NodeSample(0, 1 << 30, online, present_cpus=present)
+    seen = build.seen(10, node=build.node(millis), node_sample=sample, knobs=build.readings())
+    memory, limits = decided(build, seen, build.usage())
+    assert limits.lost_cpus == lost and memory.size == NodeSize(millis - 1000 * lost)
+
+
 @pytest.mark.parametrize(("online", "millis", "expected"), OFFLINE.values(), ids=OFFLINE.keys())
 def test_cpus_that_go_offline(build: Any, online: list[int | None], millis: int, expected: OnlineCpus) -> None:
     """Only what was there and what the Node object still has is lost, and does not count in the ceiling."""

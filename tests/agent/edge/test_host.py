@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from agent.core.observation import Absence, CgroupPressure, Missing, NodeSample, Stall
@@ -45,6 +46,21 @@ def test_a_made_proc(proc: Path) -> None:
     (proc / "meminfo").write_text(MEMINFO.replace("400", "500"))
     changed = reader.sample()
     assert isinstance(changed, NodeSample) and changed.memory_used_bytes == 500 * 1024
+    reader.close()
+
+
+PRESENT = {"four": ("0-3\n", 4), "none that is told": ("", 0), "no list": ("x\n", 0), "no file": (None, 0)}
+
+
+@pytest.mark.parametrize(("text", "expected"), PRESENT.values(), ids=PRESENT)
+def test_cpus_that_are_in_the_machine(proc: Path, tmp_path: Path, text: str | None, expected: int) -> None:
+    """Those that are offline as well; a kernel that does not tell costs nothing else."""
+    place = tmp_path / "sys/devices/system/cpu"
+    place.mkdir(parents=True)
+    if text is not None:
+        (place / "present").write_text(text)
+    reader = HostReader(proc, sys=tmp_path / "sys")
+    assert reader.sample() == msgspec.structs.replace(SAMPLE, present_cpus=expected)
     reader.close()
 
 
