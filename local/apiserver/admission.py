@@ -25,6 +25,7 @@ from local.apiserver.registry import (
 )
 from local.apiserver.selectors import EVERYTHING
 from local.apiserver.service_addresses import keep_address, settle_address
+from local.apiserver.service_ports import keep_ports, settle_ports
 from local.apiserver.taints import NO_SCHEDULE, NOT_READY
 
 if TYPE_CHECKING:
@@ -225,9 +226,14 @@ def _admit_job(_: Resources, job: Object) -> None:
         return
     labels = ensure(ensure(spec["template"], "metadata"), "labels")
     for prefix in ("", "batch.kubernetes.io/"):
-        labels[f"{prefix}controller-uid"] = uid
-        labels[f"{prefix}job-name"] = name_of(job)
-    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+        labels.setdefault(f"{prefix}controller-uid", uid)
+        labels.setdefault(f"{prefix}job-name", name_of(job))
+    ensure(ensure(spec, "selector"), "matchLabels").setdefault("batch.kubernetes.io/controller-uid", uid)
+
+
+def _admit_service(resources: Resources, service: Object) -> None:
+    settle_address(resources, service)
+    settle_ports(resources, service)
 
 
 _ADMIT_NEW: dict[str, Callable[[Resources, Object], None]] = {
@@ -239,7 +245,7 @@ _ADMIT_NEW: dict[str, Callable[[Resources, Object], None]] = {
     PRIORITY_CLASSES.id: _admit_priority_class,
     CUSTOM_RESOURCE_DEFINITIONS.id: _admit_definition,
     JOBS.id: _admit_job,
-    SERVICES.id: settle_address,
+    SERVICES.id: _admit_service,
 }
 
 
@@ -278,6 +284,7 @@ def admit_change(resources: Resources, rtype: ResourceType, old: Object, new: Ob
         _keep_decisions(old["spec"], new["spec"])
     if rtype is SERVICES and isinstance(new.get("spec"), dict):
         keep_address(resources, old, new)
+        keep_ports(resources, old, new)
 
 
 def _keep_decisions(old: Object, new: Object) -> None:

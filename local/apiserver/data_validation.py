@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 
 from local.apiserver.objects import Object
@@ -22,6 +24,8 @@ _NEEDED_KEYS = {
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
+_FILLED_KEYS = frozenset({"ssh-privatekey"})
+_JSON_KEYS = frozenset({".dockercfg", ".dockerconfigjson"})
 _ACCOUNT_NAME = "kubernetes.io/service-account.name"
 
 
@@ -44,11 +48,23 @@ def secret_errors(secret: Object) -> Iterator[FieldError]:
     if _decoded_bytes(data) > _MOST_BYTES:
         yield too_long("data", _MOST_BYTES)
     for key in _NEEDED_KEYS.get(secret["type"], ()):
-        if key not in data:
+        if key not in data or (key in _FILLED_KEYS and not data[key]):
             yield required(f"data[{key}]")
+        elif key in _JSON_KEYS:
+            yield from _json_errors(f"data[{key}]", data[key])
+    if secret["type"] == "kubernetes.io/basic-auth" and not {"username", "password"} & data.keys():
+        yield required("data[username]")
+        yield required("data[password]")
     annotations = secret["metadata"].get("annotations") or {}
     if secret["type"] == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT_NAME):
         yield required(f"metadata.annotations[{_ACCOUNT_NAME}]")
+
+
+def _json_errors(path: str, data: str) -> Iterator[FieldError]:
+    try:
+        json.loads(b64decode(data))
+    except ValueError:
+        yield bad_value(path, "<secret contents redacted>", "must be JSON")
 
 
 def _key_errors(path: str, key: str) -> Iterator[FieldError]:

@@ -128,7 +128,11 @@ def _request_limits(resources: Object) -> None:
 
 def _default_node(node: Object) -> None:
     status = ensure(node, "status")
-    ensure(node, "spec")
+    spec = ensure(node, "spec")
+    if spec.get("podCIDR") and spec["podCIDR"] not in (spec.get("podCIDRs") or ())[:1]:
+        spec["podCIDRs"] = [spec["podCIDR"]]
+    elif spec.get("podCIDRs") and not spec.get("podCIDR"):
+        spec["podCIDR"] = spec["podCIDRs"][0]
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = copy(status["capacity"])
 
@@ -211,6 +215,14 @@ def _default_service(service: Object) -> None:
     _fill(spec, sessionAffinity="None", type="ClusterIP")
     if spec["type"] != "ExternalName":
         _fill(spec, internalTrafficPolicy="Cluster")
+    if spec["type"] in ("LoadBalancer", "NodePort") or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
+        _fill(spec, externalTrafficPolicy="Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if spec["sessionAffinity"] == "ClientIP":
+        ensure(ensure(spec, "sessionAffinityConfig"), "clientIP").setdefault("timeoutSeconds", 10800)
+    else:
+        spec.pop("sessionAffinityConfig", None)
     for port in spec.get("ports") or ():
         _fill(port, protocol="TCP")
         if port.get("targetPort") in (None, "", 0):
@@ -238,6 +250,8 @@ def _default_endpoint_ports(ports: list[Object]) -> None:
 
 
 def _default_endpoint_slice(slice_: Object) -> None:
+    for endpoint in slice_.get("endpoints") or ():
+        endpoint.setdefault("conditions", {})
     for port in slice_.get("ports") or ():
         port.setdefault("name", "")
     _default_endpoint_ports(slice_.get("ports") or [])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from local.apiserver.endpoint_validation import is_reachable
 from local.apiserver.objects import Object, dig, name_of, namespace_of
 from local.apiserver.service_addresses import HEADLESS
 from local.apiserver.template_hash import with_entry
@@ -59,7 +60,9 @@ def _groups(service: Object, pods: Iterable[WorkloadPod]) -> dict[Ports, list[Ob
 
 
 def _reachable(pods: Iterable[WorkloadPod]) -> list[WorkloadPod]:
-    return sorted((pod for pod in pods if pod.status.pod_ip and not pod.ended), key=lambda pod: pod.name)
+    """Those that a node runs, at an address that is not the machine's own."""
+    found = (pod for pod in pods if pod.node and not pod.ended and is_reachable(pod.status.pod_ip))
+    return sorted(found, key=lambda pod: pod.name)
 
 
 def _ports_of(service: Object, pod: WorkloadPod) -> Ports:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from local.apiserver import names
 from local.apiserver.cron_schedule import ScheduleError, parse_schedule, time_zone
 from local.apiserver.indexes import parse_indexes
-from local.apiserver.objects import Object, copy, dig, name_of
+from local.apiserver.objects import Object, copy, dig, name_of, uid_of
 from local.apiserver.pod_validation import pod_spec_errors
-from local.apiserver.status import FieldError, bad_value, not_supported, required
+from local.apiserver.selector_validation import label_selector_errors
+from local.apiserver.selectors import admits, parse_label_selector
+from local.apiserver.status import FieldError, bad_value, duplicate, not_supported, required, too_long
 
 _NATURAL = (
     "parallelism",
@@ -25,10 +27,36 @@ _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 _LONGEST_CRON_NAME = 52  # a job's name adds eleven characters, and 63 is as long as a label may be
 _MOST_RULES = 20
+_LONGEST_MANAGER = 63
+_MOST_PARALLEL = 100_000
 
 
 def job_errors(job: Object) -> Iterator[FieldError]:
     yield from _spec_errors("spec", job["spec"])
+    yield from _selector_errors(job["spec"])
+
+
+def new_job_errors(job: Object) -> Iterator[FieldError]:
+    """What is held against a job only when it is made: a selector that is generated is this one, and the labels are."""
+    spec, uid, name = job["spec"], uid_of(job), name_of(job)
+    if spec.get("manualSelector"):
+        return
+    if spec.get("selector") != {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}:
+        yield bad_value("spec.selector", spec.get("selector"), "`selector` not auto-generated")
+    labels = dig(spec, "template.metadata.labels") or {}
+    for prefix in ("", "batch.kubernetes.io/"):
+        for key, wanted in ((f"{prefix}controller-uid", uid), (f"{prefix}job-name", name)):
+            if labels.get(key) != wanted:
+                yield bad_value(f"spec.template.metadata.labels[{key}]", labels, f"must be '{wanted}'")
+
+
+def _selector_errors(spec: Object) -> Iterator[FieldError]:
+    selector, labels = spec.get("selector"), dig(spec, "template.metadata.labels")
+    wrong = [required("spec.selector")] if selector is None else list(label_selector_errors("spec.selector", selector))
+    yield from wrong
+    terms = None if wrong else parse_label_selector(selector)
+    if terms is None or not admits(terms, labels or {}):
+        yield bad_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
 
 
 def cron_job_errors(cronjob: Object) -> Iterator[FieldError]:
@@ -97,6 +125,7 @@ def _spec_errors(path: str, spec: Object) -> Iterator[FieldError]:
     """A Job's specification, or the template of one, where defaults may be missing."""
     yield from _natural_errors(path, spec, _NATURAL)
     yield from _completion_errors(path, spec)
+    yield from _manager_errors(f"{path}.managedBy", spec.get("managedBy"))
     yield from _replacement_errors(path, spec)
     yield from _restart_errors(path, spec)
     for number, rule in enumerate(_rules(spec, "podFailurePolicy")):
@@ -121,6 +150,9 @@ def _completion_errors(path: str, spec: Object) -> Iterator[FieldError]:
         yield not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
     if mode == "Indexed" and spec.get("completions") is None:
         yield required(f"{path}.completions", "when completion mode is Indexed")
+    if mode == "Indexed" and (spec.get("parallelism") or 0) > _MOST_PARALLEL:
+        detail = f"must be less than or equal to {_MOST_PARALLEL} when completion mode is Indexed"
+        yield bad_value(f"{path}.parallelism", spec["parallelism"], detail)
     per_index, most = spec.get("backoffLimitPerIndex"), spec.get("maxFailedIndexes")
     if per_index is not None and mode != "Indexed":
         yield bad_value(f"{path}.backoffLimitPerIndex", per_index, "requires indexed completion mode")
@@ -128,6 +160,18 @@ def _completion_errors(path: str, spec: Object) -> Iterator[FieldError]:
         yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if most is not None and spec.get("completions") is not None and most > spec["completions"]:
         yield bad_value(f"{path}.maxFailedIndexes", most, "must be less than or equal to completions")
+
+
+def _manager_errors(path: str, manager: str | None) -> Iterator[FieldError]:
+    if manager is None:
+        return
+    domain, slash, rest = manager.partition("/")
+    if not slash or not domain or not rest:
+        yield bad_value(path, manager, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    else:
+        yield from names.dns_subdomain(path, domain)
+    if len(manager) > _LONGEST_MANAGER:
+        yield too_long(path, _LONGEST_MANAGER)
 
 
 def _replacement_errors(path: str, spec: Object) -> Iterator[FieldError]:
@@ -167,6 +211,8 @@ def _rule_errors(path: str, rule: Object, spec: Object) -> Iterator[FieldError]:
     for number, pattern in enumerate(patterns or ()):
         if not pattern.get("type"):
             yield required(f"{path}.onPodConditions[{number}].type")
+        else:
+            yield from names.qualified_name(f"{path}.onPodConditions[{number}].type", pattern["type"])
         if pattern.get("status", "True") not in ("True", "False", "Unknown"):
             here = f"{path}.onPodConditions[{number}].status"
             yield not_supported(here, pattern["status"], ("False", "True", "Unknown"))
@@ -174,6 +220,9 @@ def _rule_errors(path: str, rule: Object, spec: Object) -> Iterator[FieldError]:
 
 def _exit_code_errors(path: str, codes: Object, pod_spec: Object) -> Iterator[FieldError]:
     operator, values = codes.get("operator"), codes.get("values") or []
+    if len(set(values)) < len(values):
+        at = next(index for index, value in enumerate(values) if value in values[:index])
+        yield duplicate(f"{path}.values[{at}]", values[at])
     if operator not in ("In", "NotIn"):
         yield not_supported(f"{path}.operator", operator or "", ("In", "NotIn"))
     if not values:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
 from local.apiserver.objects import Object, dig, encode
 from local.apiserver.registry import ResourceType
@@ -163,6 +163,15 @@ def ip_address(path: str, text: str) -> Iterator[FieldError]:
         yield bad_value(path, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
 
 
+def is_range(text: str) -> bool:
+    """Whether it is a range of IP addresses: `10.0.0.0/8`."""
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" in text
+
+
 def search_domain(path: str, text: str) -> Iterator[FieldError]:
     """Of resolv.conf, where names of services may begin with an underscore."""
     yield from _too_long(path, text, 253)
@@ -245,11 +254,14 @@ def finalizer_warnings(obj: Object, old: Object | None) -> Iterator[str]:
 def _owner_errors(owners: list[Object]) -> Iterator[FieldError]:
     path = "metadata.ownerReferences"
     for owner in owners:
-        if not owner["apiVersion"].rpartition("/")[2]:
+        version = owner["apiVersion"]
+        if version.count("/") > 1 or not version.rpartition("/")[2]:
             yield bad_value(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty")
         for key in ("kind", "name", "uid"):
             if not owner[key]:
                 yield bad_value(f"{path}.{key}", owner[key], "must not be empty")
+        if (version, owner["kind"]) == ("v1", "Event"):
+            yield bad_value(path, owner, "/v1, Kind=Event is disallowed from being an owner")
     controllers = [owner["name"] for owner in owners if owner.get("controller")]
     if len(controllers) > 1:
         yield bad_value(

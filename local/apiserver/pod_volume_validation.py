@@ -44,7 +44,8 @@ def _empty_dir(path: str, source: Object) -> Iterator[FieldError]:
         yield not_allowed(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _host_path(path: str, source: Object) -> Iterator[FieldError]:
+def host_path_errors(path: str, source: Object) -> Iterator[FieldError]:
+    """Of a path on a node, in pods and in PersistentVolumes."""
     if not source.get("path"):
         yield required(f"{path}.path")
         return
@@ -182,7 +183,7 @@ _SOURCES: dict[str, Callable[[str, Object], Iterator[FieldError]]] = {
     "downwardAPI": _downward_api,
     "emptyDir": _empty_dir,
     "ephemeral": _ephemeral,
-    "hostPath": _host_path,
+    "hostPath": host_path_errors,
     "nfs": _nfs,
     "persistentVolumeClaim": _claim,
     "projected": _projected,

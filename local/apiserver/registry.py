@@ -95,7 +95,7 @@ _EVENT_FIELDS = (
 _FIELD_PATHS = {"source": "source.component", "status.successful": "status.succeeded"}
 _FIELD_DEFAULTS = {
     **dict.fromkeys(("spec.unschedulable", "spec.hostNetwork"), "false"),
-    **dict.fromkeys(("status.replicas", "status.successful"), "0"),
+    "status.successful": "0",
 }
 
 NAMESPACES = ResourceType(
@@ -123,7 +123,9 @@ EVENTS = ResourceType("", "v1", "events", "Event", True, ("ev",), fields=_EVENT_
 CONFIG_MAPS = ResourceType("", "v1", "configmaps", "ConfigMap", True, ("cm",))
 SECRETS = ResourceType("", "v1", "secrets", "Secret", True, fields=("type",))
 SERVICE_ACCOUNTS = ResourceType("", "v1", "serviceaccounts", "ServiceAccount", True, ("sa",), subresources=("token",))
-SERVICES = ResourceType("", "v1", "services", "Service", True, ("svc",), ("all",), subresources=("status",))
+SERVICES = ResourceType(
+    *("", "v1", "services", "Service", True, ("svc",), ("all",), ("status",)), fields=("spec.clusterIP", "spec.type")
+)
 POD_TEMPLATES = ResourceType("", "v1", "podtemplates", "PodTemplate", True)
 RESOURCE_QUOTAS = ResourceType("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), subresources=("status",))
 LEASES = ResourceType("coordination.k8s.io", "v1", "leases", "Lease", True, unconditional_update=False)
@@ -168,7 +170,6 @@ DEPLOYMENTS = ResourceType(
 )
 REPLICA_SETS = ResourceType(
     *("apps", "v1", "replicasets", "ReplicaSet", True, ("rs",), ("all",), ("scale", "status")),
-    fields=("status.replicas",),
     generation=True,
 )
 DAEMON_SETS = ResourceType(

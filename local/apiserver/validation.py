@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from local.apiserver import names
 from local.apiserver.admission import HIGHEST_USER_PRIORITY
+from local.apiserver.container_validation import is_extended
 from local.apiserver.data_validation import config_map_changes, config_map_errors, secret_changes, secret_errors
 from local.apiserver.definition_rules import change_errors as definition_change_errors
 from local.apiserver.definition_rules import definition_errors, new_definition_errors
+from local.apiserver.endpoint_validation import endpoint_slice_changes, endpoint_slice_errors, endpoints_errors
 from local.apiserver.eventtypes import EVENTS_V1, event_change_errors, new_event_errors
-from local.apiserver.job_validation import cron_job_errors, job_errors, job_update_errors
+from local.apiserver.job_validation import cron_job_errors, job_errors, job_update_errors, new_job_errors
+from local.apiserver.network_policy_validation import network_policy_errors
 from local.apiserver.numerals import natural
 from local.apiserver.objects import Object, dig, name_of
 from local.apiserver.pod_group_validation import pod_group_changes, pod_group_errors
@@ -25,12 +28,7 @@ from local.apiserver.rbac_validation import (
 )
 from local.apiserver.registry import ResourceType
 from local.apiserver.selector_validation import label_selector_errors
-from local.apiserver.service_validation import (
-    endpoint_slice_changes,
-    endpoint_slice_errors,
-    service_changes,
-    service_errors,
-)
+from local.apiserver.service_validation import service_changes, service_errors
 from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.volume_validation import (
     claim_changes,
@@ -49,6 +47,7 @@ from local.apiserver.workload_validation import (
     replica_set_errors,
     selector_changes,
 )
+from model.quantity import parse
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -100,10 +99,23 @@ def _node(node: Object) -> Iterator[FieldError]:
         if (taint["key"], taint["effect"]) in seen:
             yield duplicate(path, taint, "taints must be unique by key and effect pair")
         seen.add((taint["key"], taint["effect"]))
+    yield from _node_ranges(dig(node, "spec.podCIDRs") or [])
     for group in ("capacity", "allocatable"):
         for resource, amount in (dig(node, f"status.{group}") or {}).items():
             if amount.startswith("-"):
                 yield bad_value(f"status.{group}.{resource}", amount, "must be greater than or equal to 0")
+            elif is_extended(resource) and parse(amount).denominator != 1:
+                yield bad_value(f"status.{group}.{resource}", amount, "must be an integer")
+
+
+def _node_ranges(ranges: list[str]) -> Iterator[FieldError]:
+    for index, found in enumerate(ranges):
+        if not names.is_range(found):
+            rule = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+            yield bad_value(f"spec.podCIDRs[{index}]", found, rule)
+    families = [":" in found for found in ranges]
+    if len(set(families)) < len(families):
+        yield bad_value("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family")
 
 
 def _natural(path: str, value: int | None, least: int = 0) -> Iterator[FieldError]:
@@ -171,6 +183,8 @@ _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     "configmaps": config_map_errors,
     "secrets": secret_errors,
     "services": service_errors,
+    "endpoints": endpoints_errors,
+    "networkpolicies.networking.k8s.io": network_policy_errors,
     "endpointslices.discovery.k8s.io": endpoint_slice_errors,
     "controllerrevisions.apps": controller_revision_errors,
     "daemonsets.apps": daemon_set_errors,
@@ -203,9 +217,20 @@ _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
 # Of what is new, besides.
 _NEW_CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     EVENTS_V1.id: new_event_errors,
+    "jobs.batch": new_job_errors,
     "pods": new_pod_errors,
     "customresourcedefinitions.apiextensions.k8s.io": new_definition_errors,
 }
+
+
+def _node_change(node: Object, old: Object) -> Iterator[FieldError]:
+    """What names a node's place stays once it is known."""
+    new_spec, old_spec = node.get("spec") or {}, old.get("spec") or {}
+    for key, told, path in (("podCIDRs", "podCIDR", "podCIDRs"), ("providerID", "providerID", "providerID")):
+        if old_spec.get(key) and new_spec.get(key) != old_spec[key]:
+            yield not_allowed(f"spec.{path}", f'node updates may not change {told} except from "" to valid')
+    if new_spec.get("externalID") != old_spec.get("externalID"):
+        yield not_allowed("spec.externalID", "may not be updated")
 
 
 def _priority_class_change(obj: Object, old: Object) -> Iterator[FieldError]:
@@ -215,6 +240,7 @@ def _priority_class_change(obj: Object, old: Object) -> Iterator[FieldError]:
 
 
 _COMPARISONS: dict[str, Callable[[Object, Object], Iterable[FieldError]]] = {
+    "nodes": _node_change,
     "pods": pod_update_errors,
     "services": service_changes,
     "endpointslices.discovery.k8s.io": endpoint_slice_changes,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from local.apiserver import names
 from local.apiserver.affinity_validation import node_selector_errors
 from local.apiserver.objects import Object, dig
+from local.apiserver.pod_volume_validation import host_path_errors
 from local.apiserver.selector_validation import label_selector_errors
-from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
+from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required, too_long
+from model.quantity import parse
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _POLICIES = ("Delete", "Recycle", "Retain")
@@ -30,6 +33,7 @@ _CLAIM_MAY_CHANGE = ("resources", "volumeAttributesClassName")
 _IMMUTABLE_CLAIM = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
+_MOST_PARAMETERS = 512
 _CLASS_FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 
 
@@ -49,15 +53,43 @@ def volume_errors(volume: Object) -> Iterator[FieldError]:
     policy = spec.get("persistentVolumeReclaimPolicy")
     if policy not in _POLICIES:
         yield not_supported("spec.persistentVolumeReclaimPolicy", policy, _POLICIES)
+    amount = str((spec.get("capacity") or {}).get("storage", "1"))
+    if amount.startswith("-") or amount == "0":
+        yield bad_value("spec.capacity[storage]", amount, "must be greater than zero")
+    if len(spec.get("capacity") or {}) > 1:
+        yield not_supported("spec.capacity", spec["capacity"], ("storage",))
+    yield from _class_name_errors("spec.storageClassName", spec)
+    yield from _source_errors(spec)
     wanted = dig(spec, "nodeAffinity.required")
+    if spec.get("nodeAffinity") is not None and wanted is None:
+        yield required("spec.nodeAffinity.required", "must specify required node constraints")
     if "local" in spec and wanted is None:
         yield required("spec.nodeAffinity", "Local volume requires node affinity")
     if wanted is not None:
         yield from node_selector_errors("spec.nodeAffinity.required", wanted)
 
 
+def _source_errors(spec: Object) -> Iterator[FieldError]:
+    """Of those kinds that a cluster without storage drivers has."""
+    host, local, csi = (spec.get(key) for key in ("hostPath", "local", "csi"))
+    if host is not None:
+        yield from host_path_errors("spec.hostPath", host)
+        if host.get("path") == "/" and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+            yield not_allowed("spec.persistentVolumeReclaimPolicy", "may not be 'recycle' for a hostPath mount of '/'")
+    if local is not None:
+        if not local.get("path"):
+            yield required("spec.local.path")
+        yield from names.no_backsteps("spec.local.path", local.get("path") or "")
+    if csi is not None:
+        for key in ("driver", "volumeHandle"):
+            if not csi.get(key):
+                yield required(f"spec.csi.{key}")
+
+
 def volume_changes(volume: Object, old: Object) -> Iterator[FieldError]:
     """What holds the data stays."""
+    if volume["spec"].get("volumeMode") != old["spec"].get("volumeMode"):
+        yield bad_value("volumeMode", volume["spec"].get("volumeMode"), "field is immutable")
     for source in sorted((volume["spec"].keys() | old["spec"].keys()) - _NOT_SOURCES):
         if volume["spec"].get(source) != old["spec"].get(source):
             yield not_allowed("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
@@ -74,23 +106,44 @@ def claim_errors(claim: Object) -> Iterator[FieldError]:
     elif str(amount).startswith("-") or str(amount) == "0":
         yield bad_value("spec.resources[storage]", amount, "must be greater than zero")
     yield from label_selector_errors("spec.selector", spec.get("selector"))
+    yield from _class_name_errors("spec.storageClassName", spec)
+
+
+def _class_name_errors(path: str, spec: Object) -> Iterator[FieldError]:
+    if name := spec.get("storageClassName"):
+        yield from names.dns_subdomain(path, name)
 
 
 def claim_changes(claim: Object, old: Object) -> Iterator[FieldError]:
-    """A claim may be bound once, and grow."""
+    """A claim may be bound once, and grow when it is."""
     new_spec, old_spec = claim["spec"], old["spec"]
-    free = _CLAIM_MAY_CHANGE if old_spec.get("volumeName") else (*_CLAIM_MAY_CHANGE, "volumeName")
+    bound = dig(old, "status.phase") == "Bound"
+    free: tuple[str, ...] = _CLAIM_MAY_CHANGE if bound else ()
+    free = free if old_spec.get("volumeName") else (*free, "volumeName")
     if old_spec.get("storageClassName") is None:
         free = (*free, "storageClassName")
     kept = (new_spec.keys() | old_spec.keys()) - set(free)
     if any(new_spec.get(key) != old_spec.get(key) for key in kept):
         yield not_allowed("spec", _IMMUTABLE_CLAIM)
+        return
+    sizes = [dig(spec, "resources.requests.storage") for spec in (new_spec, old_spec)]
+    if all(sizes) and parse(sizes[0]) < parse(sizes[1]):
+        yield not_allowed("spec.resources.requests.storage", "field can not be less than status.capacity")
 
 
 def class_errors(storage_class: Object) -> Iterator[FieldError]:
     """Of a StorageClass."""
     if not storage_class.get("provisioner"):
         yield required("provisioner")
+    else:
+        yield from names.qualified_name(
+            "provisioner", storage_class["provisioner"].lower(), storage_class["provisioner"]
+        )
+    parameters = storage_class.get("parameters") or {}
+    if len(parameters) > _MOST_PARAMETERS:
+        yield too_long("parameters", _MOST_PARAMETERS)
+    if "" in parameters:
+        yield bad_value("parameters", "", "field can not be empty.")
     for field, allowed in (("reclaimPolicy", ("Delete", "Retain")), ("volumeBindingMode", _BINDING_MODES)):
         if storage_class.get(field) not in allowed:
             yield not_supported(field, storage_class.get(field), allowed)

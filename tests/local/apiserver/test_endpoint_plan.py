@@ -41,7 +41,12 @@ def test_the_state_of_an_endpoint(found, spec, expected):
     )
 
 
-ABSENT = {"it has no address": pod("a", address=""), "it ended": pod("a", phase="Succeeded")}
+ABSENT = {
+    "it has no address": pod("a", address=""),
+    "it ended": pod("a", phase="Succeeded"),
+    "no node runs it": pod("a", nodeName=""),
+    "its address is the machine's own": pod("a", address="127.0.0.1"),
+}
 
 
 @pytest.mark.parametrize("found", ABSENT.values(), ids=ABSENT)

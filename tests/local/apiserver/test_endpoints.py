@@ -22,6 +22,12 @@ def test_pods_that_serve_are_behind_the_service(api):
     api.settle()
     assert slices(api) == {"web": []}
     serve(api)
+    assert slices(api) == {"web": []}, "no node runs them"
+    api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
+    for each in api.get(PODS)["items"]:
+        binding = {"metadata": {"name": each["metadata"]["name"]}, "target": {"kind": "Node", "name": "n"}}
+        api.post(f"{PODS}/{each['metadata']['name']}/binding", binding)
+    api.settle()
     assert slices(api) == {"web": ["127.64.0.1", "127.64.0.2"]}
     (subset,) = api.get(f"{ENDPOINTS}/web")["subsets"]
     assert [each["ip"] for each in subset["addresses"]] == ["127.64.0.1", "127.64.0.2"]
@@ -50,7 +56,7 @@ def test_without_a_selector_the_endpoints_are_for_others_to_write(api):
     api.post(SERVICES, service(selector=None))
     api.post(
         ENDPOINTS,
-        {"metadata": {"name": "web"}, "subsets": [{"addresses": [{"ip": "127.0.0.1"}], "ports": [{"port": 1}]}]},
+        {"metadata": {"name": "web"}, "subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 1}]}]},
     )
     api.settle()
     assert slices(api) == {} and api.get(f"{ENDPOINTS}/web")["subsets"][0]["ports"] == [{"port": 1, "protocol": "TCP"}]

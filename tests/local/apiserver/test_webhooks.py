@@ -655,7 +655,7 @@ def test_a_service_is_reached_at_a_ready_endpoint_of_its_port(world, tmp_path_fa
     certificate, key = authority.issue("hooks", ("hooks.default.svc",))
     for name, content in (("ca.crt", authority.certificate_pem), ("tls.crt", certificate), ("tls.key", key)):
         (directory / name).write_bytes(content)
-    behind = WebhookServer(directory)
+    behind = WebhookServer(directory, "127.65.0.9")
 
     async def body(w):
         async with behind.serving():
@@ -664,7 +664,7 @@ def test_a_service_is_reached_at_a_ready_endpoint_of_its_port(world, tmp_path_fa
                 "/api/v1/namespaces/default/services", {"metadata": {"name": "hooks"}, "spec": {"ports": ports}}
             )
             listening = [{"name": "other", "port": 2}, {"name": "hook", "port": int(behind.url.rpartition(":")[2])}]
-            subset = {"addresses": [{"ip": "127.0.0.1"}], "ports": listening}
+            subset = {"addresses": [{"ip": "127.65.0.9"}], "ports": listening}
             endpoints = {"metadata": {"name": "hooks"}, "subsets": [subset]}
             await w.post("/api/v1/namespaces/default/endpoints", endpoints)
             service = {"namespace": "default", "name": "hooks", "path": "/a", "port": 9443}

@@ -38,7 +38,8 @@ def adding(path: str, value: Any) -> Answer:
 class WebhookServer:
     """Answers by path; `asked` holds (path, request of the review) in order."""
 
-    def __init__(self, certificates: Path) -> None:
+    def __init__(self, certificates: Path, address: str = "127.0.0.1") -> None:
+        self._address = address
         self.answers: dict[str, Any] = {}
         self.asked: list[tuple[str, Object]] = []
         self.queries: list[str] = []
@@ -55,8 +56,8 @@ class WebhookServer:
         runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)
         await runner.setup()
         try:
-            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._tls).start()
-            self.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+            await web.TCPSite(runner, self._address, 0, ssl_context=self._tls).start()
+            self.url = f"https://{self._address}:{runner.addresses[0][1]}"
             yield
         finally:
             await runner.cleanup()

@@ -10,6 +10,7 @@ import time
 import pytest
 
 SECONDS = 20
+POD_ADDRESS = "127.65.0.9"
 
 
 def eventually(probe, what):
@@ -33,7 +34,7 @@ def asked(place):
 @pytest.fixture
 def backend():
     """Somebody who says hello to everyone."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server((POD_ADDRESS, 0)) as server:
 
         def greet():
             while True:
@@ -64,7 +65,7 @@ def test_services_are_reached_while_it_runs(start_live, backend, tmp_path):
             slice_ = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta}
             endpoints = {
                 "addressType": "IPv4",
-                "endpoints": [{"addresses": ["127.0.0.1"]}],
+                "endpoints": [{"addresses": [POD_ADDRESS]}],
                 "ports": [{"port": backend}],
             }
             live.kubectl("create", "-f", "-", stdin=slice_ | endpoints)

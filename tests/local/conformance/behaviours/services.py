@@ -17,8 +17,9 @@ def _service(name: str = "s", **spec: Any) -> Object:
 
 
 def _pod(t: Case, name: str, address: str, ready: bool = True) -> None:
+    """A pod as its node tells of it: one that no node runs is no endpoint."""
     ports = [{"name": "http", "containerPort": 8080}]
-    t.given(PODS, r.pod(name, {"app": "s"}, containers=[container(ports=ports)]))
+    t.given(PODS, r.pod(name, {"app": "s"}, containers=[container(ports=ports)], nodeName=t.node()))
     condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
     addresses = {"podIP": address, "podIPs": [{"ip": address}]}
     t.change(PODS, name, {"status": {"phase": "Running", "conditions": [condition], **addresses}}, "status")
@@ -109,3 +110,54 @@ def kubectl_exposes_a_deployment(t: Case) -> None:
     spec = t.now(SERVICES, "w")["spec"]
     assert spec["selector"] == {"app": "w"} and spec["ports"][0]["targetPort"] == 8080
     assert spec["clusterIP"] in t.kubectl("get", "service", "w").out
+
+
+_REFUSED: tuple[tuple[str, Object, str], ...] = (
+    ("an external address is one", {"externalIPs": ["x"]}, "spec.externalIPs[0]"),
+    ("a traffic policy is known", {"internalTrafficPolicy": "x"}, "spec.internalTrafficPolicy"),
+    (
+        "only what is reached from outside has a policy for it",
+        {"externalTrafficPolicy": "Local"},
+        "externally-accessible",
+    ),
+    ("a node port is in their range", {"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]}, "valid range"),
+    (
+        "only a load balancer has source ranges",
+        {"loadBalancerSourceRanges": ["10.0.0.0/8"]},
+        "LoadBalancerSourceRanges",
+    ),
+)
+
+
+def _enter(title: str, spec: Object, words: str) -> None:
+    @behaviour(pages.SERVICE, Via.CODE, name=title)
+    def refused(t: Case) -> None:
+        with t.refused("Invalid", words):
+            t.create(SERVICES, _service(**spec))
+
+
+for _row in _REFUSED:
+    _enter(*_row)
+
+
+@behaviour(pages.SERVICE + "#type-nodeport", fast=Via.ALL)
+def a_service_of_nodes_has_a_port_of_them(t: Case) -> None:
+    spec = t.create(SERVICES, _service(type="NodePort"))["spec"]
+    assert 30000 <= spec["ports"][0]["nodePort"] <= 32767 and spec["externalTrafficPolicy"] == "Cluster"
+    other = _service("other", type="NodePort", ports=[{"port": 80, "nodePort": spec["ports"][0]["nodePort"]}])
+    with t.refused("Invalid", "provided port is already allocated"):
+        t.create(SERVICES, other)
+
+
+@behaviour(pages.SERVICE + "#type-nodeport", Via.CODE)
+def its_ports_go_when_it_is_no_longer_one(t: Case) -> None:
+    t.given(SERVICES, _service(type="NodePort"))
+    spec = t.patch(SERVICES, "s", "merge", {"spec": {"type": "ClusterIP"}})["spec"]
+    assert "nodePort" not in spec["ports"][0] and "externalTrafficPolicy" not in spec
+
+
+@behaviour(pages.ENDPOINT_SLICES + "#address-types", Via.CODE)
+def an_endpoint_is_not_the_machine_itself(t: Case) -> None:
+    own = ENDPOINT_SLICES.object("e", addressType="IPv4", endpoints=[{"addresses": ["127.0.0.1"]}])
+    with t.refused("Invalid", "may not be in the loopback range"):
+        t.create(ENDPOINT_SLICES, own)
