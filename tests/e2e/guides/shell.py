@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.e2e.guides.guide import Step, unmet
@@ -23,10 +23,14 @@ _PAUSE_SECONDS = 0.3
 
 
 class Shell:
-    """Runs steps in their order; a command that ends with `&` runs until `close`."""
+    """Runs steps in their order; a command that ends with `&` runs until `close`.
 
-    def __init__(self, directory: Path, home: Path | None = None) -> None:
+    `elsewhere` is what `sublet up` is told besides, see `joined` in tests/e2e/conftest.py.
+    """
+
+    def __init__(self, directory: Path, home: Path | None = None, elsewhere: Sequence[str] = ()) -> None:
         self.directory = directory
+        self._elsewhere = elsewhere
         # Not pytest's own directory: a unix socket's path holds 107 bytes.
         self.home = home or Path(tempfile.mkdtemp(prefix="guide-"))
         self._owns_home = home is None
@@ -80,6 +84,7 @@ class Shell:
         output = self.home / f"output-{step.number}"
         with output.open("wb") as file:
             command = shlex.split(step.command.removesuffix("&").replace("\\\n", " "))
+            command += self._elsewhere if command[:2] == ["sublet", "up"] else ()
             program = subprocess.Popen(
                 command,
                 stdout=file,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import joined
 from tests.e2e.guides.guide import Step, steps
 from tests.e2e.guides.shell import Shell
 
@@ -28,9 +29,9 @@ def _cases() -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def shell(guide: str) -> Iterator[Shell]:
+def shell(guide: str, request: pytest.FixtureRequest) -> Iterator[Shell]:
     """One terminal and one cluster a guide."""
-    opened = Shell(GUIDES / guide)
+    opened = Shell(GUIDES / guide, elsewhere=joined(request.config))
     yield opened
     assert set(opened.close()) <= {0}
 
