@@ -25,6 +25,8 @@ from kube.dialects.nodeslo import (
 )
 from kube.dialects.schedulerconfig import NAME as SCHEDULER_NAME
 from kube.dialects.slosections import slo_sections
+from kube.dialects.unserved import KINDS as UNSERVED_KINDS
+from kube.dialects.unserved import UnservedKind, held_for_ever, in_metadata, kind_sentence
 from kube.objects import ClusterColocationProfile, ConfigMap, Metadata, NodeSLO
 from model.fault import ConfigurationFault
 
@@ -102,11 +104,58 @@ def _unmet(found: Checked, where: str, asked: Iterable[Asked]) -> Checked:
     return Checked(found.refusals, (*found.warnings, *told))
 
 
+class _Named(msgspec.Struct, frozen=True):
+    """Of any object its name."""
+
+    metadata: Metadata = Metadata()
+
+
+class _Template(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+
+
+class _JobSpec(msgspec.Struct, frozen=True):
+    template: _Template = _Template()
+    suspend: bool | None = None
+
+
+class _Job(msgspec.Struct, frozen=True):
+    """Of a Job what names a queue or a gang."""
+
+    metadata: Metadata = Metadata()
+    spec: _JobSpec = _JobSpec()
+
+
+def check_job(source: _Job, surroundings: Surroundings) -> Checked:
+    """What it and its pods name that nobody serves; nothing of a Job is refused."""
+    where = _where("Job", source.metadata)
+    held = held_for_ever(source.metadata, bool(source.spec.suspend), where)
+    named = (
+        *in_metadata(source.metadata, where),
+        *in_metadata(source.spec.template.metadata, where, "spec.template."),
+    )
+    return Checked((), (*([held] if held else ()), *(each.text for each in named)))
+
+
+def _unserved(kind: UnservedKind) -> tuple[type, Check]:
+    def check_unserved(source: _Named, surroundings: Surroundings) -> Checked:
+        return Checked((), (kind_sentence(kind, _where(kind.kind, source.metadata)),))
+
+    return _of(_Named, check_unserved)
+
+
+def _where(kind: str, metadata: Metadata) -> str:
+    name = metadata.name or metadata.generate_name
+    return f"{kind} {metadata.namespace}/{name}" if metadata.namespace else f"{kind} {name}"
+
+
 KINDS: Mapping[tuple[str, str], tuple[type, Check]] = {
     ("", "ConfigMap"): _of(ConfigMap, check_named_config),
     ("slo.koordinator.sh", "NodeSLO"): _of(NodeSLO, check_node_slo),
     ("config.koordinator.sh", "ClusterColocationProfile"): _of(ClusterColocationProfile, check_known_profile),
     ("scheduling.sigs.k8s.io", "PodGroup"): _of(_PodGroup, check_pod_group),
+    ("batch", "Job"): _of(_Job, check_job),
+    **{(kind.group, kind.kind): _unserved(kind) for kind in UNSERVED_KINDS},
 }
 """API group and kind → how an object is read, and its check."""
 

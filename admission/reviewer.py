@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from admission.checked import Checked, Surroundings
+from admission.core.advice import advised
 from admission.core.jsonpatch import difference
 from admission.core.mutate import DRAWS, Mutation, MutationPolicy, PodFacts, Step, created
 from admission.core.validate import Claims, PodRules, violations
@@ -23,6 +24,7 @@ from kube.dialects.amounts import amounts_of
 from kube.dialects.coverage.asking_pods import in_pod
 from kube.dialects.coverage.rows import sentence
 from kube.dialects.document import too_deep
+from kube.dialects.unserved import in_metadata
 from kube.objects import Pod
 from kube.podmerge import merge_pod
 from model.fault import ConfigurationFault
@@ -183,7 +185,7 @@ class Reviewer:
             found = violations(_claims(pod), before, self._rules)
         except ConfigurationFault as fault:
             found = (str(fault),)
-        return Answer(request, "; ".join(found), () if found else _unmet(pod, old))
+        return Answer(request, "; ".join(found), () if found else _warnings(pod, old))
 
     def _exempt(self, namespace: str, pod: Pod) -> bool:
         """A mirror says what a kubelet runs already: neither a change nor a refusal could alter that."""
@@ -228,6 +230,22 @@ def _mutated(request: Request, pod: dict[str, Any], mutation: Mutation) -> Answe
 
 def _checked(request: Request, found: Checked) -> Answer:
     return Answer(request, "; ".join(found.refusals), found.warnings)
+
+
+def _warnings(pod: Pod, old: Pod | None) -> tuple[str, ...]:
+    """Of a pod that is let in; what it asks for is settled when it is made, and so told once."""
+    return (*_unmet(pod, old), *_unserved(pod, old), *(_advice(pod) if old is None else ()))
+
+
+def _advice(pod: Pod) -> tuple[str, ...]:
+    amounts = amounts_of(pod.spec, _where(pod))
+    return advised(_claims(pod), (*amounts.containers, *amounts.init), _where(pod))
+
+
+def _unserved(pod: Pod, old: Pod | None) -> tuple[str, ...]:
+    """Queues and groups nobody serves; of a change those it did not name before."""
+    known = {each.place for each in in_metadata(old.metadata, "")} if old else set()
+    return tuple(each.text for each in in_metadata(pod.metadata, _where(pod)) if each.place not in known)
 
 
 def _unmet(pod: Pod, old: Pod | None) -> tuple[str, ...]:

@@ -89,6 +89,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
     preemption: Decision | None = None
     nearest: str = ""
     nominated_node: str = ""
+    unserved: tuple[str, ...] = ()
 
 
 class GangAnswer(msgspec.Struct, frozen=True):
@@ -219,6 +220,7 @@ class SchedulerDiagnostics:
             preemption=_decision(answer, "preemption"),
             nearest=answer.nearest,
             nominated_node=answer.nominated_node,
+            unserved=tuple(answer.unserved),
         )
 
     def gang(self, namespace: str, name: str) -> GangExplained:

@@ -222,6 +222,7 @@ def pod_text(answer: PodAnswer, now: float) -> str:
         head.append(f"  member of gang {answer.gang}")
     if answer.nominated_node:
         head.append(f"  room is being made for it on node {answer.nominated_node}")
+    head += [f"  {text}" for text in answer.unserved]
     return "\n".join([*head, *_waiting(answer)]) + "\n\n" + _reasons(answer, now)
 
 

@@ -41,6 +41,7 @@ class SchedulerAnswers:
             node=pod.node_name,
             gang=pod.gang.key if pod.gang else "",
             decision=own or self._history.newest(subject),
+            unserved=record.unserved,
         )
         if pod.node_name:
             return found

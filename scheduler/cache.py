@@ -15,6 +15,7 @@ import msgspec
 from kube import objects
 from kube.dialects import upstream
 from kube.dialects.gangs import USUAL, GangDefaults
+from kube.dialects.unserved import in_metadata
 from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
 from model.node import Node
@@ -41,15 +42,22 @@ from scheduler.ports import Named
 from scheduler.refusals import Refusal, Refusals, of_ours
 from scheduler.surroundings import SurroundingsCache
 
+_MOST_UNSERVED = 1000
+"""Names of queues and groups, by namespace, that are told once each."""
+
 
 class PodRecord(msgspec.Struct):
-    """A pod, and what its status says as far as we know: the message of PodScheduled=False, and its nominated node."""
+    """A pod, and what its status says as far as we know: the message of PodScheduled=False, and its nominated node.
+
+    `unserved` are queues and groups that it names and nobody serves, in sentences.
+    """
 
     pod: Pod
     pod_class: PodClass
     kin: Kin
     told: str = ""
     nominated: str = ""
+    unserved: tuple[str, ...] = ()
 
     @property
     def named(self) -> Named:
@@ -63,6 +71,7 @@ class Touched(msgspec.Struct):
     news: News = News()
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
+    unserved: list[tuple[Named, str]] = msgspec.field(default_factory=list)
 
 
 class ClusterCache:
@@ -97,6 +106,7 @@ class ClusterCache:
         self._on_node: dict[str, set[str]] = {}
         self._surplus: dict[str, int] = {}
         self._touched = Touched()
+        self._unserved: set[str] = set()
         self._changed_nodes: set[str] = set()
         self._snapshot: ClusterSnapshot | None = None
         self._classes: dict[PodClass, PodClass] = {}
@@ -233,6 +243,7 @@ class ClusterCache:
             told_before = record.told if record is not None else ""
             before, record = record, PodRecord(pod, pod_class, kin, told_before, pod.nominated_node)
             self._set_pod(record, before, now)
+            self._name_unserved(record, source)
         record.told = told or record.told
 
     def _as_placed(self, pod: Pod) -> Pod:
@@ -240,6 +251,19 @@ class ClusterCache:
         if pod.scheduler_name not in self._plain:
             return pod
         return msgspec.structs.replace(pod, gang=None, load=LoadTerms(), plain=True)
+
+    def _name_unserved(self, record: PodRecord, source: objects.Pod) -> None:
+        """What the pod names that nobody serves; of each name the first pod that waits for us is told."""
+        found = in_metadata(source.metadata, f"Pod {record.pod.key}")
+        record.unserved = tuple(each.text for each in found)
+        pod = record.pod
+        if pod.node_name or pod.terminal or pod.scheduler_name not in self.schedulers:
+            return
+        for each in found:
+            name = f"{pod.namespace} {each.place}"
+            if name not in self._unserved and len(self._unserved) < _MOST_UNSERVED:
+                self._unserved.add(name)
+                self._touched.unserved.append((record.named, each.text))
 
     def _set_pod(self, record: PodRecord, before: PodRecord | None, now: float) -> None:
         if before is not None:

@@ -121,7 +121,7 @@ class Cycle:
             elif isinstance(fact, facts.BindingReleased) and fact.error:
                 failures.append(fact)
         touched = self._cache.take_touched()
-        turn.refusals, turn.invalid_gangs = touched.refusals, touched.invalid_gangs
+        turn.refusals, turn.invalid_gangs, turn.unserved = touched.refusals, touched.invalid_gangs, touched.unserved
         for subject in sorted(touched.subjects):
             self._look_at(turn, subject, now)
         self._wake(touched.news)

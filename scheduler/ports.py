@@ -97,6 +97,8 @@ class Announcer(Protocol):
 
     def preempted(self, pod: Named, note: str) -> None: ...
 
+    def unserved(self, pod: Named, message: str) -> None: ...
+
     def configuration(self, config_map: Named, reason: str, message: str, *, warning: bool) -> None: ...
 
 
@@ -137,7 +139,8 @@ class Meter(Protocol):
 class PodAnswer(msgspec.Struct, frozen=True):
     """`queue_position` 1 is next, 0 not queued; `message` is the text of the pod's condition.
 
-    `preemption` is what came of making room for it, `nearest` says which node comes nearest to fitting.
+    `preemption` is what came of making room for it, `nearest` says which node comes nearest to fitting. `unserved` are
+    sentences on queues and groups that it names and nobody serves.
     """
 
     node: str = ""
@@ -148,6 +151,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
     preemption: Decision | None = None
     nearest: str = ""
     nominated_node: str = ""
+    unserved: tuple[str, ...] = ()
 
 
 class GangAnswer(msgspec.Struct, frozen=True):

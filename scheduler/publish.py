@@ -143,6 +143,8 @@ class Publisher:
             self._announcer.configuration(told.config_map, told.reason, told.message, warning=told.warning)
         for gang, message in turn.invalid_gangs:
             self._announcer.gang(gang, "GangInvalid", message, warning=True)
+        for pod, message in turn.unserved:
+            self._announcer.unserved(pod, message)
         for refusal in turn.refusals:
             self._meter.refused(refusal.kind)
             if refusal.pod is not None:

@@ -96,6 +96,8 @@ class GangNote(msgspec.Struct, frozen=True):
 class Turn(msgspec.Struct):
     """What one turn decided; `more` when heads are left for the next turn at once.
 
+    `unserved` are pods that name what nobody serves, and the sentence about it.
+
     `spared` are uids of pods that need not go any more, where that is not done yet. `timeouts` counts gangs that found
     no place in time, `reread` says that gangs without words of their own come out differently,
     `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of
@@ -115,6 +117,7 @@ class Turn(msgspec.Struct):
     notices: list[Notice] = msgspec.field(default_factory=list)
     invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)
+    unserved: list[tuple[Named, str]] = msgspec.field(default_factory=list)
     gone: list[str] = msgspec.field(default_factory=list)
     plans: list[int] = msgspec.field(default_factory=list)
     timeouts: int = 0

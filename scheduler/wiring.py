@@ -44,6 +44,7 @@ from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import Metrics
 from scheduler.edge.nodeobjects import NodeObjects
 from scheduler.edge.serving import loopback_server
+from scheduler.edge.unserved import UnservedKinds
 from scheduler.edge.withdrawal import Withdrawer
 from scheduler.facts import Configured, Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
@@ -138,6 +139,7 @@ class Scheduler:
         self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)
         self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
         self.node_objects = NodeObjects(client, leadership.leading, recorder=recorder, enabled=settings.node_objects)
+        self.unserved = UnservedKinds(client, recorder, leadership.leading, self.clock)
         self.watch = KubernetesWatch(client, self._tell)
         self.loop.reread = self.watch.reread
 
@@ -311,7 +313,7 @@ def _advertised(address: str, host: str) -> str:
 async def _background(scheduler: Scheduler) -> AsyncIterator[Callable[[Coroutine[Any, Any, None]], None]]:
     """All that runs while leading; yields what adds to it."""
     async with asyncio.TaskGroup() as group:
-        beside = (scheduler.withdrawer.run(), scheduler.node_objects.run())
+        beside = (scheduler.withdrawer.run(), scheduler.node_objects.run(), scheduler.unserved.run())
         tasks = [*scheduler.watch.start(group), *(group.create_task(work) for work in beside)]
         yield lambda work: tasks.append(group.create_task(work))
         for task in tasks:

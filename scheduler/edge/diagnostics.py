@@ -38,6 +38,7 @@ class DiagnosticsServicer(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
             preemption=_decision(answer.preemption),
             nearest=answer.nearest,
             nominated_node=answer.nominated_node,
+            unserved=answer.unserved,
         )
 
     async def ExplainGang(self, request: scheduler_pb2.ExplainGangRequest, context: Any) -> Any:

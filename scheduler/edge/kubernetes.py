@@ -17,6 +17,7 @@ from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import KubernetesFault
 from model.placement import Placement
+from model.reason import Reason
 from model.workload import Notes
 from scheduler import facts
 from scheduler.core.phase import GangStatus
@@ -235,6 +236,9 @@ class KubernetesAnnouncer:
 
     def preempted(self, pod: Named, note: str) -> None:
         self._recorder.record(_pod(pod), "Preempted", note)
+
+    def unserved(self, pod: Named, message: str) -> None:
+        self._recorder.record(_pod(pod), Reason.NOT_ACTED_ON.value, message, warning=True)
 
 
 def _time(seconds: float) -> str:

@@ -11,6 +11,8 @@ from admission_builders import BATCH_SPEC, Cluster, profile
 
 from admission.checked import Checked
 from admission.documents import check
+from kube.dialects.unserved import KINDS as UNSERVED_KINDS
+from kube.dialects.unserved import UnservedKind
 
 
 def config(name: str = "slo-controller-config", **data: Any) -> bytes:
@@ -479,3 +481,28 @@ def test_network_shares_of_an_entry() -> None:
     off = {"beClass": {"networkQOS": {"enable": False}}}
     data = {"resource_qos_config": {"clusterStrategy": of_all, "nodeStrategies": [entry(**over | off)]}}
     assert at_odds(data) == []
+
+
+@pytest.mark.parametrize("kind", UNSERVED_KINDS, ids=lambda kind: kind.definition)
+def test_kinds_that_are_kept_and_not_acted_upon(kind: UnservedKind) -> None:
+    """Whatever is in them; nothing is refused."""
+    raw = msgspec.json.encode({"metadata": {"name": "a", "namespace": "ns"}, "spec": {"anything": [1]}})
+    found = checked(raw, kind.kind, kind.group)
+    (told,) = found.warnings
+    assert not found.refusals and told.startswith(f"{kind.kind} ns/a: nothing acts on {kind.kind} of {kind.group} yet:")
+
+
+def test_a_job_that_names_a_queue_or_a_gang() -> None:
+    """Itself and in its template; suspended as Kueue's guide has it, nothing resumes it."""
+    template = {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "g"}}, "spec": {}}
+    labels = {"kueue.x-k8s.io/queue-name": "team-a"}
+    job = {
+        "metadata": {"name": "j", "namespace": "ns", "labels": labels},
+        "spec": {"suspend": True, "template": template},
+    }
+    held, queue, gang = checked(msgspec.json.encode(job), "Job", "batch").warnings
+    assert held.startswith("Job ns/j: spec.suspend is true, and where Kueue does not run itself, nothing resumes it")
+    assert "metadata.labels[kueue.x-k8s.io/queue-name]=team-a" in queue
+    assert "spec.template.metadata.annotations[scheduling.k8s.io/group-name]=g" in gang
+    plain = {"metadata": {"name": "j", "namespace": "ns"}, "spec": {"suspend": True, "template": {"spec": {}}}}
+    assert checked(msgspec.json.encode(plain), "Job", "batch") == Checked()

@@ -215,3 +215,26 @@ def test_an_lsr_pod_is_told_that_no_cpus_are_bound() -> None:
     )
     (told,) = ask(Path.VALIDATE_POD, pod)["warnings"]
     assert "metadata.labels[koordinator.sh/qosClass]=LSR is acted on in part" in told and "no CPUs are bound" in told
+
+
+BATCH_LABELS = {"koordinator.sh/qosClass": "BE"}
+
+
+def test_a_batch_pod_that_does_not_say_what_it_uses_is_warned() -> None:
+    """When it is made, and not again."""
+    pod = raw_pod(raw_container(), labels=BATCH_LABELS, priorityClassName="koord-batch", priority=5500)
+    told = ask(Path.VALIDATE_POD, pod)["warnings"]
+    assert [text.partition(":")[0] for text in told] == ["Pod batch/job-"] * 2
+    assert "requests no kubernetes.io/batch-cpu (and 1 more)" in told[0] and "limits no" in told[1]
+    assert "warnings" not in ask(Path.VALIDATE_POD, pod, operation="UPDATE", oldObject=pod)
+
+
+def test_a_queue_nobody_serves_is_warned_of() -> None:
+    """Of a change, where it is new."""
+    plain, queued = raw_pod(labels={"a": "b"}), raw_pod(labels={"kueue.x-k8s.io/queue-name": "team-a"})
+    (told,) = ask(Path.VALIDATE_POD, queued)["warnings"]
+    assert told.startswith(
+        "Pod batch/job-: nothing acts on metadata.labels[kueue.x-k8s.io/queue-name]=team-a yet: where Kueue does not run"
+    )
+    assert ask(Path.VALIDATE_POD, queued, operation="UPDATE", oldObject=plain)["warnings"] == [told]
+    assert "warnings" not in ask(Path.VALIDATE_POD, queued, operation="UPDATE", oldObject=queued)

@@ -196,6 +196,8 @@ def test_an_attempt_has_its_time(capsys: pytest.CaptureFixture[str]) -> None:
     undated = PodAnswer("ml", "bad-0", "", "", 0, "", INVALID)
     for text, times in ((pod_text(waiting, AT + 34), 2), (gang_text(gang, AT + 34.4), 1)):
         assert text.count("\n  decided at 2027-01-15T08:00:00Z, 34 s ago") == times
+    unserved = PodAnswer("ml", "a", "n1", "", 0, "", WAITING, unserved=("Pod ml/a: nothing acts on x yet: y",))
+    assert "\n  Pod ml/a: nothing acts on x yet: y\n" in pod_text(unserved, AT)
     assert "decided at" not in pod_text(undated, AT)
 
 

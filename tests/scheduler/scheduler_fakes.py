@@ -129,6 +129,9 @@ class FakeAnnouncer:
     def preempted(self, pod: Named, note: str) -> None:
         self.events.append(("Preempted", pod.name, note))
 
+    def unserved(self, pod: Named, message: str) -> None:
+        self.events.append(("NotActedOn", pod.name, message))
+
     def configuration(self, config_map: Named, reason: str, message: str, *, warning: bool) -> None:
         self.events.append((reason, config_map.name, message))
 

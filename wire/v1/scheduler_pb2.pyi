@@ -17,7 +17,7 @@ class ExplainPodRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ExplainPodResponse(_message.Message):
-    __slots__ = ("node", "decision", "gang", "queue_position", "message", "preemption", "nearest", "nominated_node")
+    __slots__ = ("node", "decision", "gang", "queue_position", "message", "preemption", "nearest", "nominated_node", "unserved")
     NODE_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
     GANG_FIELD_NUMBER: _ClassVar[int]
@@ -26,6 +26,7 @@ class ExplainPodResponse(_message.Message):
     PREEMPTION_FIELD_NUMBER: _ClassVar[int]
     NEAREST_FIELD_NUMBER: _ClassVar[int]
     NOMINATED_NODE_FIELD_NUMBER: _ClassVar[int]
+    UNSERVED_FIELD_NUMBER: _ClassVar[int]
     node: str
     decision: _decision_pb2.Decision
     gang: str
@@ -34,7 +35,8 @@ class ExplainPodResponse(_message.Message):
     preemption: _decision_pb2.Decision
     nearest: str
     nominated_node: str
-    def __init__(self, node: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., gang: _Optional[str] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_node: _Optional[str] = ...) -> None: ...
+    unserved: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, node: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., gang: _Optional[str] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_node: _Optional[str] = ..., unserved: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainGangRequest(_message.Message):
     __slots__ = ("namespace", "name")

@@ -1,0 +1,147 @@
+"""Kinds, labels and annotations of other queueing systems that are accepted and not acted upon: one line each.
+
+A definition of ours in deploy/crds lets manifests in where the system itself does not run; `STORED_ONLY` marks it.
+Whoever makes a kind served removes its line here, and what a test then names: its rule in
+deploy/admission/webhooks.yaml, its right in deploy/scheduler/rbac.yaml and the mark in its definition.
+Source: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/; volcano.sh/apis pkg/apis/{batch,scheduling};
+scheduler-plugins apis/scheduling/v1alpha1/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from kube.dialects.coverage.rows import Area, Asked, Row, Standing, Surface, sentence
+from kube.objects import Metadata
+
+STORED_ONLY = "sublet.dev/stored-only"
+"""Annotation of a definition of ours whose objects are kept and not acted upon."""
+_LABELS, _ANNOTATIONS = "metadata.labels", "metadata.annotations"
+_KUEUE, _VOLCANO = "where Kueue does not run itself", "where Volcano does not run itself"
+_GANG = "write a PodGroup of scheduling.sigs.k8s.io/v1alpha1 and label pod-group.scheduling.sigs.k8s.io"
+
+
+class UnservedKind(msgspec.Struct, frozen=True):
+    """A kind nobody acts on; `told` is what follows from that, as the end of a sentence.
+
+    `stored` says that a definition of ours keeps it, so that it may be looked for.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    told: str
+    stored: bool = True
+
+    @property
+    def resource(self) -> str:
+        """As `path_of` takes it."""
+        return f"{self.group}/{self.version}/{self.plural}"
+
+    @property
+    def definition(self) -> str:
+        """The name of its CustomResourceDefinition."""
+        return f"{self.plural}.{self.group}"
+
+
+class _Word(msgspec.Struct, frozen=True):
+    """A label or annotation nobody acts on; `told` as above."""
+
+    place: str
+    key: str
+    told: str
+
+
+KINDS = (
+    UnservedKind("sublet.dev", "v1alpha1", "queues", "Queue", "it shares out nothing and limits nobody"),
+    UnservedKind("sublet.dev", "v1alpha1", "trainingjobs", "TrainingJob", f"no pods are made for it; {_GANG}"),
+    UnservedKind("kueue.x-k8s.io", "v1beta1", "clusterqueues", "ClusterQueue", f"{_KUEUE}, its quota limits nobody"),
+    UnservedKind("kueue.x-k8s.io", "v1beta1", "localqueues", "LocalQueue", f"{_KUEUE}, it holds no job back"),
+    UnservedKind("kueue.x-k8s.io", "v1beta1", "cohorts", "Cohort", f"{_KUEUE}, nothing is borrowed in it"),
+    UnservedKind("kueue.x-k8s.io", "v1beta1", "resourceflavors", "ResourceFlavor", f"{_KUEUE}, nothing counts by it"),
+    UnservedKind("kueue.x-k8s.io", "v1beta1", "workloads", "Workload", f"{_KUEUE}, it is never admitted"),
+    UnservedKind(
+        "kueue.x-k8s.io",
+        "v1beta1",
+        "workloadpriorityclasses",
+        "WorkloadPriorityClass",
+        f"{_KUEUE}, it orders nothing; pods have spec.priorityClassName",
+    ),
+    UnservedKind("kueue.x-k8s.io", "v1beta1", "admissionchecks", "AdmissionCheck", f"{_KUEUE}, it holds nothing back"),
+    UnservedKind(
+        "batch.volcano.sh",
+        "v1alpha1",
+        "jobs",
+        "Job",
+        f"{_VOLCANO}, no pods are made for it; write a Job of batch/v1, and a PodGroup of "
+        "scheduling.sigs.k8s.io/v1alpha1 for pods that start together",
+    ),
+    UnservedKind(
+        "scheduling.volcano.sh", "v1beta1", "queues", "Queue", f"{_VOLCANO}, it shares out nothing and limits nobody"
+    ),
+    UnservedKind("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup", f"{_VOLCANO}, it makes no gang; {_GANG}"),
+    UnservedKind(
+        "scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", f"it makes no gang; {_GANG}", stored=False
+    ),
+)
+"""Served by nobody of ours, until the line goes."""
+
+_WORDS = (
+    _Word(_LABELS, "kueue.x-k8s.io/queue-name", f"{_KUEUE}, no queue holds it back"),
+    _Word(_ANNOTATIONS, "kueue.x-k8s.io/queue-name", f"{_KUEUE}, no queue holds it back"),
+    _Word(_LABELS, "kueue.x-k8s.io/priority-class", f"{_KUEUE}, it orders nothing; write spec.priorityClassName"),
+    _Word(_LABELS, "kueue.x-k8s.io/pod-group-name", f"it makes no gang; {_GANG}"),
+    _Word(_LABELS, "volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
+    _Word(_ANNOTATIONS, "volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
+    _Word(_ANNOTATIONS, "scheduling.volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
+    _Word(_ANNOTATIONS, "scheduling.volcano.sh/group-name", f"it makes no gang; {_GANG}"),
+    _Word(_ANNOTATIONS, "scheduling.k8s.io/group-name", f"it makes no gang; {_GANG}"),
+    _Word(_LABELS, "scheduling.x-k8s.io/pod-group", f"it makes no gang; {_GANG}"),
+)
+_KEYS = frozenset(word.key for word in _WORDS)
+_HOLDS = ("kueue.x-k8s.io/queue-name",)
+_SHOWN_VALUE = 63
+
+
+class Unserved(msgspec.Struct, frozen=True):
+    """One thing an object asks for: `place` is the field with its value, `text` the sentence."""
+
+    place: str
+    text: str
+
+
+def kind_sentence(kind: UnservedKind, where: str) -> str:
+    """What the writer of the object `where` reads."""
+    return _sentence(where, f"{kind.kind} of {kind.group}", kind.told, Surface.KIND)
+
+
+def in_metadata(metadata: Metadata, where: str, prefix: str = "") -> tuple[Unserved, ...]:
+    """What labels and annotations name that nobody serves; `prefix` is where in the object they stand."""
+    labels, annotations = metadata.labels or {}, metadata.annotations or {}
+    if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
+        return ()
+    return tuple(_named(labels, annotations, where, prefix))
+
+
+def held_for_ever(metadata: Metadata, suspended: bool, where: str) -> str:
+    """Of a Job that waits for a queue to resume it; empty where it does not."""
+    named = any(key in (metadata.labels or {}) or key in (metadata.annotations or {}) for key in _HOLDS)
+    if not (named and suspended):
+        return ""
+    return f"{where}: spec.suspend is true, and {_KUEUE}, nothing resumes it; write false"
+
+
+def _named(labels: Mapping[str, str], annotations: Mapping[str, str], where: str, prefix: str) -> Iterator[Unserved]:
+    for word in _WORDS:
+        value = (labels if word.place == _LABELS else annotations).get(word.key)
+        if value:
+            place = f"{prefix}{word.place}[{word.key}]={value[:_SHOWN_VALUE]}"
+            surface = Surface.POD_LABEL if word.place == _LABELS else Surface.POD_ANNOTATION
+            yield Unserved(place, _sentence(where, place, word.told, surface))
+
+
+def _sentence(where: str, place: str, told: str, surface: Surface) -> str:
+    return sentence(where, Asked(Row(surface, Area.QUOTA, place, Standing.NOT_YET, told), (place,)))

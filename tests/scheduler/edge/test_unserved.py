@@ -1,0 +1,154 @@
+"""On a real API server: objects of a definition of ours that nobody acts on carry an Event, others' do not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from scheduler_processes import Cluster
+
+from kube.client import KubeClient
+from kube.events import EventRecorder
+from scheduler.edge.unserved import UnservedKinds
+
+pytestmark = pytest.mark.e2e
+
+CRDS = Path(__file__).parent.parent.parent.parent / "deploy/crds"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FLAVORS = "/apis/kueue.x-k8s.io/v1beta1/resourceflavors"
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+CONTAINER = {"name": "main", "image": "busybox"}
+JOB_SPEC = {
+    "minAvailable": 1,
+    "tasks": [{"name": "t", "replicas": 1, "template": {"spec": {"containers": [CONTAINER]}}}],
+}
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Rig:
+    """What a leader runs, with a short rest between two looks."""
+
+    def __init__(self, cluster: Cluster, client: KubeClient) -> None:
+        self.cluster = cluster
+        self.clock = Clock()
+        self.leading = True
+        self.recorder = EventRecorder(client, "test", "here")
+        self.kinds = UnservedKinds(client, self.recorder, lambda: self.leading, self.clock, look_seconds=0.05)
+
+    def define(self, file: str, **annotations: str) -> None:
+        definition = yaml.safe_load((CRDS / file).read_text())
+        if annotations:
+            definition["metadata"]["annotations"] = annotations
+        self.cluster.request("POST", DEFINITIONS, definition)
+
+    def flavor(self, name: str) -> None:
+        body = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ResourceFlavor", "metadata": {"name": name}}
+        self.cluster.request("POST", FLAVORS, body)
+
+    def events(self) -> dict[str, Any]:
+        return {each["involvedObject"]["name"]: each for each in self.cluster.events("NotActedOn")}
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        async with asyncio.timeout(30):
+            while not await asyncio.to_thread(done):
+                await asyncio.sleep(0.05)
+
+
+def play(cluster: Cluster, scene: Callable[[Rig], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with await KubeClient.connect(cluster.kubeconfig, "test") as client:
+            rig = Rig(cluster, client)
+            running = [asyncio.create_task(work) for work in (rig.recorder.run(), rig.kinds.run())]
+            try:
+                await scene(rig)
+            finally:
+                for task in running:
+                    task.cancel()
+                await asyncio.wait(running)
+
+    asyncio.run(whole())
+
+
+def test_an_object_that_is_only_kept_says_so(cluster: Cluster) -> None:
+    """Whenever definition and object come; a namespaced one in its own namespace; once, and again before it is lost."""
+
+    async def scene(rig: Rig) -> None:
+        rig.define("kueue/resourceflavors.yaml")
+        rig.flavor("a100")
+        await rig.until(lambda: "a100" in rig.events())
+        told = rig.events()["a100"]
+        assert told["message"].startswith(
+            "ResourceFlavor a100: nothing acts on ResourceFlavor of kueue.x-k8s.io yet: where Kueue does not run itself"
+        )
+        assert (told["type"], told["involvedObject"]["apiVersion"]) == ("Warning", "kueue.x-k8s.io/v1beta1")
+        rig.flavor("v100")
+        rig.define("volcano/jobs.yaml")
+        job = {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": "train"},
+            "spec": JOB_SPEC,
+        }
+        cluster.request("POST", JOBS, job)
+        await rig.until(lambda: rig.events().keys() == {"a100", "v100", "train"})
+        assert [each["count"] for each in rig.events().values()] == [1, 1, 1]
+        rig.clock.now += 1801.0
+        await rig.until(lambda: [each["count"] for each in rig.events().values()] == [2, 2, 2])
+
+    play(cluster, scene)
+
+
+def test_kinds_of_others_are_left_alone(cluster: Cluster) -> None:
+    """Kueue's own definition bears no mark of ours; one that loses the mark, since it is served now, is over."""
+
+    async def scene(rig: Rig) -> None:
+        rig.define("kueue/resourceflavors.yaml", **{"controller-gen.kubebuilder.io/version": "v0.16"})
+        rig.flavor("theirs")
+        rig.define("sublet/queues.yaml")
+        queue = {
+            "apiVersion": "sublet.dev/v1alpha1",
+            "kind": "Queue",
+            "metadata": {"name": "ours"},
+            "spec": {"weight": 1},
+        }
+        cluster.request("POST", "/apis/sublet.dev/v1alpha1/queues", queue)
+        await rig.until(lambda: rig.events().keys() == {"ours"})
+        patch = {"metadata": {"annotations": {"sublet.dev/stored-only": None}}}
+        kind = "application/merge-patch+json"
+        cluster.request("PATCH", f"{DEFINITIONS}/queues.sublet.dev", patch, kind)
+        await rig.until(lambda: not any(f._task for f in rig.kinds._followed.values()))
+        rig.clock.now += 1801.0
+        queue["metadata"] = {"name": "served"}
+        cluster.request("POST", "/apis/sublet.dev/v1alpha1/queues", queue)
+        await asyncio.sleep(0.5)
+        assert rig.events().keys() == {"ours"} and rig.events()["ours"]["count"] == 1
+
+    play(cluster, scene)
+
+
+def test_a_hundred_of_a_kind_are_told(cluster: Cluster) -> None:
+    """A Workload a job fills no API server with Events; nor does one that does not lead."""
+
+    async def scene(rig: Rig) -> None:
+        rig.leading = False
+        rig.define("kueue/resourceflavors.yaml")
+        for number in range(120):
+            rig.flavor(f"f{number}")
+        await asyncio.sleep(0.5)
+        assert rig.events() == {}
+        rig.leading = True
+        await rig.until(lambda: len(rig.events()) == 100)
+        await asyncio.sleep(0.5)
+        assert len(rig.events()) == 100
+
+    play(cluster, scene)
