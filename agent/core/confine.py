@@ -27,19 +27,22 @@ _STEP_SECONDS = 0.9
 
 
 class Confinement(msgspec.Struct, frozen=True):
-    """What one tick must know of the one before: whether lists of ours may be in force, and the last step (monotonic
-    seconds)."""
+    """What one tick must know of the one before: whether lists of ours may be in force, the last step (monotonic
+    seconds), and the root's list as it was decided."""
 
     in_force: bool = False
     widened_seconds: float = 0.0
+    wanted: str = ""
 
 
 class Confined(msgspec.Struct, frozen=True):
-    """`ceiling` is None where the policy is not in force; `listed`: the kernel holds the root's new list, or less."""
+    """`ceiling` is None where the policy is not in force; `listed`: the kernel holds the root's new list, or less;
+    `unlisted`: it does not hold the one of the tick before, or cannot be read."""
 
     limits: tuple[Limit, ...] = ()
     ceiling: Ceiling | None = None
     listed: bool = False
+    unlisted: bool = False
 
 
 def wants_cpus(strategy: SuppressStrategy) -> bool:
@@ -76,10 +79,14 @@ def confined(
         own = _own_cpus(seen.places, pods)
         knobs = [cpuset_knob(layout, cgroup) for cgroup in seen.places.best_effort]
         children = tuple(child_limit(knob, limit, own.get(knob.cgroup, ())) for knob in knobs)
-    after = Confinement(True, seen.monotonic_seconds if widened else state.widened_seconds)
+    wanted = str(limit.value) if ceiling.base_terms else ""
+    after = Confinement(True, seen.monotonic_seconds if widened else state.widened_seconds, wanted)
     kernel = about.reading.kernel
-    listed = bool(ceiling.base_terms) and not isinstance(kernel, Missing) and not gives_more(root, kernel, limit.value)
-    return after, Confined((limit, *children), ceiling, listed)
+    if isinstance(kernel, Missing):
+        return after, Confined((limit, *children), ceiling, unlisted=state.in_force)
+    listed = bool(ceiling.base_terms) and not gives_more(root, kernel, limit.value)
+    unlisted = bool(state.wanted) and gives_more(root, kernel, state.wanted)
+    return after, Confined((limit, *children), ceiling, listed, unlisted)
 
 
 def given_back(state: Confinement, layout: Layout, seen: Observation) -> tuple[Confinement, Confined]:

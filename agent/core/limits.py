@@ -181,7 +181,9 @@ def decide_limits(
     listening, heard = listen(memory.listening, seen, usage, _ears(scene))
     remembered, situation = _situation(scene, heard.relief)
     confinement, cpus = _cpus(scene, situation)
-    quota = quota_ceiling(scene.knobs.quota, msgspec.structs.replace(situation, listed=cpus.listed))
+    quota = quota_ceiling(
+        scene.knobs.quota, msgspec.structs.replace(situation, listed=cpus.listed, unlisted=cpus.unlisted)
+    )
     settling, below = _below(scene, cpus, quota.decision.value)
     held = held_limits(scene.knobs, seen.knobs, facts.suppress.enable and facts.suppress.cpu_idle, seen.at_seconds)
     own = (Limit(scene.knobs.quota, quota.decision.value, quota.decision), *held)
@@ -197,7 +199,7 @@ def decide_limits(
         stall_pct=facts.suppress.online_stall_pct or 0,
         memory_marks=memory_marks(layout, seen, facts.eviction),
         best_effort_millis=best_effort_limit_millis(seen.best_effort_cpus, scene.quota_us, PERIOD_US),
-        ceiling=(cpus.ceiling or quota).decision,
+        ceiling=_of_both(cpus.ceiling, quota).decision,
         root=layout.best_effort,
         limited_pods=_limited_pods(seen.places, below),
         memory_signs=memory_signs(seen, facts.eviction),
@@ -348,7 +350,7 @@ def _brake_plan(
     scene: _Scene, quota: Ceiling, cpus: Ceiling | None, heard: Heard, below: Mapping[Knob, Limit]
 ) -> BrakePlan | None:
     """The brake cuts by quota, also where CPUs are the ceiling: the tick that it wakes narrows the list instead."""
-    ceiling, last = cpus or quota, scene.memory.brake
+    ceiling, last = _of_both(cpus, quota), scene.memory.brake
     deadband_pct = _STEADY_BRAKE_DEADBAND_PCT if scene.facts.suppress.policy == ADAPTIVE else _BRAKE_DEADBAND_PCT
     in_force = min((us for us in (ceiling.in_force_us, quota.in_force_us) if us != UNLIMITED), default=UNLIMITED)
     if not ceiling.base_terms or scene.size is None:
@@ -365,6 +367,11 @@ def _brake_plan(
         suffering_us=heard.relief.first_cut_us if heard.online else None,
         narrow_first=_narrow_first(scene.layout, below),
     )
+
+
+def _of_both(cpus: Ceiling | None, quota: Ceiling) -> Ceiling:
+    """What limits best effort: the quota, also where it stands in the list's stead; else the list."""
+    return quota if cpus is None or quota.base_terms else cpus
 
 
 def _narrow_first(layout: Layout, below: Mapping[Knob, Limit]) -> tuple[tuple[Knob, int], ...]:

@@ -39,7 +39,8 @@ class Situation(msgspec.Struct, frozen=True):
     """What a ceiling follows from; `size` and `demand` are None while unknown, which `unknown` then explains.
 
     `released` is what the knob holds when no ceiling of ours is in force. `listed`: the kernel holds the CPU list that
-    is the ceiling of policy `cpuset`. `period_lost`: the quota counts by another period than it is meant for.
+    is the ceiling of policy `cpuset`; `unlisted`: it does not hold the one that was decided a tick ago.
+    `period_lost`: the quota counts by another period than it is meant for.
     """
 
     strategy: SuppressStrategy
@@ -51,6 +52,7 @@ class Situation(msgspec.Struct, frozen=True):
     relief: Relief = CALM
     released: int = UNLIMITED
     listed: bool = False
+    unlisted: bool = False
     period_lost: bool = False
     unknown: Reason = Reason.NODE_METRICS_MISSING
 
@@ -105,13 +107,18 @@ def quota_ceiling(knob: Knob, situation: Situation) -> Ceiling:
     size, demand = situation.size, situation.demand
     if size is None or demand is None:
         return _ceiling(knob, situation, _held(current), situation.unknown, "the current value stays")
+    return _quota(knob, situation, size, demand, current)
+
+
+def _quota(knob: Knob, situation: Situation, size: NodeSize, demand: Demand, current: int) -> Ceiling:
     terms, reason = _formula(situation, size, demand, current)
     if situation.standing.loosened:
         reason = Reason.FOREIGN_WRITER_LOOSENED
     defended = base(size, demand.now, situation.strategy.ceiling_pct)
     if demand.apart_millis:
         defended.add("online by cgroups", demand.apart_millis * US_PER_MILLI, "counted here, but not as online pods")
-    found = _ceiling(knob, situation, terms, reason, situation.relief.disregarded)
+    stead = "in the CPU list's stead, which is not in force" if situation.unlisted else ""
+    found = _ceiling(knob, situation, terms, reason, situation.relief.disregarded or stead)
     return msgspec.structs.replace(found, base_terms=defended.terms, floor_us=floor_us(size, situation.strategy))
 
 
@@ -173,8 +180,11 @@ def _lifted(situation: Situation, current: int) -> int:
 
 def _emergency(knob: Knob, situation: Situation, current: int) -> Ceiling:
     """Where CPUs are the ceiling, a quota stands after a cut by the brake, while online pods wait for CPU, and until
-    the list is in force: what is not known this second lifts nothing."""
-    relief = situation.relief
+    the list is in force: what is not known this second lifts nothing. A list that the kernel did not take has the quota
+    of the other policies in its stead."""
+    relief, size, demand = situation.relief, situation.size, situation.demand
+    if situation.unlisted and size is not None and demand is not None:
+        return _quota(knob, situation, size, demand, current)
     if relief.cap_us is not None and relief.reason is not None:
         cap = relief.cap_us if current == UNLIMITED else min(relief.cap_us, current)
         held = TermSum().add("online pods wait for CPU", cap, relief.note)

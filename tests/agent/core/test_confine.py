@@ -83,7 +83,7 @@ def test_a_list_is_in_force(build: Any, layout: Layout, kernel: str, known: bool
 def test_on_v1_every_list_is_set(build: Any) -> None:
     """And the root's is the one they inherit."""
     state, found, ceiling = confine(build, V1, KnobReading("0-7"))
-    assert found == dict.fromkeys(lists(), "0-3") and state == Confinement(True)
+    assert found == dict.fromkeys(lists(), "0-3") and state == Confinement(True, wanted="0-3")
     assert ceiling.decision.value == 4
 
 

@@ -328,6 +328,43 @@ def test_policy_cpuset_and_back(build: Any) -> None:
     assert knobs_to_read(memory, build.layout, PLACES, off) == build.knobs.all
 
 
+REFUSED: dict[str, Any] = {
+    "a write that is refused": "0-7",
+    "another program that widens it again": KnobReading("0-7", "0-3", "0-7"),
+    "an older list of ours that cannot be narrowed": KnobReading("0-6", "0-6", "0-7"),
+    "a list that cannot be read": Missing("/cpuset", Absence.UNREADABLE, "EIO"),
+}
+
+
+@pytest.mark.parametrize("list_", REFUSED.values(), ids=REFUSED)
+def test_a_list_that_is_not_in_force_has_a_quota_in_its_stead(build: Any, list_: Any) -> None:
+    """From the tick after it was decided, as policy cfsQuota has it, and the brake cuts by it; lifted with the list."""
+    on, quota = facts(policy="cpuset"), build.knobs.quota
+    readings = read_all(build, Memory(), on, build.layout, **{"cpuset.cpus": list_})
+    memory, limits = cpus(build, 10, Memory(), readings, policy="cpuset")
+    assert limits.limits[quota].value == -1
+    memory, limits = cpus(build, 11, memory, readings, policy="cpuset")
+    # 65 % of 800,000 less 160,000
+    assert limits.limits[quota].value == 360_000
+    assert limits.ceiling is limits.decisions[quota] and limits.ceiling.reason is Reason.QUOTA_LOWERED
+    assert "in the CPU list's stead" in limits.ceiling.detail
+    assert limits.brake is not None and limits.brake.ceiling_us == 360_000 and limits.brake.knob == quota
+    kept = {"cpuset.cpus": KnobReading("0-3", "0-3", "0-7"), "cpu.cfs_quota_us": KnobReading(360_000, 360_000, -1)}
+    memory, limits = cpus(build, 12, memory, read_all(build, memory, on, build.layout, **kept), policy="cpuset")
+    assert limits.limits[quota].value == -1 and limits.decisions[quota].reason is Reason.KNOB_RELEASED
+
+
+def test_a_list_that_is_narrowed_tick_by_tick_needs_no_quota(build: Any) -> None:
+    """What was decided a tick ago is in force; that it is to be narrower now is no loss."""
+    on = facts(policy="cpuset")
+    memory, _ = cpus(build, 10, Memory(), read_all(build, Memory(), on, build.layout), policy="cpuset")
+    wider = {"cpuset.cpus": KnobReading("0-3", "0-3", "0-7")}
+    readings = read_all(build, memory, on, build.layout, **wider)
+    _, limits = cpus(build, 11, memory, readings, policy="cpuset", system_cpus=(0, 1, 2, 3, 4, 5))
+    assert limits.limits[build.knobs.cpuset].value != "0-3"
+    assert limits.limits[build.knobs.quota].value == -1
+
+
 HALF_KNOWN: dict[str, tuple[dict[str, Any], Any, Reason]] = {
     "no processors": ({"processors": ()}, True, Reason.CPUS_HELD),
     "no pods": ({"pods": None}, True, Reason.PODS_UNKNOWN),
