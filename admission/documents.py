@@ -33,6 +33,8 @@ from model.fault import ConfigurationFault
 T = TypeVar("T")
 
 Check = Callable[[Any, Surroundings], Checked]
+DESCHEDULER_NAME = "koord-descheduler-config"
+_NO_DESCHEDULER = "there is no descheduler; Kubernetes' own may run beside Sublet"
 
 
 class _PodGroup(msgspec.Struct, frozen=True):
@@ -49,6 +51,8 @@ def _of(kind: type[T], check: Callable[[T, Surroundings], Checked]) -> tuple[typ
 def check_named_config(source: ConfigMap, surroundings: Surroundings) -> Checked:
     """Other ConfigMaps are nobody's business here."""
     where = f"ConfigMap {source.metadata.namespace}/{source.metadata.name}"
+    if source.metadata.name == DESCHEDULER_NAME:
+        return Checked(warnings=(f"{where}: nothing acts on it: {_NO_DESCHEDULER}",))
     if source.metadata.name == SCHEDULER_NAME:
         return _unmet(check_scheduler_config(source), where, in_scheduler_config(source.data or {}))
     if source.metadata.name != NAME:

@@ -42,6 +42,7 @@ and when their labels change. Koordinator's defaults are not Sublet's everywhere
 [ADR 8](adr/0008-defaults-without-documents.md) says which document wins.
 """
 _MOST_NAMES = 4
+_SECTIONS = ("resource-qos-config", "system-config", "colocation-config", "host-application-config")
 _PLAIN = {inspect.BoolType: "true or false", inspect.StrType: "text", inspect.NoneType: "`null`"}
 _NUMBERS = {inspect.IntType: "whole number", inspect.FloatType: "number"}
 
@@ -163,9 +164,13 @@ def _names(rows: Iterable[Row]) -> str:
 
 
 def _short_name(row: Row) -> str:
-    """The last name of a field; of a key without its domain."""
-    last = row.field.rpartition("/")[2] if "/" in row.field else row.field.removeprefix("resource-qos-config.")
-    last = last.rstrip("]").removeprefix("system-config.").removeprefix("colocation-config.")
+    """A field without its section; of a key without its domain."""
+    if row.surface is Surface.POD_RESOURCE:
+        return row.field
+    last = row.field.rpartition("/")[2] if "/" in row.field else row.field
+    last = last if last.endswith("[]") else last.removesuffix("]")
+    for section in _SECTIONS:
+        last = last.removeprefix(f"{section}.")
     if row.values:
         return f"{last}: {'/'.join(row.values)}"
     return last if row.surface is not Surface.POD_LABEL or last != "*" else row.field

@@ -468,6 +468,12 @@ _RESOURCES = (
         )
     ),
     *(
+        _asked_for(
+            Area.LENDING, Standing.NEVER, f"its former name; write kubernetes.io/{name}", f"koordinator.sh/{name}"
+        )
+        for name in ("batch-cpu", "batch-memory")
+    ),
+    *(
         _asked_for(Area.DEVICES, Standing.PARTLY, _DEVICE, name)
         for name in ("koordinator.sh/*", "kubernetes.io/gpu*", "kubernetes.io/rdma", "kubernetes.io/fpga")
     ),

@@ -229,12 +229,12 @@ _OTHERS = (
     Row(
         Surface.SETTINGS,
         Area.HOST,
-        "host-application-config.applications",
-        Standing.HONOURED,
-        "measured apart and counted by priority; one of class BE below best effort is suppressed with the pods there",
+        "host-application-config.applications[]",
+        Standing.PARTLY,
+        "measured apart, counted by priority, suppressed where BE; neither CPU QoS nor CPUs are set for them",
         source="apis/slo/v1alpha1/host_application.go",
         reader=_SLO_READER,
-        example=[{"name": "nginx", "priority": "koord-prod", "qos": "LS"}],
+        example={"name": "nginx", "priority": "koord-prod", "qos": "LS"},
     ),
     Row(
         Surface.SETTINGS,

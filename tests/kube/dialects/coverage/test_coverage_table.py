@@ -4,12 +4,13 @@ and draws the warning."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from kube.dialects import gangs, nodesettings, podgroups, profiles, schedulerconfig, upstream, usagethresholds
 from kube.dialects.coverage.asking_pods import in_pod, in_pod_group, in_profile
@@ -29,6 +30,8 @@ from kube.objects import (
     PodGroup,
     PodSpec,
 )
+from local.apiserver.cel_variables import EVALUATED
+from local.apiserver.match_conditions import programs
 from model.node import Node
 from model.nodesettings import NodeSettings
 
@@ -99,8 +102,8 @@ def test_other_settings_warn(row: Row) -> None:
     """One sentence that names the field and fits into a header, for each class of pods; the NodeSLO's alike."""
     for key, fields in minimal(row):
         if key != "extensions":
-            (asked,) = in_config(config(key, fields))
-            assert asked.row == row and asked.places[0].startswith(key)
+            (asked,) = [each for each in in_config(config(key, fields)) if each.row == row]
+            assert asked.places[0].startswith(key)
             assert len(sentence("ConfigMap koordinator-system/slo-controller-config", asked)) <= LONGEST
         if key in NODE_SLO_FIELDS:
             spec = {NODE_SLO_FIELDS[key]: fields}
@@ -169,6 +172,37 @@ def test_other_words_of_pods_warn(row: Row) -> None:
     (asked,) = asked_by(pod(row))
     told = sentence(f"Pod default/{'n' * 20}", asked)
     assert asked.row == row and row.field.rstrip("*") in told and len(told) <= LONGEST
+
+
+@pytest.fixture(scope="module")
+def sends() -> Callable[[Mapping[str, Any]], bool]:
+    """Whether the API server asks admission about a new pod of a namespace without colocation."""
+    hooks = list(yaml.safe_load_all((ROOT / "deploy/admission/webhooks.yaml").read_text()))[1]["webhooks"]
+    (conditions,) = [hook["matchConditions"] for hook in hooks if hook["name"] == "other.pods.sublet.dev"]
+    compiled = programs(conditions)
+
+    def sent(source: Mapping[str, Any]) -> bool:
+        names = {"object": source, "oldObject": None, "request": {"operation": "CREATE"}}
+        return all(each.value(EVALUATED.activation(names)) for each in compiled)
+
+    return sent
+
+
+@pytest.mark.parametrize("row", [row for row in PODS if row.warns], ids=name)
+def test_whoever_warns_is_asked(row: Row, sends: Callable[[Mapping[str, Any]], bool]) -> None:
+    """The webhook's conditions let the pod through, wherever in it the words stand."""
+    source = msgspec.to_builtins(pod(row))
+    source["spec"] = {"containers": source["spec"]["containers"]}
+    assert sends(source)
+    if row.surface is Surface.POD_RESOURCE:
+        assert sends({**source, "spec": {"containers": [{}], "initContainers": source["spec"]["containers"]}})
+
+
+def test_an_ordinary_pod_is_not_sent(sends: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Pods that have nothing to do with Koordinator wait for nobody."""
+    resources = {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}}
+    metadata = {"labels": {"app": "a", "app.kubernetes.io/name": "a"}, "annotations": {"a": "b"}}
+    assert not sends({"metadata": metadata, "spec": {"containers": [{"resources": resources}]}})
 
 
 @pytest.mark.parametrize(
@@ -361,8 +395,8 @@ def test_entries_of_other_nodes_are_not_asked_for() -> None:
 def test_a_strategy_of_a_host_application() -> None:
     """The one list among the sections, under its own name in a NodeSLO."""
     spec = {"hostApplications": [{"name": "nginx", "strategy": {"a": 1}}]}
-    (asked,) = in_node_slo(NodeSLO(Metadata("n"), spec))
-    assert asked.places == ("spec.hostApplications[0].strategy",)
+    places = [asked.places for asked in in_node_slo(NodeSLO(Metadata("n"), spec))]
+    assert places == [("spec.hostApplications[0]",), ("spec.hostApplications[0].strategy",)]
 
 
 @pytest.mark.parametrize("policy", ["none", '{"policy": "none"}'])
