@@ -9,7 +9,13 @@ from local.apiserver.policy_configurations import default_policy, default_policy
 from local.apiserver.rbac_validation import default_binding
 from local.apiserver.registry import ResourceType
 from local.apiserver.webhook_configurations import default_mutating, default_validating
-from local.apiserver.workload_defaults import default_daemon_set, default_deployment, default_replica_set
+from local.apiserver.workload_defaults import (
+    default_daemon_set,
+    default_deployment,
+    default_replica_set,
+    default_replication_controller,
+    default_stateful_set,
+)
 
 
 def apply_defaults(rtype: ResourceType, obj: Object) -> None:
@@ -267,6 +273,8 @@ _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "daemonsets.apps": lambda obj: default_daemon_set(obj, default_pod_spec),
     "deployments.apps": lambda obj: default_deployment(obj, default_pod_spec),
     "replicasets.apps": lambda obj: default_replica_set(obj, default_pod_spec),
+    "replicationcontrollers": lambda obj: default_replication_controller(obj, default_pod_spec),
+    "statefulsets.apps": lambda obj: default_stateful_set(obj, default_pod_spec),
     "endpoints": _default_endpoints,
     "endpointslices.discovery.k8s.io": _default_endpoint_slice,
     "networkpolicies.networking.k8s.io": _default_network_policy,

@@ -213,6 +213,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "daemonsets.apps": DAEMON_SET,
     "deployments.apps": DEPLOYMENT,
     "replicasets.apps": REPLICA_SET,
+    "replicationcontrollers": REPLICA_SET,
     "scales.autoscaling": SCALE,
     "cronjobs.batch": CRON_JOB,
     "jobs.batch": JOB,

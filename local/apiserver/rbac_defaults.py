@@ -42,7 +42,8 @@ _VIEW = (
     _rule(
         _READ,
         "",
-        "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods serviceaccounts services",
+        "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods replicationcontrollers "
+        "replicationcontrollers/status serviceaccounts services",
     ),
     _rule(_READ, "", "bindings namespaces namespaces/status pods/log pods/status resourcequotas resourcequotas/status"),
     _rule(_READ, "", "services/status"),
@@ -51,11 +52,11 @@ _VIEW = (
     _rule(
         *(_READ, "apps"),
         "controllerrevisions daemonsets daemonsets/status deployments deployments/scale deployments/status replicasets "
-        "replicasets/scale replicasets/status",
+        "replicasets/scale replicasets/status statefulsets statefulsets/status",
     ),
     _rule(_READ, _BATCH, "cronjobs cronjobs/status jobs jobs/status"),
     _rule(_READ, _POLICY, "poddisruptionbudgets poddisruptionbudgets/status"),
-    _rule(_READ, _NETWORKING, "networkpolicies"),
+    _rule(_READ, _NETWORKING, "ingresses ingresses/status networkpolicies"),
     _rule(_READ, _SCHEDULING, "podgroups podgroups/status workloads"),
 )
 _EDIT = (
@@ -63,15 +64,19 @@ _EDIT = (
     _rule("impersonate", "", "serviceaccounts"),
     _rule(_WRITE, "", "pods pods/attach pods/exec pods/portforward pods/proxy"),
     _rule("create", "", "pods/eviction"),
-    _rule(_WRITE, "", "configmaps persistentvolumeclaims secrets serviceaccounts services services/proxy"),
+    _rule(
+        *(_WRITE, ""),
+        "configmaps persistentvolumeclaims replicationcontrollers secrets serviceaccounts services services/proxy",
+    ),
     _rule("create", "", "serviceaccounts/token"),
     _rule(_WRITE, ("", _EVENTS), "events"),
     _rule(
-        _WRITE, "apps", "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale"
+        *(_WRITE, "apps"),
+        "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets",
     ),
     _rule(_WRITE, _BATCH, "cronjobs jobs"),
     _rule(_WRITE, _POLICY, "poddisruptionbudgets"),
-    _rule(_WRITE, _NETWORKING, "networkpolicies"),
+    _rule(_WRITE, _NETWORKING, "ingresses networkpolicies"),
     _rule(_ALL_VERBS, _LEASES, "leases"),
     _rule(_WRITE, _SCHEDULING, "podgroups workloads"),
 )

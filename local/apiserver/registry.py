@@ -175,6 +175,23 @@ REPLICA_SETS = ResourceType(
 DAEMON_SETS = ResourceType(
     "apps", "v1", "daemonsets", "DaemonSet", True, ("ds",), ("all",), subresources=("status",), generation=True
 )
+# Kept and shown, for commands that go through every kind of a cluster (`kubectl apply --prune`); nobody acts on them.
+REPLICATION_CONTROLLERS = ResourceType(
+    *("", "v1", "replicationcontrollers", "ReplicationController", True, ("rc",), ("all",), ("status",)),
+    generation=True,
+)
+STATEFUL_SETS = ResourceType(
+    *("apps", "v1", "statefulsets", "StatefulSet", True, ("sts",), ("all",), ("status",)), generation=True
+)
+INGRESSES = ResourceType(
+    *("networking.k8s.io", "v1", "ingresses", "Ingress", True, ("ing",), (), ("status",)), generation=True
+)
+STORED_ONLY = {
+    REPLICATION_CONTROLLERS.id: "no pods are made for it; use a Deployment",
+    STATEFUL_SETS.id: "no pods are made for it; use a Deployment",
+    INGRESSES.id: "nothing is routed by it",
+}
+"""Type → what comes of it that nobody acts on its objects."""
 CONTROLLER_REVISIONS = ResourceType("apps", "v1", "controllerrevisions", "ControllerRevision", True)
 ENDPOINTS = ResourceType("", "v1", "endpoints", "Endpoints", True, ("ep",), singular="endpoints")
 ENDPOINT_SLICES = ResourceType("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True, generation=True)
@@ -250,6 +267,7 @@ BUILT_IN = (
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     POD_TEMPLATES,
+    REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -258,10 +276,12 @@ BUILT_IN = (
     DAEMON_SETS,
     DEPLOYMENTS,
     REPLICA_SETS,
+    STATEFUL_SETS,
     JOBS,
     CRON_JOBS,
     LEASES,
     ENDPOINT_SLICES,
+    INGRESSES,
     NETWORK_POLICIES,
     DISRUPTION_BUDGETS,
     PRIORITY_CLASSES,

@@ -23,7 +23,7 @@ from local.apiserver.objects import (
     rfc3339,
 )
 from local.apiserver.ownership import tracking
-from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, Registry, ResourceType
+from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, STORED_ONLY, Registry, ResourceType
 from local.apiserver.selectors import EVERYTHING, Filter
 from local.apiserver.store import Record, Store, check_size
 
@@ -201,6 +201,9 @@ class Resources:
         self._validate(draft.rtype, draft.new, draft.old, draft.subresource)
         if draft.rtype.custom is not None:
             draft.options.warnings.extend(names.finalizer_warnings(draft.new, draft.old))
+        if draft.old is None and (outcome := STORED_ONLY.get(draft.rtype.id)):
+            told = f"nothing acts on a {draft.rtype.kind} in the embedded cluster: it is stored, and {outcome}"
+            draft.options.warnings.append(told)
         if draft.rtype is CUSTOM_RESOURCE_DEFINITIONS:
             draft.options.warnings.extend(definition_warnings(draft.new, draft.old))
         admission.complete(draft.rtype, draft.new)

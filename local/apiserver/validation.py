@@ -45,7 +45,9 @@ from local.apiserver.workload_validation import (
     daemon_set_errors,
     deployment_errors,
     replica_set_errors,
+    replication_controller_errors,
     selector_changes,
+    stateful_set_errors,
 )
 from model.quantity import parse
 
@@ -190,6 +192,8 @@ _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     "daemonsets.apps": daemon_set_errors,
     "deployments.apps": deployment_errors,
     "replicasets.apps": replica_set_errors,
+    "replicationcontrollers": replication_controller_errors,
+    "statefulsets.apps": stateful_set_errors,
     "podtemplates": _pod_template,
     "resourcequotas": quota_errors,
     "events": _event,
@@ -248,6 +252,7 @@ _COMPARISONS: dict[str, Callable[[Object, Object], Iterable[FieldError]]] = {
     "daemonsets.apps": selector_changes,
     "deployments.apps": selector_changes,
     "replicasets.apps": selector_changes,
+    "statefulsets.apps": selector_changes,
     "jobs.batch": job_update_errors,
     "priorityclasses.scheduling.k8s.io": _priority_class_change,
     "configmaps": config_map_changes,

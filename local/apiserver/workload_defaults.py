@@ -1,10 +1,10 @@
-"""Default values of Deployments, ReplicaSets and DaemonSets. Source: kubernetes `pkg/apis/apps/v1/defaults.go`."""
+"""Default values of what makes pods. Source: kubernetes `pkg/apis/apps/v1/defaults.go`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from local.apiserver.objects import Object, ensure
+from local.apiserver.objects import Object, dig, ensure
 
 _HISTORY = 10
 _PROGRESS_SECONDS = 600
@@ -21,6 +21,20 @@ def default_deployment(deployment: Object, default_pod_spec: PodSpecDefaults) ->
 
 def default_replica_set(replica_set: Object, default_pod_spec: PodSpecDefaults) -> None:
     _replicated(replica_set, default_pod_spec)
+
+
+def default_stateful_set(stateful_set: Object, default_pod_spec: PodSpecDefaults) -> None:
+    spec = _replicated(stateful_set, default_pod_spec)
+    spec.setdefault("podManagementPolicy", "OrderedReady")
+    spec.setdefault("revisionHistoryLimit", _HISTORY)
+    spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
+    _default_strategy(ensure(spec, "updateStrategy"), {"partition": 0})
+
+
+def default_replication_controller(controller: Object, default_pod_spec: PodSpecDefaults) -> None:
+    spec = _replicated(controller, default_pod_spec)
+    if labels := dig(spec, "template.metadata.labels"):
+        spec.setdefault("selector", dict(labels))
 
 
 def default_daemon_set(daemon_set: Object, default_pod_spec: PodSpecDefaults) -> None:

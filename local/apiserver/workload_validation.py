@@ -36,6 +36,20 @@ def replica_set_errors(replica_set: Object) -> Iterator[FieldError]:
     yield from _natural_errors(replica_set["spec"], "minReadySeconds")
 
 
+def stateful_set_errors(stateful_set: Object) -> Iterator[FieldError]:
+    yield from _replicated_errors(stateful_set["spec"])
+
+
+def replication_controller_errors(controller: Object) -> Iterator[FieldError]:
+    spec = controller["spec"]
+    yield from _natural_errors(spec, "replicas")
+    if not spec.get("selector"):
+        yield required("spec.selector")
+    yield from _template_errors(
+        {**spec, "selector": {"matchLabels": spec.get("selector") or {}}}, "ReplicationController"
+    )
+
+
 def daemon_set_errors(daemon_set: Object) -> Iterator[FieldError]:
     spec = daemon_set["spec"]
     yield from _selector_errors(spec, "daemonset")

@@ -33,6 +33,7 @@ ROOTS: dict[str, tuple[str, ...]] = {
             "PersistentVolumeClaim",
             "Pod",
             "PodTemplate",
+            "ReplicationController",
             "ResourceQuota",
             "Secret",
             "Service",
@@ -40,7 +41,8 @@ ROOTS: dict[str, tuple[str, ...]] = {
         )
     ),
     "apps/v1": tuple(
-        f"io.k8s.api.apps.v1.{kind}" for kind in ("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet")
+        f"io.k8s.api.apps.v1.{kind}"
+        for kind in ("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
     ),
     "authentication.k8s.io/v1": tuple(
         f"io.k8s.api.authentication.v1.{kind}" for kind in ("SelfSubjectReview", "TokenRequest", "TokenReview")
@@ -65,7 +67,7 @@ ROOTS: dict[str, tuple[str, ...]] = {
         )
     ),
     "discovery.k8s.io/v1": ("io.k8s.api.discovery.v1.EndpointSlice",),
-    "networking.k8s.io/v1": ("io.k8s.api.networking.v1.NetworkPolicy",),
+    "networking.k8s.io/v1": ("io.k8s.api.networking.v1.Ingress", "io.k8s.api.networking.v1.NetworkPolicy"),
     "rbac.authorization.k8s.io/v1": tuple(
         f"io.k8s.api.rbac.v1.{kind}" for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
     ),

@@ -20,13 +20,13 @@ from local.apiserver.protobuf import DATA, DIRECTORIES, Field, Message
 _ROOTS = {
     "core/v1": (
         *("Binding", "ConfigMap", "Endpoints", "Event", "Namespace", "Node", "Pod", "PodTemplate"),
-        *("ResourceQuota", "Secret", "Service", "ServiceAccount"),
+        *("ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount"),
     ),
     "admissionregistration/v1": (
         *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
         *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
     ),
-    "apps/v1": ("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet"),
+    "apps/v1": ("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
     "authentication/v1": ("SelfSubjectReview", "TokenRequest", "TokenReview"),
     "authorization/v1": (
         *("LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"),
@@ -36,7 +36,7 @@ _ROOTS = {
     "discovery/v1": ("EndpointSlice",),
     "events/v1": ("Event",),
     "meta/v1": ("DeleteOptions",),
-    "networking/v1": ("NetworkPolicy",),
+    "networking/v1": ("Ingress", "NetworkPolicy"),
     "policy/v1": ("Eviction", "PodDisruptionBudget"),
     "rbac/v1": ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     "scheduling/v1": ("PriorityClass",),

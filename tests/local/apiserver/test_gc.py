@@ -58,7 +58,7 @@ def test_an_object_created_for_owners_that_are_gone_goes_too(api):
     """But one whose owner is of a kind not served here stays: nobody here can know."""
     api.post(MAPS, config_map("late", ("owner", "gone")))
     foreign = config_map("foreign")
-    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "d", "uid": "elsewhere"}
+    reference = {"apiVersion": "example.com/v1", "kind": "Database", "name": "d", "uid": "elsewhere"}
     foreign["metadata"]["ownerReferences"] = [reference]
     api.post(MAPS, foreign)
     api.settle()

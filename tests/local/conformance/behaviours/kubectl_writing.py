@@ -266,3 +266,12 @@ def kubectl_deletes_all_of_a_type(t: Case) -> None:
         t.given(r.LEASES, r.lease(name))
     t.kubectl("delete", "leases", "--all")
     assert t.raw.list(r.LEASES, t.ns) == []
+
+
+@behaviour("https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/", Via.KUBECTL)
+def kubectl_prunes_what_is_no_longer_applied(t: Case) -> None:
+    kept, gone = (config_map(name, {"part-of": "it"}) for name in ("kept", "gone"))
+    t.kubectl("apply", "-f-", stdin={"apiVersion": "v1", "kind": "List", "items": [kept, gone]})
+    out = t.kubectl("apply", "--prune", "-l", "part-of=it", "-f-", stdin=kept).out
+    assert "configmap/kept unchanged" in out and "configmap/gone pruned" in out
+    assert t.exists(CONFIG_MAPS, "kept") and not t.exists(CONFIG_MAPS, "gone")
