@@ -23,6 +23,7 @@ from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
 from local.apiserver.journal import Journal, restore
 from local.apiserver.kubelet_logs import KubeletLogs
+from local.apiserver.pod_streams import NodeDoor
 from local.apiserver.rbac_defaults import create_default_roles
 from local.apiserver.server import Server, tls_context
 from local.apiserver.signing import SigningKey, SigningKeyError
@@ -106,12 +107,13 @@ def _secured(options: argparse.Namespace) -> tuple[ssl.SSLContext, frozenset[str
         raise StartError(f"--tls-cert {options.tls_cert}, --tls-key {options.tls_key}: {error}") from None
 
 
-def _node_servers(options: argparse.Namespace) -> KubeletLogs | None:
+def _node_servers(options: argparse.Namespace) -> tuple[KubeletLogs, NodeDoor] | tuple[None, None]:
     if options.kubelet_token_file is None:
-        return None
+        return None, None
     try:
         token = options.kubelet_token_file.read_text().strip()
-        return KubeletLogs(token, ssl.create_default_context(cafile=options.kubelet_ca))
+        authority = ssl.create_default_context(cafile=options.kubelet_ca)
+        return KubeletLogs(token, authority), NodeDoor(token, authority)
     except (OSError, ssl.SSLError) as error:
         raise StartError(
             f"--kubelet-token-file {options.kubelet_token_file}, --kubelet-ca {options.kubelet_ca}: {error}"
@@ -123,13 +125,13 @@ async def serve(options: argparse.Namespace) -> None:
     host, port = listen_address(options.listen)
     authority = options.root_ca.read_text() if options.root_ca else ""
     _warn_of_others(options.listen, host)
-    tokens, nodes, (tls, names) = Tokens.read(options.token_file), _node_servers(options), _secured(options)
+    tokens, (nodes, door), (tls, names) = Tokens.read(options.token_file), _node_servers(options), _secured(options)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with _state(options.state_dir) as (directory, journal):
         credentials, audit = Credentials(tokens, _signing_key(options.state_dir)), _audit_log(options.audit_log)
-        core = Core(time.time, nodes, log=journal, credentials=credentials, audit=audit)
+        core = Core(time.time, nodes, log=journal, credentials=credentials, audit=audit, door=door)
         if directory is not None:
             restore(core.resources, directory)
         create_system_objects(core.resources)

@@ -12,6 +12,8 @@ from local.apiserver.node_authorization import check_own
 from local.apiserver.resources import Resources
 from local.apiserver.routes import Target
 
+_WAYS_INTO_PODS = {("", "pods/attach"), ("", "pods/exec"), ("", "pods/portforward")}
+
 
 @dataclass(slots=True)
 class Visit:
@@ -48,8 +50,20 @@ class Access:
         visit.decision = decision = self._authorizer.decide(wanted)
         if not decision.allowed:
             raise forbidden(wanted, decision.reason)
+        self._admit_connection(wanted)
         check_own(self._resources, wanted, request)
         return request
+
+    def _admit_connection(self, wanted: Attributes) -> None:
+        """A websocket begins with GET, and runs commands all the same: it takes `create`, too.
+
+        As kube-apiserver from 1.35 on (AuthorizePodWebsocketUpgradeCreatePermission).
+        """
+        if wanted.verb == "get" and (wanted.group, wanted.combined_resource) in _WAYS_INTO_PODS:
+            creating = replace(wanted, verb="create")
+            decision = self._authorizer.decide(creating)
+            if not decision.allowed:
+                raise forbidden(creating, decision.reason)
 
     def admit_birth(self, target: Target, request: Request) -> None:
         """Where an apply would create its object, its user must be allowed to create one as well."""

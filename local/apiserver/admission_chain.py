@@ -5,6 +5,7 @@ from __future__ import annotations
 from local.apiserver.objects import Object
 from local.apiserver.registry import ResourceType
 from local.apiserver.resources import DeleteOptions, Draft
+from local.apiserver.webhook_operations import Operation
 from local.apiserver.writes import Hooks
 
 
@@ -28,3 +29,7 @@ class Chain:
     async def validate_deletion(self, rtype: ResourceType, old: Object, options: DeleteOptions) -> None:
         for link in self._links:
             await link.validate_deletion(rtype, old, options)
+
+    async def validate_connection(self, operation: Operation, warnings: list[str]) -> None:
+        for link in self._links:
+            await link.validate_connection(operation, warnings)

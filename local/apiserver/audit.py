@@ -19,7 +19,7 @@ import msgspec
 
 from local.apiserver.access import Visit
 from local.apiserver.authorization import Attributes
-from local.apiserver.messages import JSON, Response, Stream
+from local.apiserver.messages import JSON, Response, Stream, Upgraded
 from local.apiserver.objects import Clock, Object, decode_object
 from local.ownfiles import open_own
 
@@ -38,7 +38,7 @@ class AuditLog:
         self._lines: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def record(self, visit: Visit, result: Response | Stream) -> None:
+    def record(self, visit: Visit, result: Response | Stream | Upgraded) -> None:
         self._lines.append(msgspec.json.encode(event_of(visit, result, self._clock())))
         if len(self._lines) >= _FLUSH_LINES:
             self.flush()
@@ -61,16 +61,17 @@ class AuditLog:
         self._file.close()
 
 
-def event_of(visit: Visit, result: Response | Stream, now: float) -> Object:
+def event_of(visit: Visit, result: Response | Stream | Upgraded, now: float) -> Object:
     """The event of an answered request, of a watch when it begins; `now` in seconds since the epoch."""
     request, wanted = visit.request, visit.attributes
-    query = f"?{urlencode(request.query)}" if request.query else ""
+    given = request.query_string or urlencode(request.query)
+    query = f"?{given}" if given else ""
     event: Object = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
         "auditID": str(uuid.uuid4()),
-        "stage": "ResponseStarted" if isinstance(result, Stream) else "ResponseComplete",
+        "stage": "ResponseComplete" if isinstance(result, Response) else "ResponseStarted",
         "requestURI": request.path + query,
         "verb": wanted.verb,
         "user": request.user.as_info(),
@@ -106,7 +107,7 @@ def _reference(wanted: Attributes) -> Object:
     return {key: value for key, value in found.items() if value}
 
 
-def _status(result: Response | Stream) -> Object:
+def _status(result: Response | Stream | Upgraded) -> Object:
     found: dict[str, Any] = {"metadata": {}, "code": result.status}
     if isinstance(result, Response) and result.status >= _NO_STATUS and result.content_type == JSON:
         body = decode_object(result.body)

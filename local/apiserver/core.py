@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeVar
 
-from local.apiserver import discovery, encodings, openapi, openid, pods, reading, scale, status, writing
+from local.apiserver import discovery, encodings, openapi, openid, pod_streams, pods, reading, scale, status, writing
 from local.apiserver.access import Access, Visit
 from local.apiserver.access_reviews import ACCESS_REVIEWS, AccessReviews
 from local.apiserver.admission_chain import Chain
@@ -14,11 +16,12 @@ from local.apiserver.authentication import Authenticator, Credentials
 from local.apiserver.authorization import Authorizer
 from local.apiserver.escalation import Escalation
 from local.apiserver.eventtypes import EVENTS_V1
-from local.apiserver.messages import Request, Response, Stream, answer
+from local.apiserver.messages import Request, Response, Stream, Upgraded, answer
 from local.apiserver.metrics import METRICS, Metrics, NodeServers
 from local.apiserver.node_authorization import Nodes
 from local.apiserver.objects import Clock, Object, dig, encode
 from local.apiserver.options import check_options
+from local.apiserver.pod_streams import NodeConnections
 from local.apiserver.policies import Policies
 from local.apiserver.rbac import Rbac
 from local.apiserver.registry import BINDINGS, EVICTIONS, PODS, Registry, ResourceType
@@ -32,13 +35,13 @@ from local.apiserver.token_requests import TokenRequests
 from local.apiserver.token_reviews import AUTHENTICATION_REVIEWS, AuthenticationReviews
 from local.apiserver.watches import WatchLimits, watch
 from local.apiserver.webhook_call import HttpsCaller
+from local.apiserver.webhook_operations import connection
 from local.apiserver.webhooks import Webhooks
 from local.apiserver.writes import Writes
 
 _log = logging.getLogger(__name__)
 _HEALTH = ("healthz", "livez", "readyz")
-# What leads into a running pod: path → what people call it.
-_INTO_PODS = {"exec": "exec", "attach": "attach", "portforward": "port-forward", "ephemeralcontainers": "debug"}
+_Answer = TypeVar("_Answer", bound=Response | Stream | Upgraded)
 
 
 class Core:
@@ -54,6 +57,7 @@ class Core:
         credentials: Credentials | None = None,
         authorizer: Authorizer | None = None,
         audit: AuditLog | None = None,
+        door: NodeConnections | None = None,
     ) -> None:
         credentials = credentials or Credentials()
         self.registry = Registry()
@@ -76,10 +80,11 @@ class Core:
         self._token_requests = TokenRequests(self.resources, self.writes, accounts)
         self._token_reviews = AuthenticationReviews(self.resources, self.authenticator)
         self._nodes = nodes
+        self._door = door
         self._metrics = Metrics(self.resources, nodes)
         self._limits = limits or WatchLimits()
 
-    async def handle(self, request: Request) -> Response | Stream:
+    async def handle(self, request: Request) -> Response | Stream | Upgraded:
         """Answer a request. Never raises: what is refused or fails becomes a Status."""
         visit = Visit.of(request, self.resources.clock())
         try:
@@ -87,14 +92,14 @@ class Core:
         except StatusError as error:
             return self._audited(visit, _refused(error))
         result = self._audited(visit, await self._result(visit))
-        return result if isinstance(result, Stream) else await encodings.written(result, media, request)
+        return await encodings.written(result, media, request) if isinstance(result, Response) else result
 
-    def _audited(self, visit: Visit, result: Response | Stream) -> Response | Stream:
+    def _audited(self, visit: Visit, result: _Answer) -> _Answer:
         if self._audit is not None:
             self._audit.record(visit, result)
         return result
 
-    async def _result(self, visit: Visit) -> Response | Stream:
+    async def _result(self, visit: Visit) -> Response | Stream | Upgraded:
         request = visit.request
         try:
             request = self._access.admit(visit)
@@ -118,7 +123,7 @@ class Core:
         """Give up connections to webhooks."""
         await self._webhook_calls.close()
 
-    async def _route(self, request: Request) -> Response | Stream:
+    async def _route(self, request: Request) -> Response | Stream | Upgraded:
         segments = split_path(request.path)
         if request.method not in ("GET", "HEAD") and _is_document(segments):
             raise status.method_not_allowed()
@@ -145,9 +150,9 @@ class Core:
                 if found is None:
                     raise status.unknown_path()
                 return answer(found)
-            case ["api", "v1", "namespaces", namespace, "pods", name, way] if way in _INTO_PODS:
+            case ["api", "v1", "namespaces", namespace, "pods", name, "ephemeralcontainers"]:
                 self.resources.get(PODS, namespace, name)
-                raise status.not_implemented(f"{_INTO_PODS[way]} is not supported by the embedded cluster")
+                raise status.not_implemented("debug is not supported by the embedded cluster")
             case ["api", "v1", *rest]:
                 return await self._group(request, "", "v1", rest)
             case ["apis", group, version, *rest]:
@@ -161,7 +166,7 @@ class Core:
             return Response(200, body, discovery.aggregated_content_type(version))
         return answer(discovery.api_versions() if core else discovery.group_list(self.registry))
 
-    async def _group(self, request: Request, group: str, version: str, rest: list[str]) -> Response | Stream:
+    async def _group(self, request: Request, group: str, version: str, rest: list[str]) -> Response | Stream | Upgraded:
         if not rest:
             if not self.registry.serves(group, version):
                 raise status.unknown_path()
@@ -197,8 +202,9 @@ class Core:
             self._access.admit_birth(target, request)
         return await act(self.writes, target, request)
 
-    async def _pod_subresource(self, request: Request, target: Target) -> Response | Stream:
-        check_options(request, collection=False)
+    async def _pod_subresource(self, request: Request, target: Target) -> Response | Stream | Upgraded:
+        if target.subresource not in pod_streams.WAYS:
+            check_options(request, collection=False)
         where = (target.namespace, target.name)
         match (request.method, target.subresource):
             case ("POST", "binding"):
@@ -207,7 +213,17 @@ class Core:
                 return await self._evicted(request, *where)
             case ("GET", "log"):
                 return await pods.read_log(self.resources, self._nodes, *where, request.query)
+            case ("GET" | "POST", way) if way in pod_streams.WAYS:
+                return await self._led_in(request, *where, way)
         raise status.method_not_allowed()
+
+    async def _led_in(self, request: Request, namespace: str, name: str, way: str) -> Response | Upgraded:
+        """A way into a pod, once admission agrees."""
+        self.resources.get(PODS, namespace, name)
+        options, warnings = pod_streams.options_of(request, way), list[str]()
+        await self.writes.connect(connection(namespace, name, way, options, request.user), warnings)
+        found = await pod_streams.open_way(self.resources, self._door, (namespace, name), way, request)
+        return replace(found, warnings=tuple(warnings))
 
     async def _bound(self, request: Request, namespace: str, name: str) -> Response:
         options = writing.write_options(request)

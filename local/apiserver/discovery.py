@@ -19,10 +19,13 @@ VERSION: Object = {
 
 # Sub-resources: the group, version and kind they speak, and what can be done to them.
 _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "attach": ("", "v1", "PodAttachOptions", ("create", "get")),
     "binding": ("", "v1", "Binding", ("create",)),
     "eviction": ("policy", "v1", "Eviction", ("create",)),
+    "exec": ("", "v1", "PodExecOptions", ("create", "get")),
     "finalize": ("", "v1", "Namespace", ("update",)),
     "log": ("", "v1", "Pod", ("get",)),
+    "portforward": ("", "v1", "PodPortForwardOptions", ("create", "get")),
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
     "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
 }

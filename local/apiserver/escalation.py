@@ -16,6 +16,7 @@ from local.apiserver.rbac_rules import Rule, missing, quoted_list, rule_of
 from local.apiserver.registry import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, ResourceType
 from local.apiserver.resources import DeleteOptions, Draft
 from local.apiserver.status import forbidden
+from local.apiserver.webhook_operations import Operation
 from local.apiserver.writes import Hooks
 
 _ROLE_IDS = frozenset({CLUSTER_ROLES.id, ROLES.id})
@@ -44,6 +45,9 @@ class Escalation:
 
     async def validate_deletion(self, rtype: ResourceType, old: Object, options: DeleteOptions) -> None:
         await self._others.validate_deletion(rtype, old, options)
+
+    async def validate_connection(self, operation: Operation, warnings: list[str]) -> None:
+        await self._others.validate_connection(operation, warnings)
 
     def check(self, draft: Draft) -> None:
         """Raises 403."""

@@ -1,5 +1,6 @@
 """What goes into the core and comes out of it, whatever carries it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,7 @@ class Request:
     body: bytes = b""
     user: Identity = ANONYMOUS
     read: Read | None = None  # what the body says, where it was read already
+    query_string: str = ""  # the query as it came, which `query` has only the last of equal names of
 
     @property
     def accept(self) -> str:
@@ -66,6 +68,20 @@ class Stream:
     chunks: AsyncIterator[bytes]
     content_type: str = JSON
     release: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """A connection to a node that has agreed to another protocol, with the head of its answer.
+
+    Whoever carries it passes bytes on in both directions, and closes the writer.
+    """
+
+    head: bytes
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    status: int = 101
+    warnings: tuple[str, ...] = ()
 
 
 def answer(obj: Object, code: int = 200, warnings: list[str] | None = None) -> Response:

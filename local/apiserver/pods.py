@@ -104,7 +104,7 @@ async def read_log(
     """A container's log, as the node that runs it serves it; nothing (204) of a pod that has no node yet."""
     check_log_options(name, query)
     pod = resources.get(PODS, namespace, name)
-    container = _log_container(pod, query.get("container", ""))
+    container = container_of(pod, query.get("container", ""))
     node_name = dig(pod, "spec.nodeName")
     if not node_name:
         return Response(204, b"", "text/plain")
@@ -118,7 +118,8 @@ async def read_log(
     return await source.open(int(port), f"/containerLogs/{namespace}/{name}/{container}", asked)
 
 
-def _log_container(pod: Object, asked: str) -> str:
+def container_of(pod: Object, asked: str) -> str:
+    """The container that is asked for, or the only one. Raises 400, in the words of kube-apiserver."""
     spec = pod["spec"]
     names = [c["name"] for c in spec["containers"]]
     everyone = [*names, *(c["name"] for c in spec.get("initContainers") or ())]
@@ -128,7 +129,9 @@ def _log_container(pod: Object, asked: str) -> str:
         return asked
     if len(names) > 1:
         choices = " ".join(names)
+        inits = " ".join(c["name"] for c in spec.get("initContainers") or ())
+        more = f" or one of the init containers: [{inits}]" if inits else ""
         raise status.bad_request(
-            f"a container name must be specified for pod {name_of(pod)}, choose one of: [{choices}]"
+            f"a container name must be specified for pod {name_of(pod)}, choose one of: [{choices}]{more}"
         )
     return str(names[0])

@@ -78,6 +78,9 @@ class Policies:
     async def validate_deletion(self, rtype: ResourceType, old: Object, options: DeleteOptions) -> None:
         self._judge(operations.deletion(rtype, old, options), options.warnings)
 
+    async def validate_connection(self, operation: Operation, warnings: list[str]) -> None:
+        self._judge(operation, warnings)
+
     def _judge(self, operation: Operation, warnings: list[str]) -> None:
         """Every policy is heard; of several denials the first is told."""
         denials = list(self._denials(operation, warnings))

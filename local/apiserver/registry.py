@@ -112,7 +112,7 @@ PODS = ResourceType(
     True,
     ("po",),
     ("all",),
-    subresources=("binding", "eviction", "log", "status"),
+    subresources=("attach", "binding", "eviction", "exec", "log", "portforward", "status"),
     fields=_POD_FIELDS,
 )
 # What sub-resources take: nothing of it is kept, and a Binding alone has a path of its own.

@@ -21,9 +21,10 @@ from local.apiserver.authentication import Authenticator
 from local.apiserver.core import Core
 from local.apiserver.identity import ANONYMOUS, Identity
 from local.apiserver.impersonation import IMPERSONATE, SEPARATOR
-from local.apiserver.messages import Request, Response, Stream, answer
+from local.apiserver.messages import Request, Response, Stream, Upgraded, answer
 from local.apiserver.status import StatusError
 from local.apiserver.warning_headers import warning_headers
+from local.rawconnection import TakenOver, pass_on, taken_over
 
 _log = logging.getLogger(__name__)
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})  # as system:public-info-viewer
@@ -38,6 +39,8 @@ _BOUNDS: dict[str, Any] = {
 }
 _PIECE_BYTES = 256 << 10
 _SHUTDOWN_SECONDS = 1.0
+# Protocols that a client of a pod's streams offers, which may be a header each.
+_LISTS = {"x-stream-protocol-version": ", ", "sec-websocket-protocol": ", "}
 _BROKEN_BODIES = (HttpProcessingError, web.RequestPayloadError, OSError)  # wrongly encoded, or its client left
 
 
@@ -87,13 +90,28 @@ class Server:
             body = await _read(raw) if raw.can_read_body else b""
         except StatusError as error:
             return _refused(error)
-        headers = _received(raw)
-        result = await self.core.handle(
-            Request(raw.method, raw.rel_url.raw_path, dict(raw.query), headers, body, user or ANONYMOUS)
-        )
+        result = await self.core.handle(_request(raw, body, user or ANONYMOUS))
+        if isinstance(result, Upgraded):
+            return await self._passed_on(raw, result)
         if isinstance(result, Stream):
             return await self._streamed(raw, result)
         return _whole(result) if len(result.body) <= _PIECE_BYTES else await _in_pieces(raw, result)
+
+    async def _passed_on(self, raw: web.BaseRequest, upgraded: Upgraded) -> web.StreamResponse:
+        """Bytes between a client and a node, until one of them ends or this server stops."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            async with taken_over(raw) as (reader, writer):
+                writer.write(_with_warnings(upgraded))
+                await pass_on((reader, writer), (upgraded.reader, upgraded.writer))
+        except ConnectionError:
+            pass  # the client left before the node agreed
+        finally:
+            self._streams.discard(task)
+            upgraded.writer.close()
+        return TakenOver()
 
     def _refusal(self, raw: web.BaseRequest, user: Identity | None) -> status.StatusError | None:
         if not is_known_host(raw.headers.get("Host", ""), self.hosts):
@@ -126,12 +144,24 @@ class Server:
         return response
 
 
+def _with_warnings(upgraded: Upgraded) -> bytes:
+    lines = [f"{name}: {value}\r\n" for name, value in warning_headers(upgraded.warnings)]
+    return upgraded.head[:-2] + "".join(lines).encode() + b"\r\n"
+
+
+def _request(raw: web.BaseRequest, body: bytes, user: Identity) -> Request:
+    target = raw.rel_url
+    return Request(
+        raw.method, target.raw_path, dict(raw.query), _received(raw), body, user, query_string=target.raw_query_string
+    )
+
+
 def _received(raw: web.BaseRequest) -> dict[str, str]:
-    """The headers by their names in lower case. Of those that ask to act as somebody else, every value counts."""
+    """The headers by their names in lower case; every value of those of which more than one counts."""
     headers: dict[str, str] = {}
     for name, value in ((name.lower(), value) for name, value in raw.headers.items()):
-        several = name in headers and name.startswith(IMPERSONATE)
-        headers[name] = f"{headers[name]}{SEPARATOR}{value}" if several else value
+        separator = SEPARATOR if name.startswith(IMPERSONATE) else _LISTS.get(name)
+        headers[name] = f"{headers[name]}{separator}{value}" if separator and name in headers else value
     return headers
 
 

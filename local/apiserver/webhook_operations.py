@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from local.apiserver.admission import BORN_WITH_STATUS
 from local.apiserver.identity import Identity
 from local.apiserver.objects import Object, copy, name_of, namespace_of
-from local.apiserver.registry import NAMESPACES, ResourceType
+from local.apiserver.registry import NAMESPACES, PODS, ResourceType
 from local.apiserver.resources import DeleteOptions, Draft, WriteOptions
 
 # What a new object gets only after the mutating webhooks have seen it.
@@ -16,9 +16,9 @@ _GIVEN_LATER = ("uid", "creationTimestamp", "generation")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One write; `new` is None for a deletion, `old` for a creation."""
+    """One write, or a way into a pod; `new` is None for a deletion, `old` for a creation."""
 
-    verb: str  # CREATE, UPDATE, DELETE
+    verb: str  # CREATE, UPDATE, DELETE, CONNECT
     rtype: ResourceType
     subresource: str
     namespace: str  # of a Namespace: its own name
@@ -65,6 +65,11 @@ def deletion(rtype: ResourceType, old: Object, options: DeleteOptions) -> Operat
         user=options.user,
         dry_run=options.dry_run,
     )
+
+
+def connection(namespace: str, name: str, way: str, options: Object, user: Identity) -> Operation:
+    """A way into a pod, whose object is what the request asks for."""
+    return Operation("CONNECT", PODS, way, namespace, name, options, None, {}, user, False)
 
 
 def _written(draft: Draft, new: Object) -> Operation:

@@ -91,18 +91,24 @@ class Webhooks:
         await self._validated(operations.write(draft), draft.options.warnings)
 
     async def validate_deletion(self, rtype: ResourceType, old: Object, options: DeleteOptions) -> None:
-        operation = operations.deletion(rtype, old, options)
+        await self._looked_at(operations.deletion(rtype, old, options), options.warnings)
+
+    async def validate_connection(self, operation: Operation, warnings: list[str]) -> None:
+        await self._looked_at(operation, warnings)
+
+    async def _looked_at(self, operation: Operation, warnings: list[str]) -> None:
+        """By mutating webhooks, too, though there is nothing that they may change."""
         for hook in self._configured.mutating():
             shown_as = self._configured.wanted_as(hook, operation)
             verdict = None if shown_as is None else await self._asked(hook, operation, shown_as, mutating=True)
             if verdict is not None:
-                _heed(hook, verdict, options.warnings)
+                _heed(hook, verdict, warnings)
                 if verdict.patch:
                     raise _internal(
                         f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for '
                         "this operation"
                     )
-        await self._validated(operation, options.warnings)
+        await self._validated(operation, warnings)
 
     async def _validated(self, operation: Operation, warnings: list[str]) -> None:
         """All at once; of several refusals the first in configured order is told."""

@@ -7,7 +7,7 @@ one is made aside, and again where another came first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from local.apiserver import status
 from local.apiserver.aside import aside
@@ -16,6 +16,9 @@ from local.apiserver.objects import Object, dig, name_of, namespace_of
 from local.apiserver.registry import ResourceType
 from local.apiserver.resources import DeleteOptions, Draft, Resources, WriteOptions, check_preconditions
 from local.apiserver.status import StatusError
+
+if TYPE_CHECKING:
+    from local.apiserver.webhook_operations import Operation
 
 _ATTEMPTS = 5  # at a change that others overtake while webhooks think about it
 
@@ -35,6 +38,9 @@ class Hooks(Protocol):
     async def validate_deletion(self, rtype: ResourceType, old: Object, options: DeleteOptions) -> None:
         """Ask whether this object may be deleted."""
 
+    async def validate_connection(self, operation: Operation, warnings: list[str]) -> None:
+        """Ask whether somebody may be led into a pod."""
+
 
 class NoHooks:
     """Nobody else is asked."""
@@ -47,6 +53,8 @@ class NoHooks:
     async def validate(self, draft: Draft) -> None: ...
 
     async def validate_deletion(self, rtype: ResourceType, old: Object, options: DeleteOptions) -> None: ...
+
+    async def validate_connection(self, operation: Operation, warnings: list[str]) -> None: ...
 
 
 class Writes:
@@ -132,6 +140,11 @@ class Writes:
         await self._hooks.mutate(draft)
         await self._hooks.validate(draft)
         return draft.new
+
+    async def connect(self, operation: Operation, warnings: list[str]) -> None:
+        """Ask about a way into a pod."""
+        if self._hooks.concern(operation.rtype, operation.namespace, operation.subresource):
+            await self._hooks.validate_connection(operation, warnings)
 
     async def _finish(self, draft: Draft, size_bytes: int) -> Object:
         asked = self._hooks.concern(draft.rtype, draft.namespace, draft.subresource)

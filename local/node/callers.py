@@ -1,6 +1,7 @@
 """Who may ask a node: the API server, by the kubelet token or, as on any other cluster, by its client certificate.
 
-A certificate is the kubelet's own rule: its authority is the cluster's, and whoever it names may `get nodes/proxy`.
+A certificate is the kubelet's own rule: its authority is the cluster's, and whoever it names may `get nodes/proxy` to
+read, `create nodes/proxy` to be led into pods, by whatever method.
 
 Source: kubernetes pkg/kubelet/server/auth.go.
 """
@@ -19,14 +20,15 @@ from kube.client import KubeClient
 from kube.reviews import Caller, Reviews
 from model.fault import ConfigurationFault, KubernetesFault
 
-Admits = Callable[[web.Request], Awaitable[bool]]
+Admits = Callable[[web.Request, str], Awaitable[bool]]
+"""Of a request and the verb that it takes on the node's proxy."""
 
 
 def token_callers(token: str) -> Admits:
     """Those with `Authorization: Bearer <token>`."""
     expected = f"Bearer {token}".encode()
 
-    async def admits(request: web.Request) -> bool:
+    async def admits(request: web.Request, verb: str) -> bool:
         # A header's bytes that are not UTF-8 arrive as surrogates.
         given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
         return hmac.compare_digest(given, expected)
@@ -35,16 +37,16 @@ def token_callers(token: str) -> Admits:
 
 
 def certified_callers(client: KubeClient, node: str) -> Admits:
-    """Those whose certificate the TLS context verified, and whom the API server lets `get` the node's proxy.
+    """Those whose certificate the TLS context verified, and whom the API server lets use the node's proxy.
 
     Nobody while the API server does not answer.
     """
     reviews = Reviews(client)
 
-    async def admits(request: web.Request) -> bool:
+    async def admits(request: web.Request, verb: str) -> bool:
         caller = _named(request.get_extra_info("peercert"))
         try:
-            return caller is not None and await reviews.allowed_object(caller, "get", "nodes", node, "proxy")
+            return caller is not None and await reviews.allowed_object(caller, verb, "nodes", node, "proxy")
         except KubernetesFault:
             return False
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -14,12 +13,13 @@ from typing import Any, cast
 import msgspec
 
 from local.node import entry
+from local.node.attachment import Attachment, MainStreams
 from local.node.cgroups import Cgroups
-from local.node.ports import Execution, Exit
+from local.node.execprocess import ExecProcess
+from local.node.ports import Ends, Execution, Exit
+from local.node.spawning import DOOR_BYTES, Spawned, spawn
 from model.fault import KernelFault
 
-# An interpreter of its own for the moment before the command: no site packages, no variables, so it starts in 7 ms.
-_ENTRY = [sys.executable, "-I", "-S", str(Path(entry.__file__))]
 _OUTPUT_BYTES = 10 * 1024
 
 
@@ -42,42 +42,6 @@ class Program(msgspec.Struct, frozen=True):
         space = (self.mounts, self.stage) if self.mounts else None
         room = cast("entry.Room | None", dict(self.room) if self.room else None)
         return (str(score), entrances, self.command, self.variables | mark, self.directory, space, room)
-
-
-class Spawned(msgspec.Struct, frozen=True):
-    """A process on its way to its command.
-
-    `door` is a pipe that ends when the command begins, or the process ends. What it says before is the id of the
-    process that goes on in this one's place.
-    """
-
-    process: subprocess.Popen[bytes]
-    door: int
-
-
-def spawn(launch: entry.Launch, output: int) -> Spawned:
-    """Raises OSError."""
-    door, other_end = os.pipe()
-    os.set_blocking(door, False)
-    file = entry.launch_file(launch)
-    try:
-        process = subprocess.Popen(
-            [*_ENTRY, str(file), str(other_end)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            cwd="/",
-            env={},
-            pass_fds=[file, other_end],
-            start_new_session=True,
-        )
-    except OSError:
-        os.close(door)
-        raise
-    finally:
-        os.close(file)
-        os.close(other_end)
-    return Spawned(process, door)
 
 
 class _Watched:
@@ -113,6 +77,7 @@ class ContainerProcess:
         cgroups: Cgroups,
         launch: entry.Launch,
         find: Callable[[str], str | None],
+        streams: MainStreams,
     ) -> None:
         self.container_id = container_id
         self._path = path
@@ -121,30 +86,30 @@ class ContainerProcess:
         self._cgroups = cgroups
         self._launch = launch
         self._find = find
+        self._streams = streams
         self._inside = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self._told_to_end = False
         self._main = _Watched(self._process.pid, self._on_first_end)
         self._loop.add_reader(self._door, self._listen)
+        streams.begin()
 
     async def wait(self) -> Exit:
         """The end of the main process ends the container, as the end of process 1 ends a PID namespace."""
         code = await self._ended
         out_of_memory = self._cgroups.oom_kills(self._path) > 0
         await self._cgroups.remove(self._path)
+        await self._streams.end()
         return Exit(128 - code if code < 0 else code, out_of_memory)
 
     async def execute(self, command: list[str], timeout_seconds: float) -> Execution:
         """A command in the container's cgroups, mounts and environment. Raises KernelFault when it cannot be run."""
-        program = self._find(command[0]) if command else None
-        if program is None:
-            words = " ".join(command[:1])
-            raise KernelFault("exec", f'"{words}": executable file not found in $PATH')
-        await self._inside.wait()
+        launch = await self._beside(command)
+        program = launch[2][0]
         output = os.memfd_create("output")
         try:
-            spawned = spawn(self._beside([program, *command[1:]]), output)
+            spawned = spawn(launch, output)
             os.close(spawned.door)
             code = await _ended_within(spawned.process, timeout_seconds)
             return Execution(code, os.pread(output, _OUTPUT_BYTES, 0))
@@ -153,12 +118,32 @@ class ContainerProcess:
         finally:
             os.close(output)
 
-    def _beside(self, command: list[str]) -> entry.Launch:
-        """How a command joins the running container."""
+    async def open(self, command: list[str], ends: Ends) -> ExecProcess:
+        """A command as by `execute`, with its ends in hand. Raises KernelFault."""
+        score, entrances, words, variables, directory, space, room = await self._beside(command)
+        if ends.tty:
+            variables = {"TERM": "xterm"} | variables
+        root = Path(f"/proc/{self._main.pid}/root") if room else None
+        try:
+            return ExecProcess((score, entrances, words, variables, directory, space, room), ends, root)
+        except OSError as error:
+            raise KernelFault("exec", f"{words[0]}: {error.strerror}") from error
+
+    def attach(self, ends: Ends) -> Attachment:
+        """A client of the main process' own streams."""
+        return Attachment(self._streams, ends)
+
+    async def _beside(self, command: list[str]) -> entry.Launch:
+        """How a command joins the running container. Raises KernelFault where there is no such program."""
+        program = self._find(command[0]) if command else None
+        if program is None:
+            raise KernelFault("exec", f'"{" ".join(command[:1])}": executable file not found in $PATH')
+        await self._inside.wait()
         score, entrances, _, variables, directory, space, room = self._launch
         pid = self._main.pid
         joined: entry.Room | None = {**room, "pid": pid} if room else None
-        return (score, entrances, command, variables, directory, None if space is None else pid, joined)
+        words = [program, *command[1:]]
+        return (score, entrances, words, variables, directory, None if space is None else pid, joined)
 
     def terminate(self) -> bool:
         """SIGTERM to the main process; False where that leaves it alone, as process 1 of a PID namespace.
@@ -185,11 +170,12 @@ class ContainerProcess:
         if self._inside.is_set():
             return
         try:
-            told = os.read(self._door, 32)
+            told = os.read(self._door, DOOR_BYTES).decode()
         except BlockingIOError:
             return
         if told:
-            self._follow(int(told))
+            if not told.startswith(entry.FAILED):
+                self._follow(int(told))
             return
         self._loop.remove_reader(self._door)
         os.close(self._door)

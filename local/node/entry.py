@@ -2,8 +2,8 @@
 
 Run by path in an interpreter with an empty environment. Its arguments are the numbers of two open files: one says what
 to do (everyone on the machine can read the arguments of a process, but not that file), the other is a pipe whose end
-tells that the command has begun. A program of its own and not code between fork and exec, because a fork of a threaded
-process may deadlock.
+tells that the command has begun, or else why not. A program of its own and not code between fork and exec, because a
+fork of a threaded process may deadlock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import os
 import sys
 
 NOT_STARTED = 125
+FAILED = "!"  # begins what is said at the door by a process that does not become its command
+_MOST_CHARACTERS = 1000
 _FIRST_REALTIME_SIGNAL = 32
+_TIOCSCTTY = 0x540E
 
 # Mounts (target, source, read-only) and an empty directory, or the pid whose namespace to join, or the machine's.
 Space = tuple[list[tuple[str, str, bool]], str] | int | None
@@ -70,12 +73,16 @@ def become(launch: Launch, door: int) -> None:
         pass  # without CAP_SYS_RESOURCE it cannot be lowered; the pod runs all the same
     for entrance in entrances:
         _enter_cgroup(entrance)
+    if os.isatty(0):
+        import fcntl  # noqa: F401 — for _take_terminal, while the interpreter's files are there
     if room is not None:
         _enter_room(room, directory, door)
     else:
         if space is not None:
             _enter(space)
         os.chdir(directory)
+    if os.isatty(0):
+        _take_terminal()
     # What is ignored here, by Python or by whoever started us (nohup), would stay so in the command.
     for number in range(1, _FIRST_REALTIME_SIGNAL):
         if number not in (_signal.SIGKILL, _signal.SIGSTOP):
@@ -117,6 +124,15 @@ def _enter_room(room: Room, directory: str, door: int) -> None:
     rootspace.settle(room)
 
 
+def _take_terminal() -> None:
+    """Only the leader of a session can, which a process in a new PID namespace is not yet."""
+    import fcntl
+
+    if os.getsid(0) != os.getpid():
+        os.setsid()
+    fcntl.ioctl(0, _TIOCSCTTY, 0)
+
+
 def _write(path: str, text: str) -> None:
     with open(path, "w") as file:  # noqa: PTH123 — nor pathlib
         file.write(text)
@@ -130,6 +146,7 @@ def main() -> None:
         become(launch, door)
     except (OSError, ValueError) as error:
         print(f"{launch[2][0]}: {error}", file=sys.stderr, flush=True)
+        os.write(door, f"{FAILED}{error}"[:_MOST_CHARACTERS].encode())
         os._exit(NOT_STARTED)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import structlog
 from kube.informer import Change, ChangeKind
 from local.node.admission import Rejection, judge, judge_under_pressure
 from local.node.podobject import NodeObject, PodObject
-from local.node.ports import Services
+from local.node.ports import ContainerPort, Services
 from local.node.resources import effective_requests, qos_class
 from local.node.stats import Living
 from local.node.worker import PodWorker
@@ -20,6 +21,8 @@ from model.qos import KubernetesQoS
 from model.resources import CPU, parse_resources
 
 log = structlog.get_logger()
+
+_ANY = ("0.0.0.0", "::")
 
 
 class Kubelet:
@@ -80,6 +83,25 @@ class Kubelet:
         if worker is None:
             return f'pod "{name}" in namespace "{namespace}" is not on this node'
         return worker.log_file(container, previous=previous)
+
+    def container(self, namespace: str, name: str, container: str) -> ContainerPort | str:
+        """One that runs, or the kubelet's sentence why there is none. Raises LookupError for an unknown pod."""
+        return self._known(namespace, name).container(container) or f'container not found ("{container}")'
+
+    async def dial(self, namespace: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to a TCP port of a pod. Raises LookupError for an unknown pod, OSError.
+
+        Pods share this machine's network, so who listens is looked up: a pod's port is nobody else's.
+        """
+        pod = self._known(namespace, name).pod
+        for address in await asyncio.to_thread(self._services.runtime.listeners, pod, port):
+            return await asyncio.open_connection(pod.address if address in _ANY else address, port)
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused: nothing in the pod listens on it")
+
+    def _known(self, namespace: str, name: str) -> PodWorker:
+        if (worker := self.worker_of(namespace, name)) is None:
+            raise LookupError(name)
+        return worker
 
     async def _apply(self, change: Change[PodObject]) -> None:
         pod = change.object

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +20,7 @@ from aiohttp import web
 
 from local.node.callers import Admits
 from local.node.logreading import LogQuery, LogReading, parse
-from local.node.tokenserver import TokenServer
+from local.node.tokenserver import Handler, TokenServer
 from model.fault import ConfigurationFault
 
 _LOOK_SECONDS = 0.1
@@ -40,10 +40,15 @@ class Statistics(Protocol):
 
 
 class LogServer(TokenServer):
-    """`still_running` says whether a followed container may write more."""
+    """`still_running` says whether a followed container may write more; `streams` are paths into pods."""
 
     def __init__(
-        self, source: LogSource, statistics: Statistics, admits: Admits, still_running: Callable[[str, str, str], bool]
+        self,
+        source: LogSource,
+        statistics: Statistics,
+        admits: Admits,
+        still_running: Callable[[str, str, str], bool],
+        streams: Mapping[str, Handler] | None = None,
     ) -> None:
         self._statistics = statistics
         self._source = source
@@ -55,6 +60,7 @@ class LogServer(TokenServer):
                 "/stats/summary": self._summary,
                 "/metrics/resource": self._metrics,
             },
+            streams or {},
         )
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:

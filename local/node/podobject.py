@@ -153,6 +153,9 @@ class PodContainer(msgspec.Struct, frozen=True, rename="camel"):
     liveness_probe: ProbeSpec | None = None
     lifecycle: Lifecycle | None = None
     security_context: Security | None = None
+    stdin: bool | None = None
+    stdin_once: bool | None = None
+    tty: bool | None = None
 
     @property
     def sidecar(self) -> bool:

@@ -52,6 +52,54 @@ class Execution(msgspec.Struct, frozen=True):
     output: bytes = b""
 
 
+class Ends(msgspec.Struct, frozen=True):
+    """Which ends of a command somebody wants to hold; a terminal has one for input and one for output."""
+
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+    tty: bool = False
+
+
+class Source(Protocol):
+    """What a command writes."""
+
+    async def read(self) -> bytes:
+        """Waits; empty at the end."""
+
+
+class Sink(Protocol):
+    """What a command reads."""
+
+    async def write(self, data: bytes) -> None:
+        """Waits while the command does not read. Raises BrokenPipeError when nobody ever will."""
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+
+class CommandPort(Protocol):
+    """A running command whose ends somebody far away holds."""
+
+    @property
+    def stdin(self) -> Sink | None: ...
+
+    @property
+    def stdout(self) -> Source | None: ...
+
+    @property
+    def stderr(self) -> Source | None: ...
+
+    async def wait(self) -> int:
+        """The exit code; the sources then end with what was written. Raises KernelFault where it never began."""
+
+    def resize(self, width: int, height: int) -> None:
+        """The size of its terminal in characters; nothing without one."""
+
+    def leave(self) -> None:
+        """Nobody holds its ends any more."""
+
+
 class ContainerPort(Protocol):
     """One running container."""
 
@@ -63,6 +111,12 @@ class ContainerPort(Protocol):
 
     async def execute(self, command: list[str], timeout_seconds: float) -> Execution:
         """Run a command inside the container. Raises KernelFault when it cannot be run at all."""
+
+    async def open(self, command: list[str], ends: Ends) -> CommandPort:
+        """A command inside the container that somebody talks with. Raises KernelFault when it cannot be run at all."""
+
+    def attach(self, ends: Ends) -> CommandPort:
+        """The main process itself, from now on."""
 
     def terminate(self) -> bool:
         """SIGTERM to the main process; False where it does not heed that, as process 1 without a handler does not."""
@@ -105,6 +159,9 @@ class RuntimePort(Protocol):
 
     def termination_message(self, pod: PodObject, container: str, restart_count: int) -> str:
         """What that run wrote to its terminationMessagePath."""
+
+    def listeners(self, pod: PodObject, port: int) -> list[str]:
+        """Addresses at which a process of the pod listens on a TCP port."""
 
     def set_burstable(self, cpu_millis: int) -> None:
         """The CPU requests of all Burstable pods together."""

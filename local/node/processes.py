@@ -11,15 +11,18 @@ import structlog
 
 from local.node import containermounts, logs, mounting, volumes
 from local.node.addresses import Addresses, pod_range
+from local.node.attachment import MainStreams
 from local.node.cgroups import Cgroups
-from local.node.containerprocess import ContainerProcess, Program, spawn
+from local.node.containerprocess import ContainerProcess, Program
 from local.node.hostview import HostView
 from local.node.images import Missing, Refused
 from local.node.knobs import Use
+from local.node.listeners import listening
 from local.node.podobject import PodContainer, PodObject
 from local.node.preparation import Preparation, Provision
 from local.node.resources import Ceiling, container_ceiling, oom_score, pod_ceiling, qos_class, shares
 from local.node.sources import Sources
+from local.node.spawning import spawn
 from local.node.volumes import Places
 from model.fault import KernelFault
 from model.qos import KubernetesQoS
@@ -133,7 +136,8 @@ class ProcessRuntime:
             file = self.log_file(pod, container.name, restart_count)
             output = logs.open_log(file)
             try:
-                process = self._launch(pod, container, program, output)
+                streams = MainStreams(container, output, file)
+                process = self._launch(pod, container, program, streams)
             finally:
                 os.close(output)
             self._logs.add(file)
@@ -141,7 +145,9 @@ class ProcessRuntime:
         except OSError as error:
             raise KernelFault(f"container {container.name}", f"cannot be started: {error}") from error
 
-    def _launch(self, pod: PodObject, container: PodContainer, program: Program, output: int) -> ContainerProcess:
+    def _launch(
+        self, pod: PodObject, container: PodContainer, program: Program, streams: MainStreams
+    ) -> ContainerProcess:
         container_id = secrets.token_hex(32)
         qos = qos_class(pod)
         path = self._layout.container(qos, pod.uid, container_id)
@@ -149,10 +155,16 @@ class ProcessRuntime:
         self._cgroups.set_container(path, container_ceiling(container))
         score = oom_score(container, qos, self._memory_bytes)
         launch = program.launch(score, self._cgroups.procs_files(path), self._cgroups.mark(path))
-        spawned = spawn(launch, output)
+        stdin, output = streams.numbers
         try:
-            return ContainerProcess(container_id, path, spawned, self._cgroups, launch, program.find)
+            spawned = spawn(launch, output, stdin=stdin)
         except OSError:
+            streams.close()
+            raise
+        try:
+            return ContainerProcess(container_id, path, spawned, self._cgroups, launch, program.find, streams)
+        except OSError:
+            streams.close()
             # Nobody would ever end or reap what cannot be watched.
             os.close(spawned.door)
             spawned.process.kill()
@@ -186,6 +198,10 @@ class ProcessRuntime:
 
     def processes(self, pod: PodObject) -> int:
         return len(self._cgroups.members(self._pod_path(pod)))
+
+    def listeners(self, pod: PodObject, port: int) -> list[str]:
+        """Addresses at which a process of the pod, and no other, listens on a TCP port."""
+        return listening(self._cgroups.members(self._pod_path(pod)), port)
 
     def disk_bytes(self, pod: PodObject) -> int:
         """Logs, volumes and the private directory; walks the trees."""

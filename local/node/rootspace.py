@@ -72,9 +72,10 @@ def enter(room: Room, directory: str, door: int) -> None:
 def settle(room: Room) -> None:
     """User and capabilities: the last step before the command. Raises OSError."""
     os.umask(0o022)
-    for output in (1, 2):
-        if stat.S_ISREG(os.fstat(output).st_mode):
-            os.fchown(output, room["user"], -1)  # so that it can be opened again, as /dev/stdout
+    for number in (0, 1, 2):
+        mode = os.fstat(number).st_mode
+        if stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or os.isatty(number):
+            os.fchown(number, room["user"], -1)  # so that it can be opened again, as /dev/stdout
     privileges.give_up_all_but(
         room["capabilities"], room["user"], room["group"], room["groups"], room["no_new_privileges"]
     )

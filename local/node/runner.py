@@ -31,7 +31,7 @@ Record = Callable[[str, str, bool], None]
 class ContainerRunner:
     """`run` returns when the container is through for good; `view` is its status at any moment.
 
-    `started` is set once it ran and its startup probe, if any, had passed.
+    `started` is set once it ran and its startup probe, if any, had passed; `process` is what runs now.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class ContainerRunner:
         self._record = record
         self._stopping = asyncio.Event()
         self._termination: Termination | None = None
+        self.process: ContainerPort | None = None
         self._restart_count = view.restart_count
         self._last = view.ended
         self.started = asyncio.Event()
@@ -129,6 +130,7 @@ class ContainerRunner:
         name, started = self._container.name, self._services.now()
         attempts = Attempts(self._container, process, self._services.sleep, self._pod.address)
         self._termination = Termination(process, self._pre_stop(attempts))
+        self.process = process
         self._record("Pulled", f'Container image "{self._container.image}" already present on machine', False)
         self._record("Created", f"Created container: {name}", False)
         self._record("Started", f"Started container {name}", False)
@@ -138,7 +140,7 @@ class ContainerRunner:
             ending = await process.wait()
         finally:
             self._termination.close()
-            self._termination = None
+            self._termination = self.process = None
             care.cancel()
             await asyncio.gather(care, return_exceptions=True)
         finished = self._services.now()

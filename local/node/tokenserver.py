@@ -14,18 +14,27 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class TokenServer:
-    """GET of each path, answered by its handler; 401 for whom `admits` does not admit."""
+    """GET of each path, answered by its handler; 401 for whom `admits` does not admit.
 
-    def __init__(self, admits: Admits, handlers: Mapping[str, Handler]) -> None:
+    `streams` answer POST as well, and take the verb `create`: a websocket, which begins with GET, runs commands.
+    """
+
+    def __init__(
+        self, admits: Admits, handlers: Mapping[str, Handler], streams: Mapping[str, Handler] | None = None
+    ) -> None:
         self._admits = admits
-        self._handlers = handlers
+        self._streams = streams or {}
+        self._handlers = {**handlers, **self._streams}
         self._runner: web.AppRunner | None = None
 
     async def start(self, context: ssl.SSLContext | None, address: str = LOG_ADDRESS) -> int:
         """Returns the port."""
         application = web.Application()
         for path, handler in self._handlers.items():
-            application.router.add_get(path, self._guarded(handler))
+            verb = "create" if path in self._streams else "get"
+            application.router.add_get(path, self._guarded(handler, verb))
+        for path, handler in self._streams.items():
+            application.router.add_post(path, self._guarded(handler, "create"))
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.2)
         await self._runner.setup()
         await web.TCPSite(self._runner, address, 0, ssl_context=context).start()
@@ -35,9 +44,9 @@ class TokenServer:
         if self._runner:
             await self._runner.cleanup()
 
-    def _guarded(self, handler: Handler) -> Handler:
+    def _guarded(self, handler: Handler, verb: str) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
-            if not await self._admits(request):
+            if not await self._admits(request, verb):
                 return web.Response(status=401, text="Unauthorized\n")
             return await handler(request)
 

@@ -36,6 +36,7 @@ from local.node.settings import Kernel, NodeSettings
 from local.node.share import Share
 from local.node.shownpart import ShownPart
 from local.node.stats import NodeUses, Statistics, use_of_machine
+from local.node.streams.server import PodStreams
 from local.node.tokenserver import LOG_ADDRESS
 from local.readyfile import write_ready_file
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
@@ -114,7 +115,9 @@ class _Node:
         uses = NodeUses(self._runtime, self._part.use if self._part else use_of_machine)
         self._statistics = Statistics(settings.node_name, uses, self._kubelet.living, _now)
         admits = certified_callers(client, settings.node_name) if self._routed else token_callers(token)
-        self._logs = LogServer(self._kubelet, self._statistics, admits, self._running)
+        self._logs = LogServer(
+            self._kubelet, self._statistics, admits, self._running, PodStreams(self._kubelet).handlers()
+        )
         self._registration: Registration | None = None
 
     async def run(self, context: Any, stop: asyncio.Event) -> None:

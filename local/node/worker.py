@@ -15,7 +15,7 @@ from local.node.metatime import moment
 from local.node.podobject import PodContainer, PodObject, ReportedCondition
 from local.node.podview import ContainerView, Gate, PodView
 from local.node.podvolumes import PodVolumes
-from local.node.ports import Services
+from local.node.ports import ContainerPort, Services
 from local.node.reporting import PodReporter, until_gone
 from local.node.resources import effective_requests, qos_class
 from local.node.runner import ContainerRunner
@@ -147,6 +147,10 @@ class PodWorker:
             if runner.view.name == container:
                 return self._log_of(runner.view, previous)
         return f"container {container} is not valid for pod {self.pod.metadata.name}"
+
+    def container(self, name: str) -> ContainerPort | None:
+        """One that runs."""
+        return next((each.process for each in self._sequence.all if each.view.name == name), None)
 
     def running(self, container: str) -> bool:
         return any(r.view.name == container and r.view.running for r in self._sequence.all)

@@ -2,6 +2,7 @@
 
 GET /stats/summary?node=NAME                        the kubelet's Summary API of that node
 GET /containerLogs/{namespace}/{pod}/{container}    says that a simulated container writes nothing
+GET or POST /exec/…, /attach/…, /portForward/…      say that it has no processes
 Authorization: Bearer <kubelet token>
 """
 
@@ -21,7 +22,9 @@ class StatisticsServer(TokenServer):
     def __init__(self, summary: Callable[[str], bytes], token: str) -> None:
         self._summary = summary
         routes = {"/stats/summary": self._answer, "/containerLogs/{namespace}/{pod}/{container}": self._refuse}
-        super().__init__(token_callers(token), routes)
+        ways = ("/exec/{namespace}/{pod}/{container}", "/attach/{namespace}/{pod}/{container}")
+        streams = dict.fromkeys((*ways, "/portForward/{namespace}/{pod}"), self._refuse_entry)
+        super().__init__(token_callers(token), routes, streams)
 
     async def _answer(self, request: web.Request) -> web.Response:
         name = request.query.get("node", "")
@@ -32,3 +35,6 @@ class StatisticsServer(TokenServer):
 
     async def _refuse(self, request: web.Request) -> web.Response:
         return web.Response(status=400, text="a simulated pod has no processes, and so no output\n")
+
+    async def _refuse_entry(self, request: web.Request) -> web.Response:
+        return web.Response(status=400, text="a simulated pod has no processes: there is nothing to lead into\n")

@@ -41,6 +41,7 @@ from kube.dialects import (
 from kube.dialects import topology as topologies
 from kube.dialects.sloconfig import colocation_overlaid
 from kube.dialects.systemqos import system_cpus
+from local.node.streams import spdy
 from model import quantity
 from model import topology as cpus
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
@@ -203,7 +204,15 @@ _OBJECTS: Mapping[str, Parser] = {
     "node_settings": _json(_Sources, _settings_of_node),
 }
 
+
+def _spdy(data: bytes) -> object:
+    """In two pieces, so that frames are cut."""
+    reader = spdy.FrameReader()
+    return [len(str(frame)) for part in (data[:7], data[7:]) for frame in reader.feed(part)]
+
+
 TARGETS: Mapping[str, Target] = {
+    "spdy": Target(_spdy, (spdy.FrameError,)),
     **{name: Target(function, (ValueError,)) for name, function in _KERNEL.items()},
     **{name: Target(function, (KubernetesFault, ConfigurationFault)) for name, function in _OBJECTS.items()},
     "upstream_pod_group": Target(

@@ -369,6 +369,8 @@ class Meddler:
 
     async def validate_deletion(self, rtype, old, options): ...
 
+    async def validate_connection(self, operation, warnings): ...
+
 
 def meddle_with(api, act):
     api.core.writes = Writes(api.resources, Meddler(act))

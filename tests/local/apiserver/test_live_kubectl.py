@@ -306,13 +306,13 @@ def test_a_manifest_of_kind_list(kubectl):
     assert kubectl("apply", "-f", "-", stdin=listed).count("unchanged") == 2
 
 
-def test_streams_into_a_pod_say_that_they_are_not_here(kubectl):
-    """exec, attach and port-forward; no bare 404."""
+def test_streams_into_a_pod_whose_node_leads_nobody_in(kubectl):
+    """exec, attach and port-forward say so; no bare 404."""
     kubectl("create", "-f", "-", stdin=pod(nodeName="nowhere"))
     make_ready(kubectl, "p")
     for verb, arguments in (("exec", ["--", "ls"]), ("attach", []), ("port-forward", ["8080:80"])):
         said = kubectl(verb, "p", *arguments, code=1)
-        assert f"{verb} is not supported by the embedded cluster" in said
+        assert 'node "nowhere" leads nobody into its pods' in said
     kubectl("delete", "pod", "p", "--timeout=10s")
 
 
