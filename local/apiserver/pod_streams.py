@@ -34,6 +34,7 @@ _CONNECT_SECONDS = 5.0
 # The node agrees at once; a client that is slow to open its streams is waited for after that.
 _ANSWER_SECONDS = 10.0
 _HEAD_BYTES, _BODY_BYTES = 16 << 10, 64 << 10
+_PORT_DIGITS = 5
 
 
 class NodeConnections(Protocol):
@@ -73,7 +74,8 @@ def options_of(request: Request, way: str) -> Object:
     kind = {"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions"}[way]
     found: Object = {"apiVersion": "v1", "kind": kind}
     if way == "portforward":
-        ports = [int(text) for key, value in given if key == "ports" for text in value.split(",") if text.isdecimal()]
+        texts = [text for key, value in given if key == "ports" for text in value.split(",")]
+        ports = [int(text) for text in texts if text.isdecimal() and len(text) <= _PORT_DIGITS]
         return found | ({"ports": ports} if ports else {})
     found |= {name: True for name in _STREAMS if _flag(_last(given, name))}
     if container := _last(given, "container"):

@@ -139,6 +139,8 @@ class ContainerProcess:
         if program is None:
             raise KernelFault("exec", f'"{" ".join(command[:1])}": executable file not found in $PATH')
         await self._inside.wait()
+        if self._ended.done():
+            raise KernelFault("exec", "the container has ended")
         score, entrances, _, variables, directory, space, room = self._launch
         pid = self._main.pid
         joined: entry.Room | None = {**room, "pid": pid} if room else None
@@ -174,8 +176,9 @@ class ContainerProcess:
         except BlockingIOError:
             return
         if told:
-            if not told.startswith(entry.FAILED):
-                self._follow(int(told))
+            pid, _, _ = told.partition(entry.FAILED)  # both may come at once
+            if pid:
+                self._follow(int(pid))
             return
         self._loop.remove_reader(self._door)
         os.close(self._door)

@@ -105,7 +105,15 @@ class ExecProcess:
         finally:
             self._inputs.close_given()
         self._loop = asyncio.get_running_loop()
-        self._pidfd = os.pidfd_open(self._spawned.process.pid)
+        try:
+            self._pidfd = os.pidfd_open(self._spawned.process.pid)
+        except OSError:
+            # Nobody would ever reap what cannot be watched.
+            self._inputs.close()
+            os.close(self._spawned.door)
+            self._spawned.process.kill()
+            self._spawned.process.wait()
+            raise
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self._loop.add_reader(self._pidfd, self._watch)
         self._why_not = ""

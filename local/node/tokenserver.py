@@ -10,6 +10,7 @@ from aiohttp import web
 from local.node.callers import Admits
 
 LOG_ADDRESS = "127.0.0.1"
+_LINE_BYTES = 1 << 20  # as Go's server takes; a command to run stands in the path
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -35,7 +36,7 @@ class TokenServer:
             application.router.add_get(path, self._guarded(handler, verb))
         for path, handler in self._streams.items():
             application.router.add_post(path, self._guarded(handler, "create"))
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.2)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.2, max_line_size=_LINE_BYTES)
         await self._runner.setup()
         await web.TCPSite(self._runner, address, 0, ssl_context=context).start()
         return int(self._runner.addresses[0][1])

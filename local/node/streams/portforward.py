@@ -24,8 +24,15 @@ _BYTES = 32 << 10
 _HELD_CHUNKS = 32
 # kubectl opens a pair for each connection that it accepts.
 _MOST_PAIRS = 512
+_PORT_DIGITS = 5
 
 Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+
+
+def port_of(text: str) -> int | None:
+    """Of a client's words for one."""
+    number = int(text) if text.isdecimal() and len(text) <= _PORT_DIGITS else 0
+    return number if 0 < number < 65536 else None
 
 
 class _Pair(msgspec.Struct):
@@ -82,13 +89,13 @@ class SpdyForwarding:
 
     async def _open(self, frame: spdy.SynStream) -> None:
         kind, id_ = frame.headers.get("streamtype", ""), frame.headers.get("requestid", "")
-        port = frame.headers.get("port", "")
+        port = port_of(frame.headers.get("port", ""))
         pair = self._pairs.get(id_)
-        usable = port.isdecimal() and 0 < int(port) < 65536 and (pair is None or not getattr(pair, kind, 1))
-        if kind not in ("data", "error") or not usable or (pair is None and len(self._pairs) >= _MOST_PAIRS):
+        full = getattr(pair, kind, 0) if pair else len(self._pairs) >= _MOST_PAIRS
+        if kind not in ("data", "error") or port is None or full:
             await self._connection.send(spdy.Reset(frame.stream, spdy.REFUSED_STREAM))
             return
-        pair = self._pairs.setdefault(id_, _Pair(int(port)))
+        pair = self._pairs.setdefault(id_, _Pair(port))
         setattr(pair, kind, frame.stream)
         if kind == "data":
             self._waiting[frame.stream] = asyncio.Queue(_HELD_CHUNKS)

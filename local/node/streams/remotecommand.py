@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from local.node.ports import CommandPort, Ends, Source
 from local.node.streams.connections import Channel, ChannelConnection
@@ -16,9 +18,12 @@ from local.node.streams.spdy import FrameError
 from model.fault import KernelFault
 
 IDLE_SECONDS = 4 * 3600.0  # the kubelet's streamingConnectionIdleTimeout
-_RESIZE_BYTES = 4096
+_RESIZE_BYTES = 200
+# What a client may have typed and the command has not read: while there is room, the client's leaving is noticed.
+_HELD_PIECES, _PIECE_BYTES = 256, 8 << 10
 # A client closes when it has read everything; a connection closed before that may lose the last of it.
 _GOODBYE_SECONDS = 5.0
+_LAST_WORDS_SECONDS = 1.0
 
 Status = dict[str, Any]
 
@@ -59,6 +64,16 @@ async def tell(client: ChannelConnection, status: Status, *used: Channel) -> Non
     await client.close(*used, Channel.ERROR)
 
 
+_Cells = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
+
+
+class _Size(msgspec.Struct, rename="pascal"):
+    """Of a terminal, in characters."""
+
+    width: _Cells
+    height: _Cells
+
+
 class Conversation:
     """`hold` returns when the command has ended and its client knows, or the client has left, or both were silent."""
 
@@ -71,6 +86,7 @@ class Conversation:
         self._idle_seconds = idle_seconds
         self._deadline = asyncio.timeout(idle_seconds)
         self._sizes = b""
+        self._typed: asyncio.Queue[bytes] = asyncio.Queue(_HELD_PIECES)
         self._telling = False
 
     async def hold(self) -> None:
@@ -79,11 +95,13 @@ class Conversation:
             async with self._deadline:
                 left = asyncio.create_task(self._listen())
                 ended = asyncio.create_task(self._to_the_end())
-                tasks += (left, ended)
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                tasks += (left, ended, asyncio.create_task(self._feed()))
+                await asyncio.wait({left, ended}, return_when=asyncio.FIRST_COMPLETED)
                 if ended.done() or self._telling:
                     await ended
                     await asyncio.wait({left}, timeout=_GOODBYE_SECONDS)
+                else:
+                    await asyncio.wait_for(self._typed.join(), _LAST_WORDS_SECONDS)
         except (TimeoutError, ConnectionError):
             pass
         finally:
@@ -124,17 +142,20 @@ class Conversation:
                 if channel is Channel.RESIZE:
                     self._resize(data)
                 elif channel is Channel.STDIN and self._ends.stdin:
-                    await self._feed(data)
+                    for start in range(0, max(len(data), 1), _PIECE_BYTES):
+                        await self._typed.put(data[start : start + _PIECE_BYTES])
 
-    async def _feed(self, data: bytes) -> None:
+    async def _feed(self) -> None:
+        """What was typed, to the command."""
         stdin = self._command.stdin
-        if stdin is None:
-            return
-        if data:
-            with suppress(BrokenPipeError):  # it does not read, which is its own affair
-                await stdin.write(data)
-        elif not self._ends.tty:
-            stdin.close()
+        while True:
+            data = await self._typed.get()
+            if stdin is not None and data:
+                with suppress(BrokenPipeError):  # it does not read, which is its own affair
+                    await stdin.write(data)
+            elif stdin is not None and not self._ends.tty:
+                stdin.close()
+            self._typed.task_done()
 
     def _resize(self, data: bytes) -> None:
         """One size after the other, as JSON; what is none is passed over."""
@@ -143,9 +164,9 @@ class Conversation:
             whole, self._sizes = [*whole, self._sizes], b""
         self._sizes = self._sizes[-_RESIZE_BYTES:]
         for text in whole:
-            with suppress(ValueError, KeyError, TypeError):
-                size = json.loads(text)
-                self._command.resize(max(int(size["Width"]), 0), max(int(size["Height"]), 0))
+            with suppress(msgspec.MsgspecError):
+                size = msgspec.json.decode(text[:_RESIZE_BYTES], type=_Size)
+                self._command.resize(size.width, size.height)
 
     def _awake(self) -> None:
         if not self._deadline.expired():

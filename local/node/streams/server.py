@@ -166,7 +166,7 @@ async def _forward_over_websocket(request: web.Request, dial: portforward.Dial, 
         known = f"{portforward.TUNNEL_PROTOCOL}, {portforward.WEBSOCKET_PROTOCOL}"
         return _refused(400, f"the websocket protocols are {known}")
     texts = [text for each in request.query.getall("port", []) for text in each.split(",")]
-    ports = [int(text) for text in texts if text.isdecimal() and 0 < int(text) < 65536]
+    ports = [port for text in texts if (port := portforward.port_of(text))]
     if not ports or len(ports) != len(texts) or len(ports) > _MOST_PORTS:
         return _refused(400, f"query parameter 'port' must hold 1 to {_MOST_PORTS} ports")
     socket = _socket(portforward.WEBSOCKET_PROTOCOL)

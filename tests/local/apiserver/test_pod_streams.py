@@ -142,6 +142,8 @@ def test_options():
     }  # fmt: skip
     ports = Request("GET", "/", query_string="ports=80&ports=81,82")
     assert options_of(ports, "portforward")["ports"] == [80, 81, 82]
+    none = Request("GET", "/", query_string=f"ports=x,{'9' * 5000}")  # more digits than Python converts
+    assert "ports" not in options_of(none, "portforward")
 
 
 def test_every_word_is_audited(clock, tmp_path):

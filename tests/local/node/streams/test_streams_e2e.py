@@ -329,7 +329,9 @@ def test_attach(site: Site, version: str, way: str) -> None:
     assert process.wait(DEADLINE_SECONDS) == 0
     site.cluster.await_phase("talker", "Succeeded")
     assert site.cluster.kubectl("logs", "talker") == "heard one\nheard two\nover\n"
-    assert "container not found" in site.run((version, way), "attach", "talker").stderr.decode() or True
+    assert (
+        "cannot attach a container in a completed pod" in site.run((version, way), "attach", "talker").stderr.decode()
+    )
     site.cluster.kubectl("delete", "pod", "talker")
     talker = next(each for each in (PODS % {"echo": json.dumps(ECHO)}).split("---") if "talker" in each)
     site.cluster.kubectl("apply", "-f", "-", stdin=talker)
