@@ -368,7 +368,8 @@ def grace_seconds(rtype: ResourceType, obj: Object, asked: int | None) -> int:
     if dig(obj, "status.phase") in ("Succeeded", "Failed"):
         return 0
     own = int(dig(obj, "spec.terminationGracePeriodSeconds", 30))
-    return max(0, own if asked is None else asked)
+    wanted = own if asked is None else asked
+    return 1 if wanted < 0 else wanted
 
 
 def default_propagation(rtype: ResourceType, finalizers: list[str]) -> str | None:

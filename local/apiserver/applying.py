@@ -12,7 +12,7 @@ from local.apiserver.objects import Object
 from local.apiserver.ownership import apply as ownership
 from local.apiserver.ownership.apply import Application
 from local.apiserver.ownership.tracking import Author
-from local.apiserver.requestbody import body_object
+from local.apiserver.requestbody import body_object, check_named
 from local.apiserver.resources import WriteOptions
 from local.apiserver.routes import Target
 from local.apiserver.status import StatusError
@@ -76,10 +76,8 @@ def _newborn(target: Target, application: Application) -> Object:
     """A new object made of nothing but the configuration."""
     new = ownership.applied(application, {})
     meta = new["metadata"]
-    if meta.setdefault("name", target.name) != target.name:
-        raise status.bad_request(
-            f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})"
-        )
+    check_named(new, target.rtype, target.namespace, target.name)
+    meta.pop("resourceVersion", None)  # of what is not there, as kube-apiserver has it
     if meta.get("uid"):
         why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
         raise status.conflict(target.rtype, target.name, why)

@@ -25,7 +25,7 @@ from local.apiserver.pod_streams import NodeConnections
 from local.apiserver.policies import Policies
 from local.apiserver.rbac import Rbac
 from local.apiserver.registry import BINDINGS, EVICTIONS, PODS, Registry, ResourceType
-from local.apiserver.requestbody import APPLY_PATCH, read_aside
+from local.apiserver.requestbody import APPLY_PATCH, body_of, check_place, read_aside
 from local.apiserver.resources import Resources, WriteOptions
 from local.apiserver.routes import Target, resolve, split_path
 from local.apiserver.service_account_tokens import AccountTokens
@@ -191,16 +191,16 @@ class Core:
     async def _resource(self, request: Request, target: Target) -> Response | Stream:
         check_options(request, collection=not target.name)
         if request.method == "GET":
-            if request.flag("watch") and not target.subresource:
+            if request.flag("watch") and not target.name:
                 return watch(self.resources, target, request, self._limits)
             return (reading.read_object if target.name else reading.read_list)(self.resources, target, request)
         table = _COLLECTION if not target.name else _OBJECT if not target.subresource else _SUBRESOURCE
         act = table.get(request.method)
-        if act is None or (request.method == "POST" and target.rtype.namespaced and not target.namespace):
+        if act is None or not (target.name or _writable(target, request.method)):
             raise status.method_not_allowed()
-        if request.content_type == APPLY_PATCH:
+        if request.content_type == APPLY_PATCH or (request.method == "PUT" and writing.bears(self.resources, target)):
             self._access.admit_birth(target, request)
-        return await act(self.writes, target, request)
+        return reading.presented(self.resources, target, request, await act(self.writes, target, request))
 
     async def _pod_subresource(self, request: Request, target: Target) -> Response | Stream | Upgraded:
         if target.subresource not in pod_streams.WAYS:
@@ -226,18 +226,19 @@ class Core:
         return replace(found, warnings=tuple(warnings))
 
     async def _bound(self, request: Request, namespace: str, name: str) -> Response:
-        options = writing.write_options(request)
-        binding = await self._admitted(request, BINDINGS, namespace, options)
+        options, body = writing.write_options(request), body_of(request, BINDINGS)
+        binding = await self._admitted(body, BINDINGS, namespace, options)
         return answer(pods.bind(self.resources, namespace, name, binding, options), 201, options.warnings)
 
     async def _evicted(self, request: Request, namespace: str, name: str) -> Response:
-        options = writing.write_options(request)
-        eviction = await self._admitted(request, EVICTIONS, namespace, options)
+        options, body = writing.write_options(request), body_of(request, EVICTIONS, "policy/v1beta1")
+        eviction = await self._admitted(body, EVICTIONS, namespace, options)
         return answer(pods.evict(self.resources, namespace, name, eviction, options), 201, options.warnings)
 
-    async def _admitted(self, request: Request, rtype: ResourceType, namespace: str, options: WriteOptions) -> Object:
+    async def _admitted(self, body: Object, rtype: ResourceType, namespace: str, options: WriteOptions) -> Object:
         """The body of a request to a sub-resource of pods, as admission webhooks leave it."""
-        body = self.resources.accepted(rtype, writing.body_object(request), options)
+        check_place(body, rtype, namespace)
+        body = self.resources.accepted(rtype, body, options)
         body |= {"apiVersion": rtype.api_version, "kind": rtype.kind}
         body["metadata"]["namespace"] = namespace
         return await self.writes.admit(PODS, rtype.kind.lower(), body, None, options)
@@ -246,7 +247,16 @@ class Core:
         """POST …/bindings, where the binding's own name says which pod it is for."""
         if request.method != "POST":
             raise status.method_not_allowed()
-        return await self._bound(request, namespace, str(dig(writing.body_object(request), "metadata.name") or ""))
+        name = dig(body_of(request, BINDINGS), "metadata.name")
+        if not name:
+            raise status.bad_request("Name parameter required.")
+        return await self._bound(request, namespace, str(name))
+
+
+def _writable(target: Target, method: str) -> bool:
+    """Whether a collection takes this method: what has namespaces is written in one of them."""
+    verb = {"POST": "create", "DELETE": "deletecollection"}.get(method, "")
+    return verb in target.rtype.verbs and bool(target.namespace or not target.rtype.namespaced)
 
 
 def _is_document(segments: list[str]) -> bool:

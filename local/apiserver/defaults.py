@@ -146,7 +146,7 @@ def _default_node(node: Object) -> None:
 def _default_namespace(namespace: Object) -> None:
     meta = ensure(namespace, "metadata")
     if meta.get("name"):
-        ensure(meta, "labels").setdefault("kubernetes.io/metadata.name", meta["name"])
+        ensure(meta, "labels")["kubernetes.io/metadata.name"] = meta["name"]
     ensure(namespace, "spec")
     ensure(namespace, "status").setdefault("phase", "Active")
 

@@ -157,7 +157,7 @@ def spend(resources: Resources, pod: Object, dry_run: bool = False) -> None:
     budgets = resources.objects(DISRUPTION_BUDGETS, Filter(namespace_of(pod)))
     covering = [_counted(resources, budget, options) for budget in budgets if matches(budget, pod)]
     if len(covering) > 1:
-        raise status.internal(
+        raise status.unexplained(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
     if not covering or _free_to_go(covering[0], pod):

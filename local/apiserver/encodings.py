@@ -17,7 +17,8 @@ import yaml
 
 from local.apiserver.messages import JSON, Request, Response
 from local.apiserver.objects import decode
-from local.apiserver.status import StatusError
+from local.apiserver.status import not_acceptable
+from local.apiserver.table import is_form
 
 YAML = "application/yaml"
 _NEGOTIATING = ("api", "apis")  # everything else, such as health, is what it is
@@ -29,18 +30,28 @@ def negotiated(request: Request) -> str:
     if request.path.strip("/").partition("/")[0] not in _NEGOTIATING:
         return JSON
     given = (JSON,) if request.flag("watch") else (JSON, YAML)  # nobody streams YAML
-    for pattern in _accepted(request.accept):
+    of_objects = request.path.strip("/") not in _NEGOTIATING  # there, what is asked for is a version of the document
+    for pattern in _accepted(request.accept, of_objects):
         for media in given:
             if _admits(pattern, media):
                 return media
-    raise StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(given)}")
+    raise not_acceptable(f"only the following media types are accepted: {', '.join(given)}")
 
 
 @lru_cache(maxsize=256)
-def _accepted(accept: str) -> tuple[str, ...]:
+def _accepted(accept: str, of_objects: bool) -> tuple[str, ...]:
     """The media types of an Accept header without parameters, the most welcome first."""
     clauses = [clause for clause in accept.split(",") if clause.strip()] or ["*/*"]
-    return tuple(clause.partition(";")[0].strip().lower() for clause in sorted(clauses, key=_weight, reverse=True))
+    found = sorted(
+        (clause for clause in clauses if not of_objects or _has_known_form(clause)), key=_weight, reverse=True
+    )
+    return tuple(clause.partition(";")[0].strip().lower() for clause in found)
+
+
+def _has_known_form(clause: str) -> bool:
+    """Whether objects can be shown as asked: as they are, or in one of the forms of meta.k8s.io."""
+    parameters = clause.replace(" ", "").split(";")[1:]
+    return is_form(parameters) or not any(parameter.startswith("as=") for parameter in parameters)
 
 
 def _weight(clause: str) -> float:

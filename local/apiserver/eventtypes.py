@@ -52,6 +52,7 @@ EVENTS_V1 = ResourceType(
     True,
     ("ev",),
     fields=EVENTS.fields,
+    created_by_put=True,
     field_aliases=FIELD_ALIASES,
     form=Form(shown, stored),
 )

@@ -42,7 +42,10 @@ def check_options(request: Request, collection: bool = False) -> None:
             integer(text)
     if request.method == "GET":
         _check_reading(request, collection)
-    elif errors := list(_write_errors(request)):
+        return
+    if request.method == "DELETE" and collection:
+        _check_listing(request)
+    if errors := list(_write_errors(request)):
         raise invalid_options(_KINDS.get(request.method, "CreateOptions"), errors)
 
 
@@ -101,9 +104,16 @@ def _check_reading(request: Request, collection: bool) -> None:
     if not collection:
         return
     watching = request.flag("watch")
-    if errors := list(_watch_errors(request) if watching else _list_errors(request)):
+    if not watching:
+        _check_listing(request)
+    elif errors := list(_watch_errors(request)):
         raise invalid_options("ListOptions", errors)
-    if not watching and query.get("continue") and query.get("resourceVersion", "") not in ("", "0"):
+
+
+def _check_listing(request: Request) -> None:
+    if errors := list(_list_errors(request)):
+        raise invalid_options("ListOptions", errors)
+    if request.query.get("continue") and request.query.get("resourceVersion", "") not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
 
 

@@ -53,15 +53,14 @@ class _Copies:
 
 
 def _apply(document: Any, operation: dict[str, Any], copies: _Copies) -> Any:
-    kind, path = operation.get("op"), _pointer(operation.get("path"))
+    """One operation as the library of kube-apiserver carries it out: a key that a map lacks reads as null."""
+    kind, path, value = operation.get("op"), _pointer(operation.get("path")), operation.get("value")
     match kind:
         case "add":
-            return _add(document, path, _value(operation))
+            return _add(document, path, value)
         case "replace":
-            _read(document, path)
-            return _add(_remove(document, path), path, _value(operation)) if path else _value(operation)
+            return _replaced(document, path, value)
         case "remove":
-            _read(document, path)
             return _remove(document, path)
         case "copy":
             return _add(document, path, copies.made(_read(document, _pointer(operation.get("from")))))
@@ -70,7 +69,7 @@ def _apply(document: Any, operation: dict[str, Any], copies: _Copies) -> Any:
             moved = _read(document, source)
             return _add(_remove(document, source), path, moved)
         case "test":
-            if not _same(_read(document, path), operation.get("value")):
+            if not _same(_read(document, path), value):
                 raise _refused(f"testing path {operation['path']} value: test failed")
             return document
     raise _refused(f"unexpected kind: {kind}")
@@ -89,55 +88,76 @@ def _refused(message: str) -> StatusError:
     return StatusError(422, "Invalid", f"the server rejected our request due to an error in our request: {message}")
 
 
-def _value(operation: dict[str, Any]) -> Any:
-    if "value" not in operation:
-        raise bad_request(f"JSON patch operation {operation.get('op')!r} needs a value")
-    return operation["value"]
-
-
 def _pointer(text: Any) -> list[str]:
-    if not isinstance(text, str) or (text and not text.startswith("/")):
-        raise bad_request(f"{text!r} is not a JSON pointer")
+    """The steps of a path; what stands before its first slash counts for nothing, as in the library."""
+    if not isinstance(text, str) or (text and "/" not in text):
+        raise _refused(f"{text!r} is not a JSON pointer")
     return [step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:]]
 
 
+def _missing(path: list[str]) -> StatusError:
+    return _refused(f"path /{'/'.join(path)} does not exist")
+
+
 def _read(document: Any, path: list[str]) -> Any:
-    for step in path:
+    if not path:
+        return document
+    holder, key = _holder(document, path)
+    return holder.get(key) if isinstance(holder, dict) else holder[_index(key, len(holder) - 1)]
+
+
+def _holder(document: Any, path: list[str]) -> tuple[dict[str, Any] | list[Any], str]:
+    """The map or list that the last step of a path leads out of, and that step. Raises 422 where there is none."""
+    if not path:
+        raise _refused("the path names the whole document")
+    for step in path[:-1]:
         if isinstance(document, dict) and step in document:
             document = document[step]
         elif isinstance(document, list):
             document = document[_index(step, len(document) - 1)]
         else:
-            raise _refused(f"path /{'/'.join(path)} does not exist")
-    return document
+            raise _missing(path)
+    if not isinstance(document, dict | list):
+        raise _missing(path)
+    return document, path[-1]
 
 
 def _index(step: str, last: int) -> int:
-    index = natural(step)
-    if index is None or index > last:
+    """A place in a list; a negative one counts from the end."""
+    index = natural(step.removeprefix("-"))
+    if index is not None and step.startswith("-"):
+        index = last + 1 - index
+    if index is None or not 0 <= index <= last:
         raise _refused(f"list index {step} is out of bounds")
     return index
 
 
-def _add(document: Any, path: list[str], value: Any) -> Any:
+def _replaced(document: Any, path: list[str], value: Any) -> Any:
     if not path:
         return value
-    holder, key = _read(document, path[:-1]), path[-1]
+    holder, key = _holder(document, path)
     if isinstance(holder, dict):
         holder[key] = value
-    elif isinstance(holder, list):
-        holder.insert(len(holder) if key == "-" else _index(key, len(holder)), value)
     else:
-        raise _refused(f"path /{'/'.join(path)} does not exist")
+        holder[_index(key, len(holder) - 1)] = value
+    return document
+
+
+def _add(document: Any, path: list[str], value: Any) -> Any:
+    holder, key = _holder(document, path)
+    if isinstance(holder, dict):
+        holder[key] = value
+    else:
+        holder.insert(len(holder) if key == "-" else _index(key, len(holder)), value)
     return document
 
 
 def _remove(document: Any, path: list[str]) -> Any:
-    if not path:
-        return None
-    holder, key = _read(document, path[:-1]), path[-1]
-    if isinstance(holder, dict):
+    holder, key = _holder(document, path)
+    if isinstance(holder, list):
+        del holder[_index(key, len(holder) - 1)]
+    elif key in holder:
         del holder[key]
     else:
-        del holder[_index(key, len(holder) - 1)]
+        raise _missing(path)
     return document

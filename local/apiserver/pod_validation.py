@@ -59,9 +59,7 @@ _NAMES = {
 
 
 def _second_errors(path: str, spec: Object) -> Iterator[FieldError]:
-    grace, deadline = spec["terminationGracePeriodSeconds"], spec.get("activeDeadlineSeconds")
-    if grace < 0:
-        yield bad_value(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
+    deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 1 << 31:
         yield bad_value(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
 

@@ -25,7 +25,11 @@ def bind(
     resources: Resources, namespace: str, name: str, binding: Object, options: WriteOptions | None = None
 ) -> Object:
     """Assign a pod to a node, once: 409 when it has a node already or is another pod than the caller meant."""
+    if dig(binding, "metadata.name") != name:
+        raise status.bad_request("name in URL does not match name in Binding object")
     node = str(dig(binding, "target.name") or "")
+    if (kind := dig(binding, "target.kind")) not in (None, "", "Node"):
+        raise status.bad_request(str(status.not_supported("target.kind", kind, ("Node", "<empty>"))))
     if not node:
         raise status.bad_request("target.name: Required value: a binding names a node")
     asked_uid = dig(binding, "metadata.uid")

@@ -9,16 +9,25 @@ from itertools import islice
 import msgspec
 
 from local.apiserver import status
+from local.apiserver.authorization import quoted
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.numerals import natural
-from local.apiserver.objects import Object, encode
+from local.apiserver.objects import Object, decode_object, encode
 from local.apiserver.registry import ResourceType
 from local.apiserver.resources import Resources
 from local.apiserver.routes import Target
 from local.apiserver.selectors import Filter, parse_fields, parse_labels
 from local.apiserver.status import StatusError
 from local.apiserver.store import Record, Store
-from local.apiserver.table import included, metadata_list, metadata_only, table, wants_metadata, wants_table
+from local.apiserver.table import (
+    included,
+    metadata_list,
+    metadata_only,
+    table,
+    wants_metadata,
+    wants_metadata_of,
+    wants_table,
+)
 
 _UNSPECIFIED = -1  # the revision in a token that goes on with whatever is there by then
 _TOO_OLD = (
@@ -27,6 +36,9 @@ _TOO_OLD = (
     "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
     "modified, or deleted between the time the first chunk was returned and now may show up in the list."
 )
+
+
+_NOT_KEPT = "The resourceVersion for the provided list is too old."
 
 
 class _Continue(msgspec.Struct, frozen=True):
@@ -50,16 +62,34 @@ class ExpiredToken(StatusError):
 
 
 def read_object(resources: Resources, target: Target, request: Request) -> Response:
-    obj = resources.get(target.rtype, target.namespace, target.name)
     asked = revision_of(request)
     if asked is not None and asked > resources.store.revision:
         raise status.from_the_future(asked, resources.store.revision)
+    obj = resources.get(target.rtype, target.namespace, target.name)
     if wants_table(request.accept):
         include = included(request)
         rows = table(target.rtype, [obj], include, resources.clock())
         rows["metadata"]["resourceVersion"] = obj["metadata"]["resourceVersion"]
         return answer(rows)
-    return answer(metadata_only(obj) if wants_metadata(request.accept) else obj)
+    return answer(metadata_only(obj) if wants_metadata_of(request.accept, one=True) else obj)
+
+
+def presented(resources: Resources, target: Target, request: Request, response: Response) -> Response:
+    """The answer to a write in the form its client asked for. What is no object of the type, as a Status, stays."""
+    as_table = wants_table(request.accept)
+    if not (as_table or wants_metadata(request.accept)):
+        return response
+    obj, rtype = decode_object(response.body), target.rtype
+    many = obj.get("kind") == rtype.listing_kind
+    if not many and obj.get("kind") != rtype.kind:
+        return response
+    found: list[Object] = obj["items"] if many else [obj]
+    if as_table:
+        rows = table(rtype, found, included(request), resources.clock())
+        rows["metadata"] = obj["metadata"] if many else {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        return answer(rows, response.status, [*response.warnings])
+    shown = metadata_list(found, obj["metadata"]) if many else metadata_only(obj)
+    return answer(shown, response.status, [*response.warnings])
 
 
 def filter_of(target: Target, request: Request) -> Filter:
@@ -76,14 +106,20 @@ def revision_of(request: Request) -> int | None:
         return None
     revision = natural(text)
     if revision is None:
-        raise status.bad_request(f"invalid resource version {text!r}: it must be a number of 64 bits")
+        told = f"Invalid value: {quoted(text)}: strconv.ParseUint: parsing {quoted(text)}: invalid syntax"
+        raise status.bad_request(f"invalid resource version: resourceVersion: {told}")
     return revision
 
 
 def read_list(resources: Resources, target: Target, request: Request) -> Response:
     """A list in (namespace, name) order, whole or page by page; all pages show the moment of the first."""
-    rtype, wanted = target.rtype, filter_of(target, request)
-    revision, found = _asked(resources.store, rtype, wanted, request)
+    page, meta = page_of(resources.store, target.rtype, filter_of(target, request), request)
+    return _shown(resources, target, request, page, meta)
+
+
+def page_of(store: Store, rtype: ResourceType, wanted: Filter, request: Request) -> tuple[list[Record], Object]:
+    """The records of a list, or of one page of it, and the list's metadata."""
+    revision, found = _asked(store, rtype, wanted, request)
     limit = _limit(request)
     page = list(islice(found, limit or None))
     meta: Object = {"resourceVersion": str(revision)}
@@ -92,7 +128,7 @@ def read_list(resources: Resources, target: Target, request: Request) -> Respons
         meta["continue"] = _encode_token(revision, page[-1])
         if wanted.admits_namespace_only:  # with selectors, Kubernetes does not count either
             meta["remainingItemCount"] = rest
-    return _listed(resources, target, request, page, meta)
+    return page, meta
 
 
 def _asked(store: Store, rtype: ResourceType, wanted: Filter, request: Request) -> tuple[int, Iterator[Record]]:
@@ -105,7 +141,10 @@ def _asked(store: Store, rtype: ResourceType, wanted: Filter, request: Request) 
     # A page at a revision means exactly that revision where no match is named (KEP-2523, "legacy exact").
     match = request.query.get("resourceVersionMatch") or ("Exact" if _limit(request) else "")
     if asked and match == "Exact":
-        return asked, store.select_at(rtype.id, asked, wanted)
+        try:
+            return asked, store.select_at(rtype.id, asked, wanted)
+        except StatusError as error:
+            raise status.expired(_NOT_KEPT) if error.code == 410 else error from None
     return store.revision, store.select(rtype.id, wanted)
 
 
@@ -122,26 +161,30 @@ def _continued(store: Store, rtype: ResourceType, wanted: Filter, point: _Contin
         raise ExpiredToken(urlsafe_b64encode(encode(token)).decode()) from None
 
 
-def _listed(resources: Resources, target: Target, request: Request, page: list[Record], meta: Object) -> Response:
+def _shown(resources: Resources, target: Target, request: Request, page: list[Record], meta: Object) -> Response:
     rtype = target.rtype
     if wants_table(request.accept):
         include = included(request)
         rows = table(rtype, (resources.decoded(rtype, record) for record in page), include, resources.clock())
         return answer({**rows, "metadata": meta})
-    if wants_metadata(request.accept):
+    if wants_metadata_of(request.accept, one=False):
         return answer(metadata_list((resources.decoded(rtype, record) for record in page), meta))
+    return listed(resources, rtype, page, meta)
+
+
+def listed(resources: Resources, rtype: ResourceType, page: Iterable[Record], meta: Object) -> Response:
+    """The list itself. Items of built-in types say neither kind nor version, which the list does for them."""
     head = {"kind": rtype.listing_kind, "apiVersion": rtype.api_version, "metadata": meta}
-    return Response(200, _joined(encode(head), (resources.encoded(rtype, record) for record in page)))
+    return Response(200, _joined(encode(head), resources.items(rtype, page)))
 
 
-def _joined(head: bytes, items: Iterable[bytes]) -> bytes:
-    """The list around its items. The items, which may be large together, are copied once."""
-    pieces = list(items)
-    if not pieces:
+def _joined(head: bytes, items: list[bytes]) -> bytes:
+    """The list around its items, which lack their first brace. They may be large together, and are copied once."""
+    if not items:
         return head[:-1] + b',"items":[]}'
-    pieces[0] = head[:-1] + b',"items":[' + pieces[0]
-    pieces[-1] += b"]}"
-    return b",".join(pieces)
+    items[0] = head[:-1] + b',"items":[{' + items[0]
+    items[-1] += b"]}"
+    return b",{".join(items)
 
 
 def _limit(request: Request) -> int:
@@ -157,4 +200,4 @@ def _decode_token(token: str) -> _Continue:
     try:
         return msgspec.json.decode(urlsafe_b64decode(token), type=_Continue)
     except (ValueError, msgspec.MsgspecError):
-        raise status.bad_request("continue key is not valid") from None
+        raise status.bad_request("invalid continue token: continue key is not valid") from None

@@ -1,12 +1,15 @@
 """What the store keeps of an object, and what it remembers of a change."""
 
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 
 from local.apiserver.objects import Object, decode_object, encode
 from local.apiserver.registry import ResourceType, field_values
 from local.apiserver.selectors import Filter
+
+_NAMING = ("kind", "apiVersion")
 
 
 class Change(StrEnum):
@@ -18,7 +21,11 @@ class Change(StrEnum):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One stored object: its bytes, and what lists and watches select by."""
+    """One stored object: its bytes, and what lists and watches select by.
+
+    The bytes are kept as `head`, kind and version from the first brace on, which many records share, and `rest`: a list
+    of a built-in type says kind and version once, and joins what is left.
+    """
 
     namespace: str
     name: str
@@ -28,12 +35,21 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     fields: dict[str, str]
     owners: tuple[str, ...]
     deleting: bool
-    body: bytes
+    head: bytes
+    rest: bytes
     original: bytes | None = None  # as it was written, where its definition has it read otherwise since
 
     @property
     def key(self) -> tuple[str, str]:
         return (self.namespace, self.name)
+
+    @property
+    def body(self) -> bytes:
+        return self.head + self.rest
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.head) + len(self.rest)
 
     def admitted_by(self, wanted: Filter) -> bool:
         return wanted.admits(self.namespace, self.labels, self.fields)
@@ -69,7 +85,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
             return self.record
         obj = decode_object(self.old.body)
         obj["metadata"]["resourceVersion"] = str(self.record.revision)
-        return msgspec.structs.replace(self.old, revision=self.record.revision, body=encode(obj))
+        return msgspec.structs.replace(self.old, revision=self.record.revision, rest=_rest(obj))
 
 
 def record_of(rtype: ResourceType, obj: Object, revision: int, original: bytes | None = None) -> Record:
@@ -84,6 +100,17 @@ def record_of(rtype: ResourceType, obj: Object, revision: int, original: bytes |
         fields=field_values(rtype, obj),
         owners=tuple(owner["uid"] for owner in meta.get("ownerReferences") or ()),
         deleting=bool(meta.get("deletionTimestamp")),
-        body=encode(obj),
+        head=_head(obj.get("kind", rtype.kind), obj.get("apiVersion", rtype.api_version)),
+        rest=_rest(obj),
         original=original,
     )
+
+
+@lru_cache
+def _head(kind: str, api_version: str) -> bytes:
+    return encode({"kind": kind, "apiVersion": api_version})[:-1] + b","
+
+
+def _rest(obj: Object) -> bytes:
+    """All but kind and version, without the first brace; an object always has metadata."""
+    return encode({key: value for key, value in obj.items() if key not in _NAMING})[1:]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # Groups whose words a custom type may have too, and then means: those come after the custom groups.
 _LAST_GROUPS = ("scheduling.k8s.io", "metrics.k8s.io")
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_ONE_BY_ONE = tuple(verb for verb in VERBS if verb != "deletecollection")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class ResourceType:
     fields: tuple[str, ...] = ()  # paths a field selector may name, besides metadata.name and metadata.namespace
     generation: bool = False  # metadata.generation counts changes of the wanted state
     unconditional_update: bool = True  # PUT without a resourceVersion is allowed
+    created_by_put: bool = False  # PUT of what is not there creates it
     singular: str = ""
     list_kind: str = ""
     verbs: tuple[str, ...] = VERBS
@@ -99,7 +101,10 @@ _FIELD_DEFAULTS = {
 }
 
 NAMESPACES = ResourceType(
-    "", "v1", "namespaces", "Namespace", False, ("ns",), subresources=("finalize", "status"), fields=("status.phase",)
+    *("", "v1", "namespaces", "Namespace", False, ("ns",)),
+    subresources=("finalize", "status"),
+    fields=("status.phase",),
+    verbs=_ONE_BY_ONE,
 )
 NODES = ResourceType(
     "", "v1", "nodes", "Node", False, ("no",), subresources=("status",), fields=("spec.unschedulable",)
@@ -119,16 +124,20 @@ PODS = ResourceType(
 BINDINGS = ResourceType("", "v1", "bindings", "Binding", True, verbs=("create",))
 EVICTIONS = ResourceType("policy", "v1", "evictions", "Eviction", True)
 SCALES = ResourceType("autoscaling", "v1", "scales", "Scale", True)
-EVENTS = ResourceType("", "v1", "events", "Event", True, ("ev",), fields=_EVENT_FIELDS)
+EVENTS = ResourceType("", "v1", "events", "Event", True, ("ev",), fields=_EVENT_FIELDS, created_by_put=True)
 CONFIG_MAPS = ResourceType("", "v1", "configmaps", "ConfigMap", True, ("cm",))
 SECRETS = ResourceType("", "v1", "secrets", "Secret", True, fields=("type",))
 SERVICE_ACCOUNTS = ResourceType("", "v1", "serviceaccounts", "ServiceAccount", True, ("sa",), subresources=("token",))
 SERVICES = ResourceType(
-    *("", "v1", "services", "Service", True, ("svc",), ("all",), ("status",)), fields=("spec.clusterIP", "spec.type")
+    *("", "v1", "services", "Service", True, ("svc",), ("all",), ("status",)),
+    fields=("spec.clusterIP", "spec.type"),
+    created_by_put=True,
 )
 POD_TEMPLATES = ResourceType("", "v1", "podtemplates", "PodTemplate", True)
 RESOURCE_QUOTAS = ResourceType("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), subresources=("status",))
-LEASES = ResourceType("coordination.k8s.io", "v1", "leases", "Lease", True, unconditional_update=False)
+LEASES = ResourceType(
+    *("coordination.k8s.io", "v1", "leases", "Lease", True), unconditional_update=False, created_by_put=True
+)
 PRIORITY_CLASSES = ResourceType("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, ("pc",))
 PERSISTENT_VOLUMES = ResourceType(
     "", "v1", "persistentvolumes", "PersistentVolume", False, ("pv",), subresources=("status",)
@@ -193,16 +202,16 @@ STORED_ONLY = {
 }
 """Type → what comes of it that nobody acts on its objects."""
 CONTROLLER_REVISIONS = ResourceType("apps", "v1", "controllerrevisions", "ControllerRevision", True)
-ENDPOINTS = ResourceType("", "v1", "endpoints", "Endpoints", True, ("ep",), singular="endpoints")
+ENDPOINTS = ResourceType("", "v1", "endpoints", "Endpoints", True, ("ep",), singular="endpoints", created_by_put=True)
 ENDPOINT_SLICES = ResourceType("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True, generation=True)
 NETWORK_POLICIES = ResourceType(
     "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", True, ("netpol",), generation=True
 )
 _RBAC = ("rbac.authorization.k8s.io", "v1")
-CLUSTER_ROLES = ResourceType(*_RBAC, "clusterroles", "ClusterRole", False)
-CLUSTER_ROLE_BINDINGS = ResourceType(*_RBAC, "clusterrolebindings", "ClusterRoleBinding", False)
-ROLES = ResourceType(*_RBAC, "roles", "Role", True)
-ROLE_BINDINGS = ResourceType(*_RBAC, "rolebindings", "RoleBinding", True)
+CLUSTER_ROLES = ResourceType(*_RBAC, "clusterroles", "ClusterRole", False, created_by_put=True)
+CLUSTER_ROLE_BINDINGS = ResourceType(*_RBAC, "clusterrolebindings", "ClusterRoleBinding", False, created_by_put=True)
+ROLES = ResourceType(*_RBAC, "roles", "Role", True, created_by_put=True)
+ROLE_BINDINGS = ResourceType(*_RBAC, "rolebindings", "RoleBinding", True, created_by_put=True)
 CUSTOM_RESOURCE_DEFINITIONS = ResourceType(
     "apiextensions.k8s.io",
     "v1",

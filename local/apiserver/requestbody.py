@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from local.apiserver.bodies import decode_json
 from local.apiserver.messages import JSON, Read, Request
 from local.apiserver.objects import Object, unstorable
 from local.apiserver.proto import MAGIC, decode_protobuf
+from local.apiserver.registry import ResourceType
 from local.apiserver.yamlbody import decode_yaml
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -23,8 +25,10 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", APPLY_PATCH)
-# Clients that name no format, or curl's and urllib's idea of one, mean JSON.
-_JSON = ("", JSON, "application/octet-stream", "application/x-www-form-urlencoded", JSON_PATCH, MERGE_PATCH)
+# Clients that name no format mean JSON.
+_JSON = ("", JSON)
+_PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+_PARAMETERS = re.compile(r"\s*|(\s*[^\s;=]+=(\"[^\"]*\"|[^\s;\"]*)\s*(;|$))+")
 _ACCEPTED = (JSON, "application/yaml", PROTOBUF)
 
 
@@ -65,11 +69,15 @@ def body_value(request: Request) -> Any:
 
 def _decoded(request: Request) -> Any:
     kind = request.content_type
+    if not _PARAMETERS.fullmatch(request.headers.get("content-type", "").partition(";")[2]):
+        raise unknown_format(_ACCEPTED)
+    if request.method != "PATCH" and kind in (*_PATCHES, APPLY_PATCH):
+        raise unknown_format(_ACCEPTED)
     if kind == PROTOBUF or request.body.startswith(MAGIC):
         return decode_protobuf(request.body)
     if kind in _YAML:
         return _decoded_yaml(request.body)
-    if kind in _JSON or kind == STRATEGIC_PATCH:
+    if kind in _JSON or kind in _PATCHES:
         return decode_json(request.body)
     raise unknown_format(_ACCEPTED)
 
@@ -85,7 +93,42 @@ def _decoded_yaml(body: bytes) -> Any:
 
 
 def body_object(request: Request) -> Object:
+    """The body as a map; nothing at all (null) is an empty one."""
     value = body_value(request)
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         raise status.bad_request("the request body must be an object")
     return value
+
+
+def body_of(request: Request, rtype: ResourceType, *others: str) -> Object:
+    """The body as an object of the type; raises 400 where it says to be of another. `others`: API versions."""
+    obj = body_object(request)
+    api_version, kind = obj.get("apiVersion") or rtype.api_version, obj.get("kind") or rtype.kind
+    if kind != rtype.kind:
+        version = str(api_version).rpartition("/")[2]
+        raise status.bad_request(f'{kind} in version "{version}" cannot be handled as a {rtype.kind}')
+    if api_version not in (rtype.api_version, *others):
+        raise status.bad_request(
+            f"the API version in the data ({api_version}) does not match the expected API version ({rtype.api_version})"
+        )
+    return obj
+
+
+def check_named(obj: Object, rtype: ResourceType, namespace: str, name: str) -> None:
+    """Raises 400 for an object that is not the one the path names."""
+    meta = obj.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
+    if not meta.get("name"):
+        raise status.nameless(name)
+    if meta["name"] != name:
+        raise status.misnamed(meta["name"], name)
+    check_place(obj, rtype, namespace)
+
+
+def check_place(obj: Object, rtype: ResourceType, namespace: str) -> None:
+    """Raises 400 for an object that says to be in another namespace than the path's."""
+    meta = obj.get("metadata")
+    if rtype.namespaced and isinstance(meta, dict) and (meta.get("namespace") or namespace) != namespace:
+        raise status.misplaced()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -12,6 +12,7 @@ from local.apiserver import admission, crd, decoding, defaults, names, status, v
 from local.apiserver.definition_rules import definition_warnings
 from local.apiserver.generated_names import random_suffix
 from local.apiserver.identity import INTERNAL, Identity
+from local.apiserver.node_restriction import check_node_write
 from local.apiserver.objects import (
     Clock,
     Object,
@@ -137,6 +138,17 @@ class Resources:
             return record.body
         return encode(self.decoded(rtype, record))
 
+    def items(self, rtype: ResourceType, records: Iterable[Record]) -> list[bytes]:
+        """Their bytes as they stand in a list, after the first brace; the list says kind and version of all.
+
+        Items of a custom type say both for themselves.
+        """
+        if rtype.custom is not None:
+            return [self.encoded(rtype, record)[1:] for record in records]
+        if rtype.form is not None:
+            return [encode(_unnamed(self.decoded(rtype, record)))[1:] for record in records]
+        return [record.rest for record in records]
+
     def objects(self, rtype: ResourceType, wanted: Filter = EVERYTHING) -> Iterator[Object]:
         for record in self.store.select(rtype.id, wanted):
             yield self.decoded(rtype, record)
@@ -159,6 +171,7 @@ class Resources:
         self._check_place(draft)
         admission.reset_status(rtype, obj)
         self._defaulted(rtype, obj)
+        check_node_write(options.user, rtype, None, obj)
         admission.admit_new(self, rtype, obj)
         return draft
 
@@ -250,9 +263,7 @@ class Resources:
         if not rtype.namespaced:
             meta.pop("namespace", None)
         elif (meta.get("namespace") or namespace) != namespace:
-            raise status.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
+            raise status.misplaced()
         if rtype.namespaced:
             meta["namespace"] = namespace
         if meta.get("resourceVersion"):
@@ -335,6 +346,7 @@ class Resources:
         sent = dig(new, "metadata.managedFields")  # what is kept cannot tell an empty list from none
         new = self.accepted(rtype, new, options)
         self._check_identity(rtype, name, old, new)
+        check_node_write(options.user, rtype, old, new)
         admission.keep_server_fields(rtype, old, new, subresource)
         if not subresource:
             admission.admit_change(self, rtype, old, new)
@@ -369,12 +381,12 @@ class Resources:
 
     def _check_identity(self, rtype: ResourceType, name: str, old: Object, new: Object) -> None:
         meta, old_meta = metadata(new), old["metadata"]
-        if meta.setdefault("name", name) != name:
-            raise status.bad_request(
-                f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
-            )
+        if not meta.get("name"):
+            raise status.nameless(name)
+        if meta["name"] != name:
+            raise status.misnamed(meta["name"], name)
         if rtype.namespaced and meta.setdefault("namespace", old_meta["namespace"]) != old_meta["namespace"]:
-            raise status.bad_request("the namespace of the object does not match the namespace on the URL")
+            raise status.misplaced()
         kind, api_version = new.setdefault("kind", rtype.kind), new.setdefault("apiVersion", rtype.api_version)
         if (kind, api_version) != (rtype.kind, rtype.api_version):
             raise status.bad_request(
@@ -443,6 +455,10 @@ class Resources:
                 if self.registry.by_id(other["metadata"]["name"]) is None:
                     self._stored(rtype, other, WriteOptions())
         return self.decoded(rtype, record)
+
+
+def _unnamed(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
 
 
 def check_preconditions(rtype: ResourceType, old: Object, uid: str | None, resource_version: str | None) -> None:

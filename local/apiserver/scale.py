@@ -103,7 +103,7 @@ def _patched(shown: Object, kind: str, patch: Any) -> Object:
     elif kind in ("application/merge-patch+json", "application/strategic-merge-patch+json"):
         changed = merge_patch(shown, patch)  # without lists, a strategic patch is a merge patch
     else:
-        raise status.unsupported_media(f"the body of the request was in an unknown format - {kind}")
+        raise status.unsupported_patch()
     if not isinstance(changed, dict):
         raise status.bad_request("the patch does not leave an object")
     return changed
@@ -125,7 +125,7 @@ async def _written(writes: Writes, target: Target, wanted: Object, options: Writ
             changed["metadata"]["resourceVersion"] = version
         return changed
 
-    obj = writes.resources.update(target.rtype, target.namespace, target.name, change, options)
+    obj = writes.resources.update(target.rtype, target.namespace, target.name, change, options, "scale")
     return _scaled(target, obj).shown()
 
 
@@ -145,9 +145,7 @@ def _replicas(wanted: Object, name: str) -> int:
             "ScaleSpec.spec.replicas of type int32"
         )
     if name_of(wanted) not in ("", name):
-        raise status.bad_request(
-            f"the name of the object ({name_of(wanted)}) does not match the name on the URL ({name})"
-        )
+        raise status.misnamed(name_of(wanted), name)
     if replicas < 0:
         raise _invalid(name, status.bad_value("spec.replicas", replicas, "must be greater than or equal to 0"))
     return replicas

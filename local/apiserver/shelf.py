@@ -98,7 +98,7 @@ class Shelf:
         self.history_bytes += _bytes_of(event)
         if len(self._events) > self._ring_events:
             self.forget_oldest()
-        size = len(event.record.body)
+        size = event.record.size_bytes
         for pin in self._pins(event):
             for watcher, wanted in self._watchers.get(pin, _NOBODY).items():
                 seen = event.seen_by(wanted)
@@ -141,7 +141,7 @@ _NOBODY: dict[Watcher[Seen], Filter] = {}
 
 def _bytes_of(event: Event) -> int:
     """About what is kept for an event. What was there before it is another event's to count, or still there."""
-    return len(event.record.body) + _RECORD_BYTES + _LABEL_BYTES * len(event.record.labels)
+    return event.record.size_bytes + _RECORD_BYTES + _LABEL_BYTES * len(event.record.labels)
 
 
 def _matching(records: dict[Key, Record], order: list[Key], wanted: Filter, after: Key | None) -> Iterator[Record]:

@@ -190,16 +190,39 @@ def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
 
 
+def nameless(name: str) -> StatusError:
+    """An object without a name on the path of one."""
+    told = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+    return bad_request(told)
+
+
+def misnamed(name: str, asked: str) -> StatusError:
+    return bad_request(f"the name of the object ({name}) does not match the name on the URL ({asked})")
+
+
+def misplaced() -> StatusError:
+    """An object that says to be in another namespace than its path."""
+    return bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
 def unauthorized() -> StatusError:
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def method_not_allowed() -> StatusError:
-    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def unsupported_media(message: str) -> StatusError:
     return StatusError(415, "UnsupportedMediaType", message)
+
+
+def unsupported_patch() -> StatusError:
+    return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
+def not_acceptable(message: str) -> StatusError:
+    return StatusError(406, "NotAcceptable", message)
 
 
 def expired(message: str) -> StatusError:
@@ -212,7 +235,7 @@ def from_the_future(asked: int, current: int) -> StatusError:
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
     }
-    return StatusError(504, "Timeout", f"Too large resource version: {asked}, current: {current}", details)
+    return StatusError(504, "Timeout", f"Timeout: Too large resource version: {asked}, current: {current}", details)
 
 
 def too_many_requests(message: str, causes: list[Object]) -> StatusError:
@@ -221,6 +244,11 @@ def too_many_requests(message: str, causes: list[Object]) -> StatusError:
 
 def not_implemented(message: str) -> StatusError:
     return StatusError(501, "NotImplemented", message)
+
+
+def unexplained(message: str) -> StatusError:
+    """A refusal that kube-apiserver gives no reason and no better code."""
+    return StatusError(500, "", message)
 
 
 def internal(message: str = "an internal error occurred; the server's log has the details") -> StatusError:

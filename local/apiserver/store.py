@@ -117,7 +117,7 @@ class Store:
         The object is stamped with that resourceVersion in place; it is the caller's own copy.
         """
         record, type_id = self._stamped(rtype, obj), STORED_AS.get(rtype.id, rtype.id)
-        check_size(len(record.body))
+        check_size(record.size_bytes)
         shelf = self._shelf(type_id)
         old = shelf.put(record)
         if old is not None:

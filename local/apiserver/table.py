@@ -1,13 +1,16 @@
 """The forms of meta.k8s.io/v1 in which a client may ask for objects: rows of a Table, or metadata alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from local.apiserver.messages import Request
 from local.apiserver.objects import Object, dig
 from local.apiserver.printers import columns_of
 from local.apiserver.registry import ResourceType
+from local.apiserver.status import not_acceptable
 
 _GROUP = "meta.k8s.io/v1"
+_FORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_VERSIONS = ("v1", "v1beta1")
 
 
 def wants_table(accept: str) -> bool:
@@ -20,9 +23,25 @@ def wants_metadata(accept: str) -> bool:
     return _asks(accept, "PartialObjectMetadata") or _asks(accept, "PartialObjectMetadataList")
 
 
+def wants_metadata_of(accept: str, one: bool) -> bool:
+    """The same of one object or of a list; raises 406 where the other is asked for."""
+    if not wants_metadata(accept):
+        return False
+    asked = "PartialObjectMetadata" if _asks(accept, "PartialObjectMetadata") else "PartialObjectMetadataList"
+    if one != (asked == "PartialObjectMetadata"):
+        raise not_acceptable(f"you requested {asked}, but the requested object is {'not ' if one else ''}a list")
+    return True
+
+
 def _asks(accept: str, form: str) -> bool:
     preferred = accept.split(",", 1)[0].replace(" ", "").split(";")
-    return f"as={form}" in preferred and "g=meta.k8s.io" in preferred
+    return f"as={form}" in preferred and is_form(preferred)
+
+
+def is_form(parameters: Sequence[str]) -> bool:
+    """Whether the parameters of an Accept clause name one of the forms."""
+    asked = dict(parameter.partition("=")[::2] for parameter in parameters)
+    return asked.get("as") in _FORMS and asked.get("g") == "meta.k8s.io" and asked.get("v") in _VERSIONS
 
 
 def included(request: Request) -> str:

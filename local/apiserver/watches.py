@@ -33,12 +33,19 @@ class WatchLimits:
 
 
 def watch(resources: Resources, target: Target, request: Request, limits: WatchLimits) -> Stream:
-    """Start a watch. A revision that is too old is reported inside the stream, as Kubernetes does."""
+    """Start a watch. A revision that is too old is reported inside the stream, as Kubernetes does.
+
+    One of the future is refused (504), where kube-apiserver waits for it: what a client has seen of a state that was
+    lost since is told to it, not kept from it.
+    """
     wanted, asked = filter_of(target, request), revision_of(request)
     initial = request.query.get("sendInitialEvents", "")
     listing = not asked if not initial else request.flag("sendInitialEvents")
     if asked is not None and asked > resources.store.revision:
-        raise status.from_the_future(asked, resources.store.revision)
+        refusal = status.from_the_future(asked, resources.store.revision)
+        if not initial:
+            raise refusal
+        return Stream(200, _once(_line("ERROR", encode(refusal.body))))
     session = _Session(resources, target.rtype, request, limits)
     try:
         since = None if listing else asked or None
@@ -47,7 +54,8 @@ def watch(resources: Resources, target: Target, request: Request, limits: WatchL
         return Stream(200, _once(_line("ERROR", encode(error.body))))
     backlog = list(resources.store.select(target.rtype.id, wanted)) if listing else []
     # The revision of the backlog, not of the moment the client starts reading: what happens in between is queued.
-    end = resources.store.revision if listing and initial else None
+    bookmarks = request.flag("allowWatchBookmarks")
+    end = resources.store.revision if listing and initial and bookmarks else None
     return Stream(200, session.chunks(watcher, backlog, end), release=watcher.close)
 
 

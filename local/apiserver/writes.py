@@ -107,6 +107,7 @@ class Writes:
     ) -> Object:
         """PUT: like update, but some types insist on a resourceVersion."""
         if dig(obj, "metadata.resourceVersion") in (None, "", "0") and not rtype.unconditional_update:
+            self.resources.get(rtype, namespace, name)
             error = status.FieldError(
                 "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
             )
@@ -157,7 +158,7 @@ class Writes:
 
     def _held_bytes(self, rtype: ResourceType, namespace: str, name: str) -> int:
         held = self.resources.store.get(rtype.id, namespace, name)
-        return 0 if held is None else len(held.body)
+        return 0 if held is None else held.size_bytes
 
     def _unchanged(self, rtype: ResourceType, old: Object | None) -> bool:
         """Whether this state of an object is still the one that is there: then a conflict is not one of timing."""

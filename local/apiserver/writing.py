@@ -6,25 +6,26 @@ from collections.abc import Iterator
 from dataclasses import replace as replaced
 from typing import Any
 
-from local.apiserver import admission, applying, status
+from local.apiserver import applying, status
 from local.apiserver.aside import aside
 from local.apiserver.bodies import repeated_fields
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, copy
 from local.apiserver.patch import json_patch, merge_patch
-from local.apiserver.reading import filter_of
+from local.apiserver.reading import filter_of, listed, page_of
 from local.apiserver.records import Record
-from local.apiserver.registry import JOBS, NAMESPACES, ResourceType
+from local.apiserver.registry import JOBS, ResourceType
 from local.apiserver.requestbody import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
     body_object,
+    body_of,
     body_value,
-    unknown_format,
+    check_named,
 )
-from local.apiserver.resources import DeleteOptions, WriteOptions
+from local.apiserver.resources import DeleteOptions, Resources, WriteOptions
 from local.apiserver.routes import Target
 from local.apiserver.selectors import Filter
 from local.apiserver.status import StatusError
@@ -57,23 +58,26 @@ _ANSWER_WITH_THEMSELVES = frozenset(
 
 
 async def create(writes: Writes, target: Target, request: Request) -> Response:
-    obj, rtype = body_object(request), target.rtype
-    api_version, kind = obj.get("apiVersion") or rtype.api_version, obj.get("kind") or rtype.kind
-    if kind != rtype.kind:
-        version = str(api_version).rpartition("/")[2]
-        raise status.bad_request(f'{kind} in version "{version}" cannot be handled as a {rtype.kind}')
-    if api_version != rtype.api_version:
-        raise status.bad_request(
-            f"the API version in the data ({api_version}) does not match the expected API version ({rtype.api_version})"
-        )
-    options = write_options(request)
-    return answer(await writes.create(rtype, target.namespace, obj, options), 201, options.warnings)
+    obj, options = body_of(request, target.rtype), write_options(request)
+    return answer(await writes.create(target.rtype, target.namespace, obj, options), 201, options.warnings)
 
 
 async def replace(writes: Writes, target: Target, request: Request) -> Response:
-    options, body = write_options(request), body_object(request)
-    obj = await writes.replace(target.rtype, target.namespace, target.name, body, options, target.subresource)
+    """PUT, which creates what is not there where the type is one of those that clients write blindly."""
+    rtype, options, body = target.rtype, write_options(request), body_of(request, target.rtype)
+    check_named(body, rtype, target.namespace, target.name)
+    if bears(writes.resources, target):
+        body["metadata"].pop("resourceVersion", None)
+        return answer(await writes.create(rtype, target.namespace, body, options), 201, options.warnings)
+    obj = await writes.replace(rtype, target.namespace, target.name, body, options, target.subresource)
     return answer(obj, 200, options.warnings)
+
+
+def bears(resources: Resources, target: Target) -> bool:
+    """Whether a PUT there creates its object."""
+    if not target.rtype.created_by_put or target.subresource:
+        return False
+    return resources.store.get(target.rtype.id, target.namespace, target.name) is None
 
 
 def patch_types(rtype: ResourceType) -> tuple[str, ...]:
@@ -85,7 +89,7 @@ def patch_types(rtype: ResourceType) -> tuple[str, ...]:
 async def patch(writes: Writes, target: Target, request: Request) -> Response:
     """Apply a patch of any kind to the live object."""
     if request.content_type not in patch_types(target.rtype):
-        raise unknown_format(patch_types(target.rtype))
+        raise status.unsupported_patch()
     if request.content_type == APPLY_PATCH:
         return await applying.apply(writes, target, request)
     value = body_value(request)
@@ -118,14 +122,26 @@ def _unknown_members(operations: Any) -> Iterator[str]:
 
 def _patched(rtype: ResourceType, kind: str, obj: Object, value: Any) -> Object:
     if kind == JSON_PATCH:
-        changed = json_patch(obj, value)
+        changed = json_patch(obj, [] if value is None else value)
     elif kind == MERGE_PATCH:
         changed = merge_patch(obj, value)
-    else:
-        changed = strategic_merge(rtype, obj, value)
+    else:  # into the fields of the type, to which its name does not belong
+        changed = strategic_merge(rtype, obj, {} if value is None else value)
+        changed |= {"apiVersion": rtype.api_version, "kind": rtype.kind}
     if not isinstance(changed, dict) or not isinstance(changed.get("metadata"), dict):
         raise status.bad_request("the patch does not leave an object with metadata")
+    _check_kept(rtype, obj, changed)
     return changed
+
+
+def _check_kept(rtype: ResourceType, old: Object, new: Object) -> None:
+    """Raises 422 for a patch of what says which object it is."""
+    kind, api_version = new.get("kind") or rtype.kind, new.get("apiVersion") or rtype.api_version
+    if (kind, api_version) != (rtype.kind, rtype.api_version):
+        raise status.undecodable(rtype, f"{api_version}, Kind={kind} is not {rtype.api_version}, Kind={rtype.kind}")
+    if (uid := new["metadata"].get("uid")) and uid != old["metadata"]["uid"]:
+        error = status.bad_value("metadata.uid", uid, "field is immutable")
+        raise status.invalid(rtype, old["metadata"]["name"], [error])
 
 
 async def delete(writes: Writes, target: Target, request: Request) -> Response:
@@ -159,14 +175,10 @@ async def _delete_matching(
 
 
 async def delete_collection(writes: Writes, target: Target, request: Request) -> Response:
-    """Delete everything the selectors admit."""
-    options, wanted = delete_options(request), filter_of(target, request)
-    removed, resources = [], writes.resources
-    for record in list(resources.store.select(target.rtype.id, wanted)):
-        if target.rtype is NAMESPACES and record.name in admission.IMMORTAL_NAMESPACES:
-            continue
-        if (obj := await _delete_matching(writes, target.rtype, record, wanted, options)) is not None:
-            removed.append(obj)
-    head = {"kind": target.rtype.listing_kind, "apiVersion": target.rtype.api_version}
-    body = {**head, "metadata": {"resourceVersion": str(resources.store.revision)}, "items": removed}
-    return answer(body, 200, options.warnings)
+    """Delete the page that a list with the same options would show; answers with it, as it was."""
+    options, wanted, resources = delete_options(request), filter_of(target, request), writes.resources
+    page, meta = page_of(resources.store, target.rtype, wanted, request)
+    removed = [
+        record for record in page if await _delete_matching(writes, target.rtype, record, wanted, options) is not None
+    ]
+    return replaced(listed(resources, target.rtype, removed, meta), warnings=tuple(options.warnings))

@@ -278,10 +278,10 @@ class PodObject(msgspec.Struct, frozen=True):
 
     @property
     def grace_seconds(self) -> float:
-        """Seconds between SIGTERM and SIGKILL: what the deletion says, else the spec, else 30."""
+        """Seconds between SIGTERM and SIGKILL: what the deletion says, else the spec (one, if negative), else 30."""
         for told in (self.metadata.deletion_grace_period_seconds, self.spec.termination_grace_period_seconds):
             if told is not None:
-                return float(max(told, 0))
+                return float(told) if told >= 0 else 1.0
         return 30.0
 
 

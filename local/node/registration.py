@@ -1,6 +1,7 @@
 """Our Node on the API server: made or adopted, kept alive, made ready and unready.
 
-Only fields of our own are ever patched; the agent's keys in capacity and allocatable stay as they are.
+Only fields of our own are ever patched; the agent's keys in capacity and allocatable stay as they are. A node may not
+change its own taints (NodeRestriction): those that follow from its conditions are the control plane's to set and take.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ HEARTBEAT_SECONDS = 10.0
 _STATUS_EVERY_HEARTBEATS = 30
 _FIRST_RETRY_SECONDS = 0.2
 _LONGEST_RETRY_SECONDS = 3.0
-_TAINT_ATTEMPTS = 5
 _LEASES = "coordination.k8s.io/v1/leases"
 
 
@@ -51,9 +51,13 @@ class Registration:
         await self._persist(self._register_once, "node not registered yet")
 
     async def become_ready(self) -> None:
-        """Condition Ready, then no taint that keeps pods away; waits for an API server that is away."""
+        """Condition Ready; returns once the control plane has taken the taints away that kept pods from us.
+
+        Waits for an API server that is away.
+        """
         self._health = self._health.changed(self._now(), ready=True)
-        await self._persist(self._welcome_pods, "node not ready yet")
+        await self._persist(self._publish, "node not ready yet")
+        await self._persist(self._await_pods_welcome, "node not ready yet")
 
     async def become_unready(self) -> None:
         """Raises KubernetesFault."""
@@ -85,7 +89,6 @@ class Registration:
                 raise
             log.warning("node object is gone, registering again", node=self._name)
             await self._register_once()
-            await self._untaint()
             return
         if with_status or _given_up(node):
             await self._publish()
@@ -105,9 +108,15 @@ class Registration:
         await self._publish()
         await self._renew()
 
-    async def _welcome_pods(self) -> None:
-        await self._publish()
-        await self._untaint()
+    async def _await_pods_welcome(self) -> None:
+        delay, told = _FIRST_RETRY_SECONDS, False
+        while keeping := _keeping_pods_away(await self.read()):
+            if delay >= _LONGEST_RETRY_SECONDS and not told:
+                told = True
+                log.warning("node is ready, and the control plane still keeps its taints", taints=sorted(keeping))
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _LONGEST_RETRY_SECONDS)
+            await self._renew()
 
     async def _make_or_adopt(self) -> None:
         try:
@@ -129,25 +138,6 @@ class Registration:
         path = path_of("v1/nodes", name=self._name, subresource="status")
         await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
 
-    async def _untaint(self) -> None:
-        """Taints have no merge key: the whole list is replaced, guarded by the version it was read at."""
-        for attempt in range(_TAINT_ATTEMPTS):
-            node = await self.read()
-            taints = node.spec.taints or []
-            kept = [taint for taint in taints if taint.get("key") not in nodeobject.NOT_READY_TAINTS]
-            if len(kept) == len(taints):
-                return
-            body: dict[str, Any] = {
-                "metadata": {"resourceVersion": node.metadata.resource_version},
-                "spec": {"taints": kept or None},
-            }
-            try:
-                await self._client.patch(self._path, body, PatchKind.MERGE)
-                return
-            except KubernetesFault as fault:
-                if fault.status != 409 or attempt == _TAINT_ATTEMPTS - 1:
-                    raise
-
     async def _renew(self) -> None:
         body = nodeobject.lease(self._name, self._now())
         path = path_of(_LEASES, namespace=nodeobject.LEASE_NAMESPACE, name=self._name)
@@ -165,6 +155,11 @@ class Registration:
             if fault.status not in (404, 409):
                 raise
             log.warning("no lease", namespace=nodeobject.LEASE_NAMESPACE, error=str(fault))
+
+
+def _keeping_pods_away(node: NodeObject) -> set[str]:
+    """The keys of the taints that say the node is not ready."""
+    return {taint.get("key", "") for taint in node.spec.taints or ()} & set(nodeobject.NOT_READY_TAINTS)
 
 
 def _given_up(node: NodeObject) -> bool:

@@ -46,6 +46,8 @@ def test_an_event_of_the_old_api_shows_in_the_new_one(api):
     """What the new API has no name for is called deprecated."""
     api.post(CORE, CORE_EVENT)
     (found,) = api.get(NEW)["items"]
+    assert not {"kind", "apiVersion"} & set(found)  # the list says so of all
+    found = api.get(f"{NEW}/{found['metadata']['name']}")
     assert (found["apiVersion"], found["note"], found["deprecatedCount"]) == ("events.k8s.io/v1", "It was.", 3)
     assert found["deprecatedSource"] == {"component": "kubelet", "host": "n"}
     assert found["deprecatedLastTimestamp"] == "2026-01-01T00:05:00Z"

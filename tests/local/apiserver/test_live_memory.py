@@ -51,7 +51,9 @@ def test_the_memory_of_a_server_under_churn_has_a_plateau(start_live):
     def pods(number: int) -> None:
         name = f"p{number}"
         client.send("POST", f"{HERE}/pods", {"metadata": {"name": name}, "spec": POD})
-        client.send("POST", f"{HERE}/pods/{name}/binding", {"target": {"kind": "Node", "name": "n"}})
+        client.send(
+            "POST", f"{HERE}/pods/{name}/binding", {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}}
+        )
         for phase in ("Running", "Succeeded"):
             client.send("PATCH", f"{HERE}/pods/{name}/status", {"status": {"phase": phase}}, PATCHED)
         client.send("DELETE", f"{HERE}/pods/{name}?gracePeriodSeconds=0", None)

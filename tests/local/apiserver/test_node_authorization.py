@@ -27,7 +27,9 @@ def server(clock):
     found = Secured(clock)
     found.make(f"{SHOP}/serviceaccounts", {"metadata": {"name": "default"}})
     for node in ("n1", "n2"):
-        found.make("/api/v1/nodes", {"metadata": {"name": node}})
+        labels = {"node-role.kubernetes.io/infra": ""}
+        taints = [{"key": "shop", "effect": "NoSchedule"}]
+        found.make("/api/v1/nodes", {"metadata": {"name": node, "labels": labels}, "spec": {"taints": taints}})
         found.make(LEASES, {"metadata": {"name": node}})
         found.make(f"{SHOP}/secrets", {"metadata": {"name": f"secret-{node}"}})
         found.make(f"{SHOP}/secrets", {"metadata": {"name": f"env-{node}"}})
@@ -88,6 +90,48 @@ def test_a_node_reads_what_is_its_own(server, path, code, message):
 WRITES = {
     "its status": ("PATCH", "/api/v1/nodes/n1/status", READY, 200, ""),
     "its labels": ("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"a": "b"}}}, 200, ""),
+    "labels that a kubelet sets": (
+        *("PATCH", "/api/v1/nodes/n1"),
+        {
+            "metadata": {
+                "labels": {"topology.kubernetes.io/zone": "a", "x.node.kubernetes.io/b": "c", "k8s.io.me/d": "e"}
+            }
+        },
+        *(200, ""),
+    ),
+    "labels that say what may run there": (
+        *("PATCH", "/api/v1/nodes/n1"),
+        {"metadata": {"labels": {"shop.node-restriction.kubernetes.io/pci": "1", "foo.k8s.io/x": "1", "a": "b"}}},
+        403,
+        'nodes "n1" is forbidden: is not allowed to modify labels: foo.k8s.io/x, '
+        "shop.node-restriction.kubernetes.io/pci",
+    ),
+    "the end of such a label": (
+        *("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"node-role.kubernetes.io/infra": None}}}, 403),
+        "is not allowed to modify labels: node-role.kubernetes.io/infra",
+    ),
+    "such a label through its status": (
+        *("PATCH", "/api/v1/nodes/n1/status", {"metadata": {"labels": {"foo.k8s.io/x": "1"}}}, 403),
+        "is not allowed to modify labels: foo.k8s.io/x",
+    ),
+    "the end of its taints": (
+        *("PATCH", "/api/v1/nodes/n1", {"spec": {"taints": None}}, 403),
+        'nodes "n1" is forbidden: node "n1" is not allowed to modify taints',
+    ),
+    "another value of a taint": (
+        *("PATCH", "/api/v1/nodes/n1", {"spec": {"taints": [{"key": "shop", "value": "x", "effect": "NoSchedule"}]}}),
+        *(403, "is not allowed to modify taints"),
+    ),
+    "its owner": (
+        *("PATCH", "/api/v1/nodes/n1"),
+        {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "1"}]}},
+        *(403, 'node "n1" is not allowed to modify ownerReferences'),
+    ),
+    "that it takes no pods": ("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": True}}, 200, ""),
+    "labels of its pod through its status": (
+        *("PATCH", f"{SHOP}/pods/p-n1/status", {"metadata": {"labels": {"a": "b"}}}, 403),
+        'node "n1" cannot update labels through pod status',
+    ),
     "another's status": (
         *("PATCH", "/api/v1/nodes/n2/status", READY, 403),
         'nodes "n2" is forbidden: node "n1" is not allowed to modify node "n2"',
@@ -136,6 +180,18 @@ def test_a_node_registers_itself(server):
     new = user("system:node:n3")
     assert server.call("POST", "/api/v1/nodes", {"metadata": {"name": "n3"}}, new)[0] == 201
     assert server.call("POST", LEASES, {"metadata": {"name": "n3"}}, new)[0] == 201
+
+
+def test_a_node_comes_with_taints_and_without_labels_of_others(server):
+    """What it keeps away from itself is its own to say at first, what it is meant for is not."""
+    new, meta = user("system:node:n3"), {"name": "n3", "labels": {"node-role.kubernetes.io/infra": ""}}
+    taints = {"taints": [{"key": "shop", "effect": "NoSchedule"}]}
+    code, refused = server.call("POST", "/api/v1/nodes", {"metadata": meta, "spec": taints}, new)
+    assert code == 403 and refused["message"] == (
+        'nodes "n3" is forbidden: node "n3" is not allowed to set the following labels: node-role.kubernetes.io/infra'
+    )
+    made = server.call("POST", "/api/v1/nodes", {"metadata": {"name": "n3"}, "spec": taints}, new)[1]
+    assert taints["taints"][0] in made["spec"]["taints"]
 
 
 def test_what_a_node_is_bound_to_counts_as_well(server):

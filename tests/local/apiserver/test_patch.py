@@ -74,7 +74,11 @@ def test_json_patch(target, patch, expected):
 FAILING = {
     "test fails": ([{"op": "test", "path": "/a", "value": 2}], 422),
     "remove what is not there": ([{"op": "remove", "path": "/b"}], 422),
-    "replace what is not there": ([{"op": "replace", "path": "/b", "value": 1}], 422),
+    "replace what is not there in a list": ([{"op": "replace", "path": "/l/0", "value": 1}], 422),
+    "replace below nothing": ([{"op": "replace", "path": "/b/c", "value": 1}], 422),
+    "add the whole": ([{"op": "add", "path": "", "value": {}}], 422),
+    "remove the whole": ([{"op": "remove", "path": ""}], 422),
+    "before the first": ([{"op": "add", "path": "/l", "value": [1]}, {"op": "remove", "path": "/l/-2"}], 422),
     "add below nothing": ([{"op": "add", "path": "/b/c", "value": 1}], 422),
     "out of bounds": ([{"op": "add", "path": "/l/7", "value": 1}], 422),
     "true is not 1": ([{"op": "test", "path": "/a", "value": True}], 422),
@@ -85,12 +89,13 @@ FAILING = {
     "into itself": ([{"op": "add", "path": "/m", "value": {}}, {"op": "move", "from": "/m", "path": "/m/n"}], 422),
     "thousands of digits": ([{"op": "add", "path": "/l/" + "9" * 5000, "value": 1}], 422),
     "not an index": ([{"op": "add", "path": "/l/1e0", "value": 1}], 422),
-    "from nowhere": ([{"op": "copy", "from": "/b", "path": "/c"}], 422),
+    "from nowhere": ([{"op": "copy", "from": "/b/d", "path": "/c"}], 422),
+    "nothing to move": ([{"op": "move", "from": "/b", "path": "/c"}], 422),
     "unknown operation": ([{"op": "frob", "path": "/a"}], 422),
-    "no from": ([{"op": "move", "path": "/c"}], 400),
+    "no from": ([{"op": "move", "path": "/c"}], 422),
+    "no path": ([{"op": "add", "value": 1}], 422),
     "too many": ([{"op": "test", "path": "/a", "value": 1}] * 10_001, 413),
-    "no value": ([{"op": "add", "path": "/b"}], 400),
-    "not a pointer": ([{"op": "remove", "path": "a"}], 400),
+    "not a pointer": ([{"op": "remove", "path": "a"}], 422),
     "not a list": ({"a": 1}, 400),
 }
 
@@ -101,6 +106,24 @@ def test_a_json_patch_that_cannot_be_applied_is_refused(patch, code):
     with pytest.raises(StatusError) as refused:
         json_patch({"a": 1, "l": []}, patch)
     assert refused.value.code == code
+
+
+# As evanphx/json-patch 4 does, which kube-apiserver uses and manifests rely on.
+LENIENT = {
+    "replace what is not there": ([{"op": "replace", "path": "/b", "value": 1}], {"a": 1, "l": [7], "b": 1}),
+    "before the first slash": ([{"op": "replace", "path": "l/a", "value": 2}], {"a": 2, "l": [7]}),
+    "no value": ([{"op": "add", "path": "/b"}], {"a": 1, "l": [7], "b": None}),
+    "copy what is not there": ([{"op": "copy", "from": "/b", "path": "/c"}], {"a": 1, "l": [7], "c": None}),
+    "what is not there is null": ([{"op": "test", "path": "/b", "value": None}], {"a": 1, "l": [7]}),
+    "from the end": ([{"op": "replace", "path": "/l/-1", "value": 8}], {"a": 1, "l": [8]}),
+    "replace the whole": ([{"op": "replace", "path": "", "value": {"b": 1}}], {"b": 1}),
+}
+
+
+@pytest.mark.parametrize(("patch", "expected"), LENIENT.values(), ids=LENIENT)
+def test_what_the_rfc_refuses_and_kube_apiserver_does(patch, expected):
+    """The same document."""
+    assert json_patch({"a": 1, "l": [7]}, patch) == expected
 
 
 def doubling(times):

@@ -54,7 +54,7 @@ def parts(where: str, item: Any) -> Iterator[tuple[str, Any]]:
 
 def a_pod(api: Any, name: str) -> None:
     api.post(f"{NAMESPACED}/pods", {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": POD})
-    api.post(f"{NAMESPACED}/pods/{name}/binding", {"target": {"kind": "Node", "name": "n"}})
+    api.post(f"{NAMESPACED}/pods/{name}/binding", {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}})
     for phase in ("Running", "Failed"):
         api.set_pod_status(name, {"phase": phase, "podIP": "10.0.0.1"})
     api.settle()

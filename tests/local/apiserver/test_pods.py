@@ -73,7 +73,48 @@ def test_a_gated_pod_is_not_bound(api):
     """Nor is one that does not exist."""
     api.post(PODS, pod(schedulingGates=[{"name": "example.com/wait"}]))
     assert api.call("POST", f"{PODS}/p/binding", binding())[0] == 409
-    assert api.call("POST", f"{PODS}/other/binding", binding())[0] == 404
+    assert api.call("POST", f"{PODS}/other/binding", binding(name="other"))[0] == 404
+
+
+OTHER_BODIES = {
+    "an eviction of another kind": ("eviction", {"apiVersion": "v1", "kind": "Pod"}, 'Pod in version "v1" cannot be'),
+    "an eviction of another version": ("eviction", {"apiVersion": "v1", "kind": "Eviction"}, "the API version in the"),
+    "an eviction elsewhere": (
+        "eviction",
+        {"metadata": {"name": "p", "namespace": "x"}},
+        "the namespace of the provided",
+    ),
+    "an eviction of another": ("eviction", {"metadata": {"name": "q"}}, "name in URL does not match name in Eviction"),
+    "a binding of another kind": ("binding", {"apiVersion": "v1", "kind": "Pod"}, 'Pod in version "v1" cannot be'),
+    "a binding of another": (
+        "binding",
+        {"metadata": {"name": "q"}},
+        "name in URL does not match name in Binding object",
+    ),
+    "a binding of nobody": ("binding", {"metadata": {}}, "name in URL does not match name in Binding object"),
+    "a binding elsewhere": ("binding", {"metadata": {"name": "p", "namespace": "x"}}, "the namespace of the provided"),
+    "a binding to no node": (
+        "binding",
+        {"target": {"kind": "Pod", "name": "n1"}},
+        'target.kind: Unsupported value: "Pod"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("subresource", "body", "message"), OTHER_BODIES.values(), ids=OTHER_BODIES)
+def test_a_body_about_something_else_is_refused(api, subresource, body, message):
+    """400, and the pod stays as it is and where it is."""
+    pods = api.post(PODS, pod())
+    whole = {"metadata": {"name": "p"}, "target": {"name": "n1"}} if subresource == "binding" else eviction()
+    code, status = api.call("POST", f"{PODS}/p/{subresource}", whole | body)
+    assert (code, status["reason"], status["message"].startswith(message)) == (400, "BadRequest", True), status
+    assert api.get(f"{PODS}/p") == pods
+
+
+def test_an_eviction_may_be_of_its_older_version(api):
+    """As client libraries before 1.22 sent it."""
+    api.post(PODS, pod())
+    assert api.post(f"{PODS}/p/eviction", eviction() | {"apiVersion": "policy/v1beta1"})["status"] == "Success"
 
 
 def test_a_gated_pod_says_so_until_it_is_bound(api):

@@ -77,7 +77,7 @@ def test_an_expired_token_comes_with_one_that_goes_on_regardless(small_ring_api)
 def test_a_token_that_is_not_ours_is_refused(api, token):
     """400, whatever is in it."""
     code, refused = api.call("GET", f"{MAPS}?limit=1&continue={token}")
-    assert (code, refused["message"]) == (400, "continue key is not valid")
+    assert (code, refused["message"]) == (400, "invalid continue token: continue key is not valid")
 
 
 def test_a_revision_from_the_future_is_not_read_yet(api):

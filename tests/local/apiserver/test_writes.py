@@ -118,7 +118,6 @@ INVALID_PODS = {
     "label key": (pod(meta={"labels": {"-a": "b"}}), "metadata.labels"),
     "annotation key": (pod(meta={"annotations": {"a b": ""}}), "metadata.annotations"),
     "restart policy": (pod(restartPolicy="Sometimes"), "spec.restartPolicy"),
-    "negative grace": (pod(terminationGracePeriodSeconds=-1), "spec.terminationGracePeriodSeconds"),
     "request above limit": (pod(limits={"cpu": "1"}, requests={"cpu": "2"}), "spec.containers[0].resources.requests"),
     "negative amount": (pod(requests={"cpu": "-1"}), "spec.containers[0].resources.requests[cpu]"),
     "unknown plain resource": (pod(requests={"gpus": "1"}), "spec.containers[0].resources.requests[gpus]"),

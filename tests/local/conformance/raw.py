@@ -52,30 +52,35 @@ def query_of(options: dict[str, Any]) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in named.items()}
 
 
+def _tls(configuration: kubernetes.client.Configuration, certified: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if certified and configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    if not configuration.verify_ssl:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
 class RawClient:
     """Requests with the credentials of a kubeconfig."""
 
     def __init__(self, configuration: kubernetes.client.Configuration) -> None:
         self._address = urlsplit(configuration.host)
-        self._tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-        if configuration.cert_file:
-            self._tls.load_cert_chain(configuration.cert_file, configuration.key_file)
-        if not configuration.verify_ssl:
-            self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+        # By whether the certificate of the kubeconfig is shown: where it is, a server asks for no token.
+        self._tls = {shown: _tls(configuration, shown) for shown in (True, False)}
         token = configuration.auth_settings().get("BearerToken")
         self._credentials = {"Authorization": token["value"]} if token else {}
-        self._connection: http.client.HTTPConnection | None = None
+        self._connections: dict[bool, http.client.HTTPConnection] = {}
 
-    def _connect(self) -> http.client.HTTPConnection:
+    def _connect(self, certified: bool = True) -> http.client.HTTPConnection:
         host, port = self._address.hostname or "", self._address.port
         if self._address.scheme == "http":
             return http.client.HTTPConnection(host, port, timeout=_SECONDS)
-        return http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=self._tls)
+        return http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=self._tls[certified])
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        while self._connections:
+            self._connections.popitem()[1].close()
 
     def _send(self, connection: http.client.HTTPConnection, method: str, path: str, **more: Any) -> Any:
         body, headers = more.get("body"), dict(more.get("headers") or {})
@@ -89,10 +94,16 @@ class RawClient:
         return connection.getresponse()
 
     def answer(self, method: str, path: str, **more: Any) -> Answer:
-        """The answer whatever its code; `more`: body, query, headers, anonymous. A stale connection is made anew."""
+        """The answer whatever its code; `more`: body, query, headers, anonymous. A stale connection is made anew.
+
+        A request that is anonymous or has a token of its own shows no certificate.
+        """
+        certified = not more.get("anonymous") and "Authorization" not in (more.get("headers") or {})
         for attempt in (1, 2):
-            fresh = self._connection is None
-            connection = self._connection = self._connection or self._connect()
+            fresh = certified not in self._connections
+            if fresh:
+                self._connections[certified] = self._connect(certified)
+            connection = self._connections[certified]
             try:
                 response = self._send(connection, method, path, **more)
                 return Answer(response.status, response.headers, response.read())

@@ -290,7 +290,7 @@ def test_there_are_at_most_ten_updaters():
 REFUSED = {
     "no kind": ({"apiVersion": "v1", "metadata": {}}, "invalid object type: /v1, Kind="),
     "another version": ({"apiVersion": "v2", "kind": "ConfigMap"}, "invalid object type: /v2, Kind=ConfigMap"),
-    "no metadata": ({"apiVersion": "v1", "kind": "ConfigMap"}, "must have metadata"),
+    "no map of metadata": ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": 5}, "metadata of the applied"),
     "managers": (
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"managedFields": []}},
         "metadata.managedFields must be nil",

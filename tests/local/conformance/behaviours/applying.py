@@ -230,3 +230,37 @@ def an_apply_may_carry_a_version_as_precondition(t: Case) -> None:
     late["metadata"]["resourceVersion"] = old
     with t.refused("Conflict"):
         t.apply(CONFIG_MAPS, late, "alice")
+
+
+@behaviour(pages.APPLY + "#transferring-ownership", Via.CODE)
+def who_scales_owns_the_replicas_through_the_scale(t: Case) -> None:
+    deployment = r.workload(r.DEPLOYMENTS, "w", replicas=1)
+    t.raw.apply(r.DEPLOYMENTS, t.ns, deployment, "m")
+    merge = {"Content-Type": "application/merge-patch+json"}
+    query, body = {"fieldManager": "scaler"}, {"spec": {"replicas": 3}}
+    t.raw.call("PATCH", t.path(r.DEPLOYMENTS, "w", "scale"), body=body, headers=merge, query=query)
+    entries = t.now(r.DEPLOYMENTS, "w")["metadata"]["managedFields"]
+    (found,) = [entry for entry in entries if entry["manager"] == "scaler"]
+    assert (found["subresource"], found["operation"], found["apiVersion"]) == ("scale", "Update", "apps/v1")
+    assert found["fieldsV1"] == {"f:spec": {"f:replicas": {}}}
+    with t.refused("Conflict", 'conflict with "scaler" with subresource "scale"', ".spec.replicas"):
+        t.apply(r.DEPLOYMENTS, deployment, "m")
+
+
+@behaviour(pages.APPLY, Via.RAW)
+def a_configuration_may_leave_out_whom_its_path_names(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m"))
+    apply = {"headers": {"Content-Type": "application/apply-patch+yaml"}, "query": {"fieldManager": "m"}}
+    bare = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"mine": "1"}}
+    found = t.raw.call("PATCH", t.path(CONFIG_MAPS, "m"), body=bare, **apply)
+    assert found["data"] == {"key": "value", "mine": "1"}
+    answer = t.raw.answer("PATCH", t.path(CONFIG_MAPS, "new"), body=bare, **apply)
+    assert (answer.code, "name must be provided" in answer.json["message"]) == (400, True)
+
+
+@behaviour(pages.APPLY, Via.RAW)
+def an_apply_that_creates_asks_for_no_version(t: Case) -> None:
+    apply = {"headers": {"Content-Type": "application/apply-patch+yaml"}, "query": {"fieldManager": "m"}}
+    body = CONFIG_MAPS.object("m", data={"mine": "1"})
+    body["metadata"]["resourceVersion"] = "1"
+    assert t.raw.answer("PATCH", t.path(CONFIG_MAPS, "m"), body=body, **apply).code == 201

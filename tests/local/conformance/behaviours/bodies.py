@@ -90,9 +90,25 @@ def a_value_of_the_wrong_type_is_a_bad_request(t: Case) -> None:
 
 @behaviour(pages.VERBS, Via.RAW)
 def a_body_that_cannot_be_read_is_a_bad_request(t: Case) -> None:
-    for body in ("{", "[]", "", "null", '"text"'):
+    for body in ("{", "[]", "", '"text"'):
         answer = t.raw.answer("POST", t.path(CONFIG_MAPS), body=body)
         assert (answer.code, answer.json["kind"]) == (400, "Status"), body
+
+
+@behaviour(pages.VERBS, Via.RAW)
+def nothing_is_an_object_without_a_name(t: Case) -> None:
+    answer = t.raw.answer("POST", t.path(CONFIG_MAPS), body="null")
+    assert (answer.code, "name or generateName is required" in answer.json["message"]) == (422, True)
+
+
+@behaviour(pages.ENCODINGS, Via.RAW)
+def a_form_is_no_body(t: Case) -> None:
+    for media_type in ("application/x-www-form-urlencoded", "application/merge-patch+json"):
+        headers = {"Content-Type": media_type}
+        answer = t.raw.answer("POST", t.path(CONFIG_MAPS), body=config_map("m"), headers=headers)
+        assert (answer.code, answer.json["reason"]) == (415, "UnsupportedMediaType")
+        assert "application/json" in answer.json["message"]
+    assert not t.exists(CONFIG_MAPS, "m")
 
 
 @behaviour(pages.VERBS, Via.RAW)

@@ -176,6 +176,37 @@ def a_collection_is_deleted_by_label(t: Case) -> None:
     assert [t.exists(CONFIG_MAPS, name) for name in "abc"] == [False, False, True]
 
 
+@behaviour(pages.PARAMETERS + "#limit", Via.CODE)
+def a_collection_may_be_deleted_in_part(t: Case) -> None:
+    for name in ("a", "b"):
+        t.given(CONFIG_MAPS, config_map(name, {"of": "list"}))
+    if t.by_raw:
+        found = t.raw.call("DELETE", t.path(CONFIG_MAPS), query={"labelSelector": "of=list", "limit": 1})
+        assert [item["metadata"]["name"] for item in found["items"]] == ["a"]
+    else:
+        t.python.typed().delete_collection_namespaced_config_map(t.ns, label_selector="of=list", limit=1)
+    assert [t.exists(CONFIG_MAPS, name) for name in "ab"] == [False, True]
+
+
+@behaviour(pages.DELETE_OPTIONS, Via.RAW)
+def preconditions_hold_for_a_collection_too(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m", {"of": "list"}))
+    query = {"labelSelector": "of=list"}
+    for precondition in ({"uid": "not-its-uid"}, {"resourceVersion": "1"}):
+        answer = t.raw.answer("DELETE", t.path(CONFIG_MAPS), query=query, body={"preconditions": precondition})
+        assert (answer.code, answer.json["reason"]) == (409, "Conflict")
+    assert t.exists(CONFIG_MAPS, "m")
+
+
+@behaviour(pages.VERBS, Via.RAW)
+def a_collection_is_deleted_in_one_namespace(t: Case) -> None:
+    for resource in (CONFIG_MAPS, r.NAMESPACES):
+        answer = t.raw.answer("DELETE", resource.path(), query={"labelSelector": f"nobody={t.ns}"})
+        assert (answer.code, answer.json["reason"]) == (405, "MethodNotAllowed")
+    verbs = {each["name"]: each["verbs"] for each in t.raw.call("GET", "/api/v1")["resources"]}
+    assert "deletecollection" in verbs["configmaps"] and "deletecollection" not in verbs["namespaces"]
+
+
 @behaviour(pages.NAMESPACES, needs="controllers", fast=Via.CODE)
 def a_deleted_namespace_takes_its_objects_along(t: Case) -> None:
     namespace = t.namespace()

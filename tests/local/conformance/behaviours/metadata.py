@@ -8,7 +8,7 @@ from tests.local.conformance import pages
 from tests.local.conformance import resources as r
 from tests.local.conformance.behaviour import Via, behaviour
 from tests.local.conformance.case import Case
-from tests.local.conformance.resources import CONFIG_MAPS, config_map
+from tests.local.conformance.resources import CONFIG_MAPS, Resource, config_map
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -283,3 +283,63 @@ def a_finalizer_has_a_qualified_name(t: Case) -> None:
     obj["metadata"]["finalizers"] = ["unqualified"]
     with t.refused("Invalid", "metadata.finalizers"):
         t.create(CONFIG_MAPS, obj, dry_run="All")
+
+
+@behaviour(pages.NAME_LABEL, fast=Via.ALL)
+def the_name_label_of_a_namespace_is_its_name(t: Case) -> None:
+    label = "kubernetes.io/metadata.name"
+    for wanted in ("other", None):
+        t.patch(r.NAMESPACES, t.ns, "merge", {"metadata": {"labels": {label: wanted}}})
+        assert t.now(r.NAMESPACES, t.ns)["metadata"]["labels"][label] == t.ns
+    name = t.namespace({label: "other"})
+    assert t.now(r.NAMESPACES, name)["metadata"]["labels"][label] == name
+
+
+@behaviour(pages.OBJECT_META, Via.CODE)
+def the_uid_of_an_object_does_not_change(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m"))
+    with t.refused("Invalid", "metadata.uid", "field is immutable"):
+        t.patch(CONFIG_MAPS, "m", "merge", {"metadata": {"uid": "another"}})
+
+
+@behaviour(pages.UPDATES, Via.RAW)
+def a_replacement_names_the_object_of_its_path(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m"))
+    for name, meta, words in (
+        ("m", {"name": "n"}, "the name of the object (n) does not match the name on the URL (m)"),
+        ("absent", {"name": "m"}, "the name of the object (m) does not match the name on the URL (absent)"),
+        ("m", {}, "name must be provided"),
+        ("m", {"name": "m", "namespace": "other"}, "does not match the namespace"),
+    ):
+        answer = t.raw.answer("PUT", t.path(CONFIG_MAPS, name), body={"metadata": meta})
+        assert (answer.code, words in answer.json["message"]) == (400, True), answer.body
+
+
+@behaviour(pages.VERBS, Via.CODE)
+def some_kinds_are_created_by_a_replacement(t: Case) -> None:
+    group = "rbac.authorization.k8s.io"
+    roles = Resource(group, "v1", "roles", "Role")
+    if t.by_raw:
+        for resource, obj in ((r.ENDPOINTS, r.ENDPOINTS.object("p")), (roles, roles.object("p", rules=[]))):
+            assert t.raw.answer("PUT", t.path(resource, "p"), body=obj).code == 201, resource
+        answer = t.raw.answer("PUT", t.path(r.BUDGETS, "p"), body=r.budget("p", "web"))
+        assert (answer.code, answer.json["reason"]) == (404, "NotFound")
+    t.replace(r.LEASES, r.lease("p", holderIdentity="first"))
+    assert t.now(r.LEASES, "p")["spec"]["holderIdentity"] == "first"
+
+
+@behaviour(pages.VERBS, Via.RAW)
+def who_may_only_replace_creates_nothing(t: Case) -> None:
+    group, user = "rbac.authorization.k8s.io", f"user-of-{t.ns}"
+    role = Resource(group, "v1", "roles", "Role")
+    binding = Resource(group, "v1", "rolebindings", "RoleBinding")
+    rule = {"verbs": ["update", "get"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    t.given(role, role.object("r", rules=[rule]))
+    subject = {"apiGroup": group, "kind": "User", "name": user}
+    t.given(binding, binding.object("b", roleRef={"apiGroup": group, "kind": "Role", "name": "r"}, subjects=[subject]))
+    t.given(r.LEASES, r.lease("there"))
+    itself = {"Impersonate-User": user}
+    there = t.path(r.LEASES, "there")
+    t.eventually(lambda: t.raw.answer("GET", there, headers=itself).code == 200, "the role in force")
+    answer = t.raw.answer("PUT", t.path(r.LEASES, "p"), body=r.lease("p"), headers=itself)
+    assert (answer.code, 'cannot create resource "leases"' in answer.json["message"]) == (403, True), answer.body

@@ -6,6 +6,7 @@ from tests.local.conformance import pages
 from tests.local.conformance import resources as r
 from tests.local.conformance.behaviour import Via, behaviour
 from tests.local.conformance.case import Case
+from tests.local.conformance.clients import Refused
 from tests.local.conformance.resources import CONFIG_MAPS, CRON_JOBS, Object, config_map, container
 
 
@@ -159,8 +160,6 @@ def an_unknown_patch_type_is_unsupported(t: Case) -> None:
     t.given(CONFIG_MAPS, config_map("m"))
     answer = t.raw.answer("PATCH", t.path(CONFIG_MAPS, "m"), body={})
     assert (answer.code, answer.json["reason"]) == (415, "UnsupportedMediaType")
-    for media_type in ("json-patch+json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml"):
-        assert media_type in answer.json["message"]
 
 
 @behaviour(pages.CUSTOM)
@@ -228,10 +227,21 @@ def a_write_of_the_object_leaves_the_status(t: Case) -> None:
 @behaviour(pages.CONVENTIONS + "#spec-and-status", Via.CODE)
 def a_replaced_status_leaves_the_spec(t: Case) -> None:
     name = t.node()
-    obj = t.now(r.NODES, name)
-    obj["spec"]["unschedulable"] = True
-    obj["status"]["capacity"]["example.com/gpu"] = "2"
-    t.replace(r.NODES, obj, subresource="status")
+
+    def replaced() -> bool:
+        """Unless the cluster's controllers were first."""
+        obj = t.now(r.NODES, name)
+        obj["spec"]["unschedulable"] = True
+        obj["status"]["capacity"]["example.com/gpu"] = "2"
+        try:
+            t.replace(r.NODES, obj, subresource="status")
+        except Refused as refused:
+            if refused.reason != "Conflict":
+                raise
+            return False
+        return True
+
+    t.eventually(replaced, "the status replaced")
     found = t.now(r.NODES, name)
     assert found["status"]["capacity"]["example.com/gpu"] == "2" and "unschedulable" not in found["spec"]
 

@@ -180,3 +180,42 @@ def one_acts_as_somebody_of_groups(t: Case) -> None:
         assert found.pop("extra") == {"scopes": ["all"]}
         groups = groups[:1]
     assert found == {"username": _user(t), "groups": [*groups, "system:authenticated"]}
+
+
+def _node(t: Case, **fields: Any) -> tuple[str, dict[str, str]]:
+    """A node of the case's own, registered by itself, and who asks for it."""
+    name = t.unique("node")
+    headers = {"Impersonate-User": f"system:node:{name}", "Impersonate-Group": "system:nodes"}
+    body = r.NODES.object(name, spec={"taints": [{"key": "example.com/a", "effect": "NoSchedule"}]}, **fields)
+    t.removed_later(r.NODES, name)
+    t.raw.call("POST", r.NODES.path(), body=body, headers=headers)
+    return name, headers
+
+
+def _patched_by(t: Case, name: str, headers: dict[str, str], body: Object, subresource: str = "") -> tuple[int, str]:
+    merge = {"Content-Type": "application/merge-patch+json"}
+    answer = t.raw.answer("PATCH", r.NODES.path("", name, subresource), body=body, headers=headers | merge)
+    return answer.code, answer.json.get("message", "")
+
+
+@behaviour(pages.ADMISSION + "#noderestriction", Via.RAW)
+def a_node_does_not_change_its_own_taints(t: Case) -> None:
+    name, itself = _node(t)
+    for subresource in ("", "status"):
+        code, words = _patched_by(t, name, itself, {"spec": {"taints": None}}, subresource)
+        assert (code, f'node "{name}" is not allowed to modify taints' in words) == (403, True)
+    assert _patched_by(t, name, itself, {"metadata": {"annotations": {"a": "b"}}})[0] == 200
+    assert "example.com/a" in [taint["key"] for taint in t.now(r.NODES, name)["spec"]["taints"]]
+
+
+@behaviour(pages.ADMISSION + "#noderestriction", Via.RAW)
+def a_node_does_not_set_the_labels_that_isolate_it(t: Case) -> None:
+    name, itself = _node(t, labels={"kubernetes.io/arch": "amd64"})
+    for label in ("node-restriction.kubernetes.io/x", "foo.k8s.io/x", "node-role.kubernetes.io/x"):
+        code, words = _patched_by(t, name, itself, {"metadata": {"labels": {label: "1"}}})
+        assert (code, f"is not allowed to modify labels: {label}" in words) == (403, True)
+    for label in ("topology.kubernetes.io/zone", "x.kubelet.kubernetes.io/x", "example.com/x"):
+        assert _patched_by(t, name, itself, {"metadata": {"labels": {label: "1"}}})[0] == 200
+    other = r.NODES.object(t.unique("node"), {"node-restriction.kubernetes.io/x": "1"})
+    headers = itself | {"Impersonate-User": f"system:node:{other['metadata']['name']}"}
+    assert t.raw.answer("POST", r.NODES.path(), body=other, headers=headers).code == 403

@@ -49,6 +49,17 @@ def _running(t: Case, name: str, labels: dict[str, str] | None = None) -> None:
 # -- binding ---------------------------------------------------------------------------------------------------
 
 
+@behaviour(pages.BINDING, Via.RAW)
+def a_binding_takes_a_binding_of_its_pod(t: Case) -> None:
+    t.given(PODS, pod("p"))
+    target = {"kind": "Node", "name": t.node()}
+    for meta, words in (({"name": "other"}, "name in URL does not match"), ({"name": "p", "namespace": "other"}, "")):
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
+        answer = t.raw.answer("POST", t.path(PODS, "p", "binding"), body=body)
+        assert (answer.code, words in answer.json["message"]) == (400, True), answer.body
+    assert "nodeName" not in t.now(PODS, "p")["spec"]
+
+
 @behaviour(pages.BINDING, Via.CODE)
 def a_binding_puts_a_pod_on_a_node(t: Case) -> None:
     node = t.node()
@@ -178,7 +189,7 @@ def an_eviction_beyond_the_budget_is_refused(t: Case) -> None:
 
 @behaviour(pages.EVICTION, Via.CODE, needs="controllers")
 def an_eviction_within_the_budget_spends_it(t: Case) -> None:
-    _budgeted(t, maxUnavailable=1)
+    _budgeted(t, minAvailable=0)  # of pods without a controller, the other way to say so is of no effect
     assert t.now(r.BUDGETS, "b")["status"]["disruptionsAllowed"] == 1
     _evict(t, "p")
     assert t.now(r.BUDGETS, "b")["status"]["disruptionsAllowed"] == 0
@@ -188,8 +199,18 @@ def an_eviction_within_the_budget_spends_it(t: Case) -> None:
 def an_eviction_under_two_budgets_is_an_error(t: Case) -> None:
     _budgeted(t, minAvailable=0)
     t.given(r.BUDGETS, r.budget("second", "web", minAvailable=0))
-    with t.refused("InternalError", "more than one PodDisruptionBudget"):
+    with t.refused("", "This pod has more than one PodDisruptionBudget") as seen:
         _evict(t, "p")
+    assert seen[0].code == 500
+    assert "deletionTimestamp" not in t.now(PODS, "p")["metadata"]
+
+
+@behaviour(pages.EVICTION, Via.RAW)
+def an_eviction_takes_an_eviction_of_its_pod(t: Case) -> None:
+    _running(t, "p")
+    for body in (pod("p"), {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "other"}}):
+        answer = t.raw.answer("POST", t.path(PODS, "p", "eviction"), body=body)
+        assert (answer.code, answer.json["reason"]) == (400, "BadRequest"), answer.body
     assert "deletionTimestamp" not in t.now(PODS, "p")["metadata"]
 
 

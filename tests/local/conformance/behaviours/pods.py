@@ -159,7 +159,6 @@ _REFUSED: tuple[tuple[str, str, Object, str], ...] = (
         {"containers": [container(resources={"limits": {"example.com/gpu": "500m"}})]},
         "spec.containers[0].resources.limits[example.com/gpu]",
     ),
-    ("a grace period is not negative", "", {"terminationGracePeriodSeconds": -5}, "spec.terminationGracePeriodSeconds"),
     (
         "huge pages need memory",
         "HugePages require cpu or memory",
@@ -216,6 +215,14 @@ _REFUSED: tuple[tuple[str, str, Object, str], ...] = (
         "spec.tolerations[0].operator",
     ),
 )
+
+
+@behaviour(pages.POD_LIFECYCLE, Via.RAW)
+def a_negative_grace_period_is_one_of_a_second(t: Case) -> None:
+    t.given(PODS, pod("p", terminationGracePeriodSeconds=-5, nodeName=t.node()))
+    t.defer(lambda: t.raw.delete(PODS, t.ns, "p", grace=0))
+    t.raw.delete(PODS, t.ns, "p")
+    assert t.now(PODS, "p")["metadata"]["deletionGracePeriodSeconds"] == 1
 
 
 def _enter(title: str, word: str, spec: Object, field: str) -> None:

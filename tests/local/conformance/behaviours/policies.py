@@ -103,10 +103,12 @@ def a_binding_may_only_warn(t: Case) -> None:
 
 @behaviour(pages.POLICY_PARAMETERS, Via.CODE)
 def a_policy_looks_at_its_parameters(t: Case) -> None:
-    t.given(CONFIG_MAPS, CONFIG_MAPS.object("limits", data={"most": "0"}))
-    validation = {"expression": "object.data.size() <= int(params.data.most)", "message": "over the limit"}
+    widgets = t.custom({"type": "object", "properties": {"most": {"type": "integer"}}})
+    t.given(widgets, widgets.object("limits", spec={"most": 0}))
+    validation = {"expression": "object.data.size() <= params.spec.most", "message": "over the limit"}
     ref = {"name": "limits", "parameterNotFoundAction": "Deny"}
-    _enforced(t, validation, paramKind={"apiVersion": "v1", "kind": "ConfigMap"}, binding={"paramRef": ref})
+    kind = {"apiVersion": widgets.api_version, "kind": widgets.kind}
+    _enforced(t, validation, paramKind=kind, binding={"paramRef": ref})
     with t.refused("Invalid", "over the limit"):
         t.create(CONFIG_MAPS, config_map("m"))
 

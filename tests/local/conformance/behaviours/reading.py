@@ -204,6 +204,51 @@ def a_version_of_the_future_times_out(t: Case) -> None:
     answer = t.raw.answer("GET", t.path(CONFIG_MAPS), query={"resourceVersion": str(now + 1_000_000_000)})
     assert (answer.code, answer.json["reason"]) == (504, "Timeout")
     assert answer.json["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+    of_one = t.raw.answer("GET", t.path(CONFIG_MAPS, "absent"), query={"resourceVersion": str(now + 1_000_000_000)})
+    assert (of_one.code, of_one.json["reason"]) == (504, "Timeout")
+
+
+@behaviour(pages.COLLECTIONS, Via.RAW)
+def a_list_says_the_kind_of_its_items(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m", {"of": "list"}))
+    for method in ("GET", "DELETE"):
+        (item,) = t.raw.call(method, t.path(CONFIG_MAPS), query={"labelSelector": "of=list"})["items"]
+        assert item["metadata"]["name"] == "m" and not {"kind", "apiVersion"} & item.keys()
+    widgets = t.custom()
+    t.given(widgets, widgets.object("w"))
+    (item,) = t.raw.list(widgets, t.ns)
+    assert (item["kind"], item["apiVersion"]) == (widgets.kind, widgets.api_version)
+
+
+@behaviour(pages.TABLES, Via.RAW)
+def what_is_written_may_be_shown_as_a_table(t: Case) -> None:
+    made = t.raw.answer("POST", t.path(CONFIG_MAPS), body=config_map("m"), headers=_TABLE)
+    assert (made.code, made.json["kind"], made.json["rows"][0]["cells"][0]) == (201, "Table", "m")
+    patch = {"Content-Type": "application/merge-patch+json"}
+    changed = t.raw.answer("PATCH", t.path(CONFIG_MAPS, "m"), body={}, headers=_TABLE | patch)
+    assert (changed.code, changed.json["kind"]) == (200, "Table")
+
+
+@behaviour(pages.TABLES, Via.RAW)
+def a_form_that_nobody_knows_is_not_acceptable(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m"))
+    form = "application/json;as=Chart;v=v1;g=meta.k8s.io"
+    assert t.raw.answer("GET", t.path(CONFIG_MAPS, "m"), headers={"Accept": form}).code == 406
+    answer = t.raw.answer("GET", t.path(CONFIG_MAPS, "m"), headers={"Accept": f"{form}, application/json"})
+    assert (answer.code, answer.json["kind"]) == (200, "ConfigMap")
+
+
+@behaviour(pages.METADATA, Via.RAW)
+def the_metadata_of_a_list_is_a_list(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m"))
+    for path, form, code in (
+        (t.path(CONFIG_MAPS), "PartialObjectMetadataList", 200),
+        (t.path(CONFIG_MAPS), "PartialObjectMetadata", 406),
+        (t.path(CONFIG_MAPS, "m"), "PartialObjectMetadata", 200),
+        (t.path(CONFIG_MAPS, "m"), "PartialObjectMetadataList", 406),
+    ):
+        headers = {"Accept": f"application/json;as={form};v=v1;g=meta.k8s.io"}
+        assert t.raw.answer("GET", path, headers=headers).code == code, (path, form)
 
 
 @behaviour(pages.TABLES, Via.RAW)

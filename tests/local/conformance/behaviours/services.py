@@ -20,6 +20,7 @@ def _pod(t: Case, name: str, address: str, ready: bool = True) -> None:
     """A pod as its node tells of it: one that no node runs is no endpoint."""
     ports = [{"name": "http", "containerPort": 8080}]
     t.given(PODS, r.pod(name, {"app": "s"}, containers=[container(ports=ports)], nodeName=t.node()))
+    t.defer(lambda: t.raw.delete(PODS, t.ns, name, grace=0))
     condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
     addresses = {"podIP": address, "podIPs": [{"ip": address}]}
     t.change(PODS, name, {"status": {"phase": "Running", "conditions": [condition], **addresses}}, "status")

@@ -185,3 +185,18 @@ def kubectl_watches_until_told_to_stop(t: Case) -> None:
         process.terminate()
     assert lines[0][:5] == ["EVENT", "NAME", "READY", "STATUS", "RESTARTS"]
     assert [line[:4] for line in lines[1:]] == [["ADDED", "p", "0/1", "Pending"], ["MODIFIED", "p", "0/1", "Running"]]
+
+
+@behaviour(pages.WATCH, Via.RAW)
+def one_object_is_read_and_not_watched(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m"))
+    found = t.raw.call("GET", t.path(CONFIG_MAPS, "m"), query={"watch": True, "timeoutSeconds": 1})
+    assert (found["kind"], found["metadata"]["name"]) == ("ConfigMap", "m")
+
+
+@behaviour(pages.STREAMING, Via.RAW)
+def the_end_of_a_streamed_list_is_told_to_who_takes_bookmarks(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m", {"of": "list"}))
+    query = {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan", "labelSelector": "of=list"}
+    events = t.raw.watch(t.path(CONFIG_MAPS), timeoutSeconds=1, **query)
+    assert [event["type"] for event in events] == ["ADDED"]
