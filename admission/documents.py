@@ -114,12 +114,7 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
 
 
-class _Template(msgspec.Struct, frozen=True):
-    metadata: Metadata = Metadata()
-
-
 class _JobSpec(msgspec.Struct, frozen=True):
-    template: _Template = _Template()
     suspend: bool | None = None
 
 
@@ -131,13 +126,10 @@ class _Job(msgspec.Struct, frozen=True):
 
 
 def check_job(source: _Job, surroundings: Surroundings) -> Checked:
-    """What it and its pods name that nobody serves; nothing of a Job is refused."""
+    """What it names itself that nobody serves; nothing of a Job is refused. Its pods: `templates`."""
     where = _where("Job", source.metadata)
     held = held_for_ever(source.metadata, bool(source.spec.suspend), where)
-    named = (
-        *in_metadata(source.metadata, where),
-        *in_metadata(source.spec.template.metadata, where, "spec.template."),
-    )
+    named = in_metadata(source.metadata, where)
     return Checked((), (*([held] if held else ()), *(each.text for each in named)))
 
 

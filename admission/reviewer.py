@@ -14,17 +14,15 @@ from typing import Any
 
 import msgspec
 
+from admission import podwords
 from admission.checked import Checked, Surroundings
-from admission.core.advice import advised
 from admission.core.jsonpatch import difference
 from admission.core.mutate import DRAWS, Mutation, MutationPolicy, PodFacts, Step, created
-from admission.core.validate import Claims, PodRules, violations
+from admission.core.validate import PodRules, violations
 from admission.documents import check
-from kube.dialects.amounts import amounts_of
-from kube.dialects.coverage.asking_pods import in_pod
-from kube.dialects.coverage.rows import sentence
+from admission.podwords import claims
+from admission.templates import Template, defaulted, holds, template_of
 from kube.dialects.document import too_deep
-from kube.dialects.unserved import in_metadata
 from kube.objects import Pod
 from kube.podmerge import merge_pod
 from model.fault import ConfigurationFault
@@ -180,12 +178,12 @@ class Reviewer:
         if self._exempt(request.namespace, pod):
             return Answer(request)
         old = msgspec.json.decode(request.old_object, type=Pod | None, strict=False)
-        before = _claims(old) if old is not None and request.operation == "UPDATE" else None
+        before = claims(old) if old is not None and request.operation == "UPDATE" else None
         try:
-            found = violations(_claims(pod), before, self._rules)
+            found = violations(claims(pod), before, self._rules)
         except ConfigurationFault as fault:
             found = (str(fault),)
-        return Answer(request, "; ".join(found), () if found else _warnings(pod, old))
+        return Answer(request, "; ".join(found), () if found else podwords.told(pod, old))
 
     def _exempt(self, namespace: str, pod: Pod) -> bool:
         """A mirror says what a kubelet runs already: neither a change nor a refusal could alter that."""
@@ -194,7 +192,35 @@ class Reviewer:
     def _validate_object(self, request: Request) -> Answer:
         old = bytes(request.old_object) if request.operation == "UPDATE" else None
         found = check(request.kind.group, request.kind.kind, bytes(request.object), old, self._surroundings)
-        return _unknown(request) if found is None else _checked(request, found)
+        if found is None and not holds(request.kind.group, request.kind.kind):
+            return _unknown(request)
+        found = found or Checked()
+        template = template_of(request.kind.group, request.kind.kind, bytes(request.object), request.namespace)
+        told = self._of_template(template, request.namespace) if template else ()
+        return Answer(request, "; ".join(found.refusals), (*found.warnings, *told))
+
+    def _of_template(self, template: Template, namespace: str) -> tuple[str, ...]:
+        """What the pods made of it would be told, or refused for. A profile that takes only some pods is left out."""
+        written = msgspec.convert(template.pod, Pod, strict=False)
+        if self._exempt(namespace, written):
+            return ()
+        facts = msgspec.structs.replace(self._facts(namespace), draw=DRAWS - 1)
+        pod = defaulted(template.pod, self._priority(template.pod["spec"]))
+        mutation = created(pod, facts, self._mutation, merge_pod)
+        made = msgspec.convert(mutation.pod, Pod, strict=False)
+        try:
+            found = [mutation.refusal] if mutation.refusal else violations(claims(made), None, self._rules)
+            told = podwords.told_of_template(written, template.where, template.place)
+            advice = () if found else podwords.advice(made, template.where)
+        except ConfigurationFault as fault:
+            found, told, advice = [str(fault)], (), ()
+        return (*(f"{template.where}: its pods are refused: {each}" for each in found), *told, *advice)
+
+    def _priority(self, spec: Mapping[str, Any]) -> int | None:
+        """Of the pod's class, as Kubernetes looks it up; None where there is no such class."""
+        classes, name = self._surroundings.classes(), spec.get("priorityClassName")
+        found = classes.get(name) if name else next((each for each in classes.values() if each.global_default), None)
+        return found.value if found else None
 
 
 def read(body: bytes) -> Request:
@@ -228,43 +254,6 @@ def _mutated(request: Request, pod: dict[str, Any], mutation: Mutation) -> Answe
     return Answer(request, mutation.refusal, warnings, patch, mutation.steps)
 
 
-def _checked(request: Request, found: Checked) -> Answer:
-    return Answer(request, "; ".join(found.refusals), found.warnings)
-
-
-def _warnings(pod: Pod, old: Pod | None) -> tuple[str, ...]:
-    """Of a pod that is let in; what it asks for is settled when it is made, and so told once."""
-    return (*_unmet(pod, old), *_unserved(pod, old), *(_advice(pod) if old is None else ()))
-
-
-def _advice(pod: Pod) -> tuple[str, ...]:
-    amounts = amounts_of(pod.spec, _where(pod))
-    return advised(_claims(pod), (*amounts.containers, *amounts.init), _where(pod))
-
-
-def _unserved(pod: Pod, old: Pod | None) -> tuple[str, ...]:
-    """Queues and groups nobody serves; of a change those it did not name before."""
-    known = {each.place for each in in_metadata(old.metadata, "")} if old else set()
-    return tuple(each.text for each in in_metadata(pod.metadata, _where(pod)) if each.place not in known)
-
-
-def _unmet(pod: Pod, old: Pod | None) -> tuple[str, ...]:
-    """What the pod asks for that nobody does; of a change what it did not ask for before."""
-    known = {asked.row.name for asked in in_pod(old.metadata, old.spec)} if old else set()
-    asked = [each for each in in_pod(pod.metadata, pod.spec) if each.row.name not in known]
-    return tuple(sentence(_where(pod), each) for each in asked)
-
-
 def _unknown(request: Request) -> Answer:
     """A rule of a webhook configuration that sends what nobody asked for must not stop anybody."""
     return Answer(request, warnings=(f"sublet-admission does not check {request.kind.kind or 'objects without kind'}",))
-
-
-def _claims(pod: Pod) -> Claims:
-    metadata = pod.metadata
-    requests = amounts_of(pod.spec, _where(pod)).requests()
-    return Claims(metadata.labels or {}, metadata.annotations or {}, pod.spec.priority, requests)
-
-
-def _where(pod: Pod) -> str:
-    return f"Pod {pod.metadata.namespace}/{pod.metadata.name or pod.metadata.generate_name}".removesuffix("/")

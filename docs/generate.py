@@ -37,8 +37,9 @@ Koordinator is the source of the API that Sublet speaks. This page says field by
 Whoever writes a document that asks for something of the lower three gets a warning of admission
 (`Warning: ... nothing acts on ...`). For `slo-controller-config`, NodeSLOs and Nodes the condition `ColocationReady`
 of each node and the metric `sublet_agent_settings_not_acted_on` say it too, for the ConfigMap an Event `NotActedOn` on
-it. A section that is off (`enable: false`, `policy: none`) asks for nothing. Pods are looked at when they are created,
-and when their labels change. Koordinator's defaults are not Sublet's everywhere: [settings](settings.md) has ours,
+it. A section that is off (`enable: false`, `policy: none`) asks for nothing. Pods are looked at when they are created
+and when their labels change, templates of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they are
+written. Koordinator's defaults are not Sublet's everywhere: [settings](settings.md) has ours,
 [ADR 8](adr/0008-defaults-without-documents.md) says which document wins.
 """
 _MOST_NAMES = 4

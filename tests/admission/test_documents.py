@@ -492,17 +492,12 @@ def test_kinds_that_are_kept_and_not_acted_upon(kind: UnservedKind) -> None:
     assert not found.refusals and told.startswith(f"{kind.kind} ns/a: nothing acts on {kind.kind} of {kind.group} yet:")
 
 
-def test_a_job_that_names_a_queue_or_a_gang() -> None:
-    """Itself and in its template; suspended as Kueue's guide has it, nothing resumes it."""
-    template = {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "g"}}, "spec": {}}
+def test_a_job_that_names_a_queue() -> None:
+    """Suspended as Kueue's guide has it, nothing resumes it."""
     labels = {"kueue.x-k8s.io/queue-name": "team-a"}
-    job = {
-        "metadata": {"name": "j", "namespace": "ns", "labels": labels},
-        "spec": {"suspend": True, "template": template},
-    }
-    held, queue, gang = checked(msgspec.json.encode(job), "Job", "batch").warnings
+    job = {"metadata": {"name": "j", "namespace": "ns", "labels": labels}, "spec": {"suspend": True}}
+    held, queue = checked(msgspec.json.encode(job), "Job", "batch").warnings
     assert held.startswith("Job ns/j: spec.suspend is true, and where Kueue does not run itself, nothing resumes it")
     assert "metadata.labels[kueue.x-k8s.io/queue-name]=team-a" in queue
-    assert "spec.template.metadata.annotations[scheduling.k8s.io/group-name]=g" in gang
-    plain = {"metadata": {"name": "j", "namespace": "ns"}, "spec": {"suspend": True, "template": {"spec": {}}}}
+    plain = {"metadata": {"name": "j", "namespace": "ns"}, "spec": {"suspend": True}}
     assert checked(msgspec.json.encode(plain), "Job", "batch") == Checked()

@@ -57,15 +57,3 @@ def installed(document: Mapping[str, Any]) -> bool:
         and re.search(rf"^    kind: {kind}$", text, re.MULTILINE)
         for text in (file.read_text() for file in (ROOT / "deploy/crds").rglob("*.yaml"))
     )
-
-
-def pod_of(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The pod itself, or one that a controller makes of the template; None where there is none."""
-    if document["kind"] == "Pod":
-        return dict(document)
-    template = (document.get("spec") or {}).get("template")
-    if template is None:
-        return None
-    name, namespace = document["metadata"]["name"], document["metadata"]["namespace"]
-    metadata = {"name": f"{name}-x", "namespace": namespace, **template["metadata"]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
