@@ -295,6 +295,23 @@ def _keep_decisions(old: Object, new: Object) -> None:
     _tolerate_lost_nodes(new)
 
 
+def check_not_deleted_by(rtype: ResourceType, old: Object, new: Object, subresource: str) -> None:
+    """Raises 422 for a change that says when the object is to go, which is for deletions to say.
+
+    The status of a custom object carries no metadata, and that of a pod no time of deletion.
+    """
+    if subresource == "status" and rtype.custom is not None:
+        return
+    meta, old_meta, errors = new["metadata"], old["metadata"], []
+    moment, grace = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
+    if moment and not old_meta.get("deletionTimestamp") and not (rtype is PODS and subresource == "status"):
+        errors.append(status.bad_value("metadata.deletionTimestamp", moment, "field is immutable"))
+    if grace not in (None, old_meta.get("deletionGracePeriodSeconds")):
+        errors.append(status.bad_value("metadata.deletionGracePeriodSeconds", grace, "field is immutable"))
+    if errors:
+        raise status.invalid(rtype, old_meta["name"], errors)
+
+
 def keep_server_fields(rtype: ResourceType, old: Object, new: Object, subresource: str) -> None:
     """Put back, in place, whatever the client may not change through this path."""
     meta, old_meta = new["metadata"], old["metadata"]

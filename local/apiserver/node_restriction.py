@@ -48,8 +48,13 @@ def check_node_write(user: Identity, rtype: ResourceType, old: Object | None, ne
 
 def _objection(node: str, old: Object | None, new: Object) -> str:
     labels = _forbidden_labels({} if old is None else _labels(old), _labels(new))
+    source = dig(new, "spec.configSource")
     if old is None:
+        if source is not None:
+            return f"node {quoted(node)} is not allowed to create with non-nil configSource"
         return f"node {quoted(node)} is not allowed to set the following labels: {labels}" if labels else ""
+    if source not in (None, dig(old, "spec.configSource")):
+        return f"node {quoted(node)} is not allowed to update configSource to a new non-nil configSource"
     for what, path in (("taints", "spec.taints"), ("ownerReferences", "metadata.ownerReferences")):
         if (dig(old, path) or []) != (dig(new, path) or []):
             return f"node {quoted(node)} is not allowed to modify {what}"

@@ -29,6 +29,7 @@ from local.apiserver.table import (
     wants_table,
 )
 
+_REVISIONS = 2**64
 _UNSPECIFIED = -1  # the revision in a token that goes on with whatever is there by then
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -105,8 +106,9 @@ def revision_of(request: Request) -> int | None:
     if not text:
         return None
     revision = natural(text)
-    if revision is None:
-        told = f"Invalid value: {quoted(text)}: strconv.ParseUint: parsing {quoted(text)}: invalid syntax"
+    if revision is None or revision >= _REVISIONS:
+        why = "value out of range" if text.isascii() and text.isdecimal() else "invalid syntax"
+        told = f"Invalid value: {quoted(text)}: strconv.ParseUint: parsing {quoted(text)}: {why}"
         raise status.bad_request(f"invalid resource version: resourceVersion: {told}")
     return revision
 
@@ -138,8 +140,10 @@ def _asked(store: Store, rtype: ResourceType, wanted: Filter, request: Request) 
         return _continued(store, rtype, wanted, _decode_token(token))
     if asked is not None and asked > store.revision:
         raise status.from_the_future(asked, store.revision)
-    # A page at a revision means exactly that revision where no match is named (KEP-2523, "legacy exact").
-    match = request.query.get("resourceVersionMatch") or ("Exact" if _limit(request) else "")
+    # A page at a revision means exactly that revision where no match is named (KEP-2523, "legacy exact"), and
+    # collections are deleted page by page.
+    paged = _limit(request) or request.method == "DELETE"
+    match = request.query.get("resourceVersionMatch") or ("Exact" if paged else "")
     if asked and match == "Exact":
         try:
             return asked, store.select_at(rtype.id, asked, wanted)

@@ -266,7 +266,7 @@ class Resources:
             raise status.misplaced()
         if rtype.namespaced:
             meta["namespace"] = namespace
-        if meta.get("resourceVersion"):
+        if meta.get("resourceVersion") not in (None, "", "0"):
             raise status.bad_request("resourceVersion should not be set on objects to be created")
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generated_name(rtype, meta)
@@ -347,6 +347,7 @@ class Resources:
         new = self.accepted(rtype, new, options)
         self._check_identity(rtype, name, old, new)
         check_node_write(options.user, rtype, old, new)
+        admission.check_not_deleted_by(rtype, old, new, subresource)
         admission.keep_server_fields(rtype, old, new, subresource)
         if not subresource:
             admission.admit_change(self, rtype, old, new)
@@ -381,6 +382,8 @@ class Resources:
 
     def _check_identity(self, rtype: ResourceType, name: str, old: Object, new: Object) -> None:
         meta, old_meta = metadata(new), old["metadata"]
+        if not rtype.namespaced:
+            meta.pop("namespace", None)
         if not meta.get("name"):
             raise status.nameless(name)
         if meta["name"] != name:

@@ -63,6 +63,8 @@ def _from_query(request: Request) -> Object:
         found["dryRun"] = [query["dryRun"]]
     if query.get("gracePeriodSeconds"):
         found["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
+    if named := {key: query[key] for key in ("uid", "resourceVersion") if query.get(key)}:
+        found["preconditions"] = named
     if query.get("orphanDependents"):
         found["orphanDependents"] = request.flag("orphanDependents")
     return found

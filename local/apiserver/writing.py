@@ -67,6 +67,9 @@ async def replace(writes: Writes, target: Target, request: Request) -> Response:
     rtype, options, body = target.rtype, write_options(request), body_of(request, target.rtype)
     check_named(body, rtype, target.namespace, target.name)
     if bears(writes.resources, target):
+        if uid := body["metadata"].get("uid"):
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
+            raise status.conflict(rtype, target.name, why)
         body["metadata"].pop("resourceVersion", None)
         return answer(await writes.create(rtype, target.namespace, body, options), 201, options.warnings)
     obj = await writes.replace(rtype, target.namespace, target.name, body, options, target.subresource)
@@ -144,10 +147,15 @@ def _check_kept(rtype: ResourceType, old: Object, new: Object) -> None:
         raise status.invalid(rtype, old["metadata"]["name"], [error])
 
 
-async def delete(writes: Writes, target: Target, request: Request) -> Response:
+def _deletion(target: Target, request: Request) -> DeleteOptions:
     options = delete_options(request)
     if target.rtype is JOBS and options.propagation is None:
         options.warnings.append(_PODS_STAY)
+    return options
+
+
+async def delete(writes: Writes, target: Target, request: Request) -> Response:
+    options = _deletion(target, request)
     obj, gone = await writes.delete(target.rtype, target.namespace, target.name, options)
     if target.rtype.id not in _ANSWER_WITH_THEMSELVES and gone:
         obj = status.success(target.rtype, target.name, obj["metadata"]["uid"])
@@ -176,7 +184,7 @@ async def _delete_matching(
 
 async def delete_collection(writes: Writes, target: Target, request: Request) -> Response:
     """Delete the page that a list with the same options would show; answers with it, as it was."""
-    options, wanted, resources = delete_options(request), filter_of(target, request), writes.resources
+    options, wanted, resources = _deletion(target, request), filter_of(target, request), writes.resources
     page, meta = page_of(resources.store, target.rtype, wanted, request)
     removed = [
         record for record in page if await _delete_matching(writes, target.rtype, record, wanted, options) is not None

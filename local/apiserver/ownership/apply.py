@@ -51,7 +51,9 @@ def check(rtype: ResourceType, name: str, config: Object) -> None:
     if (config.get("apiVersion"), config.get("kind")) != (rtype.api_version, rtype.kind):
         group, _, version = str(config.get("apiVersion") or "").rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind') or ''}")
-    meta = config.setdefault("metadata", {})
+    if config.get("metadata") is None:
+        config["metadata"] = {}
+    meta = config["metadata"]
     if not isinstance(meta, dict):
         raise bad_request("metadata of the applied configuration must be a map")
     if meta.get("managedFields") is not None:

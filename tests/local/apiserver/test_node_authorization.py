@@ -127,6 +127,10 @@ WRITES = {
         {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "1"}]}},
         *(403, 'node "n1" is not allowed to modify ownerReferences'),
     ),
+    "where its configuration is": (
+        *("PATCH", "/api/v1/nodes/n1", {"spec": {"configSource": {"configMap": {"name": "a", "namespace": "b"}}}}),
+        *(403, 'node "n1" is not allowed to update configSource to a new non-nil configSource'),
+    ),
     "that it takes no pods": ("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": True}}, 200, ""),
     "labels of its pod through its status": (
         *("PATCH", f"{SHOP}/pods/p-n1/status", {"metadata": {"labels": {"a": "b"}}}, 403),

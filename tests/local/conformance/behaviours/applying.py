@@ -252,8 +252,9 @@ def a_configuration_may_leave_out_whom_its_path_names(t: Case) -> None:
     t.given(CONFIG_MAPS, config_map("m"))
     apply = {"headers": {"Content-Type": "application/apply-patch+yaml"}, "query": {"fieldManager": "m"}}
     bare = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"mine": "1"}}
-    found = t.raw.call("PATCH", t.path(CONFIG_MAPS, "m"), body=bare, **apply)
-    assert found["data"] == {"key": "value", "mine": "1"}
+    for body in (bare, bare | {"metadata": None}):
+        found = t.raw.call("PATCH", t.path(CONFIG_MAPS, "m"), body=body, **apply)
+        assert found["data"] == {"key": "value", "mine": "1"}
     answer = t.raw.answer("PATCH", t.path(CONFIG_MAPS, "new"), body=bare, **apply)
     assert (answer.code, "name must be provided" in answer.json["message"]) == (400, True)
 

@@ -198,6 +198,29 @@ def preconditions_hold_for_a_collection_too(t: Case) -> None:
     assert t.exists(CONFIG_MAPS, "m")
 
 
+@behaviour(pages.DELETE_OPTIONS, Via.RAW)
+def preconditions_may_stand_in_the_query(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m", {"of": "list"}))
+    collection = {"labelSelector": "of=list"}
+    for precondition in ({"uid": "not-its-uid"}, {"resourceVersion": "0"}):
+        for path, query in ((t.path(CONFIG_MAPS, "m"), {}), (t.path(CONFIG_MAPS), collection)):
+            answer = t.raw.answer("DELETE", path, query=query | precondition)
+            assert (answer.code, answer.json["reason"]) == (409, "Conflict"), (path, precondition)
+    meta = t.now(CONFIG_MAPS, "m")["metadata"]
+    its_own = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+    assert t.raw.answer("DELETE", t.path(CONFIG_MAPS, "m"), query=its_own).code == 200
+
+
+@behaviour(pages.VERBS, Via.RAW)
+def a_collection_is_deleted_as_of_a_version(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("old", {"of": "list"}))
+    version = t.raw.call("GET", t.path(CONFIG_MAPS))["metadata"]["resourceVersion"]
+    t.given(CONFIG_MAPS, config_map("new", {"of": "list"}))
+    query = {"labelSelector": "of=list", "resourceVersion": version}
+    t.raw.call("DELETE", t.path(CONFIG_MAPS), query=query, body={"kind": "DeleteOptions", "apiVersion": "v1"})
+    assert [t.exists(CONFIG_MAPS, name) for name in ("old", "new")] == [False, True]
+
+
 @behaviour(pages.VERBS, Via.RAW)
 def a_collection_is_deleted_in_one_namespace(t: Case) -> None:
     for resource in (CONFIG_MAPS, r.NAMESPACES):

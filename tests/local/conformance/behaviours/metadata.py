@@ -302,6 +302,25 @@ def the_uid_of_an_object_does_not_change(t: Case) -> None:
         t.patch(CONFIG_MAPS, "m", "merge", {"metadata": {"uid": "another"}})
 
 
+@behaviour(pages.OBJECT_META, Via.RAW)
+def a_change_does_not_delete(t: Case) -> None:
+    t.given(CONFIG_MAPS, config_map("m"))
+    for field, value in (("deletionTimestamp", "2026-01-01T00:00:00Z"), ("deletionGracePeriodSeconds", 0)):
+        with t.refused("Invalid", f"metadata.{field}", "field is immutable"):
+            t.patch(CONFIG_MAPS, "m", "merge", {"metadata": {field: value}})
+        with t.refused("Invalid", f"metadata.{field}", "field is immutable"):
+            t.replace(CONFIG_MAPS, {"metadata": {"name": "m", field: value}})
+    assert not {"deletionTimestamp", "deletionGracePeriodSeconds"} & t.now(CONFIG_MAPS, "m")["metadata"].keys()
+
+
+@behaviour(pages.UPDATES, Via.RAW)
+def a_cluster_wide_object_has_no_namespace(t: Case) -> None:
+    name = t.node()
+    t.replace(r.NODES, {"metadata": {"name": name, "namespace": "other", "labels": {"example.com/a": "b"}}})
+    found = t.now(r.NODES, name)["metadata"]
+    assert (found["labels"]["example.com/a"], "namespace" in found) == ("b", False)
+
+
 @behaviour(pages.UPDATES, Via.RAW)
 def a_replacement_names_the_object_of_its_path(t: Case) -> None:
     t.given(CONFIG_MAPS, config_map("m"))
@@ -322,6 +341,10 @@ def some_kinds_are_created_by_a_replacement(t: Case) -> None:
     if t.by_raw:
         for resource, obj in ((r.ENDPOINTS, r.ENDPOINTS.object("p")), (roles, roles.object("p", rules=[]))):
             assert t.raw.answer("PUT", t.path(resource, "p"), body=obj).code == 201, resource
+        of_another = r.lease("p")
+        of_another["metadata"]["uid"] = "not-its-uid"
+        answer = t.raw.answer("PUT", t.path(r.LEASES, "p"), body=of_another)
+        assert (answer.code, answer.json["reason"]) == (409, "Conflict")
         answer = t.raw.answer("PUT", t.path(r.BUDGETS, "p"), body=r.budget("p", "web"))
         assert (answer.code, answer.json["reason"]) == (404, "NotFound")
     t.replace(r.LEASES, r.lease("p", holderIdentity="first"))

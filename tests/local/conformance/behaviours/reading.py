@@ -204,6 +204,8 @@ def a_version_of_the_future_times_out(t: Case) -> None:
     answer = t.raw.answer("GET", t.path(CONFIG_MAPS), query={"resourceVersion": str(now + 1_000_000_000)})
     assert (answer.code, answer.json["reason"]) == (504, "Timeout")
     assert answer.json["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+    beyond = t.raw.answer("GET", t.path(CONFIG_MAPS), query={"resourceVersion": str(2**64)})
+    assert (beyond.code, "value out of range" in beyond.json["message"]) == (400, True)
     of_one = t.raw.answer("GET", t.path(CONFIG_MAPS, "absent"), query={"resourceVersion": str(now + 1_000_000_000)})
     assert (of_one.code, of_one.json["reason"]) == (504, "Timeout")
 
