@@ -77,7 +77,7 @@ def workload(name: str, members: int, requests: dict[str, int], priority: int = 
         return candidate([pod(name, requests, priority=priority)])
     own = GangMembership("default", name, GangSource.POD_GROUP)
     pods = [pod(f"{name}-{index}", requests, gang=own, priority=priority) for index in range(members)]
-    return candidate(pods, Gang("default", name, GangSpec(members, total=members), uid=name))
+    return candidate(pods, Gang("default", name, GangSpec(members), uid=name))
 
 
 def candidate(pods: Sequence[Pod], gang: Gang | None = None) -> Candidate:

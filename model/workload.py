@@ -60,7 +60,6 @@ class GangSpec(msgspec.Struct, frozen=True):
     """
 
     min_member: int
-    total: int = 0
     mode: GangMode = GangMode.STRICT
     timeout_seconds: float = DEFAULT_GANG_TIMEOUT_SECONDS
     problem: str = ""

@@ -29,7 +29,6 @@ LABEL_LIGHTWEIGHT_MIN = "pod-group.scheduling.sigs.k8s.io/min-available"
 _GANG = "gang.scheduling.koordinator.sh/"
 ANNOTATION_NAME = _GANG + "name"
 ANNOTATION_MIN = _GANG + "min-available"
-ANNOTATION_TOTAL = _GANG + "total-number"
 ANNOTATION_MODE = _GANG + "mode"
 ANNOTATION_WAIT = _GANG + "waiting-time"
 ANNOTATION_GROUPS = _GANG + "groups"
@@ -109,11 +108,10 @@ def spec_of(
 ) -> GangSpec:
     """What annotations on a pod or PodGroup say of the gang `key`.
 
-    Illegal total, mode, time, match policy and groups fall back as Koordinator does: minimum, Strict, the defaults,
-    alone. A topology that cannot be read is a `problem`: members are not spread by guesswork. So is a group of too many
-    gangs, each of which is looked at whenever one of them changes.
+    Illegal mode, time, match policy and groups fall back as Koordinator does: Strict, the defaults, alone. A topology
+    that cannot be read is a `problem`: members are not spread by guesswork. So is a group of too many gangs, each of
+    which is looked at whenever one of them changes.
     """
-    total = whole(annotations.get(ANNOTATION_TOTAL, ""))
     loose = annotations.get(ANNOTATION_MODE) == GangMode.NON_STRICT.value
     groups = groups_of(key, annotations.get(ANNOTATION_GROUPS, ""))
     if len(groups) > _MOST_GROUPS:
@@ -125,7 +123,6 @@ def spec_of(
         return GangSpec(0, problem=str(fault))
     return GangSpec(
         min_member=minimum,
-        total=total if total is not None and total >= minimum else minimum,
         mode=GangMode.NON_STRICT if loose else GangMode.STRICT,
         timeout_seconds=timeout_seconds if timeout_seconds and timeout_seconds > 0 else defaults.timeout_seconds,
         match=_match(annotations, defaults),

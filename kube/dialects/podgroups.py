@@ -115,7 +115,6 @@ def _upstream_spec(group: UpstreamPodGroup, where: str, defaults: GangDefaults) 
     return msgspec.structs.replace(
         said,
         min_member=gang.min_count if gang else 1,
-        total=gang.min_count if gang else 1,
         mode=GangMode.STRICT if gang else GangMode.NON_STRICT,
         timeout_seconds=defaults.timeout_seconds,
         match=MatchPolicy.WAITING_AND_RUNNING,

@@ -180,7 +180,6 @@ def _spec(parts: Sequence[Part]) -> GangSpec:
     joint: GangSpec = msgspec.structs.replace(
         first,
         min_member=sum(part.spec.min_member for part in parts),
-        total=sum(part.spec.total for part in parts),
         mode=GangMode.STRICT if strict else GangMode.NON_STRICT,
         timeout_seconds=max(part.spec.timeout_seconds for part in parts),
     )

@@ -139,7 +139,7 @@ def _gang(name: str, words: Object) -> Object:
 
 
 def _gang_annotations(words: Mapping[str, Any]) -> dict[str, str]:
-    told = {"mode": "mode", "match": "match-policy", "total": "total-number"}
+    told = {"mode": "mode", "match": "match-policy"}
     found = {_GANG + key: str(words[word]) for word, key in told.items() if word in words}
     if "groups" in words:
         found[_GANG + "groups"] = json.dumps([full(one) for one in words["groups"]])

@@ -38,11 +38,11 @@ def in_group(name: str = "train") -> GangMembership:
 
 
 def annotated(name: str = "train", minimum: int = 2, problem: str = "") -> GangMembership:
-    return GangMembership("default", name, GangSource.ANNOTATION, GangSpec(minimum, total=minimum, problem=problem))
+    return GangMembership("default", name, GangSource.ANNOTATION, GangSpec(minimum, problem=problem))
 
 
 def gang(minimum: int = 3, name: str = "train", **more: Any) -> Gang:
-    return Gang("default", name, GangSpec(minimum, total=minimum, **more), uid=f"uid-{name}")
+    return Gang("default", name, GangSpec(minimum, **more), uid=f"uid-{name}")
 
 
 def members(count: int, *, batch_cpu: int = 500, name: str = "w", group: str = "train", **more: Any) -> list[Pod]:

@@ -385,7 +385,12 @@ def _gang(name: str, told: str, example: str, standing: Standing = Standing.HONO
 _GANG_ANNOTATIONS = (
     _gang(_GANG + "name", "a gang without a PodGroup", "train"),
     _gang(_GANG + "min-available", "how many members it needs", "2"),
-    _gang(_GANG + "total-number", "how many there are", "9"),
+    _gang(
+        _GANG + "total-number",
+        "members above the minimum are placed as there is room; nothing waits for all of them",
+        "9",
+        Standing.NEVER,
+    ),
     _gang(_GANG + "mode", "whether a gang bound in part is given back", "NonStrict"),
     _gang(_GANG + "waiting-time", "after that it gives up its room and waits again", "90s"),
     _gang(_GANG + "groups", "gangs that go together", '["default/train", "default/other"]'),

@@ -261,7 +261,7 @@ def test_a_pods_words_about_load_and_topology(text: str) -> None:
 @given(text=texts)
 def test_a_gangs_annotations(text: str) -> None:
     """Always a gang, in a group with itself or alone."""
-    names = ("groups", "match-policy", "total-number", "mode", "waiting-time")
+    names = ("groups", "match-policy", "mode", "waiting-time")
     told = {f"gang.scheduling.koordinator.sh/{name}": text for name in names}
     told |= {"gang.scheduling.koordinator.sh/name": "g", "gang.scheduling.koordinator.sh/min-available": "2"}
     found = gang_of(objects.Metadata(namespace="ns", name="p", annotations=told))

@@ -41,41 +41,39 @@ def test_no_gang() -> None:
 
 
 ANNOTATED: dict[str, tuple[dict[str, str], GangSpec]] = {
-    "defaults": ({"min-available": "3"}, GangSpec(3, 3)),
+    "defaults": ({"min-available": "3"}, GangSpec(3)),
     "everything": (
         {
             "min-available": "2",
-            "total-number": "5",
             "mode": "NonStrict",
             "waiting-time": "1m30s",
             "match-policy": "only-waiting",
             "groups": '["ns/h", "other/i"]',
         },
-        GangSpec(2, 5, GangMode.NON_STRICT, 90.0, "", MatchPolicy.ONLY_WAITING, ("ns/g", "ns/h", "other/i")),
+        GangSpec(2, GangMode.NON_STRICT, 90.0, "", MatchPolicy.ONLY_WAITING, ("ns/g", "ns/h", "other/i")),
     ),
     "what is illegal falls back": (
         {
             "min-available": "2",
-            "total-number": "1",
             "mode": "strictish",
             "waiting-time": "soon",
             "match-policy": "some",
             "groups": "[ns/h",
         },
-        GangSpec(2, 2),
+        GangSpec(2),
     ),
-    "zero waiting time falls back": ({"min-available": "2", "waiting-time": "0s"}, GangSpec(2, 2)),
-    "a group of itself": ({"min-available": "2", "groups": '["ns/g"]'}, GangSpec(2, 2)),
+    "zero waiting time falls back": ({"min-available": "2", "waiting-time": "0s"}, GangSpec(2)),
+    "a group of itself": ({"min-available": "2", "groups": '["ns/g"]'}, GangSpec(2)),
     "a group without namespaces": (
         {"min-available": "2", "groups": '["g", "h", "h"]'},
-        GangSpec(2, 2, groups=("ns/g", "ns/h")),
+        GangSpec(2, groups=("ns/g", "ns/h")),
     ),
     "a topology": (
         {
             "min-available": "2",
             "network-topology-spec": '{"gatherStrategy": [{"layer": "rack", "strategy": "MustGather"}]}',
         },
-        GangSpec(2, 2, topology=(TopologyLevel("rack", True),)),
+        GangSpec(2, topology=(TopologyLevel("rack", True),)),
     ),
 }
 
@@ -101,7 +99,7 @@ def test_a_group_that_lists_no_names(listed: str) -> None:
     """As any list that cannot be read: the gang goes alone."""
     groups = msgspec.json.encode(["ns/h", listed]).decode()
     found = gang_of(metadata(None, {GANG + "name": "g", GANG + "min-available": "2", GANG + "groups": groups}))
-    assert found is not None and found.spec == GangSpec(2, 2)
+    assert found is not None and found.spec == GangSpec(2)
 
 
 def test_a_group_of_too_many_gangs() -> None:
@@ -128,7 +126,7 @@ def test_defaults_of_the_scheduler() -> None:
     """They stand in for what the gang does not say."""
     defaults = GangDefaults(30.0, MatchPolicy.ONLY_WAITING)
     found = gang_of(metadata(None, {GANG + "name": "g", GANG + "min-available": "2"}), None, defaults)
-    assert found is not None and found.spec == GangSpec(2, 2, timeout_seconds=30.0, match=MatchPolicy.ONLY_WAITING)
+    assert found is not None and found.spec == GangSpec(2, timeout_seconds=30.0, match=MatchPolicy.ONLY_WAITING)
 
 
 @pytest.mark.parametrize("minimum", [None, "0", "-1", "two", "1.5"])

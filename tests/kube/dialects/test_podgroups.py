@@ -55,7 +55,7 @@ def test_pod_group() -> None:
     told = {GANG + "mode": "NonStrict", GANG + "groups": '["ns/q"]', "sublet.dev/required-topology": "rack"}
     group = PodGroup(metadata(told), PodGroupSpec(3, 60))
     assert pod_group(group).spec == GangSpec(
-        3, 3, GangMode.NON_STRICT, 60.0, groups=("ns/p", "ns/q"), topology=(TopologyLevel("rack", True),)
+        3, GangMode.NON_STRICT, 60.0, groups=("ns/p", "ns/q"), topology=(TopologyLevel("rack", True),)
     )
 
 
@@ -72,12 +72,12 @@ def gang(**spec: Any) -> Gang:
     return upstream_gang(msgspec.convert(body, UpstreamPodGroup))
 
 
-USUAL = GangSpec(3, 3, match=MatchPolicy.WAITING_AND_RUNNING)
+USUAL = GangSpec(3, match=MatchPolicy.WAITING_AND_RUNNING)
 UPSTREAM: dict[str, tuple[dict[str, Any], GangSpec]] = {
     "a gang": ({}, USUAL),
     "basic": (
         {"schedulingPolicy": {"basic": {}}},
-        GangSpec(1, 1, GangMode.NON_STRICT, match=MatchPolicy.WAITING_AND_RUNNING),
+        GangSpec(1, GangMode.NON_STRICT, match=MatchPolicy.WAITING_AND_RUNNING),
     ),
     "priority": (
         {"priority": 9000, "preemptionPolicy": "Never"},
