@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,15 +37,18 @@ class ProgramFault(Fault):
 
 
 class Child:
-    """A running program. `log` collects its output; `ready_file` is what it writes once it serves."""
+    """A running program. `log` collects its output, of this run from `log_begin` on; `ready_file` is what it writes
+    once it serves.
+    """
 
     def __init__(
         self, name: str, process: asyncio.subprocess.Process, log: Path, ready_file: Path | None, log_begin: int = 0
     ) -> None:
         self.name = name
         self.log = log
+        self.log_begin = log_begin
+        self.started_seconds = time.time()
         self._process = process
-        self._log_begin = log_begin
         self._ready_file = ready_file
 
     @classmethod
@@ -113,7 +117,7 @@ class Child:
     def last_words(self) -> str:
         """What it said last, or how it ended. Of a signal it could say nothing: what it said last is not the cause."""
         by_signal = self.exit_code is not None and self.exit_code < 0
-        return ("" if by_signal else last_words(self.log, self._log_begin)) or how_it_ended(self.exit_code)
+        return ("" if by_signal else last_words(self.log, self.log_begin)) or how_it_ended(self.exit_code)
 
     def _signal(self, number: signal.Signals, *, group: bool) -> None:
         if self.exit_code is not None:

@@ -26,7 +26,9 @@ from local.certificates import write_private
 from local.choices import Choices
 from local.kubeconfig import certified, flattened, kubeconfig
 from local.node.addresses import ROUTED
-from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files
+from local.node.mirrors import MIRROR
+from local.node.mirrors import NAMESPACE as PROGRAMS
+from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, settings_files
 from local.rundir import RunDirectory
 from local.simnodes.settings import SIMULATED
 from model.fault import ConfigurationFault, Fault, KubernetesFault
@@ -78,6 +80,7 @@ class Joining:
         if not self._choices.bare:
             files = [path for path in bootstrap_files() if path != WEBHOOKS]
             await manifests.apply(client, manifests.documents(files))
+            await manifests.make_missing(client, manifests.documents(settings_files()))
 
     async def _take_addresses(self) -> None:
         fix = "run it as root: addresses of pods and Services become this machine's"
@@ -109,12 +112,24 @@ class Joining:
                     plural = f"{each['kind'].lower()}s"
                     await _gone(client, path_of(f"{each['apiVersion']}/{plural}", name=each["metadata"]["name"]))
             for slot in self._choices.slots:
+                await forget_programs(client, slot.name)
                 await _gone(client, path_of("v1/nodes", name=slot.name))
             if self._choices.simulated_nodes:
                 query = {"labelSelector": f"{SIMULATED}=true"}
                 await client.request("DELETE", path_of("v1/nodes"), query=query)
         if not self._choices.bare:
             self._tell("what Sublet defines there stays: `sublet uninstall` removes it")
+            self._tell(f"namespace {PROGRAMS} stays with the settings in it: delete it where nobody needs them")
+
+
+async def forget_programs(client: KubeClient, node: str) -> None:
+    """Nobody serves the node's static pods any more; the cluster would take them away minutes later. Raises
+    KubernetesFault."""
+    pods = path_of("v1/pods", namespace=PROGRAMS)
+    listed = await client.get(pods, dict, fieldSelector=f"spec.nodeName={node}")
+    for pod in listed["items"]:
+        if MIRROR in pod["metadata"].get("annotations", {}):
+            await _gone(client, f"{pods}/{pod['metadata']['name']}", grace_seconds=0)
 
 
 async def refuse_another(client: KubeClient) -> None:
@@ -156,9 +171,9 @@ async def kubelet_certificate(
     return x509.KeyPair(base64.b64decode(certificate), key)
 
 
-async def _gone(client: KubeClient, path: str) -> None:
+async def _gone(client: KubeClient, path: str, grace_seconds: int | None = None) -> None:
     try:
-        await client.delete(path)
+        await client.delete(path, grace_seconds=grace_seconds)
     except KubernetesFault as fault:
         if fault.status != 404:
             raise

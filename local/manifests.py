@@ -43,6 +43,21 @@ async def apply(client: KubeClient, wanted: Iterable[Document]) -> None:
         await client.patch(path, document, PatchKind.APPLY, query)
 
 
+async def make_missing(client: KubeClient, wanted: Iterable[Document]) -> None:
+    """What is there already stays as it is. Raises KubernetesFault for the first that is refused."""
+    plurals: dict[str, dict[str, str]] = {}
+    for document in wanted:
+        version, kind, metadata = document["apiVersion"], document["kind"], document["metadata"]
+        if version not in plurals:
+            plurals[version] = await _plurals(client, version)
+        try:
+            path = path_of(f"{version}/{plurals[version][kind]}", namespace=metadata.get("namespace"))
+            await client.create(path, document)
+        except KubernetesFault as fault:
+            if fault.status != 409:
+                raise
+
+
 async def _plurals(client: KubeClient, version: str) -> dict[str, str]:
     listed = await client.get(path_of(f"{version}/").rstrip("/"), dict)
     return {each["kind"]: each["name"] for each in listed["resources"] if "/" not in each["name"]}

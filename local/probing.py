@@ -20,11 +20,14 @@ class Door(msgspec.Struct, frozen=True):
     socket: str = ""
 
 
-async def unanswered(door: Door, bound_seconds: float) -> str:
-    """Why a program does not count as alive, in words; empty where it answers well within the bound."""
+async def unanswered(door: Door, bound_seconds: float, path: str = "/healthz") -> str:
+    """Why a program does not count as alive, in words; empty where it answers well within the bound.
+
+    Another `path` asks something else, such as /readyz.
+    """
     try:
         async with asyncio.timeout(bound_seconds):
-            status, said = await _asked(door)
+            status, said = await _asked(door, path)
     except TimeoutError:
         return f"no answer within {bound_seconds:.0f} s"
     except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
@@ -32,10 +35,10 @@ async def unanswered(door: Door, bound_seconds: float) -> str:
     return "" if status < _FAILED else f"it says {status}: {said}"
 
 
-async def _asked(door: Door) -> tuple[int, str]:
+async def _asked(door: Door, path: str) -> tuple[int, str]:
     reader, writer = await _opened(door)
     try:
-        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        writer.write(f"GET {path}".encode() + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         head = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
         said = await reader.read(_MOST_BYTES)
         return int(head[0].split()[1]), " ".join(said.decode(errors="replace").split())

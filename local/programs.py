@@ -27,6 +27,7 @@ from local.node.addresses import node_address
 from local.node.settings import Kernel
 from local.probing import Door
 from local.rundir import RunDirectory
+from local.staticprograms import Life, StaticProgram
 from scheduler.core.scores.policy import KUBE_SCHEDULER, PLAIN_SCORE, PROFILES, Profile
 
 Ready = dict[str, Any]
@@ -44,9 +45,7 @@ _BOOTSTRAP = (
 )
 """Of `deploy/` what is no program: rights, the policies of agents and pods, and who is asked when pods are made."""
 
-
 _SETTINGS = ("koordinator/namespace.yaml", "koordinator/scheduler-config.yaml")
-"""What people change, and keep with a state directory."""
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -55,7 +54,8 @@ class Program(msgspec.Struct, frozen=True):
     `argv` makes its command line from what the programs so far reported. `restart` is False where a restart could
     not bring back what the program knew: then its end is the end of the cluster. `prepare` is done before
     each start, `announce` once it is ready. All of one `stage` start together, once those of the stages before
-    are ready. `door` is where it is asked whether it is alive.
+    are ready. `shown_on` is the node whose kubelet shows it as a static pod, empty: none. `door` is where
+    it is asked whether it is alive.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Program(msgspec.Struct, frozen=True):
     ready_bound_seconds: float = 30.0
     stop_bound_seconds: float = 10.0
     restart: bool = True
+    shown_on: str = ""
 
 
 _HERE = "127.0.0.1"
@@ -139,7 +140,8 @@ def _proxy_program(run: RunDirectory, choices: Choices) -> Program:
 def _scheduler_program(run: RunDirectory, choices: Choices) -> Program:
     # It posts the Events that still wait.
     argv = lambda bound: _scheduler(run, choices, bound)  # noqa: E731
-    return Program("scheduler", argv, door=_health, stop_bound_seconds=25.0, stage=1)
+    shown_on = "" if choices.bare else _first_node(choices)
+    return Program("scheduler", argv, door=_health, stop_bound_seconds=25.0, stage=1, shown_on=shown_on)
 
 
 def _lending_programs(run: RunDirectory, choices: Choices) -> list[Program]:
@@ -149,6 +151,7 @@ def _lending_programs(run: RunDirectory, choices: Choices) -> list[Program]:
         door=_health,
         announce=lambda bound: _announce_admission(run, choices, str(bound["admission"]["reviews"])),
         stage=1,
+        shown_on=_first_node(choices),
     )
     return [admission, *(_agent_program(run, choices, slot) for slot in choices.slots)]
 
@@ -169,9 +172,29 @@ def _agent_program(run: RunDirectory, choices: Choices, slot: Slot) -> Program:
         _agent_of(run, choices, slot),
         # Not the port: another user of this machine may have it.
         door=lambda ready: Door(socket=str(ready["probes"])),
+        shown_on=slot.name,
         prepare=lambda bound: give_agent_tokens(run, slot, api_address(bound)),
         stage=2,
     )
+
+
+def _first_node(choices: Choices) -> str:
+    """Where the programs of the whole cluster are shown; empty where there is no process node."""
+    return next((slot.name for slot in choices.slots), "")
+
+
+def static_programs(
+    run: RunDirectory, programs: Sequence[Program], bound: Bound, lives: Mapping[str, Life]
+) -> list[StaticProgram]:
+    """Those that a node shows, as far as they have begun to serve."""
+    found = []
+    for program in programs:
+        if program.shown_on and program.door is not None and program.name in lives:
+            life, door = lives[program.name], program.door(bound[program.name])
+            kind, log = program.name.partition("-")[0], str(run.log_of(program.name))
+            asked = (door.host, door.port, door.socket)
+            found.append(StaticProgram(kind, program.shown_on, log, life.run, life.previous, life.restarts, *asked))
+    return found
 
 
 def stop_order(programs: Sequence[Program]) -> tuple[str, ...]:
@@ -186,12 +209,17 @@ def bootstrap_files(directory: Path = _DEPLOY) -> list[Path]:
     return [*definitions, *(directory / name for name in _BOOTSTRAP)]
 
 
+def settings_files(directory: Path = _DEPLOY) -> list[Path]:
+    """What people change: made where it is not there yet, and left alone from then on."""
+    return [directory / name for name in _SETTINGS]
+
+
 def _apiserver(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
     state = ["--state-dir", str(choices.state_dir.expanduser().absolute())] if choices.state_dir else []
     files = [] if choices.bare else bootstrap_files()
     bootstrap = [argument for path in files for argument in ("--bootstrap", str(path))]
-    settings = () if choices.bare else _SETTINGS
-    bootstrap += [argument for name in settings for argument in ("--bootstrap-once", str(_DEPLOY / name))]
+    settings = [] if choices.bare else settings_files()
+    bootstrap += [argument for path in settings for argument in ("--bootstrap-once", str(path))]
     audit = ["--audit-log", str(choices.audit_log.expanduser().absolute())] if choices.audit_log else []
     return [
         *_module("local.apiserver", run, "apiserver"),
@@ -219,6 +247,7 @@ def _node_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound
         *("--run-dir", str(run.path / f"node{slot.suffix}")),
         *("--kernel", choices.kernel.value),
         *("--cgroup-driver", choices.cgroup_driver.value),
+        *("--static-programs", str(run.static_programs)),
         *("--eviction-hard", eviction_thresholds(shutil.disk_usage(run.path).total)),
         *_certificate(run, "node"),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),

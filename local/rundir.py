@@ -144,6 +144,11 @@ class RunDirectory:
         return self.path / "scheduler.json"
 
     @property
+    def static_programs(self) -> Path:
+        """What the nodes show of Sublet's own programs; see staticprograms."""
+        return self.path / runfiles.STATIC
+
+    @property
     def kernels(self) -> Path:
         """Where a simulated kernel keeps its files, a directory for each node."""
         return self.path / "kernel"

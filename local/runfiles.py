@@ -20,6 +20,7 @@ LOGS = "logs"
 # Of the runs before this one, the last of them first.
 OLD_LOGS = tuple(f"{LOGS}.{number}" for number in (1, 2, 3))
 LOCK, MARK, ENDPOINTS = "lock", ".sublet-run", "endpoints.json"
+STATIC = "static-programs.json"
 _MARK_TEXT = b"`sublet up` made the files here, and replaces and removes them.\n"
 _SUFFIXES = ("", *(f"-{number}" for number in range(1, MOST_NODES + 1)))
 _AGENT_ENDS = ("sock", "probe", "state", "state.new", "heartbeat", "lock")
@@ -30,6 +31,7 @@ _LASTING = LEARNED | set(OLD_LOGS)
 _PASSING = frozenset(
     [
         *(LOGS, "ready", "keys", "kernel", "kubeconfig", "scheduler.json", ENDPOINTS, "endpoints.new"),
+        *(STATIC, f"{STATIC}.new"),
         *NODES,
         *(f"agent{suffix}.{end}" for suffix in _SUFFIXES for end in _AGENT_ENDS),
         *(f"{name}.new" for name in LEARNED),

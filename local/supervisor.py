@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 
@@ -13,6 +14,7 @@ from local.liveness import Liveness, Patience, Probe
 from local.probing import unanswered
 from local.programs import Bound, Program, Ready
 from local.rundir import RunDirectory
+from local.staticprograms import Life, Run
 from model.fault import KubernetesFault
 
 LONGEST_BACKOFF_SECONDS = 30.0
@@ -31,7 +33,9 @@ _PACE = Pace()
 
 
 class Supervisor:
-    """Runs `programs`; `changed` is called whenever one of them became ready, `tell` gets one line an event."""
+    """Runs `programs`; `changed` is called whenever one of them became ready, `lived` also when one has ended, `tell`
+    gets one line an event.
+    """
 
     def __init__(
         self,
@@ -40,12 +44,15 @@ class Supervisor:
         tell: Callable[[str], None],
         changed: Callable[[str], None] = lambda name: None,
         pace: Pace = _PACE,
+        lived: Callable[[], None] = lambda: None,
     ) -> None:
         self._run = run
         self._programs = programs
         self._tell = tell
         self._changed = changed
         self._pace = pace
+        self._lived = lived
+        self.lives: dict[str, Life] = {}
         self._children: dict[str, Child] = {}
         self._watchers: list[asyncio.Task[None]] = []
         self.bound: dict[str, Ready] = {}
@@ -89,9 +96,22 @@ class Supervisor:
         )
         self._children[program.name] = child
         self.bound[program.name] = await child.wait_ready(program.ready_bound_seconds)
+        self._began(program.name, child)
         self._changed(program.name)
+        self._lived()
         if program.announce is not None:
             await _done(program.name, program.announce(self.bound))
+
+    def _began(self, name: str, child: Child) -> None:
+        """This run serves."""
+        before, run = self.lives.get(name), Run(child.pid, child.started_seconds, child.log_begin)
+        self.lives[name] = Life(run, before.run, before.restarts + 1) if before else Life(run)
+
+    def _has_ended(self, name: str, exit_code: int) -> None:
+        life = self.lives[name]
+        over = msgspec.structs.replace(life.run, ended_seconds=time.time(), exit_code=exit_code)
+        self.lives[name] = msgspec.structs.replace(life, run=over)
+        self._lived()
 
     @property
     def _known(self) -> Bound:
@@ -115,6 +135,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         since = loop.time()
         code = await self._ended(program, self._children[program.name])
+        self._has_ended(program.name, code)
         if not program.restart:
             fix = "its state was in memory, so the cluster ends with it"
             raise ProgramFault(program.name, self._obituary(program.name), fix, exit_code=code)

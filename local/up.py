@@ -22,10 +22,12 @@ from local.node.ownership import boot_id, started_ticks
 from local.programs import (
     api_address,
     embedded_programs,
+    static_programs,
     stop_order,
     write_scheduler_settings,
 )
 from local.rundir import Endpoints, NodeEndpoints, RunDirectory
+from local.staticprograms import write_programs
 from local.supervisor import Supervisor
 from model.fault import KernelFault
 
@@ -48,7 +50,7 @@ class Cluster:
         self._tell = tell
         self._tokens: dict[str, str] = {}
         self._programs = embedded_programs(self._run, self._choices)
-        self._supervisor = Supervisor(self._run, self._programs, tell, self._became_ready)
+        self._supervisor = Supervisor(self._run, self._programs, tell, self._became_ready, lived=self._show_programs)
         self._held = ExitStack()
         self._joining = Joining(self._run, choices, tell) if choices.join else None
 
@@ -157,6 +159,15 @@ class Cluster:
         if program == "apiserver":
             write_kubeconfigs(self._run, api_address(self._supervisor.bound), self._tokens)
         self._run.publish(self.endpoints)
+
+    def _show_programs(self) -> None:
+        """For the nodes, which look at the file each second."""
+        known = static_programs(self._run, self._programs, self._supervisor.bound, self._supervisor.lives)
+        try:
+            write_programs(self._run.static_programs, known)
+        except OSError as error:
+            # They run all the same; the nodes then show what was true before.
+            self._tell(f"{self._run.static_programs}: not written: {error.strerror}")
 
     async def _clean_up_after_previous_run(self) -> None:
         previous = self._run.previous

@@ -1,7 +1,7 @@
 """What nodes may do: read and write what belongs to them and to the pods bound to them, nothing of other nodes.
 
 A node is a user named `system:node:NAME` of the group `system:nodes`. Whether it may read an object is decided here;
-`check_own` holds what it writes against what is its own. Nodes here have no static pods, so they create no pods.
+`check_own` holds what it writes against what is its own. Of pods it makes the mirrors of its static pods alone.
 
 Sources: kubernetes
 `plugin/pkg/auth/authorizer/node/node_authorizer.go`, `plugin/pkg/admission/noderestriction/admission.go`.
@@ -15,6 +15,7 @@ from typing import Any
 from local.apiserver.authorization import Attributes, Authorizer, Decision, quoted
 from local.apiserver.messages import Request
 from local.apiserver.objects import Object, decode_object, dig
+from local.apiserver.pod_service_accounts import MIRROR
 from local.apiserver.rbac_defaults import NODE_RULES
 from local.apiserver.registry import LEASES, NODES, PODS, ResourceType
 from local.apiserver.requestbody import body_object
@@ -143,7 +144,10 @@ def check_own(resources: Resources, wanted: Attributes, request: Request) -> Non
             name = _named(wanted, request)
             _insist(LEASES, name, name == node, _LEASE_RULE)
         case ("", "pods"):
-            _check_pod(resources, node, wanted)
+            if wanted.verb == "create" and not wanted.subresource:
+                _check_mirror(resources, node, body_object(request))
+            else:
+                _check_pod(resources, node, wanted)
 
 
 def _check_pod(resources: Resources, node: str, wanted: Attributes) -> None:
@@ -152,6 +156,33 @@ def _check_pod(resources: Resources, node: str, wanted: Attributes) -> None:
     own = held is None or held.fields.get(PINNED_FIELD) == node
     what = does.get(wanted.subresource, "change pods")
     _insist(PODS, wanted.name, own, f"node {quoted(node)} can only {what} with spec.nodeName set to itself")
+
+
+def _check_mirror(resources: Resources, node: str, pod: Object) -> None:
+    """In upstream's order and words (admitPodCreate)."""
+    name, spec = str(dig(pod, "metadata.name") or ""), pod.get("spec") or {}
+
+    def insist(holds: bool, why: str) -> None:
+        _insist(PODS, name, holds, why)
+
+    mirror = MIRROR in (dig(pod, "metadata.annotations") or {})
+    insist(mirror, f"pod does not have {quoted(MIRROR)} annotation, node {quoted(node)} can only create mirror pods")
+    can_only = f"node {quoted(node)} can only create pods with"
+    insist(spec.get("nodeName") == node, f"{can_only} spec.nodeName set to itself")
+    owners = dig(pod, "metadata.ownerReferences") or []
+    insist(len(owners) <= 1, f"{can_only} a single owner reference set to itself")
+    owner = owners[0] if owners else {}
+    own = (owner.get("apiVersion"), owner.get("kind"), owner.get("name")) == ("v1", "Node", node)
+    insist(own, f"{can_only} an owner reference set to itself")
+    insist(owner.get("controller") is True, f"{can_only} a controller owner reference set to itself")
+    why = f"node {quoted(node)} must not set blockOwnerDeletion on an owner reference"
+    insist(not owner.get("blockOwnerDeletion"), why)
+    uid = dig(resources.get(NODES, "", node), "metadata.uid")
+    insist(owner.get("uid") == uid, f"node {node} UID mismatch: expected {owner.get('uid')} got {uid}")
+    cannot = f"node {quoted(node)} can not create pods that reference"
+    insist(not spec.get("serviceAccountName"), f"{cannot} a service account")
+    for resource in ("secrets", "configmaps", "persistentvolumeclaims"):
+        insist(not any(_names(spec, resource)), f"{cannot} {resource}")
 
 
 def _insist(rtype: ResourceType, name: str, holds: bool, why: str) -> None:

@@ -97,7 +97,7 @@ NODE_RULES = (
     _rule("patch update", "", "nodes nodes/status"),
     _rule("create patch update", ("", _EVENTS), "events"),
     _rule(_READ, "", "pods"),
-    _rule("delete", "", "pods"),
+    _rule("create delete", "", "pods"),
     _rule("patch update", "", "pods/status"),
     _rule("create", "", "pods/eviction"),
     _rule(_READ, "", "configmaps secrets"),

@@ -80,6 +80,7 @@ def _settings(options: argparse.Namespace) -> NodeSettings:
         claim=Claim(options.node_cpu, options.node_memory),
         images=options.images,
         client_ca=options.client_ca,
+        static_programs=options.static_programs,
     )
 
 
@@ -133,6 +134,7 @@ def _parser() -> argparse.ArgumentParser:
         help="also answer clients with a certificate of this authority who may `get nodes/proxy`, as a kubelet does; "
         "pods then have addresses that other machines' API servers accept",
     )
+    parser.add_argument("--static-programs", type=Path, metavar="FILE", help="programs to show as static pods, as JSON")
     return parser
 
 

@@ -50,6 +50,9 @@ class KubeApi:
         body = {"metadata": {"uid": pod.uid}, "status": status}
         await self._client.patch(_path(pod, "status"), body, PatchKind.STRATEGIC)
 
+    async def create_pod(self, body: dict[str, Any]) -> None:
+        await self._client.create(path_of("v1/pods", namespace=body["metadata"]["namespace"]), body)
+
     async def delete_pod(self, pod: PodObject) -> None:
         await self._client.delete(_path(pod), uid=pod.uid, grace_seconds=0)
 

@@ -127,7 +127,7 @@ class LogReading:
             self._log.seek(kept)
 
     def _start(self, query: LogQuery) -> int:
-        start = logs.first_offset(self._log)
+        start = max(logs.first_offset(self._log), min(logs.read_begin(self._file), self._log.seek(0, 2)))
         if query.since_ns is not None:
             end = self._log.seek(0, 2)
             since = min(self._times.offset_since(query.since_ns), end)

@@ -45,6 +45,19 @@ def log_file(run_dir: Path, pod: PodObject, container: str, restart_count: int) 
     return pod_directory(run_dir, pod) / container / f"{restart_count}.log"
 
 
+def write_begin(file: Path, offset: int) -> None:
+    """What stands before `offset` is of an earlier run, and nobody's who reads this log."""
+    file.with_suffix(".begin").write_text(str(offset))
+
+
+def read_begin(file: Path) -> int:
+    """Where the run begins: at the beginning, unless something else was said."""
+    try:
+        return int(file.with_suffix(".begin").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
 def open_log(file: Path) -> int:
     """A descriptor for a container's output; the logs of runs before the previous one are removed."""
     file.parent.mkdir(parents=True, exist_ok=True)

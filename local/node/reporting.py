@@ -38,7 +38,7 @@ class PodReporter:
 
     def seen(self, ready: str | None) -> None:
         """What the server holds as Ready: a node that was thought dead had it taken away, and is to say it again."""
-        if self._sent is not None and self._sent == self._wanted and ready != _ready_of(self._sent):
+        if self._sent is not None and self._sent == self._wanted and ready != ready_of(self._sent):
             self._sent = None
             self._idle.clear()
             self._dirty.set()
@@ -71,7 +71,8 @@ class PodReporter:
         self._idle.set()
 
 
-def _ready_of(status: dict[str, Any]) -> str | None:
+def ready_of(status: dict[str, Any]) -> str | None:
+    """The status of condition Ready in a patch of ours."""
     return next((each["status"] for each in status.get("conditions") or () if each["type"] == "Ready"), None)
 
 

@@ -27,7 +27,8 @@ class Kernel(StrEnum):
 class NodeSettings(msgspec.Struct, frozen=True):
     """`id` keeps nodes of one machine apart: all cgroups live under `/sublet-<id>` and nothing outside is touched.
 
-    `share` is (number, of): which part of this machine the node is. `images` is the image store, see imagestore.
+    `share` is (number, of): which part of this machine the node is. `images` is the image store, see imagestore,
+    `static_programs` the file that tells of programs to show as static pods, see mirrors.
     `client_ca` is who signs the API server's client certificate, where that is not the embedded one.
     """
 
@@ -48,6 +49,7 @@ class NodeSettings(msgspec.Struct, frozen=True):
     claim: Claim = Claim()
     images: Path | None = None
     client_ca: Path | None = None
+    static_programs: Path | None = None
 
     def __post_init__(self) -> None:
         if not _ID.match(self.id):

@@ -17,6 +17,7 @@ from kube.events import EventRecorder, ObjectRef
 from kube.informer import Informer
 from local.node import mounting, ownership
 from local.node.addresses import pod_range
+from local.node.allpods import AllPods
 from local.node.api import KubeApi
 from local.node.callers import certified_callers, token_callers, trust_clients_of
 from local.node.cgroups import Cgroups
@@ -27,6 +28,7 @@ from local.node.kernels import Simulator, confine, open_cgroups
 from local.node.kubelet import Kubelet
 from local.node.logserver import LogServer, read_token, tls_context
 from local.node.machine import read_machine, share_of_machine
+from local.node.mirrors import Mirrors, WithMirrors
 from local.node.podobject import NodeObject, PodObject
 from local.node.ports import Services
 from local.node.preparation import Provision
@@ -110,14 +112,22 @@ class _Node:
             "v1/pods",
             PodObject,
             field_selector=f"spec.nodeName={settings.node_name}",
-            on_change=self._kubelet.observe,
+            on_change=lambda change: self._all_pods.observe(change),
         )
-        uses = NodeUses(self._runtime, self._part.use if self._part else use_of_machine)
-        self._statistics = Statistics(settings.node_name, uses, self._kubelet.living, _now)
+        self._mirrors = Mirrors(
+            api,
+            settings.static_programs,
+            settings.run_dir,
+            lambda: self._own.items.get(settings.node_name),
+            self._machine.address,
+            _now,
+        )
+        self._all_pods = AllPods(self._kubelet, self._mirrors)
+        uses = NodeUses(WithMirrors(self._runtime, self._mirrors), self._part.use if self._part else use_of_machine)
+        self._statistics = Statistics(settings.node_name, uses, self._all_pods.living, _now)
         admits = certified_callers(client, settings.node_name) if self._routed else token_callers(token)
-        self._logs = LogServer(
-            self._kubelet, self._statistics, admits, self._running, PodStreams(self._kubelet).handlers()
-        )
+        pods, streams = self._all_pods, PodStreams(self._all_pods).handlers()
+        self._logs = LogServer(pods, self._statistics, admits, pods.running, streams)
         self._registration: Registration | None = None
 
     async def run(self, context: Any, stop: asyncio.Event) -> None:
@@ -155,6 +165,7 @@ class _Node:
             pods = asyncio.create_task(self._kubelet.run())
             watching.append(pods)
             await registration.become_ready()
+            watching.append(asyncio.create_task(self._mirrors.run()))
             self._announce(port)
             await asyncio.gather(registration.heartbeat(), *watching)
         finally:
@@ -204,10 +215,6 @@ class _Node:
         if self._registration is None:
             raise KubernetesFault(self._settings.node_name, "the node is not registered yet")
         return await self._registration.read()
-
-    def _running(self, namespace: str, pod: str, container: str) -> bool:
-        worker = self._kubelet.worker_of(namespace, pod)
-        return worker is not None and worker.running(container)
 
     def _announce(self, port: int) -> None:
         prefix = self._cgroups.layout.prefix

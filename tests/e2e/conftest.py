@@ -96,6 +96,10 @@ class RunningCluster:
         """stdout of kubectl."""
         return self._kubectl(*arguments, check=check).stdout
 
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """kubectl with whatever it says, a refusal, too."""
+        return self._kubectl(*arguments, check=False)
+
     def apply(self, manifest: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """`kubectl apply` of a text."""
         return self._kubectl("apply", "-f", "-", text=manifest, check=check)

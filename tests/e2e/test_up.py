@@ -41,6 +41,62 @@ def test_kubectl_shows_the_node_as_ready(cluster: RunningCluster) -> None:
     assert " Ready " in shown
 
 
+PROGRAMS = "koordinator-system"
+
+
+def programs(cluster: RunningCluster) -> dict[str, dict[str, Any]]:
+    """Sublet's own programs as pods, by program."""
+    items = json.loads(cluster.kubectl("get", "pods", "-n", PROGRAMS, "-o", "json"))["items"]
+    return {pod["spec"]["containers"][0]["name"]: pod for pod in items}
+
+
+def ready(pod: dict[str, Any]) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", []))
+
+
+def test_sublets_programs_are_shown_as_pods(cluster: RunningCluster) -> None:
+    """What the published guides look for: all Running and ready, with their logs; they ask for nothing."""
+    assert until(lambda: [ready(pod) for pod in programs(cluster).values()] == [True] * 3, 20), programs(cluster)
+    for program, pod in programs(cluster).items():
+        said = cluster.kubectl("logs", "-n", PROGRAMS, pod["metadata"]["name"])
+        assert said and said in (cluster.directory / "up" / "logs" / f"{program}.log").read_text()
+        assert "kubernetes.io/config.mirror" in pod["metadata"]["annotations"]
+        assert not pod["spec"]["containers"][0].get("resources")
+    assert until(lambda: "sublet-agent" in cluster.kubectl("top", "pods", "-n", PROGRAMS, check=False), 60)
+
+
+def test_who_deletes_a_programs_pod_ends_nothing(cluster: RunningCluster) -> None:
+    """As with any static pod: the mirror comes back, the program never noticed."""
+    before, running = programs(cluster)["scheduler"]["metadata"], cluster.endpoints["programs"]["scheduler"]
+    cluster.kubectl("delete", "pod", "-n", PROGRAMS, before["name"])
+    assert until(lambda: ready(programs(cluster).get("scheduler") or {"status": {}}), 20)
+    assert programs(cluster)["scheduler"]["metadata"]["uid"] != before["uid"]
+    assert cluster.endpoints["programs"]["scheduler"] == running and alive(running)
+
+
+def test_no_command_enters_a_program(cluster: RunningCluster) -> None:
+    """Which runs outside of pods: kubectl says so, and nothing fails on the way."""
+    name = programs(cluster)["scheduler"]["metadata"]["name"]
+    for words in (("exec", name, "--", "true"), ("attach", name)):
+        refused = cluster.run("-n", PROGRAMS, *words)
+        assert refused.returncode == 1 and "outside of pods: it cannot be entered" in refused.stderr, refused
+
+
+def test_a_program_that_was_killed_is_counted(cluster: RunningCluster) -> None:
+    """Restarts, how the run before ended, and what it said."""
+    name = programs(cluster)["admission"]["metadata"]["name"]
+    os.kill(cluster.endpoints["programs"]["admission"], signal.SIGKILL)
+
+    def status() -> dict[str, Any]:
+        return dict(programs(cluster)["admission"]["status"]["containerStatuses"][0])
+
+    assert until(lambda: (found := status())["restartCount"] == 1 and found["ready"], 40), status()
+    assert status()["lastState"]["terminated"]["exitCode"] == 137
+    assert "reviewing" in cluster.kubectl("logs", "-n", PROGRAMS, name, "--previous")
+    whole = (cluster.directory / "up" / "logs" / "admission.log").read_text()
+    assert whole.count(" reviewing ") == 2 > cluster.kubectl("logs", "-n", PROGRAMS, name).count(" reviewing ")
+
+
 def test_the_kubeconfig_is_its_owners_alone(cluster: RunningCluster) -> None:
     """Whoever has it runs commands as root here."""
     assert stat.S_IMODE(Path(cluster.endpoints["kubeconfig"]).stat().st_mode) == 0o600

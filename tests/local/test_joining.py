@@ -12,7 +12,7 @@ import pytest
 from cryptography import x509
 
 from kube.client import KubeClient
-from local.joining import kubelet_certificate, refuse_another
+from local.joining import forget_programs, kubelet_certificate, refuse_another
 from model.fault import ConfigurationFault, KubernetesFault
 from tests.kube.conftest import Answer, ScriptedServer, says
 
@@ -66,3 +66,15 @@ def test_two_sublets_in_one_cluster_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationFault, match="holds a Sublet already"):
         played(tmp_path, refuse_another, says({"kind": "Deployment"}))
     played(tmp_path, refuse_another, says({"message": "not found"}, 404))
+
+
+PODS = "/api/v1/namespaces/koordinator-system/pods"
+MIRRORED = {"metadata": {"name": "m", "annotations": {"kubernetes.io/config.mirror": "x"}}}
+
+
+def test_pods_of_the_programs_go_with_the_node(tmp_path: Path) -> None:
+    """Those that only said what ran here, at once; what anybody else put on the node is the cluster's to end."""
+    listed = says({"items": [MIRRORED, {"metadata": {"name": "other"}}]})
+    _, asked = played(tmp_path, lambda client: forget_programs(client, "n1"), listed, says({"message": "gone"}, 404))
+    assert [(method, path) for method, path, _, _ in asked] == [("GET", PODS), ("DELETE", f"{PODS}/m")]
+    assert asked[0][2] == {"fieldSelector": "spec.nodeName=n1"} and asked[1][3]["gracePeriodSeconds"] == 0

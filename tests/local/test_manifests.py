@@ -67,3 +67,24 @@ def test_documents(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("kind: A\n---\n---\nkind: B\n")
     (tmp_path / "b").write_text("kind: C\n")
     assert [each["kind"] for each in manifests.documents([tmp_path / "a", tmp_path / "b"])] == ["A", "B", "C"]
+
+
+def test_what_people_change_is_made_where_it_is_not_there(tmp_path: Path) -> None:
+    """And left alone where it is; anything but that it is there is told."""
+
+    async def run(*answers: Answer) -> None:
+        server = ScriptedServer(tmp_path)
+        client = await server.start()
+        server.answers = list(answers)
+        try:
+            await manifests.make_missing(client, [ACCOUNT, ACCOUNT])
+        finally:
+            await client.close()
+            await server.stop()
+            assert [(method, path) for method, path, _, _ in server.requests[1:]] == [
+                ("POST", "/api/v1/namespaces/n/serviceaccounts")
+            ] * (len(answers) - 1)
+
+    asyncio.run(run(says(KINDS), says({}, 201), says({"message": "exists"}, 409)))
+    with pytest.raises(KubernetesFault, match="no"):
+        asyncio.run(run(says(KINDS), says({"message": "no"}, 403)))

@@ -21,10 +21,12 @@ from local.programs import (
     bootstrap_files,
     embedded_programs,
     eviction_thresholds,
+    static_programs,
     stop_order,
     write_scheduler_settings,
 )
 from local.rundir import RunDirectory
+from local.staticprograms import Life, Run
 from scheduler import settings
 
 BOUND = {
@@ -168,6 +170,26 @@ def test_pods_that_name_no_scheduler_are_scheduled(tmp_path: Path) -> None:
         read = settings.load(Path(option(programs(run)["scheduler"].argv(BOUND), "--settings")))
     assert "default-scheduler" in read.served and "koord-scheduler" in read.served
     assert read.plain == {"default-scheduler"}
+
+
+def test_sublets_programs_are_shown_on_nodes(tmp_path: Path) -> None:
+    """Each agent on its own node, what is one for the whole cluster on the first; none where no node runs processes."""
+    two, run = Choices("n", "abc", process_nodes=2), RunDirectory(tmp_path)
+    assert {name: each.shown_on for name, each in programs(run, two).items() if each.shown_on} == {
+        "scheduler": "n-1",
+        "admission": "n-1",
+        "agent-1": "n-1",
+        "agent-2": "n-2",
+    }
+    assert not any(each.shown_on for each in programs(run, Choices("n", "1", bare=True)).values())
+    known = programs(run, two)
+    lives = {name: Life(Run(7, 1.0)) for name in ("scheduler", "agent-2")}
+    bound = {"scheduler": {"http": "127.0.0.1:9"}, "agent-2": {"probes": "/run/x"}}
+    shown = static_programs(run, list(known.values()), bound, lives)
+    assert [(each.name, each.node, each.port, each.socket) for each in shown] == [
+        ("scheduler", "n-1", 9, ""),
+        ("agent", "n-2", 0, "/run/x"),
+    ]
 
 
 def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:

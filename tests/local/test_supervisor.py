@@ -35,7 +35,17 @@ class Stage:
             self._program(run, name, crashes.get(name, 60.0), stage)
             for name, stage in zip(("first", "second", "third"), stages, strict=True)
         ]
-        self.supervisor = Supervisor(run, self.programs, self.told.append, self.ready.append, Pace(0.05))
+        self.lives: list[tuple[int, bool]] = []
+        self.supervisor = Supervisor(
+            run, self.programs, self.told.append, self.ready.append, Pace(0.05), lived=self._lived
+        )
+
+    def _lived(self) -> None:
+        if (life := self.supervisor.lives.get("second")) is not None and (
+            life.restarts,
+            life.run.over,
+        ) not in self.lives:
+            self.lives.append((life.restarts, life.run.over))
 
     def _program(self, run: RunDirectory, name: str, seconds: float, stage: int) -> Program:
         def argv(bound: Bound) -> list[str]:
@@ -97,8 +107,8 @@ def test_programs_start_in_order_and_stop_in_the_order_given(tmp_path: Path) -> 
     assert lines_of(stage.journal)[3:] == ["third stopped", "second stopped", "first stopped"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_program_that_ends_is_started_again_on_its_ports(tmp_path: Path, how: signal.Signals) -> None:
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 0)])
+def test_a_program_that_ends_is_started_again_on_its_ports(tmp_path: Path, how: signal.Signals, code: int) -> None:
     """Killed or stopped by somebody else, it comes back, with the port it first reported."""
 
     async def story() -> Stage:
@@ -107,6 +117,10 @@ def test_a_program_that_ends_is_started_again_on_its_ports(tmp_path: Path, how: 
             kill(before, how)
             await stage.until(lambda: stage.ready.count("second") == 2)
             assert stage.supervisor.pids["second"] != before
+            life = stage.supervisor.lives["second"]
+            assert life.run.pid == stage.supervisor.pids["second"]
+            assert life.previous and (life.previous.pid, life.previous.exit_code) == (before, code)
+            assert stage.lives == [(0, False), (0, True), (1, False)]
         return stage
 
     stage = asyncio.run(story())

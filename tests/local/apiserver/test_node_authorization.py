@@ -163,7 +163,7 @@ WRITES = {
         *("POST", f"{SHOP}/pods/p-n2/eviction", {"metadata": {"name": "p-n2"}}, 403),
         'pods "p-n2" is forbidden: node "n1" can only evict pods with spec.nodeName set to itself',
     ),
-    "a pod": ("POST", f"{SHOP}/pods", pod("new", "n1"), 403, 'cannot create resource "pods"'),
+    "a pod": ("POST", f"{SHOP}/pods", pod("new", "n1"), 403, 'node "n1" can only create mirror pods'),
     "a secret": ("PATCH", f"{SHOP}/secrets/secret-n1", {"data": {}}, 403, 'cannot patch resource "secrets"'),
     "events": (
         *("POST", f"{SHOP}/events"),
@@ -171,6 +171,51 @@ WRITES = {
         *(201, ""),
     ),
 }
+
+
+def mirror(server, **changes):
+    """Of a static pod of n1; `spec` and `owner` change a part of it, `owners` replaces the references."""
+    uid = server.call("GET", "/api/v1/nodes/n1", None, NODE)[1]["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": uid, "controller": True}
+    owners = changes.get("owners", [owner | changes.get("owner", {})])
+    metadata = {"name": "m", "annotations": {"kubernetes.io/config.mirror": "h"}, "ownerReferences": owners}
+    spec = {"nodeName": "n1", "containers": [{"name": "c", "image": "busybox"}]}
+    return {"metadata": metadata, "spec": spec | changes.get("spec", {})}
+
+
+MIRRORS = {
+    "its own": ({}, ""),
+    "another's": ({"spec": {"nodeName": "n2"}}, "can only create pods with spec.nodeName set to itself"),
+    "nobody's": ({"owners": []}, "can only create pods with an owner reference set to itself"),
+    "with two owners": ({"owners": [{}, {}]}, "with a single owner reference set to itself"),
+    "of another owner": ({"owner": {"name": "n2"}}, "with an owner reference set to itself"),
+    "not controlled": ({"owner": {"controller": False}}, "with a controller owner reference set to itself"),
+    "one that holds the node": ({"owner": {"blockOwnerDeletion": True}}, "must not set blockOwnerDeletion"),
+    "of an earlier node": ({"owner": {"uid": "old"}}, "node n1 UID mismatch: expected old got "),
+    "with an account": (
+        {"spec": {"serviceAccountName": "default"}},
+        "can not create pods that reference a service account",
+    ),
+    "with a secret": (
+        {"spec": {"volumes": [{"name": "v", "secret": {"secretName": "secret-n2"}}]}},
+        "can not create pods that reference secrets",
+    ),
+    "with a map": (
+        {"spec": {"volumes": [{"name": "v", "configMap": {"name": "map-n2"}}]}},
+        "can not create pods that reference configmaps",
+    ),
+    "with a claim": (
+        {"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}},
+        "can not create pods that reference persistentvolumeclaims",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "why"), MIRRORS.values(), ids=MIRRORS)
+def test_a_node_makes_mirrors_of_its_static_pods(server, changes, why):
+    """In the words of upstream's NodeRestriction (admitPodCreate); by a mirror no node comes to what is another's."""
+    code, answer = server.call("POST", f"{SHOP}/pods", mirror(server, **changes), NODE)
+    assert code == (403 if why else 201) and why in answer.get("message", ""), answer
 
 
 @pytest.mark.parametrize(("method", "path", "body", "code", "message"), WRITES.values(), ids=WRITES)
