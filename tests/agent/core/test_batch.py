@@ -95,6 +95,14 @@ def test_the_formula(strategy: dict[str, Any], space: Room, kept: int, terms: di
     assert found.value == sum(terms.values())
 
 
+@pytest.mark.parametrize(("pct", "value"), [(None, 53), (50, 53), (25, 40), (0, 0)])
+def test_the_cap_of_memory(pct: int | None, value: int) -> None:
+    """batchMemoryThresholdPercent of 160 GB, where 53 GB are free: the cap is a term of the difference it makes."""
+    found = batch(memory(batch_memory_threshold_pct=pct), room(160 * GIGA, 14 * GIGA), used(37 * GIGA), 0.0)
+    capped = {term.name: term.value // GIGA for term in found.terms}.get("cap batchMemoryThresholdPercent", 0)
+    assert (found.value // GIGA, capped) == (value, value - 53)
+
+
 COMPATIBLE: dict[str, tuple[Lendable, Room, int, int]] = {
     # A node of 120 CPUs or 160 GB; the numbers are what Koordinator's controller computes for the same inputs.
     "CPU at 65 %": (cpu(cpu_reclaim_threshold_pct=65), room(120_000, 9000), 41_000, 28_000),

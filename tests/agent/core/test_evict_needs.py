@@ -166,6 +166,14 @@ def test_cpu_in_use(window: float | None, node_load: Averages, missing: int) -> 
     assert found.missing == missing and found.held is (None if missing else Reason.WITHIN_THRESHOLD)
 
 
+@pytest.mark.parametrize(("lower", "missing"), [(None, 340), (79, 320), (50, 900), (80, 300), (90, 300)])
+def test_cpu_down_to_its_lower_share(lower: int | None, missing: int) -> None:
+    """Of 2000m, 1900m are in use: two below the threshold of 80 % where no lower share is given, and never above it."""
+    strategy = EvictionStrategy(cpu_threshold_pct=80, cpu_lower_pct=lower, priority_threshold=5999)
+    found = need(Reason.CPU_EVICT, strategy, usage=usage(node=load(1900, 1900, 1900)))
+    assert found.missing == missing
+
+
 def test_a_window_must_have_been_seen() -> None:
     """A third of it at least, as in Koordinator."""
     strategy = EvictionStrategy(cpu_threshold_pct=1, priority_threshold=1, cpu_window_seconds=9.0)

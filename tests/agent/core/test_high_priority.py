@@ -77,6 +77,7 @@ CPU_CASES: dict[str, tuple[list[Pod], list[PodMetric], int, int]] = {
     "LSE is exclusive": ([pod(**LSE)], [measured()], 1000, 1000),
     "LSE above its request": ([pod(**LSE)], [measured(cpu=1100)], 1000, 1100),
     "LSR gives what it does not use": ([pod(qos=QoSClass.LSR)], [measured()], 400, 1000),
+    "SYSTEM is online": ([pod(qos=QoSClass.SYSTEM)], [measured()], 400, 1000),
     "dangling LSE": ([], [PodMetric("d", "web", Usage(400, 0), qos=QoSClass.LSE)], 400, 400),
 }
 

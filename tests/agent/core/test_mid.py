@@ -116,6 +116,21 @@ def test_static(strategy: dict[str, int], expected: int) -> None:
         assert (found.value, found.policy, found.detail) == (expected, "static", "")
 
 
+@pytest.mark.parametrize(("pct", "capped_pct", "expected"), [(25, 100, 16), (25, 10, 6.4), (0, 100, 0)])
+def test_static_memory(pct: int, capped_pct: int, expected: float) -> None:
+    """A share of 64 GiB, whatever is used; midStaticCPUReservedPercent has nothing to do with it."""
+    settings = ColocationStrategy(
+        mid_mode=MidMode.STATIC,
+        mid_static_cpu_reserved_pct=50,
+        mid_static_memory_reserved_pct=pct,
+        mid_memory_threshold_pct=capped_pct,
+    )
+    facts = MidFacts(Usage(0, 60 * GIB), None, ())
+    room = Room("node/n", 64 * GIB, "node status", 4 * GIB, 0, 0)
+    found = mid(lendables(settings)[1], room, facts, settings, 0.0)
+    assert (found.name, found.value, found.policy) == (MID_MEMORY, int(expected * GIB), "static")
+
+
 def test_memory() -> None:
     """Bytes: min(30 GiB, 64 - 40 GiB) + 50 % of (64 - 4 - 20) GiB = 44 GiB, capped at 50 % = 32 GiB."""
     settings = ColocationStrategy(mid_unallocated_pct=50, mid_memory_threshold_pct=50)

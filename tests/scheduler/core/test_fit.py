@@ -28,6 +28,15 @@ CASES: dict[str, tuple[list[Any], Any, list[int], str]] = {
         [0],
         "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
     ),
+    **{
+        f"{name}, a device that a node lists": (
+            [node("n1", amounts={name: 100}), node("n2", amounts={"cpu": 2000})],
+            pod(requests={name: 50}),
+            [2, 0],
+            f"1/2 nodes are available: 1 Insufficient {name}.",
+        )
+        for name in ("koordinator.sh/gpu-core", "kubernetes.io/gpu", "kubernetes.io/rdma", "kubernetes.io/fpga")
+    },
     "resource one node lists": (
         [node("n1"), node("n2", amounts={"cpu": 2000})],
         pod(requests={"cpu": 1000}),

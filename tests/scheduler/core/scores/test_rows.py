@@ -19,6 +19,7 @@ from scheduler.core.scores.rows import ScoreAsk, row_scores
 GPU = "nvidia.com/gpu"
 FIT = ScorePolicy(balance_weight=0, load_weight=0)
 BALANCE = ScorePolicy(fit_weight=0, load_weight=0)
+EVEN_GPU = ScorePolicy(fit_weight=0, load_weight=0, balanced=(CPU, GPU))
 PACK = ScorePolicy(strategy=Strategy.BINPACK, balance_weight=0, load_weight=0)
 WITH_GPU = ScorePolicy(
     resources=(ScoredResource(CPU), ScoredResource(MEMORY), ScoredResource(GPU, 2)), balance_weight=0, load_weight=0
@@ -53,6 +54,7 @@ CASES: dict[str, tuple[ScoreAsk, int]] = {
     "others count by what they are scored by": (ask({CPU: 1000}, FIT, None, scored_cpu=2000), 62),
     "balance counts requests alone": (ask({CPU: 1000, MEMORY: 8 * GIB}, BALANCE, None, scored_cpu=2000), 87),
     "balance counts those there": (ask({CPU: 1000, MEMORY: 8 * GIB}, BALANCE, None, cpu=1000), 100),
+    "balance of other resources": (ask({CPU: 1000, MEMORY: 16 * GIB, GPU: 2}, EVEN_GPU), 87),
     "balance of a pod that asks for neither": (ask(HALF_BATCH, BALANCE), 0),
     "weights": (ask({CPU: 1000, MEMORY: 8 * GIB}, ScorePolicy(fit_weight=3, balance_weight=2, load_weight=0)), 3 * 62 + 2 * 87),
     "all off": (ask({CPU: 1000}, ScorePolicy(fit_weight=0, balance_weight=0, load_weight=0)), 0),
