@@ -32,7 +32,7 @@ from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.minimum import Part
 from scheduler.core.neighbours import Neighbours
 from scheduler.core.news import Happening, News, freed, freed_by, node_news, released
-from scheduler.core.podclass import Kin, PodClass, class_of, kin_of
+from scheduler.core.podclass import Kin, KnownClasses, PodClass, class_of, kin_of
 from scheduler.core.roster import Roster, roster
 from scheduler.core.snapshot import Around, ClusterSnapshot, take
 from scheduler.gangbook import GangBook
@@ -44,6 +44,8 @@ from scheduler.surroundings import SurroundingsCache
 
 _MOST_UNSERVED = 1000
 """Names of queues and groups, by namespace, that are told once each."""
+_MOST_HISTORY_CHARACTERS = 16 << 20
+"""As text; decoded, and in the answers that are kept, it is some four times as much."""
 
 
 class PodRecord(msgspec.Struct):
@@ -109,7 +111,8 @@ class ClusterCache:
         self._unserved: set[str] = set()
         self._changed_nodes: set[str] = set()
         self._snapshot: ClusterSnapshot | None = None
-        self._classes: dict[PodClass, PodClass] = {}
+        self._classes = KnownClasses()
+        self._history_characters = 0
 
     def apply(self, fact: facts.Fact, now: float = 0.0) -> None:
         """Take in one fact at Unix time `now`."""
@@ -229,7 +232,7 @@ class ClusterCache:
             return
         try:
             pod = self._as_placed(upstream.pod(source, self.gangs.defaults))
-            pod_class, kin = self._shared(class_of(pod)), kin_of(pod)
+            pod_class, kin = self._classes.shared(class_of(pod)), kin_of(pod)
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
             return
@@ -268,6 +271,8 @@ class ClusterCache:
     def _set_pod(self, record: PodRecord, before: PodRecord | None, now: float) -> None:
         if before is not None:
             self._unindex(before.pod)
+            if (before.pod_class, before.kin) != (record.pod_class, record.kin):
+                self._past(before)
         pod = record.pod
         self._pods[pod.uid] = record
         self._uids[pod.key] = pod.uid
@@ -280,12 +285,6 @@ class ClusterCache:
             self._confirm(record, now)
         elif pod.terminal:
             self._free(pod.uid)
-
-    def _shared(self, pod_class: PodClass) -> PodClass:
-        """One object for all equal classes; those of long ago are forgotten."""
-        if len(self._classes) > 2 * len(self._pods) + 1024:
-            self._classes = {record.pod_class: record.pod_class for record in self._pods.values()}
-        return self._classes.setdefault(pod_class, pod_class)
 
     def _confirm(self, record: PodRecord, now: float) -> None:
         """The API server says where the pod is, and what it takes there."""
@@ -317,6 +316,23 @@ class ClusterCache:
         self._touched.subjects.add(f"pod/{record.pod.key}")
         self.saved.pop(uid, None)
         self._free(uid)
+        self._past(record)
+
+    def _past(self, record: PodRecord) -> None:
+        """A class and kin that nobody is any more.
+
+        Answers about nodes are kept by what pods say of themselves, which is as much as their author likes: so they are
+        forgotten by its size, and not by their number alone.
+        """
+        self._history_characters += len(repr((record.pod_class, record.kin)))
+        if self._history_characters < _MOST_HISTORY_CHARACTERS:
+            return
+        self._history_characters = 0
+        self.ledger.start_table_anew()
+        self.neighbours.forget()
+        if self._snapshot is not None:
+            self._snapshot.traits.forget()
+            self._snapshot = None
 
     def _unindex(self, pod: Pod) -> None:
         for index, key in ((self._members, _home(pod)), (self._on_node, pod.node_name)):

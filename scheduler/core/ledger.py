@@ -107,16 +107,20 @@ class Ledger:
         self._followers.append([])
         return self._followers[-1]
 
+    def unfollow(self, moves: list[Move]) -> None:
+        """Tell this list nothing more."""
+        self._followers = [each for each in self._followers if each is not moves]
+
     def _assume(self, charges: Sequence[Charge]) -> None:
         if max(self.nodes.classes, self.nodes.height) > _SLACK + 4 * len(self._slots):
-            self._start_table_anew()
+            self.start_table_anew()
         self._slots.put_all(charges)
         for (pod_class, queue), group in _alike(charges):
             self.nodes.add([charge.node for charge in group], pod_class)
             self._count(queue, pod_class, len(group))
         self._moved(charges, 1)
 
-    def _start_table_anew(self) -> None:
+    def start_table_anew(self) -> None:
         """Without the nodes and classes of long ago."""
         self.nodes = UseTable()
         self._slots.refresh()

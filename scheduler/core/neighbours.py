@@ -35,6 +35,11 @@ class Neighbours:
             self._catch_up(self._crowd, snapshot)
         return self._crowd.copy()
 
+    def forget(self) -> None:
+        """What is known of pods that are gone; the next to ask has to wait for a new look."""
+        self.ledger.unfollow(self._moves)
+        self._crowd, self._moves = None, []
+
     def _catch_up(self, crowd: Crowd, snapshot: ClusterSnapshot) -> None:
         if self._names != snapshot.names:
             self._renumber(crowd, snapshot)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary, ref
+
 import msgspec
 
 from model.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
 from model.pod import LoadTerms, Pod, Toleration
 from model.qos import PriorityBand
 from model.resources import PODS
+
+T = TypeVar("T")
 
 
 class Tolerance(msgspec.Struct, frozen=True, cache_hash=True):
@@ -66,13 +72,50 @@ ALONE = Company()
 UNSCORED = Estimate()
 
 
-class PodClass(msgspec.Struct, frozen=True, cache_hash=True):
+class PodClass(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
     """(request in base units, sorted by resource and without zeros; the rest). Each pod also takes one of `pods`."""
 
     request: tuple[tuple[str, int], ...] = ((PODS, 1),)
     tolerance: Tolerance = Tolerance()
     company: Company = ALONE
     estimate: Estimate = UNSCORED
+
+
+class KnownClasses:
+    """One object for all equal classes, as long as anybody has it.
+
+    Whoever makes a pod chooses how large its class is, so a bound on their number would bound no memory.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[PodClass, ref[PodClass]] = WeakKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def shared(self, pod_class: PodClass) -> PodClass:
+        known = self._known.get(pod_class)
+        found = known() if known is not None else None
+        if found is None:
+            self._known[pod_class] = ref(pod_class)
+        return found or pod_class
+
+
+class ClassMemo(Generic[T]):
+    """What was worked out of each class, as long as anybody has the class; of each the newest alone."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[PodClass, tuple[object, T]] = WeakKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, pod_class: PodClass, about: object, make: Callable[[], T]) -> T:
+        """What `make` answered for the class and for what it is `about` besides."""
+        known = self._known.get(pod_class)
+        if known is None or known[0] != about:
+            known = self._known[pod_class] = (about, make())
+        return known[1]
 
 
 def class_of(pod: Pod) -> PodClass:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 import msgspec
 import numpy as np
 
 from scheduler.core import fit
 from scheduler.core.filters.static import verdicts
-from scheduler.core.podclass import PodClass
+from scheduler.core.podclass import ClassMemo, PodClass
 from scheduler.core.snapshot import LARGEST_AMOUNT, Amounts, ClusterSnapshot, Mask, Verdicts
 
 _FEW = 6
@@ -32,9 +31,15 @@ class Need(msgspec.Struct, frozen=True, eq=False):
     scored: Amounts
 
 
-@lru_cache(maxsize=4096)
+_NEEDS: ClassMemo[Need] = ClassMemo()
+
+
 def need_of(resources: tuple[str, ...], pod_class: PodClass) -> Need:
     """What a class asks for, in columns."""
+    return _NEEDS.get(pod_class, resources, lambda: _need(resources, pod_class))
+
+
+def _need(resources: tuple[str, ...], pod_class: PodClass) -> Need:
     column_of = {name: column for column, name in enumerate(resources)}
     listed = [(column_of[name], min(n, LARGEST_AMOUNT)) for name, n in pod_class.request if name in column_of]
     scored = dict(pod_class.request) | dict(pod_class.estimate.scored)

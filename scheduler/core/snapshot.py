@@ -60,6 +60,12 @@ class NodeTraits(msgspec.Struct, frozen=True, eq=False):
     verdicts: dict[Tolerance, Verdicts] = msgspec.field(default_factory=dict)
     index: NodeIndex = msgspec.field(default_factory=NodeIndex)
 
+    def forget(self) -> None:
+        """What was asked of them."""
+        self.verdicts.clear()
+        self.index.masks.clear()
+        self.index.namespaces.clear()
+
 
 class ClusterSnapshot(msgspec.Struct, frozen=True, eq=False):
     """Rows in order of node name, columns in order of resource name; amounts in base units, never written to.

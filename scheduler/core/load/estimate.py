@@ -8,14 +8,12 @@ request.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from model.pod import Pod
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.podclass import PodClass
+from scheduler.core.podclass import ClassMemo, PodClass
 
 _UNASKED_CPU_MILLIS = 250
 _UNASKED_MEMORY_BYTES = 200 << 20
@@ -25,11 +23,15 @@ _OF_BAND = {
     PriorityBand.BATCH: (BATCH_CPU, BATCH_MEMORY),
     PriorityBand.MID: (MID_CPU, MID_MEMORY),
 }
+_ESTIMATES: ClassMemo[Usage] = ClassMemo()
 
 
-@lru_cache(maxsize=4096)
 def estimate(pod_class: PodClass, policy: LoadPolicy) -> Usage:
     """The larger of limit and request times the factor, at most the limit; 250 milli and 200 MiB where neither is."""
+    return _ESTIMATES.get(pod_class, policy, lambda: _estimated(pod_class, policy))
+
+
+def _estimated(pod_class: PodClass, policy: LoadPolicy) -> Usage:
     requests, limits = dict(pod_class.request), dict(pod_class.estimate.limits)
     cpu, memory = _OF_BAND.get(pod_class.estimate.band, (CPU, MEMORY))
     own = dict(pod_class.estimate.load.scaling_pct) if policy.custom_estimates else {}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import msgspec
 import numpy as np
 
 from model.resources import CPU, MEMORY
 from scheduler.core.load.picture import LoadPicture
 from scheduler.core.load.score import load_scores
-from scheduler.core.podclass import PodClass
+from scheduler.core.podclass import ClassMemo, PodClass
 from scheduler.core.scores.allocation import balanced, fit_scores
 from scheduler.core.scores.policy import ScorePolicy
 from scheduler.core.snapshot import Amounts, ClusterSnapshot
@@ -60,7 +58,8 @@ def row_scores(ask: ScoreAsk, rows: Amounts | None = None) -> Amounts:
 
 
 def _fit(ask: ScoreAsk, at: Amounts | slice) -> Amounts:
-    counted = _fit_columns(ask.snapshot.resources, ask.pod_class, ask.policy)
+    about = (ask.snapshot.resources, ask.policy)
+    counted = _FIT.get(ask.pod_class, about, lambda: _fit_columns(*about, ask.pod_class))
     allocatable = _cut(ask.snapshot.allocatable, counted.columns, at)
     requested = _cut(ask.scored, counted.columns, at)
     requested += counted.added
@@ -69,7 +68,8 @@ def _fit(ask: ScoreAsk, at: Amounts | slice) -> Amounts:
 
 def _balance(ask: ScoreAsk, at: Amounts | slice) -> Amounts | int:
     """0 for a pod that asks for none of these: it would gather with others of the kind on one node."""
-    counted = _balance_columns(ask.snapshot.resources, ask.pod_class, ask.policy)
+    about = (ask.snapshot.resources, ask.policy)
+    counted = _BALANCE.get(ask.pod_class, about, lambda: _balance_columns(*about, ask.pod_class))
     if not counted.added.any():
         return 0
     allocatable = _cut(ask.snapshot.allocatable, counted.columns, at)
@@ -84,15 +84,17 @@ def _cut(amounts: Amounts, columns: Amounts, at: Amounts | slice) -> Amounts:
     return np.minimum(taken, _LARGEST, out=taken)
 
 
-@lru_cache(maxsize=4096)
-def _fit_columns(resources: tuple[str, ...], pod_class: PodClass, policy: ScorePolicy) -> _Columns:
+_FIT: ClassMemo[_Columns] = ClassMemo()
+_BALANCE: ClassMemo[_Columns] = ClassMemo()
+
+
+def _fit_columns(resources: tuple[str, ...], policy: ScorePolicy, pod_class: PodClass) -> _Columns:
     asked = dict(pod_class.request) | dict(pod_class.estimate.scored)
     weights = {resource.name: resource.weight for resource in policy.resources}
     return _columns(resources, asked, weights)
 
 
-@lru_cache(maxsize=4096)
-def _balance_columns(resources: tuple[str, ...], pod_class: PodClass, policy: ScorePolicy) -> _Columns:
+def _balance_columns(resources: tuple[str, ...], policy: ScorePolicy, pod_class: PodClass) -> _Columns:
     return _columns(resources, dict(pod_class.request), dict.fromkeys(policy.balanced, 1))
 
 
