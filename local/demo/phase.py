@@ -123,17 +123,16 @@ async def _watch_offer(bench: Bench, begin: float, name: str) -> list[int | None
             told = True
         offered.append(await batch_cpu_offered(bench.client, bench.node.name))
         if second % _LOOK_EVERY == _LOOK_EVERY - 1:
-            raise_if_spoiled(bench, name, others, second, bench.load.seconds)
+            raise_if_spoiled(bench.anyway, name, others.pct(), second, bench.load.seconds)
         bench.live(f"{name}: second {second + 1} of {bench.load.seconds:.0f}, batch-cpu offered {offered[-1]}")
     await _sleep_until(begin + bench.load.seconds)
     return offered
 
 
-def raise_if_spoiled(bench: Bench, what: str, others: OtherWork, seconds: float, whole_seconds: float) -> None:
+def raise_if_spoiled(anyway: bool, what: str, others_pct: float, seconds: float, whole_seconds: float) -> None:
     """Raises Inconclusive where other work has spoiled a stretch of `whole_seconds`, `seconds` of which have passed."""
-    pct = others.pct()
-    if not bench.anyway and spoiled(pct, seconds, whole_seconds):
-        raise Inconclusive(f'in "{what}" other work kept {pct:.0f} % of this machine\'s CPUs busy for {seconds:.0f} s')
+    if not anyway and spoiled(others_pct, seconds, whole_seconds):
+        raise Inconclusive(f'in "{what}" other work kept {others_pct:.0f} % of the CPUs busy for {seconds:.0f} s')
 
 
 async def _read(bench: Bench, batch: list[Pod]) -> _Reading:

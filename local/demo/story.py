@@ -195,7 +195,7 @@ class Story:
             batch = await manifests.wait_for(look, _RUN_BOUND)
             if batch is None:
                 waited = time.monotonic() - since
-                raise_if_spoiled(bench, "waiting for batch-cpu", others, waited, waited)
+                raise_if_spoiled(self._anyway, "waiting for batch-cpu", others.pct(), waited, waited)
             await self._judge_gang(bench.client)
         found = batch or await manifests.pods(bench.client, _BATCH)
         self._phases.append(await run_phase(bench, SUBLET, found))
