@@ -106,6 +106,12 @@ class Site:
         return found
 
     @property
+    def upstream_gangs(self) -> bool:
+        """Whether the API server has pod groups of Kubernetes' own."""
+        served = self.cluster.kubectl("api-resources", "--api-group=scheduling.k8s.io", "-o", "name")
+        return "podgroups" in served
+
+    @property
     def room(self) -> dict[str, Any]:
         """Of colocation-config."""
         return dict(_ROOM)

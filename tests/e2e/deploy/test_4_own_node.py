@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from local.kubeconfig import flattened
 from tests.e2e.deploy.files import processes_of
 from tests.e2e.deploy.site import NAMESPACE, Site
 
@@ -33,8 +35,10 @@ class Thief(NamedTuple):
     def kubectl(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         """Without the administrator's credentials: an empty kubeconfig beside the token."""
         endpoints = self.site.cluster.endpoints
+        authority = self.site.cluster.directory / "authority-of-the-server.crt"
+        authority.write_bytes(flattened(Path(endpoints["kubeconfig"]))[2])
         command = ["kubectl", "--kubeconfig", "/dev/null", "--server", endpoints["api"], "--token", self.token]
-        command += ["--certificate-authority", f"{endpoints['directory']}/keys/ca.crt", *arguments]
+        command += ["--certificate-authority", str(authority), *arguments]
         cache = str(self.site.cluster.directory / "cache-of-a-thief")
         return subprocess.run([*command, "--cache-dir", cache], capture_output=True, text=True, timeout=60, input=text)
 
