@@ -61,7 +61,10 @@ def test_nothing_is_denied(worked: Site, program: str) -> None:
 def test_nothing_is_granted_that_is_not_used(worked: Site, program: str) -> None:
     """But for what the table argues for."""
     argued = {right for of, right in NOT_REACHED if of == program}
-    assert words(used(worked, program).unused) - argued == set()
+    unused = words(used(worked, program).unused) - argued
+    if not worked.upstream_gangs:
+        unused = {right for right in unused if not right.endswith(".scheduling.k8s.io")}
+    assert unused == set()
 
 
 def test_what_was_damaged_works_again(worked: Site, callers: Callers) -> None:

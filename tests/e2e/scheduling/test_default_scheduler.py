@@ -23,7 +23,10 @@ def test_without_a_scheduler_name_there_is_no_gang(scene: Scene) -> None:
     assert spec["schedulerName"] == "default-scheduler"
     assert not scene.places("ours-")
     told = json.loads(scene.cluster.kubectl("get", "events", "--field-selector", "reason=Scheduled", "-o", "json"))
-    by = {each["involvedObject"]["name"]: each["source"]["component"] for each in told["items"]}
+    by = {
+        each["involvedObject"]["name"]: each.get("reportingComponent") or each["source"]["component"]
+        for each in told["items"]
+    }
     assert by["plain-0"] == "default-scheduler"
 
 
