@@ -471,6 +471,13 @@ def test_network_shares_in_amounts() -> None:
     assert "is 103 % of the bandwidth together" in told
 
 
+@pytest.mark.parametrize(("limit", "words"), [("40M", "ingressLimit: is less than ingressRequest"), ("1G", "")])
+def test_two_amounts_compare_whatever_the_whole_is(limit: str, words: str) -> None:
+    shares = network(lsClass={"ingressRequest": "500M", "ingressLimit": limit})
+    told = at_odds(cluster("resource_qos_config", **shares))
+    assert [words in each for each in told] == ([True] if words else [])
+
+
 def test_network_shares_of_an_entry() -> None:
     """Over the cluster's, and only what is new."""
     of_all = network(lsClass={"ingressRequest": 60}, beClass={"ingressRequest": 30})

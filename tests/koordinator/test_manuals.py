@@ -53,7 +53,8 @@ def sent(document: dict[str, Any]) -> bool:
     hooks = list(yaml.safe_load_all((ROOT / "deploy/admission/webhooks.yaml").read_text()))[1]["webhooks"]
     rules = [rule for hook in hooks for rule in hook["rules"]]
     group, kind = document["apiVersion"].rpartition("/")[0], document["kind"].lower()
-    return any(group in rule["apiGroups"] and f"{kind}s" in rule["resources"] for rule in rules)
+    plurals = {f"{kind}s", f"{kind}es"}
+    return any(group in rule["apiGroups"] and plurals & {*rule["resources"]} for rule in rules)
 
 
 def said(document: dict[str, Any]) -> tuple[bool, list[str]]:

@@ -23,8 +23,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdmissionClust
     """With every definition that deploy/ installs, and one replica of admission."""
     found = AdmissionCluster(tmp_path_factory.mktemp("manuals"))
     try:
-        for name in ("podgroups", "clusternetworktopologies"):
-            found.apply(yaml.safe_load((ROOT / f"deploy/crds/{name}.yaml").read_text()))
+        known = ("clustercolocationprofiles", "nodeslos", "priorityclasses", "kustomization")
+        for file in sorted((ROOT / "deploy/crds").rglob("*.yaml")):
+            if file.stem not in known:
+                found.apply(yaml.safe_load(file.read_text()))
         found.admission()
         found.until(lambda: "resource-qos-config" in " ".join(dry_run(found, ASKED["memory-qos"].document)[1]))
         yield found

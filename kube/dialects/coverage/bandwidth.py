@@ -49,10 +49,9 @@ def _of_layer(over: QosFields, under: QosFields, total: Fraction) -> Iterator[st
     for direction in _DIRECTIONS:
         shares = []
         for name, network in enabled.items():
-            request = _share(getattr(network, f"{direction}_request"), total)
-            limit = _share(getattr(network, f"{direction}_limit"), total)
-            shares.append(request)
-            if request is not None and limit is not None and limit < request:
+            request, limit = getattr(network, f"{direction}_request"), getattr(network, f"{direction}_limit")
+            shares.append(_share(request, total))
+            if _below(limit, request, total):
                 where = f"{_NAMES[name]}.networkQOS.{_NAMES[f'{direction}_limit']}"
                 yield f"{where}: is less than {_NAMES[f'{direction}_request']}; write at least as much"
         known = [share for share in shares if share is not None]
@@ -70,6 +69,14 @@ def _network(over: QosFields, under: QosFields, name: str) -> NetworkQos:
             fields = msgspec.structs.asdict(of_class.network)
             told |= {field: value for field, value in fields.items() if value is not None}
     return NetworkQos(**told)
+
+
+def _below(limit: int | str | None, request: int | str | None, total: Fraction) -> bool:
+    """Two amounts compare whatever the whole is, and so do two shares of it."""
+    if isinstance(limit, str) and isinstance(request, str) and limit and request:
+        return parse(limit) < parse(request)
+    least, most = _share(request, total), _share(limit, total)
+    return least is not None and most is not None and most < least
 
 
 def _share(written: int | str | None, total: Fraction) -> Fraction | None:
