@@ -28,8 +28,8 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (_most, _most))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--kubeconfig FILE`: the conformance list or one folder of tests/e2e on that cluster, not an embedded one."""
-    told = "run tests/local/conformance, or one folder of tests/e2e, on this cluster: its control plane alone, no node"
+    """`--kubeconfig FILE`: on that cluster, not an embedded one."""
+    told = "run tests/local/conformance, tests/local/node/streams or one folder of tests/e2e on this control plane"
     parser.addoption("--kubeconfig", metavar="FILE", help=told)
 
 

@@ -172,6 +172,7 @@ class Toleration(msgspec.Struct, frozen=True):
 class KubeletPodSpec(msgspec.Struct, frozen=True, rename="camel"):
     containers: list[PodContainer] = []
     init_containers: list[PodContainer] | None = None
+    ephemeral_containers: list[PodContainer] | None = None
     volumes: list[dict[str, Any]] | None = None
     restart_policy: str | None = None
     termination_grace_period_seconds: int | None = None

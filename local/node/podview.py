@@ -81,6 +81,7 @@ class PodView(msgspec.Struct, frozen=True):
     started_at: datetime
     containers: tuple[ContainerView, ...]
     init_containers: tuple[ContainerView, ...] = ()
+    ephemeral_containers: tuple[ContainerView, ...] = ()
     made: bool = True
     over: bool = False
     failure: Rejection | None = None

@@ -70,6 +70,8 @@ def pod_status(
         status["initContainerStatuses"] = [
             _container_status(each if each.sidecar else _step(each)) for each in view.init_containers
         ]
+    if view.ephemeral_containers:
+        status["ephemeralContainerStatuses"] = [_container_status(each) for each in view.ephemeral_containers]
     if view.failure:
         status |= {"reason": view.failure.reason, "message": view.failure.message}
     return status

@@ -13,12 +13,12 @@ from local.node.admission import Rejection
 from local.node.eventbudget import EventBudget
 from local.node.metatime import moment
 from local.node.podobject import PodContainer, PodObject, ReportedCondition
-from local.node.podview import ContainerView, Gate, PodView
+from local.node.podview import ContainerView, Gate, PodView, Terminated
 from local.node.podvolumes import PodVolumes
 from local.node.ports import ContainerPort, Services
 from local.node.reporting import PodReporter, until_gone
 from local.node.resources import effective_requests, qos_class
-from local.node.runner import ContainerRunner
+from local.node.runner import START_ERROR_EXIT_CODE, ContainerRunner
 from local.node.sequence import ContainerSequence
 from local.node.sources import VolumeNotReady
 from local.node.status import initial_views, pod_status, rejected_status
@@ -30,6 +30,7 @@ log = structlog.get_logger()
 
 # Source: kubernetes pkg/kubelet/eviction/eviction_manager.go (immediateEvictionGracePeriodSeconds).
 _EVICTION_GRACE_SECONDS = 1.0
+_NOT_RUN = "this node runs no ephemeral containers (kubectl debug); kubectl exec leads into those that are there"
 
 
 class PodWorker:
@@ -55,6 +56,7 @@ class PodWorker:
         self._started_at = moment(pod.status.start_time) or services.now()
         self._conditions = list(pod.status.conditions or [])
         self._reporter = PodReporter(services.api, pod)
+        self._refused: dict[str, ContainerView] = {}  # ephemeral containers
         self._leaving = asyncio.Event()
         self._vanished = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -93,6 +95,7 @@ class PodWorker:
         self.pod = pod if self._over else self._services.runtime.adapted(pod)
         if self._running and pod.spec.active_deadline_seconds != deadline:
             self._arm_deadline()
+        self._refuse_ephemeral()
         self._reporter.seen(next((c.status for c in pod.status.conditions or () if c.type == "Ready"), None))
         if pod.spec.readiness_gates and not self._over and self._made_once:
             self._publish()
@@ -146,6 +149,8 @@ class PodWorker:
         for runner in self._sequence.all:
             if runner.view.name == container:
                 return self._log_of(runner.view, previous)
+        if container in self._refused:
+            return f"{container}: {_NOT_RUN}"
         return f"container {container} is not valid for pod {self.pod.metadata.name}"
 
     def container(self, name: str) -> ContainerPort | None:
@@ -167,6 +172,7 @@ class PodWorker:
     async def _live(self) -> None:
         if self.pod.deleting:
             self.update(self.pod)
+        self._refuse_ephemeral()
         if not self._stopping.is_set() and await self._made():
             self._publish()
         fresh = asyncio.create_task(self._volumes.keep_fresh(lambda: self.pod))
@@ -217,6 +223,16 @@ class PodWorker:
         self._record(rejection.reason, rejection.message.removeprefix("Pod was rejected: "), True)
         self._reporter.offer(rejected_status(self.qos, rejection, self._services.now()))
 
+    def _refuse_ephemeral(self) -> None:
+        """Another API server than the embedded one takes them for any node: each is told once."""
+        asked = [each for each in self.pod.spec.ephemeral_containers or [] if each.name not in self._refused]
+        for each in asked:
+            end = Terminated(START_ERROR_EXIT_CODE, "StartError", self._services.now(), message=_NOT_RUN)
+            self._refused[each.name] = ContainerView(each.name, each.image, end)
+            self._record("Failed", f"Error: ephemeral container {each.name}: {_NOT_RUN}", True)
+        if asked and self._made_once and not self._over:
+            self._publish()
+
     def _arm_deadline(self) -> None:
         self._disarm_deadline()
         seconds = self.pod.spec.active_deadline_seconds
@@ -244,6 +260,7 @@ class PodWorker:
             self._started_at,
             tuple(runner.view for runner in self._sequence.containers),
             tuple(runner.view for runner in self._sequence.init),
+            tuple(self._refused.values()),
             made=self._made_once,
             over=self._over,
             failure=self._failure if self._over else None,

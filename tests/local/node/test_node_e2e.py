@@ -139,6 +139,11 @@ class Cluster:
         assert node.poll() is None, (self.directory / "node.log").read_text()
         return node
 
+    @property
+    def node_pid(self) -> int:
+        """Of the newest."""
+        return self._processes[-1].pid
+
     def kubectl(self, *words: str, stdin: str | None = None) -> str:
         flags = ["--kubeconfig", f"{self.directory}/kubeconfig", "--cache-dir", f"{self.directory}/cache"]
         done = subprocess.run(

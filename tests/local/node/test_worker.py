@@ -11,7 +11,7 @@ import pytest
 
 from local.node.admission import Rejection
 from local.node.images import Missing, Refused
-from local.node.podobject import PodObject
+from local.node.podobject import KubeletPodSpec, PodObject
 from local.node.ports import Services
 from local.node.sources import SourceKind, SourceRef, TokenRef
 from local.node.worker import PodWorker
@@ -421,3 +421,28 @@ def test_address(pod: Any, services: Services, api: Any, runtime: Any, eventuall
 
     play(worker, script)
     assert (api.statuses[-1]["podIP"], api.statuses[-1]["podIPs"]) == (worker.pod.address, [{"ip": "127.65.0.9"}])
+
+
+def test_ephemeral_containers_are_refused(
+    pod: Any, services: Services, api: Any, runtime: Any, eventually: Any
+) -> None:
+    """In the status, an Event and in place of their log: kubectl debug shows one of them, whatever it waits for."""
+    given = pod()
+    worker = PodWorker(given, services)
+    debugged = msgspec.convert(
+        {"containers": [{"name": "main", "image": "busybox"}], "ephemeralContainers": [{"name": "dbg", "image": "b"}]},
+        KubeletPodSpec,
+    )
+
+    async def script() -> None:
+        await eventually(lambda: api.phases[-1:] == ["Running"])
+        for _ in range(2):
+            worker.update(msgspec.structs.replace(given, spec=debugged))
+        await eventually(lambda: "ephemeralContainerStatuses" in api.statuses[-1])
+        (told,) = api.statuses[-1]["ephemeralContainerStatuses"]
+        assert (told["name"], told["state"]["terminated"]["exitCode"]) == ("dbg", 128)
+        assert "no ephemeral containers" in told["state"]["terminated"]["message"]
+        assert "no ephemeral containers" in str(worker.log_file("dbg", previous=False))
+
+    play(worker, script)
+    assert len([each for each in api.events if "dbg" in str(each)]) == 1

