@@ -319,6 +319,8 @@ def keep_server_fields(rtype: ResourceType, old: Object, new: Object, subresourc
         _keep_all_but(new, old, {"status", "metadata"})
         if rtype.custom is not None:
             new["metadata"] = meta = dict(old_meta)
+        elif rtype is PODS:  # so that a node says nothing of whose pods its pods are
+            _keep(meta, old_meta, "ownerReferences")
     elif subresource == "finalize":
         finalizers = dig(new, "spec.finalizers") or []
         _keep_all_but(new, old, {"metadata"})

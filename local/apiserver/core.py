@@ -190,6 +190,8 @@ class Core:
 
     async def _resource(self, request: Request, target: Target) -> Response | Stream:
         check_options(request, collection=not target.name)
+        if target.subresource == "finalize" and request.method != "PUT":
+            raise status.method_not_allowed()
         if request.method == "GET":
             if request.flag("watch") and not target.name:
                 return watch(self.resources, target, request, self._limits)
@@ -247,6 +249,7 @@ class Core:
         """POST …/bindings, where the binding's own name says which pod it is for."""
         if request.method != "POST":
             raise status.method_not_allowed()
+        check_options(request)
         name = dig(body_of(request, BINDINGS), "metadata.name")
         if not name:
             raise status.bad_request("Name parameter required.")

@@ -235,12 +235,18 @@ def metadata_errors(rtype: ResourceType, obj: Object) -> Iterator[FieldError]:
     finalizers = meta.get("finalizers") or ()
     for index, finalizer in enumerate(finalizers):
         yield from qualified_name("metadata.finalizers", finalizer)
-        if rtype.group in _STRICT_GROUPS and "/" not in finalizer and finalizer not in _SHORT_FINALIZERS:
-            yield bad_value(f"metadata.finalizers[{index}]", finalizer, _FINALIZER_RULE)
+        if rtype.group in _STRICT_GROUPS:
+            yield from whole_finalizer(f"metadata.finalizers[{index}]", finalizer)
     if "foregroundDeletion" in finalizers and "orphan" in finalizers:
         why = "finalizer foregroundDeletion and orphan cannot be both set"
         yield bad_value("metadata.finalizers", finalizers, why)
     yield from _owner_errors(meta.get("ownerReferences") or [])
+
+
+def whole_finalizer(path: str, finalizer: str) -> Iterator[FieldError]:
+    """Of a built-in object: with a domain that says who takes it away, or one that everybody knows."""
+    if "/" not in finalizer and finalizer not in _SHORT_FINALIZERS:
+        yield bad_value(path, finalizer, _FINALIZER_RULE)
 
 
 def finalizer_warnings(obj: Object, old: Object | None) -> Iterator[str]:

@@ -11,6 +11,7 @@ from local.apiserver.messages import Response, Stream
 from local.apiserver.objects import Object, being_deleted, dig, ensure, name_of, set_condition, uid_of
 from local.apiserver.registry import NODES, PODS
 from local.apiserver.resources import DeleteOptions, Resources, WriteOptions, check_preconditions
+from local.apiserver.write_options import check_deletion
 
 
 class LogSource(Protocol):
@@ -67,6 +68,7 @@ def evict(
     if dig(eviction, "metadata.name") != name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     options = eviction.get("deleteOptions") or {}
+    check_deletion(options)
     asked = options.get("preconditions") or {}
     pod = resources.get(PODS, namespace, name)
     check_preconditions(PODS, pod, asked.get("uid"), asked.get("resourceVersion"))

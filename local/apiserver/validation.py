@@ -13,7 +13,7 @@ from local.apiserver.eventtypes import EVENTS_V1, event_change_errors, new_event
 from local.apiserver.job_validation import cron_job_errors, job_errors, job_update_errors, new_job_errors
 from local.apiserver.network_policy_validation import network_policy_errors
 from local.apiserver.numerals import natural
-from local.apiserver.objects import Object, dig, name_of
+from local.apiserver.objects import Object, being_deleted, dig, name_of
 from local.apiserver.pod_group_validation import pod_group_changes, pod_group_errors
 from local.apiserver.pod_host_validation import new_pod_errors
 from local.apiserver.pod_validation import pod_spec_errors, pod_update_errors
@@ -82,6 +82,19 @@ def _new_finalizers(obj: Object, old: Object) -> Iterator[FieldError]:
             "metadata.finalizers",
             f"no new finalizers can be added if the object is being deleted, found new finalizers {sorted(added)}",
         )
+
+
+def _namespace(namespace: Object) -> Iterator[FieldError]:
+    for index, finalizer in enumerate(dig(namespace, "spec.finalizers") or ()):
+        path = f"spec.finalizers[{index}]"
+        yield from names.qualified_name(path, finalizer)
+        yield from names.whole_finalizer(path, finalizer)
+    phase, wanted = dig(namespace, "status.phase"), ("Active", "empty")
+    if being_deleted(namespace):
+        wanted = ("Terminating", "not empty")
+    if phase != wanted[0]:
+        why = f"may only be '{wanted[0]}' if `deletionTimestamp` is {wanted[1]}"
+        yield bad_value("status.Phase", phase, why)
 
 
 def _pod(pod: Object) -> Iterator[FieldError]:
@@ -181,6 +194,7 @@ def _pod_template(obj: Object) -> Iterator[FieldError]:
 
 _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     "pods": _pod,
+    "namespaces": _namespace,
     "nodes": _node,
     "configmaps": config_map_errors,
     "secrets": secret_errors,

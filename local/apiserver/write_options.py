@@ -43,7 +43,7 @@ def _program(request: Request) -> str:
 def delete_options(request: Request) -> DeleteOptions:
     """DeleteOptions from the body, in JSON, YAML or protobuf, or else from the query; raises 400 or 422."""
     body = body_object(request) if request.body.strip() else _from_query(request)
-    _check(body)
+    check_deletion(body)
     grace, preconditions = body.get("gracePeriodSeconds"), body.get("preconditions") or {}
     orphan = body.get("orphanDependents")
     return DeleteOptions(
@@ -70,7 +70,8 @@ def _from_query(request: Request) -> Object:
     return found
 
 
-def _check(body: Object) -> None:
+def check_deletion(body: Object) -> None:
+    """Raises 400 or 422 for DeleteOptions that say nothing, or nothing that there is."""
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise bad_request(f"{body['kind']} cannot be handled as DeleteOptions")
     for key, wanted in _TYPES.items():

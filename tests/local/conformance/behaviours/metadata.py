@@ -295,6 +295,27 @@ def the_name_label_of_a_namespace_is_its_name(t: Case) -> None:
     assert t.now(r.NAMESPACES, name)["metadata"]["labels"][label] == name
 
 
+@behaviour(pages.NAMESPACES, Via.RAW)
+def a_namespace_has_finalizers_that_somebody_takes_away(t: Case) -> None:
+    finalized = {"metadata": {"name": t.ns}, "spec": {"finalizers": ["unqualified"]}}
+    path = r.NAMESPACES.path("", t.ns, "finalize")
+    answer = t.raw.answer("PUT", path, body=finalized)
+    assert (answer.code, "fully qualified" in answer.json["message"]) == (422, True), answer.body
+    new = {"metadata": {"name": t.unique()}, "spec": {"finalizers": ["unqualified"]}}
+    with t.refused("Invalid", "spec.finalizers"):
+        t.raw.create(r.NAMESPACES, "", new, dryRun="All")
+    merge = {"Content-Type": "application/merge-patch+json"}
+    assert t.raw.answer("PATCH", path, body={}, headers=merge).code == 405
+    assert t.now(r.NAMESPACES, t.ns)["spec"]["finalizers"] == ["kubernetes"]
+
+
+@behaviour(pages.NAMESPACES, Via.RAW)
+def a_namespace_terminates_when_it_is_deleted(t: Case) -> None:
+    with t.refused("Invalid", "status.Phase", "may only be 'Active'"):
+        t.patch(r.NAMESPACES, t.ns, "merge", {"status": {"phase": "Terminating"}}, subresource="status")
+    assert t.now(r.NAMESPACES, t.ns)["status"]["phase"] == "Active"
+
+
 @behaviour(pages.OBJECT_META, Via.CODE)
 def the_uid_of_an_object_does_not_change(t: Case) -> None:
     t.given(CONFIG_MAPS, config_map("m"))

@@ -206,6 +206,25 @@ def an_eviction_under_two_budgets_is_an_error(t: Case) -> None:
 
 
 @behaviour(pages.EVICTION, Via.RAW)
+def an_eviction_with_options_that_do_not_exist_evicts_nobody(t: Case) -> None:
+    _running(t, "p")
+    for options, field in (({"dryRun": ["Some"]}, "dryRun"), ({"propagationPolicy": "Some"}, "propagationPolicy")):
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}, "deleteOptions": options}
+        answer = t.raw.answer("POST", t.path(PODS, "p", "eviction"), body=body)
+        assert (answer.code, answer.json["details"]["causes"][0]["field"]) == (422, field), answer.body
+    assert "deletionTimestamp" not in t.now(PODS, "p")["metadata"]
+
+
+@behaviour(pages.OWNERS, Via.RAW)
+def the_status_of_a_pod_does_not_say_who_owns_it(t: Case) -> None:
+    t.given(PODS, pod("p"))
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "nobody"}
+    t.change(PODS, "p", {"metadata": {"ownerReferences": [owner], "annotations": {"a": "b"}}}, "status")
+    found = t.now(PODS, "p")["metadata"]
+    assert (found["annotations"], "ownerReferences" in found) == ({"a": "b"}, False)
+
+
+@behaviour(pages.EVICTION, Via.RAW)
 def an_eviction_takes_an_eviction_of_its_pod(t: Case) -> None:
     _running(t, "p")
     for body in (pod("p"), {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "other"}}):
