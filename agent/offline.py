@@ -25,7 +25,7 @@ from agent.edge.nodelock import Limiting, NodeLock, best_effort_folder
 from agent.edge.preflight import Places, look
 from agent.restoring import Restored, restore
 from agent.silence import Guard, Hold, last_beat, last_plan
-from agent.statefile import StateFile, guard_file
+from agent.statefile import StateFile, guard_file, originals_in
 from model.fault import ConfigurationFault, KernelFault
 from model.finding import Finding, Verdict
 
@@ -112,7 +112,8 @@ def guard(options: OfflineOptions) -> None:
         state = stack.enter_context(contextlib.closing(StateFile(guard_file(options.state_file))))
         lock = NodeLock(best_effort_folder(options.cgroup_root, layout), Limiting.GUARD)
         stack.enter_context(contextlib.closing(lock))
-        executor = KnobExecutor(options.cgroup_root, state)
+        # A disk that is full or hangs keeps nobody from cutting what the agent wrote before.
+        executor = KnobExecutor(options.cgroup_root, state, elsewhere=lambda: originals_in(options.state_file))
         counters = stack.enter_context(contextlib.closing(CpuCounters(options.cgroup_root, layout)))
         hold, heartbeat = Hold(Knobs.of(layout).quota, share_us, options.guard_silence_seconds), options.heartbeat
         watch = Guard(hold, executor, state, counters.sample, time.monotonic())

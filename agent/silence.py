@@ -125,6 +125,8 @@ class Limiter(Protocol):
 
     def restore(self) -> object: ...
 
+    def try_disk(self) -> None: ...
+
 
 class Hold(msgspec.Struct, frozen=True):
     """The best-effort quota that stands while nothing is heard for `silence_seconds`."""
@@ -182,6 +184,8 @@ class Guard:
             self._hold_share()
         elif self._state.originals and now - self._silent_at >= self._hold.silence_seconds:
             self._let_go(has_plan=plan() is not None)
+        if self._state.problem:
+            self._limiter.try_disk()
 
     def _keep(self, plan: BrakePlan) -> None:
         """As the brake: never above the plan's ceiling, and less where online pods use more than it left for them."""

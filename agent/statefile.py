@@ -89,6 +89,11 @@ class StateFile:
             with self._lock:
                 self._save({**texts, **self._texts}, self._evictions)
 
+    def hold(self, texts: Mapping[Knob, str]) -> None:
+        """Know these without the disk, where another file has them; the next that is saved has them, too."""
+        with self._lock:
+            self._texts = {**texts, **self._texts}
+
     def forget(self, knobs: Iterable[Knob]) -> None:
         """Their cgroups are gone. Raises OSError, forgetting nothing."""
         gone = set(knobs)

@@ -45,7 +45,8 @@ class _NotSavedError(OSError):
 class KnobExecutor:
     """Control files below `root`; `state` learns what one said before it is first changed.
 
-    `dry` reads and answers as ever and changes nothing. `guarded` tells what the guard found in the knobs it holds.
+    `dry` reads and answers as ever and changes nothing. `guarded` tells what the guard found in the knobs it holds,
+    `elsewhere` what another program of ours has on the disk: to write such a knob asks for no disk.
     """
 
     def __init__(
@@ -56,12 +57,14 @@ class KnobExecutor:
         *,
         dry: bool = False,
         guarded: Callable[[], Mapping[Knob, str]] = dict,
+        elsewhere: Callable[[], Mapping[Knob, str]] = dict,
     ) -> None:
         self._state = state
         self._files = ControlFiles(root, self._remember_below)
         self._monotonic = monotonic
         self._dry = dry
         self._guarded = guarded
+        self._elsewhere = elsewhere
         self._lock = threading.RLock()
         self._disk, self._slow = Worker("originals"), Worker("memory limits")
         self._disk_busy_since: float | None = None
@@ -251,15 +254,15 @@ class KnobExecutor:
     def _save_originals(self, hints: Mapping[Knob, Value | None]) -> None:
         """Where this fails, or takes too long, each write that needs it fails on its own and says why."""
         if all(knob in self._state.originals for knob in hints):
-            self._try_disk()
+            self.try_disk()
             return
         works = self._disk.idle()
         self._disk.submit("originals", partial(self._remember_if_possible, hints))
         if works:
             self._disk.idle(_DISK_SECONDS)
 
-    def _try_disk(self) -> None:
-        """Its thread does; what came of it is told with the next readings."""
+    def try_disk(self) -> None:
+        """Its thread does, each time while it cannot be written; what came of it is told with the next readings."""
         now = self._monotonic()
         if self._state.problem or now - self._saved_at >= _SAVE_SECONDS:
             self._saved_at = now
@@ -293,6 +296,10 @@ class KnobExecutor:
         texts = {knob: found.text for knob, found in held.items() if isinstance(found, Held)}
         texts |= {knob: text for knob, text in self._guarded().items() if knob in texts}
         texts |= {knob: text_of(knob, hint) for knob, hint in new.items() if hint is not None and knob in texts}
+        if texts.keys() <= self._elsewhere().keys():
+            self._state.hold(texts)
+            self._disk.submit("try", self._save_again)
+            return
         self._state.remember(texts)
 
     def _remember_below(self, knob: Knob, texts: Mapping[Knob, str]) -> None:

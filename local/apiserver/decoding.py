@@ -27,6 +27,8 @@ MAX_TOLD = 100  # as many as kube-apiserver collects
 _QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)")
 _FRACTION = re.compile(r"[.,]\d+")
+_LONGEST_TIME = 64
+"""Characters of a time that is remembered; with nanoseconds and an offset there are 35."""
 _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 _BITS = {"int32": 31, "int64": 63}
 
@@ -226,11 +228,17 @@ def _canonical(value: str | int | float) -> str:
     return canonical(value)
 
 
-@lru_cache(maxsize=4096)
 def _whole_seconds(text: str) -> str | None:
-    """metav1.Time as it is kept; None for what is not a time."""
+    """metav1.Time as it is kept; None for what is not a time. A client may write any text: a long one is not kept."""
+    return _remembered_seconds(text) if len(text) <= _LONGEST_TIME else _read_seconds(text)
+
+
+def _read_seconds(text: str) -> str | None:
     moment = parse_time(_FRACTION.sub("", text)) if _TIME.fullmatch(text) else None
     return None if moment is None else rfc3339(moment)
+
+
+_remembered_seconds = lru_cache(maxsize=4096)(_read_seconds)
 
 
 def _microseconds(text: str) -> str | None:

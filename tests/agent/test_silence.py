@@ -13,6 +13,7 @@ from agent.core.brake import BrakePlan, BrakeSample
 from agent.core.knobs import Knobs
 from agent.core.lastplan import LARGEST_BYTES, LastPlan
 from agent.core.layout import Layout
+from agent.core.observation import Knob
 from agent.edge.executor import KnobExecutor
 from agent.silence import Guard, Heartbeat, Hold, last_beat, last_plan
 from agent.statefile import StateFile, originals_in
@@ -34,6 +35,7 @@ class Node:
         self.plan: LastPlan | None = None
         self.readable = True
         self.online_ns = self.best_effort_ns = 0
+        self.agents: dict[Knob, str] = {}
         self.state: StateFile | None = None
         self.start()
 
@@ -42,8 +44,17 @@ class Node:
         if self.state is not None:
             self.state.close()
         self.state = StateFile(self.root / "guard.json")
-        limiter = KnobExecutor(self.root, self.state)
-        self.guard = Guard(Hold(QUOTA, SHARE, SILENCE), limiter, self.state, self.sample, self.now)
+        self.limiter = KnobExecutor(self.root, self.state, lambda: self.now, elsewhere=lambda: self.agents)
+        self.guard = Guard(Hold(QUOTA, SHARE, SILENCE), self.limiter, self.state, self.sample, self.now)
+
+    def fill_disk(self) -> Path:
+        """From here on no state can be saved, until what is returned is removed."""
+        obstacle = self.root / "guard.json.new"
+        obstacle.mkdir()
+        return obstacle
+
+    def settle(self) -> None:
+        assert self.limiter.idle(10.0)
 
     def sample(self) -> BrakeSample | None:
         used = self.online_ns + self.best_effort_ns
@@ -92,6 +103,34 @@ def test_silence(node: Node) -> None:
     assert node.said() == 190_000
     node.turn(1, beating=False)
     assert node.said() == SHARE and originals_in(node.root / "guard.json") == {QUOTA: "190000"}
+
+
+def test_a_disk_without_room(node: Node) -> None:
+    """What the agent wrote before is cut all the same, since its file has the original; it is saved once there is room,
+    and the agent that is back finds what it had."""
+    node.agents = {QUOTA: "-1"}
+    obstacle = node.fill_disk()
+    node.turn(10, beating=True)
+    node.turn(60, beating=False)
+    assert node.said() == SHARE
+    node.settle()
+    assert not originals_in(node.root / "guard.json")
+    obstacle.rmdir()
+    node.turn(1, beating=False)
+    node.settle()
+    assert originals_in(node.root / "guard.json") == {QUOTA: "190000"}
+    node.turn(61, beating=True)
+    assert node.said() == 190_000
+
+
+def test_a_disk_without_room_and_a_quota_nobody_wrote(node: Node) -> None:
+    """Nobody could put it back: it stays, and the log says so."""
+    node.fill_disk()
+    node.turn(10, beating=True)
+    with capture_logs() as logs:
+        node.turn(70, beating=False)
+    assert node.said() == 190_000
+    assert [entry["event"] for entry in logs] == [f"best effort cannot be held at {SHARE} us: 190000"]
 
 
 def test_an_agent_that_observes_is_not_silent(node: Node) -> None:

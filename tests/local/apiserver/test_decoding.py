@@ -1,7 +1,10 @@
 """Objects of built-in types as they are decoded: strictly, typed, in canonical form."""
 
+import contextlib
+
 import pytest
 
+from local.apiserver import decoding
 from local.apiserver.bodies import decode_json
 from local.apiserver.decoding import MAX_TOLD, decode_object
 from local.apiserver.registry import (
@@ -289,3 +292,12 @@ def test_patches_are_as_strict(api):
         assert 'strict decoding error: unknown field "spec.nonsense"' in status["message"]
     code, status = api.patch(f"{DEPLOYED}/p", {"spec": {"containers": "x"}}, "merge")
     assert (code, status["details"]["causes"][0]["field"]) == (422, "patch")
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, f"2026-01-01T00:00:00.{'1' * 100_000}Z"])
+def test_no_long_text_is_remembered_for_a_time(text):
+    """A client chooses it: thousands of a mebibyte would stay for good."""
+    kept = decoding._remembered_seconds.cache_info().currsize
+    with contextlib.suppress(Undecodable):
+        decode_object(PODS, {"metadata": {"creationTimestamp": text}})
+    assert decoding._remembered_seconds.cache_info().currsize == kept
