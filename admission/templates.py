@@ -44,11 +44,18 @@ def template_of(group: str, kind: str, raw: bytes, namespace: str) -> Template |
     found: Any = source
     for key in place.split("."):
         found = found.get(key) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or not found.get("spec"):
+    if not isinstance(found, dict) or not _fields(found, "spec"):
         return None
-    name = (source.get("metadata") or {}).get("name") or (source.get("metadata") or {}).get("generateName") or ""
-    metadata = {**(found.get("metadata") or {}), "namespace": namespace, "generateName": f"{name}-"}
+    own = _fields(source, "metadata")
+    name = own.get("name") or own.get("generateName") or ""
+    metadata = {**_fields(found, "metadata"), "namespace": namespace, "generateName": f"{name}-"}
     return Template(f"{kind} {namespace}/{name}", place, {**found, "metadata": metadata})
+
+
+def _fields(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Empty where there are none: an API server lets nothing else through."""
+    found = source.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def defaulted(pod: Mapping[str, Any], priority: int | None) -> Document:

@@ -132,8 +132,9 @@ def test_system_namespaces_are_left_alone() -> None:
 
 def test_a_template_that_is_none() -> None:
     """The API server says what is wrong with it."""
-    for pods in ({}, {"spec": {}}, {"metadata": {}}):
+    for pods in ({}, {"spec": {}}, {"metadata": {}}, {"spec": [1]}, [], "a", None, {"metadata": [], "spec": {"a": 1}}):
         assert told(of("Deployment", pods)) == []
+    assert told({**of("Deployment", template()), "metadata": []}) == []
 
 
 @pytest.fixture(scope="module")
