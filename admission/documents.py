@@ -10,6 +10,7 @@ import msgspec
 from admission.checked import Checked, Surroundings
 from admission.configcheck import NAME, check_config, check_scheduler_config
 from admission.profilecheck import check_profile
+from kube.dialects import misread
 from kube.dialects.coverage.asking_pods import in_pod_group, in_profile
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
 from kube.dialects.coverage.asking_settings import in_config, in_node_slo
@@ -67,9 +68,10 @@ def check_known_profile(source: ClusterColocationProfile, surroundings: Surround
 
 
 def check_pod_group(source: _PodGroup, surroundings: Surroundings) -> Checked:
-    """Its definition and the scheduler say what is wrong with it."""
+    """Its definition and the scheduler say what is wrong with it, here what cannot be read."""
     where = f"PodGroup {source.metadata.namespace}/{source.metadata.name}"
-    return _unmet(Checked(), where, in_pod_group(source.metadata, source.spec or {}))
+    found = Checked((), tuple(each.text for each in misread.in_metadata(source.metadata, where)))
+    return _unmet(found, where, in_pod_group(source.metadata, source.spec or {}))
 
 
 def check_node_slo(source: NodeSLO, surroundings: Surroundings) -> Checked:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from admission.core.advice import advised
 from admission.core.validate import Claims
+from kube.dialects import misread, unserved
 from kube.dialects.amounts import amounts_of
 from kube.dialects.coverage.asking_pods import in_pod
 from kube.dialects.coverage.rows import Asked, sentence
-from kube.dialects.unserved import in_metadata
+from kube.dialects.unserved import Unserved
 from kube.objects import Pod
 
 
@@ -39,14 +40,18 @@ def told_of_template(pod: Pod, where: str, place: str) -> tuple[str, ...]:
     """Of pods made of the template that stands at `place` of the object `where`."""
     asked = in_pod(pod.metadata, pod.spec)
     unmet = (Asked(each.row, tuple(f"{place}.{inner}" for inner in each.places)) for each in asked)
-    unserved = in_metadata(pod.metadata, where, f"{place}.")
-    return (*(sentence(where, each) for each in unmet), *(each.text for each in unserved))
+    named = _named(pod, where, f"{place}.")
+    return (*(sentence(where, each) for each in unmet), *(each.text for each in named))
 
 
 def _unserved(pod: Pod, old: Pod | None) -> tuple[str, ...]:
-    """Queues and groups nobody serves; of a change those it did not name before."""
-    known = {each.place for each in in_metadata(old.metadata, "")} if old else set()
-    return tuple(each.text for each in in_metadata(pod.metadata, name_of(pod)) if each.place not in known)
+    """Queues and groups nobody serves, and what cannot be read; of a change what it did not say before."""
+    known = {each.text for each in _named(old, name_of(pod))} if old else set()
+    return tuple(each.text for each in _named(pod, name_of(pod)) if each.text not in known)
+
+
+def _named(pod: Pod, where: str, prefix: str = "") -> tuple[Unserved, ...]:
+    return (*unserved.in_metadata(pod.metadata, where, prefix), *misread.in_metadata(pod.metadata, where, prefix))
 
 
 def _unmet(pod: Pod, old: Pod | None) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from kube import objects
-from kube.dialects import upstream
+from kube.dialects import misread, upstream
 from kube.dialects.gangs import USUAL, GangDefaults
 from kube.dialects.unserved import in_metadata
 from kube.informer import Change, ChangeKind
@@ -256,8 +256,9 @@ class ClusterCache:
         return msgspec.structs.replace(pod, gang=None, load=LoadTerms(), plain=True)
 
     def _name_unserved(self, record: PodRecord, source: objects.Pod) -> None:
-        """What the pod names that nobody serves; of each name the first pod that waits for us is told."""
-        found = in_metadata(source.metadata, f"Pod {record.pod.key}")
+        """What the pod names that nobody serves or reads; of each name the first pod that waits for us is told."""
+        where = f"Pod {record.pod.key}"
+        found = (*in_metadata(source.metadata, where), *misread.in_metadata(source.metadata, where))
         record.unserved = tuple(each.text for each in found)
         pod = record.pod
         if pod.node_name or pod.terminal or pod.scheduler_name not in self.schedulers:

@@ -33,13 +33,25 @@ def eviction_terms(labels: Mapping[str, str], annotations: Mapping[str, str]) ->
     )
 
 
+def reads_features(text: str) -> bool:
+    """Whether a policy is a list of names."""
+    return _listed(text) is not None
+
+
+def reads_number(text: str) -> bool:
+    """Whether a priority is a number."""
+    return _int32(text) is not None
+
+
 def _features(text: str | None) -> frozenset[str] | None:
-    if text is None:
-        return None
+    return None if text is None else _listed(text) or frozenset()
+
+
+def _listed(text: str) -> frozenset[str] | None:
     try:
         return frozenset(msgspec.json.decode(text, type=list[str] | None) or ())
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return frozenset()
+        return None
 
 
 def _int32(text: str) -> int | None:

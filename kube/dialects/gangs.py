@@ -141,15 +141,28 @@ def groups_of(key: str, text: str) -> tuple[str, ...]:
 
     A name without a namespace is one of the gang's own namespace; a list with a text that is no name is unreadable.
     """
+    namespace = key.partition("/")[0]
+    found = {each if "/" in each else f"{namespace}/{each}" for each in _listed(text) or () if each} | {key}
+    return tuple(sorted(found)) if len(found) > 1 else ()
+
+
+def reads_groups(text: str) -> bool:
+    """Whether it is such a list."""
+    return _listed(text) is not None
+
+
+def reads_match(text: str) -> bool:
+    """Whether it is a match policy."""
+    return text in _MATCHES
+
+
+def _listed(text: str) -> list[str] | None:
     try:
         told = msgspec.json.decode(text, type=list[str] | None) if text else None
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return ()
-    if not all(_NAME.fullmatch(part) for each in told or () if each for part in each.split("/", 1)):
-        return ()
-    namespace = key.partition("/")[0]
-    found = {each if "/" in each else f"{namespace}/{each}" for each in told or () if each} | {key}
-    return tuple(sorted(found)) if len(found) > 1 else ()
+        return None
+    names = all(_NAME.fullmatch(part) for each in told or () if each for part in each.split("/", 1))
+    return (told or []) if names else None
 
 
 def whole(text: str) -> int | None:

@@ -31,12 +31,27 @@ def load_terms(annotations: Mapping[str, str]) -> LoadTerms:
     return LoadTerms(_factors(told[0] or ""), _seconds(told[1] or ""), _seconds(told[2] or ""))
 
 
+def reads_factors(text: str) -> bool:
+    """Whether it is an object, and all of it counts."""
+    told = _percent(text)
+    return told is not None and len(_factors(text)) == len(told)
+
+
+def reads_seconds(text: str) -> bool:
+    """Whether it is a number of seconds."""
+    return _seconds(text) is not None
+
+
 def _factors(text: str) -> tuple[tuple[str, int], ...]:
-    try:
-        told = msgspec.json.decode(text, type=_Percent)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return ()
+    told = _percent(text) or {}
     return tuple(sorted((name, percent) for name, percent in told.items() if 0 < percent <= 1000))
+
+
+def _percent(text: str) -> dict[str, int] | None:
+    try:
+        return msgspec.json.decode(text, type=_Percent)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
 
 
 def _seconds(text: str) -> float | None:

@@ -18,5 +18,10 @@ _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 
 def notice_seconds(annotations: Mapping[str, str]) -> float:
     """0 without the annotation, or where it is no number of seconds: then the pod's grace has to do."""
-    text = annotations.get(ANNOTATION_NOTICE, "").strip()
-    return float(text) if _SECONDS.fullmatch(text) else 0.0
+    text = annotations.get(ANNOTATION_NOTICE, "")
+    return float(text) if reads_seconds(text) else 0.0
+
+
+def reads_seconds(text: str) -> bool:
+    """Whether it is a number of seconds."""
+    return bool(_SECONDS.fullmatch(text.strip()))

@@ -365,6 +365,12 @@ UNMET: dict[str, tuple[str, str, bytes, str]] = {
         b'{"metadata":{"name":"g","namespace":"d"},"spec":{"minMember":2,"minResources":{"cpu":"4"}}}',
         "PodGroup d/g: nothing acts on spec.minResources: ",
     ),
+    "a PodGroup's annotation that cannot be read": (
+        "scheduling.sigs.k8s.io",
+        "PodGroup",
+        b'{"metadata":{"name":"g","namespace":"d","annotations":{"gang.scheduling.koordinator.sh/groups":"["}}}',
+        "PodGroup d/g: metadata.annotations[gang.scheduling.koordinator.sh/groups] is '[', which cannot be read: the gang",
+    ),
     "the scheduler's configuration": (
         "",
         "ConfigMap",

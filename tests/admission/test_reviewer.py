@@ -238,3 +238,15 @@ def test_a_queue_nobody_serves_is_warned_of() -> None:
     )
     assert ask(Path.VALIDATE_POD, queued, operation="UPDATE", oldObject=plain)["warnings"] == [told]
     assert "warnings" not in ask(Path.VALIDATE_POD, queued, operation="UPDATE", oldObject=queued)
+
+
+def test_an_annotation_that_cannot_be_read_is_warned_of() -> None:
+    """Of a change, where the text is new: what holds in its stead would be silent."""
+    key = "koordinator.sh/eviction-policy"
+    plain, garbled = raw_pod(labels={"a": "b"}), raw_pod(annotations={key: "[["})
+    (told,) = ask(Path.VALIDATE_POD, garbled)["warnings"]
+    assert told.startswith(
+        f"Pod batch/job-: metadata.annotations[{key}] is '[[', which cannot be read: no rule may evict"
+    )
+    assert ask(Path.VALIDATE_POD, garbled, operation="UPDATE", oldObject=plain)["warnings"] == [told]
+    assert "warnings" not in ask(Path.VALIDATE_POD, garbled, operation="UPDATE", oldObject=garbled)

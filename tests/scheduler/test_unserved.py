@@ -63,6 +63,16 @@ def test_the_explanation_has_it_for_every_pod() -> None:
     assert text.startswith(f"Pod default/b: nothing acts on {QUEUE} yet: where Kueue does not run itself")
 
 
+def test_what_cannot_be_read_is_told_alike() -> None:
+    """It falls back, and would be silent otherwise."""
+    mode = {"annotations": {"gang.scheduling.koordinator.sh/mode": "Foo"}}
+    world = World().see(raw_node(batch_cpu="1000"), named("a", **mode), named("b", **mode))
+    world.turn()
+    assert [name for name, _ in told(world)] == ["a"]
+    (text,) = answer(world, "b").unserved
+    assert "is 'Foo', which cannot be read: the gang is Strict" in text
+
+
 def test_others_pods_are_theirs() -> None:
     """A pod of another scheduler, and one that was there before us."""
     world = World().see(raw_node(batch_cpu="1000"), named("theirs", **QUEUED, scheduler_name="someone-else"))
