@@ -11,7 +11,7 @@ from local.apiserver import status
 from local.apiserver.authorization import Attributes, Authorizer
 from local.apiserver.identity import Identity
 from local.apiserver.messages import Request, Response, answer
-from local.apiserver.objects import Object, dig
+from local.apiserver.objects import Object, dig, ensure
 from local.apiserver.options import check_options
 from local.apiserver.rbac import Rbac
 from local.apiserver.registry import ResourceType
@@ -53,6 +53,8 @@ class AccessReviews:
         rtype, options = target.rtype, write_options(request)
         review = self._resources.accepted(rtype, body_object(request), options)
         review |= {"apiVersion": rtype.api_version, "kind": rtype.kind}
+        if target.namespace:
+            ensure(review, "metadata").setdefault("namespace", target.namespace)
         if rtype is SELF_RULES_REVIEWS:
             review["status"] = self._rules(review, request.user)
         else:
@@ -115,6 +117,11 @@ def _errors(rtype: ResourceType, review: Object, spec: Object) -> Iterator[Field
         yield bad_value("spec.resourceAttributes", None, why)
     if rtype is not SELF_REVIEWS and not spec.get("user") and not spec.get("groups"):
         yield bad_value("spec.user", "", "at least one of user or group must be specified")
+    told = {key: value for key, value in (review.get("metadata") or {}).items() if value and key != "managedFields"}
+    if rtype is LOCAL_SUBJECT_REVIEWS:
+        told.pop("namespace", None)
+    if told:
+        yield bad_value("metadata", told, "must be empty")
     if rtype is LOCAL_SUBJECT_REVIEWS:
         yield from _local_errors(review, wanted, paths)
 

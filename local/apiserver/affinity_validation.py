@@ -12,6 +12,7 @@ from local.apiserver.status import FieldError, bad_value, duplicate, not_support
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
+_INCLUSIONS = ("Honor", "Ignore")
 
 
 def affinity_errors(path: str, affinity: Object) -> Iterator[FieldError]:
@@ -79,6 +80,12 @@ def _pod_term_errors(path: str, term: Object) -> Iterator[FieldError]:
         yield from names.qualified_name(f"{path}.topologyKey", term["topologyKey"])
     else:
         yield required(f"{path}.topologyKey", "can not be empty")
+    unlike = term.get("mismatchLabelKeys") or ()
+    for index, key in enumerate(term.get("matchLabelKeys") or ()):
+        if key in unlike:
+            yield bad_value(
+                f"{path}.matchLabelKeys[{index}]", key, "exists in both matchLabelKeys and mismatchLabelKeys"
+            )
 
 
 def spread_errors(path: str, constraints: list[Object]) -> Iterator[FieldError]:
@@ -91,7 +98,21 @@ def spread_errors(path: str, constraints: list[Object]) -> Iterator[FieldError]:
             yield required(f"{here}.topologyKey", "can not be empty")
         if policy not in _UNSATISFIABLE:
             yield not_supported(f"{here}.whenUnsatisfiable", policy, _UNSATISFIABLE)
+        yield from _domain_errors(f"{here}.minDomains", constraint.get("minDomains"), policy)
+        for rule in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            if constraint.get(rule) not in (None, *_INCLUSIONS):
+                yield not_supported(f"{here}.{rule}", constraint[rule], _INCLUSIONS)
         if (key, policy) in seen:
             yield duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {policy}}}")
         seen.add((key, policy))
         yield from label_selector_errors(f"{here}.labelSelector", constraint.get("labelSelector"))
+
+
+def _domain_errors(path: str, least: int | None, policy: str) -> Iterator[FieldError]:
+    if least is None:
+        return
+    if least <= 0:
+        yield bad_value(path, least, "must be greater than zero")
+    if policy != _UNSATISFIABLE[0]:
+        why = f"can only use minDomains if whenUnsatisfiable={_UNSATISFIABLE[0]}, not {policy}"
+        yield bad_value(path, least, why)

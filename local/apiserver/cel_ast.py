@@ -5,7 +5,7 @@ Source: cel-spec `proto/cel/expr/checked.proto` and `syntax.proto`, for the fiel
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +51,17 @@ class Expr:
     keys: tuple[Expr, ...] = ()  # of a map
     size: int | None = None  # of a literal, in characters, bytes, or 1
     constant: int | None = None  # the value of a literal whole number
+    text: str | None = None  # the value of a literal text
     test_only: bool = False  # `has(…)`
     loop: Loop | None = None
+
+    def all_parts(self) -> Iterator[Expr]:
+        """It and everything within it."""
+        yield self
+        loop = self.loop
+        around = (loop.over, loop.start, loop.condition, loop.step, loop.result) if loop else ()
+        for part in (*((self.target,) if self.target else ()), *self.keys, *self.parts, *around):
+            yield from part.all_parts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,9 @@ def _literal(identity: int, data: bytes) -> Expr:
     number, raw = _only(data)
     if number in _SCALAR_CONSTANTS:
         return Expr(identity, "literal", size=1, constant=_signed(raw) if number == 3 and raw else None)
-    return Expr(identity, "literal", size=len(raw) if number == 7 else len(_text(raw)))
+    if number == 7:
+        return Expr(identity, "literal", size=len(raw))
+    return Expr(identity, "literal", size=len(_text(raw)), text=_text(raw))
 
 
 def _signed(number: int) -> int:

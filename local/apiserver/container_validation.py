@@ -29,6 +29,7 @@ _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ENV_NAME = re.compile(r"[ -<>-~]+")
 _ENV_NAME_RULE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_BLOCK_SOURCES = {"persistentVolumeClaim", "ephemeral"}
 _ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
 _ENV_FIELDS = (
     "metadata.name",
@@ -49,6 +50,7 @@ class Surroundings:
     """What a container's errors depend on besides itself."""
 
     volumes: frozenset[str]
+    blocks: frozenset[str]  # those of them that may be block devices
     init: bool = False
     grace_seconds: int = 30
     host_users: bool = True
@@ -58,12 +60,14 @@ class Surroundings:
 def containers_errors(path: str, spec: Object, volumes: frozenset[str]) -> Iterator[FieldError]:
     """Everything wrong with the containers and init containers of a defaulted pod specification."""
     containers = spec.get("containers") or []
+    blocks = frozenset(volume["name"] for volume in spec.get("volumes") or () if volume.keys() & _BLOCK_SOURCES)
     if not containers:
         yield required(f"{path}.containers")
     seen: set[str] = set()
     for group, found in (("containers", containers), ("initContainers", spec.get("initContainers") or [])):
         around = Surroundings(
             volumes,
+            blocks,
             init=group == "initContainers",
             grace_seconds=spec.get("terminationGracePeriodSeconds", 30),
             host_users=spec.get("hostUsers") is not False,
@@ -95,7 +99,7 @@ def _container_errors(path: str, container: Object, around: Surroundings) -> Ite
     for index, source in enumerate(container.get("envFrom") or ()):
         yield from _source_errors(f"{path}.envFrom[{index}]", source)
     yield from _mount_errors(f"{path}.volumeMounts", container, around.volumes)
-    yield from _device_errors(f"{path}.volumeDevices", container, around.volumes)
+    yield from _device_errors(f"{path}.volumeDevices", container, around)
     yield from _choice(path, container, "imagePullPolicy", _PULL_POLICIES)
     yield from resource_errors(f"{path}.resources", container.get("resources") or {})
     yield from _resize_errors(f"{path}.resizePolicy", container.get("resizePolicy") or [], around.restart_policy)
@@ -152,7 +156,7 @@ def _variable_errors(path: str, variable: Object) -> Iterator[FieldError]:
         wanted = source["resourceFieldRef"].get("resource") or ""
         yield from names.resource_field(f"{path}.resourceFieldRef.resource", wanted)
     if "fieldRef" in used:
-        yield from _field_errors(f"{path}.fieldRef.fieldPath", source["fieldRef"]["fieldPath"])
+        yield from _field_errors(f"{path}.fieldRef.fieldPath", source["fieldRef"])
     for key in ("configMapKeyRef", "secretKeyRef"):
         if key in used and not source[key].get("name"):
             yield required(f"{path}.{key}.name")
@@ -167,9 +171,12 @@ def _variable_errors(path: str, variable: Object) -> Iterator[FieldError]:
         yield bad_value(path, "", "may not have more than one field specified at a time")
 
 
-def _field_errors(path: str, wanted: str) -> Iterator[FieldError]:
+def _field_errors(path: str, reference: Object) -> Iterator[FieldError]:
+    wanted, version = reference["fieldPath"], reference.get("apiVersion") or "v1"
     if not wanted:
         yield required(path)
+    elif version != "v1":
+        yield bad_value(path, wanted, f"error converting fieldPath: unsupported pod version: {version}")
     elif subscript := _SUBSCRIPTED.fullmatch(wanted):
         yield from names.qualified_name(path.removesuffix(".fieldPath"), subscript.group(2))
     elif wanted not in _ENV_FIELDS:
@@ -231,12 +238,15 @@ def _mount_kind_errors(path: str, mount: Object, container: Object) -> Iterator[
         )
 
 
-def _device_errors(path: str, container: Object, volumes: frozenset[str]) -> Iterator[FieldError]:
+def _device_errors(path: str, container: Object, around: Surroundings) -> Iterator[FieldError]:
     for index, device in enumerate(container.get("volumeDevices") or ()):
         if not device.get("name"):
             yield required(f"{path}[{index}].name")
-        elif device["name"] not in volumes:
+        elif device["name"] not in around.volumes:
             yield not_existing(f"{path}[{index}].name", device["name"])
+        elif device["name"] not in around.blocks:
+            why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            yield bad_value(f"{path}[{index}].name", device["name"], why)
         if not device.get("devicePath"):
             yield required(f"{path}[{index}].devicePath")
 

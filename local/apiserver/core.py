@@ -7,7 +7,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from local.apiserver import discovery, encodings, openapi, openid, pod_streams, pods, reading, scale, status, writing
+from local.apiserver import (
+    discovery,
+    encodings,
+    monitoring,
+    openapi,
+    openid,
+    pod_streams,
+    pods,
+    reading,
+    scale,
+    status,
+    writing,
+)
 from local.apiserver.access import Access, Visit
 from local.apiserver.access_reviews import ACCESS_REVIEWS, AccessReviews
 from local.apiserver.admission_chain import Chain
@@ -40,7 +52,6 @@ from local.apiserver.webhooks import Webhooks
 from local.apiserver.writes import Writes
 
 _log = logging.getLogger(__name__)
-_HEALTH = ("healthz", "livez", "readyz")
 _Answer = TypeVar("_Answer", bound=Response | Stream | Upgraded)
 
 
@@ -82,6 +93,7 @@ class Core:
         self._nodes = nodes
         self._door = door
         self._metrics = Metrics(self.resources, nodes)
+        self._monitoring = monitoring.Monitoring(self.registry, self.store)
         self._limits = limits or WatchLimits()
 
     async def handle(self, request: Request) -> Response | Stream | Upgraded:
@@ -90,11 +102,12 @@ class Core:
         try:
             media = encodings.negotiated(request)
         except StatusError as error:
-            return self._audited(visit, _refused(error))
-        result = self._audited(visit, await self._result(visit))
+            return self._recorded(visit, _refused(error))
+        result = self._recorded(visit, await self._result(visit))
         return await encodings.written(result, media, request) if isinstance(result, Response) else result
 
-    def _audited(self, visit: Visit, result: _Answer) -> _Answer:
+    def _recorded(self, visit: Visit, result: _Answer) -> _Answer:
+        self._monitoring.count(visit.attributes, result.status, self.resources.clock() - visit.received)
         if self._audit is not None:
             self._audit.record(visit, result)
         return result
@@ -127,10 +140,11 @@ class Core:
         segments = split_path(request.path)
         if request.method not in ("GET", "HEAD") and _is_document(segments):
             raise status.method_not_allowed()
+        if (told := monitoring.health(segments, request)) is not None:
+            return told
         match segments:
-            case [root] if root in _HEALTH:
-                text = f"[+]ping ok\n{root} check passed\n" if "verbose" in request.query else "ok"
-                return Response(200, text.encode(), "text/plain")
+            case ["metrics"]:
+                return self._monitoring.page(request)
             case [""]:
                 return answer(discovery.index(self.registry))
             case ["version"]:

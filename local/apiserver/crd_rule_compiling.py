@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from local.apiserver import cel
+from local.apiserver import cel, patterns
 from local.apiserver.cel import CompileError, Environment, Program
+from local.apiserver.cel_ast import read_checked
 from local.apiserver.cel_messages import pool_of
 from local.apiserver.cel_sizes import Extent, extent_of
 from local.apiserver.cel_types import PACKAGE, Shape, Shapes
@@ -22,6 +23,7 @@ from local.apiserver.objects import Object, decode_object, encode
 from local.apiserver.status import FieldError, bad_value
 
 RULES = "x-kubernetes-validations"
+_TAKE_PATTERNS = ("matches", "find", "findAll")
 _MAYBE_OLD = "cel.bind(oldSelf, __changed ? optional.of(__old) : optional.none(), {text}\n)"
 _MAYBE_SELF = "cel.bind(oldSelf, optional.of(self), {text}\n)"
 
@@ -191,8 +193,18 @@ def _program(text: str, known: tuple[Environment, Environment], maybe: bool) -> 
         if "undeclared reference to 'oldSelf'" not in str(error) or "undeclared reference to 'bind'" in str(error):
             raise
         checked, compares = both.compile(_MAYBE_SELF.format(text=text) if maybe else text), True
+    if any(name in text for name in _TAKE_PATTERNS):
+        _check_patterns(checked)
     computed = _MAYBE_OLD.format(text=text) if maybe else text
     return Program(text, EVALUATED.compile(computed).expression, checked.type), compares, checked.expression
+
+
+def _check_patterns(checked: Any) -> None:
+    """Raises CompileError for a regular expression that stands in the text and is none."""
+    for part in read_checked(checked.expression.serialize()).root.all_parts():
+        pattern = part.parts[0].text if part.kind == "call" and part.name in _TAKE_PATTERNS and part.parts else None
+        if pattern is not None and (fault := patterns.fault(pattern)):
+            raise CompileError(f"invalid {part.name} argument: {fault}")
 
 
 def _keys(schema: Object) -> tuple[str, ...] | None:

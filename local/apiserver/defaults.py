@@ -132,8 +132,17 @@ def _request_limits(resources: Object) -> None:
         resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
 
 
+_NODE_INFO = (
+    *("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion"),
+    *("kubeletVersion", "kubeProxyVersion", "operatingSystem", "architecture"),
+)
+
+
 def _default_node(node: Object) -> None:
     status = ensure(node, "status")
+    ensure(status, "daemonEndpoints").setdefault("kubeletEndpoint", {"Port": 0})
+    for told in _NODE_INFO:
+        ensure(status, "nodeInfo").setdefault(told, "")
     spec = ensure(node, "spec")
     if spec.get("podCIDR") and spec["podCIDR"] not in (spec.get("podCIDRs") or ())[:1]:
         spec["podCIDRs"] = [spec["podCIDR"]]
@@ -152,6 +161,7 @@ def _default_namespace(namespace: Object) -> None:
 
 
 def _default_job(job: Object) -> None:
+    ensure(job, "status")
     spec = ensure(job, "spec")
     tries = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
     replacement = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
@@ -159,6 +169,7 @@ def _default_job(job: Object) -> None:
     for rule in dig(spec, "podFailurePolicy.rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             _fill(pattern, status="True")
+    spec.setdefault("manualSelector", False)
     spec.setdefault("parallelism", 1)
     # With parallelism alone the job is a work queue, where the first success means the rest may finish.
     if "completions" not in spec and spec["parallelism"] == 1:
@@ -177,7 +188,12 @@ def _default_cron_job(cronjob: Object) -> None:
     _fill(spec, concurrencyPolicy="Allow", suspend=False)
     spec.setdefault("successfulJobsHistoryLimit", 3)
     spec.setdefault("failedJobsHistoryLimit", 1)
-    default_pod_spec(ensure(ensure(ensure(ensure(spec, "jobTemplate"), "spec"), "template"), "spec"))
+    template = ensure(spec, "jobTemplate")
+    ensure(template, "metadata")
+    template = ensure(ensure(template, "spec"), "template")
+    ensure(template, "metadata")
+    default_pod_spec(ensure(template, "spec"))
+    ensure(cronjob, "status")
 
 
 def _default_priority_class(priority_class: Object) -> None:
@@ -185,7 +201,10 @@ def _default_priority_class(priority_class: Object) -> None:
 
 
 def _default_volume_object(volume: Object) -> None:
-    _fill(ensure(volume, "spec"), persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    spec = ensure(volume, "spec")
+    _fill(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    if isinstance(spec.get("hostPath"), dict):
+        spec["hostPath"].setdefault("type", "")
 
 
 def _default_claim(claim: Object) -> None:
@@ -237,7 +256,9 @@ def _default_service(service: Object) -> None:
 
 
 def _default_pod_template(template: Object) -> None:
-    default_pod_spec(ensure(ensure(template, "template"), "spec"))
+    pod = ensure(template, "template")
+    ensure(pod, "metadata")
+    default_pod_spec(ensure(pod, "spec"))
 
 
 def _default_network_policy(policy: Object) -> None:
@@ -268,6 +289,20 @@ def _default_endpoints(endpoints: Object) -> None:
         _default_endpoint_ports(subset.get("ports") or [])
 
 
+def _default_budget(budget: Object) -> None:
+    counts = ensure(budget, "status")
+    for count in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        counts.setdefault(count, 0)
+
+
+def _default_quota(quota: Object) -> None:
+    ensure(quota, "status")
+
+
+def _default_ingress(ingress: Object) -> None:
+    ensure(ensure(ingress, "status"), "loadBalancer")
+
+
 _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "pods": _default_pod,
     "daemonsets.apps": lambda obj: default_daemon_set(obj, default_pod_spec),
@@ -275,6 +310,9 @@ _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "replicasets.apps": lambda obj: default_replica_set(obj, default_pod_spec),
     "replicationcontrollers": lambda obj: default_replication_controller(obj, default_pod_spec),
     "statefulsets.apps": lambda obj: default_stateful_set(obj, default_pod_spec),
+    "poddisruptionbudgets.policy": _default_budget,
+    "resourcequotas": _default_quota,
+    "ingresses.networking.k8s.io": _default_ingress,
     "endpoints": _default_endpoints,
     "endpointslices.discovery.k8s.io": _default_endpoint_slice,
     "networkpolicies.networking.k8s.io": _default_network_policy,

@@ -31,7 +31,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
 }
 _OWN_PATHS = (
     *("/.well-known/openid-configuration", "/apis", "/healthz", "/livez", "/openapi/v3", "/openid/v1/jwks"),
-    *("/readyz", "/version"),
+    *("/healthz/ping", "/livez/ping", "/metrics", "/readyz", "/readyz/ping", "/version"),
 )
 _STATUS_VERBS = ("get", "patch", "update")
 

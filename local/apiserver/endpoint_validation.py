@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 
 from local.apiserver import names
-from local.apiserver.objects import Object
+from local.apiserver.objects import Object, dig
 from local.apiserver.status import FieldError, bad_value, duplicate, not_supported, required, too_many
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -97,6 +97,8 @@ def endpoint_slice_errors(slice_: Object) -> Iterator[FieldError]:
             yield from names.dns_subdomain(f"{path}.nodeName", endpoint["nodeName"])
         if endpoint.get("hostname"):
             yield from names.dns_label(f"{path}.hostname", endpoint["hostname"])
+        for number, hint in enumerate(dig(endpoint, "hints.forZones") or ()):
+            yield from names.label_value(f"{path}.hints.forZones[{number}].name", hint.get("name") or "")
 
 
 def endpoint_slice_changes(slice_: Object, old: Object) -> Iterator[FieldError]:

@@ -13,7 +13,11 @@ from urllib.parse import urlsplit
 
 from local.apiserver.objects import parse_time
 
-_SPAN = r"(\d+(\.\d*)?|\.\d+)\s*(ns|us|µs|μs|ms|s|m|h|d|w)"
+_UNIT = (
+    "ns|nano[a-z]*|us|µs|μs|micro[a-z]*|ms|milli[a-z]*|s|sec[a-z]*|m|min[a-z]*|h|hr|hour[a-z]*|d|day[a-z]*|w|wk|"
+    "week[a-z]*"
+)
+_SPAN = rf"(\d+(\.\d*)?|\.\d+)\s*({_UNIT})"
 _HOST_LABEL = r"[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?"
 _PATTERNS = {
     "bsonobjectid": r"[0-9a-fA-F]{24}",
@@ -21,7 +25,7 @@ _PATTERNS = {
     "duration": rf"[-+]?{_SPAN}(\s*{_SPAN})*|0",
     "email": r"[^@\s]+@[^@\s]+",
     "hexcolor": r"#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})",
-    "hostname": rf"(?=.{{1,255}}$){_HOST_LABEL}(\.{_HOST_LABEL})*\.?",
+    "hostname": rf"(?=.{{1,255}}$)({_HOST_LABEL}|({_HOST_LABEL}\.)+[a-zA-Z]{{2,63}})",
     "mac": r"([0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}",
     "rgbcolor": r"rgb\(\s*\d{1,3}\s*,\s*\d{1,3}\s*,\s*\d{1,3}\s*\)",
     "ssn": r"\d{3}[- ]?\d{2}[- ]?\d{4}",
@@ -55,7 +59,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "date-time": lambda text: bool(_DATE_TIME.fullmatch(text)) and parse_time(text.upper()) is not None,
     "ipv4": _parses(ipaddress.IPv4Address),
     "ipv6": _parses(ipaddress.IPv6Address),
-    "uri": _parses(lambda text: urlsplit(text).scheme or _fail()),
+    "uri": _parses(lambda text: text[:1] == "/" or urlsplit(text).scheme or _fail()),
     "uuid": _parses(uuid.UUID),
     **{f"uuid{version}": _uuid_version(version) for version in (3, 4, 5)},
     **{name: _matches(re.compile(pattern)) for name, pattern in _PATTERNS.items()},

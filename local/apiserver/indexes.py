@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+from local.apiserver.authorization import quoted
 
 
 def index_text(numbers: Iterable[int]) -> str:
@@ -25,3 +28,33 @@ def parse_indexes(text: str | None) -> frozenset[int]:
             first, dash, last = part.partition("-")
             found.update(range(int(first), int(last if dash else first) + 1))
     return frozenset(found)
+
+
+def index_count(text: str, completions: int) -> int:
+    """How many indexes such a text names; raises ValueError, in Kubernetes' words, for one that no job of so many
+    completions can have. Source: `validateIndexesFormat` in kubernetes `pkg/apis/batch/validation`.
+    """
+    count, last = 0, -1
+    for part in text.split(",") if text else ():
+        limits = part.split("-")
+        if len(limits) > 2:
+            raise ValueError(
+                f"the fragment {quoted(part)} violates the requirement that an index interval can have at most two "
+                "parts separated by '-'"
+            )
+        first = last
+        for number, limit in enumerate(limits):
+            index = _index(limit, completions)
+            if last >= index:
+                raise ValueError(f"non-increasing order, previous: {last}, current: {index}")
+            count += index - first if number else 1
+            first = last = index
+    return count
+
+
+def _index(text: str, completions: int) -> int:
+    if not re.fullmatch("[0-9]{1,18}", text):
+        raise ValueError(f"cannot convert string to integer for index: {quoted(text)}")
+    if int(text) >= completions:
+        raise ValueError(f"too large index: {quoted(text)}")
+    return int(text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from local.apiserver import names
 from local.apiserver.cron_schedule import ScheduleError, parse_schedule, time_zone
-from local.apiserver.indexes import parse_indexes
+from local.apiserver.indexes import index_count
 from local.apiserver.objects import Object, copy, dig, name_of, uid_of
 from local.apiserver.pod_validation import pod_spec_errors
 from local.apiserver.selector_validation import label_selector_errors
@@ -223,6 +223,8 @@ def _exit_code_errors(path: str, codes: Object, pod_spec: Object) -> Iterator[Fi
     if len(set(values)) < len(values):
         at = next(index for index, value in enumerate(values) if value in values[:index])
         yield duplicate(f"{path}.values[{at}]", values[at])
+    elif values != sorted(values):
+        yield bad_value(f"{path}.values", values, "must be ordered")
     if operator not in ("In", "NotIn"):
         yield not_supported(f"{path}.operator", operator or "", ("In", "NotIn"))
     if not values:
@@ -250,10 +252,19 @@ def _success_errors(path: str, spec: Object) -> Iterator[FieldError]:
         if rule.get("succeededIndexes") is None and rule.get("succeededCount") is None:
             yield required(here, "at least one of succeededCount or succeededIndexes must be specified")
         yield from _natural_errors(here, rule, ("succeededCount",))
+        yield from _success_range_errors(here, rule, spec.get("completions") or 0)
+
+
+def _success_range_errors(path: str, rule: Object, completions: int) -> Iterator[FieldError]:
+    text, wanted = rule.get("succeededIndexes"), rule.get("succeededCount")
+    told, most = "the number of specified completions", completions
+    if text is not None:
         try:
-            parse_indexes(rule.get("succeededIndexes"))
-        except ValueError:
-            yield bad_value(f"{here}.succeededIndexes", rule["succeededIndexes"], "cannot parse as a list of indexes")
+            told, most = "the number of indexes in the specified succeededIndexes field", index_count(text, completions)
+        except ValueError as error:
+            yield bad_value(f"{path}.succeededIndexes", text, f"error parsing succeededIndexes: {error}")
+    if wanted is not None and wanted > most:
+        yield bad_value(f"{path}.succeededCount", wanted, f"must be less than or equal to {most} ({told})")
 
 
 _FIXED = ("completionMode", "selector", "podFailurePolicy", "backoffLimitPerIndex", "successPolicy", "managedBy")

@@ -226,6 +226,8 @@ def metadata_errors(rtype: ResourceType, obj: Object) -> Iterator[FieldError]:
         yield from rule("metadata.name", name)
     else:
         yield required("metadata.name", "name or generateName is required")
+    if (generation := meta.get("generation") or 0) < 0:
+        yield bad_value("metadata.generation", generation, "must be greater than or equal to 0")
     yield from labels("metadata.labels", meta.get("labels"))
     annotations = meta.get("annotations") or {}
     for key in annotations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from local.apiserver.cel import STRING, Environment, EvaluationError
@@ -9,11 +10,14 @@ from local.apiserver.cel import STRING, Environment, EvaluationError
 _NAMES = Environment({"text": STRING, "pattern": STRING})
 _SEARCH = _NAMES.compile("text.matches(pattern)")
 _REMEMBERED_CHARACTERS = 256
+_ANY_BYTE = re.compile(r"(?<!\\)(\\\\)*\\C")
 
 
 @lru_cache(maxsize=512)
 def fault(pattern: str) -> str:
     """What is wrong with a pattern; empty for a good one."""
+    if _ANY_BYTE.search(pattern):  # which Go does not have
+        return "error parsing regexp: invalid escape sequence: `\\C`"
     try:
         _search(pattern, "")
     except EvaluationError as error:

@@ -163,7 +163,8 @@ def _ephemeral(path: str, source: Object) -> Iterator[FieldError]:
         yield required(f"{path}.volumeClaimTemplate")
 
 
-def _nfs(path: str, source: Object) -> Iterator[FieldError]:
+def nfs_errors(path: str, source: Object) -> Iterator[FieldError]:
+    """Of a directory of an NFS server, in pods and in PersistentVolumes."""
     for key in ("server", "path"):
         if not source.get(key):
             yield required(f"{path}.{key}")
@@ -184,7 +185,7 @@ _SOURCES: dict[str, Callable[[str, Object], Iterator[FieldError]]] = {
     "emptyDir": _empty_dir,
     "ephemeral": _ephemeral,
     "hostPath": host_path_errors,
-    "nfs": _nfs,
+    "nfs": nfs_errors,
     "persistentVolumeClaim": _claim,
     "projected": _projected,
     "secret": _named_files("secretName"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from local.apiserver import names
@@ -12,6 +13,11 @@ _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 _NATURALS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _SCHEMES = ("HTTP", "HTTPS")
+_HEADER = re.compile("[-A-Za-z0-9]+")
+_HEADER_RULE = (
+    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
+    "regex used for validation is '[-A-Za-z0-9]+')"
+)
 
 
 def lifecycle_errors(path: str, lifecycle: Object, grace: int) -> Iterator[FieldError]:
@@ -61,5 +67,8 @@ def _handler_errors(path: str, handler: Object, kind: str) -> Iterator[FieldErro
             yield required(f"{path}.path")
         if handler.get("scheme") not in _SCHEMES:
             yield not_supported(f"{path}.scheme", handler.get("scheme"), _SCHEMES)
+        for header in handler.get("httpHeaders") or ():
+            if not _HEADER.fullmatch(header.get("name") or ""):
+                yield bad_value(f"{path}.httpHeaders", header.get("name") or "", _HEADER_RULE)
     port = handler.get("port", 0)
     yield from (names.port_name if isinstance(port, str) else names.port_number)(f"{path}.port", port)

@@ -187,6 +187,7 @@ DAEMON_SETS = ResourceType(
 # Kept and shown, for commands that go through every kind of a cluster (`kubectl apply --prune`); nobody acts on them.
 REPLICATION_CONTROLLERS = ResourceType(
     *("", "v1", "replicationcontrollers", "ReplicationController", True, ("rc",), ("all",), ("status",)),
+    fields=("status.replicas",),
     generation=True,
 )
 STATEFUL_SETS = ResourceType(

@@ -105,7 +105,11 @@ def body_object(request: Request) -> Object:
 def body_of(request: Request, rtype: ResourceType, *others: str) -> Object:
     """The body as an object of the type; raises 400 where it says to be of another. `others`: API versions."""
     obj = body_object(request)
-    api_version, kind = obj.get("apiVersion") or rtype.api_version, obj.get("kind") or rtype.kind
+    if rtype.custom is not None and not obj.get("kind"):
+        told = f"the object provided is unrecognized (must be of type {rtype.kind}): Object 'Kind' is missing"
+        raise status.bad_request(told)
+    api_version = obj.get("apiVersion") or ("" if rtype.custom else rtype.api_version)
+    kind = obj.get("kind") or rtype.kind
     if kind != rtype.kind:
         version = str(api_version).rpartition("/")[2]
         raise status.bad_request(f'{kind} in version "{version}" cannot be handled as a {rtype.kind}')

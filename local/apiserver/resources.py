@@ -215,7 +215,7 @@ class Resources:
         if draft.rtype.custom is not None:
             draft.options.warnings.extend(names.finalizer_warnings(draft.new, draft.old))
         if draft.old is None and (outcome := STORED_ONLY.get(draft.rtype.id)):
-            told = f"nothing acts on a {draft.rtype.kind} in the embedded cluster: it is stored, and {outcome}"
+            told = f"{draft.rtype.kind} objects are only stored in the embedded cluster: {outcome}"
             draft.options.warnings.append(told)
         if draft.rtype is CUSTOM_RESOURCE_DEFINITIONS:
             draft.options.warnings.extend(definition_warnings(draft.new, draft.old))
@@ -270,8 +270,10 @@ class Resources:
             raise status.bad_request("resourceVersion should not be set on objects to be created")
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generated_name(rtype, meta)
-        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "resourceVersion"):
+        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
             meta.pop(key, None)
+        if (meta.get("generation") or 0) >= 0:  # else it is refused
+            meta.pop("generation", None)
         meta["uid"] = str(uuid.uuid4())
         meta["creationTimestamp"] = rfc3339(self.clock())
         if rtype.generation:
@@ -424,14 +426,17 @@ class Resources:
         finalizers = _finalizers_for(held, options.propagation or admission.default_propagation(rtype, held))
         if finalizers:
             meta["finalizers"] = finalizers
-        if meta.get("deletionTimestamp"):
+        begins = not meta.get("deletionTimestamp")
+        if not begins:
             grace = min(grace, int(meta.get("deletionGracePeriodSeconds", 0)))
-        if grace != meta.get("deletionGracePeriodSeconds") or not meta.get("deletionTimestamp"):
+        if grace != meta.get("deletionGracePeriodSeconds") or begins:
             meta["deletionTimestamp"] = rfc3339(min(self.clock() + grace, _LAST_MOMENT))
             meta["deletionGracePeriodSeconds"] = grace
         admission.mark_terminating(rtype, new)
         if self._released(rtype, new):
             return (new if options.dry_run else self._remove(rtype, new)), True
+        if begins and "generation" in meta:
+            meta["generation"] += 1
         if new != old and not options.dry_run:
             new = self._stored(rtype, new, WriteOptions())
         return new, False

@@ -39,7 +39,7 @@ class _Scaled:
     obj: Object
 
     def shown(self) -> Object:
-        """Its Scale; the wanted count is absent where nobody has set it."""
+        """Its Scale; a wanted count of zero is left out, as Go leaves out zeros."""
         wanted = dig(self.obj, self.paths.spec_replicas)
         state: Object = {"replicas": dig(self.obj, self.paths.status_replicas, 0)}
         if selector := self._selector():
@@ -49,7 +49,7 @@ class _Scaled:
             "kind": "Scale",
             "apiVersion": _API_VERSION,
             "metadata": {key: meta[key] for key in _KEPT_METADATA if key in meta},
-            "spec": {} if wanted is None else {"replicas": wanted},
+            "spec": {"replicas": wanted} if wanted else {},
             "status": state,
         }
 
@@ -92,7 +92,7 @@ def _read(found: _Scaled, writes: Writes, request: Request) -> Response:
 
 def _readable(found: _Scaled) -> Object:
     shown = found.shown()
-    if "replicas" not in shown["spec"]:
+    if dig(found.obj, found.paths.spec_replicas) is None:
         raise status.internal(f'the spec replicas field ".{found.paths.spec_replicas}" does not exist')
     return shown
 

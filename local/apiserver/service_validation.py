@@ -64,6 +64,8 @@ def _family_errors(spec: Object) -> Iterator[FieldError]:
     for index, family in enumerate(spec.get("ipFamilies") or ()):
         if family not in _FAMILIES:
             yield not_supported(f"spec.ipFamilies[{index}]", family, _FAMILIES)
+        elif family in spec["ipFamilies"][:index]:
+            yield duplicate(f"spec.ipFamilies[{index}]", family)
         elif family != "IPv4":
             yield bad_value(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
 
@@ -119,7 +121,7 @@ def service_changes(service: Object, old: Object) -> Iterator[FieldError]:
 def _address_errors(spec: Object) -> Iterator[FieldError]:
     held = spec.get("clusterIPs") or []
     if spec["type"] == "ExternalName":
-        if held:
+        if held or spec.get("clusterIP"):
             yield not_allowed("spec.clusterIPs", "may not be set for ExternalName services")
         return
     if spec["type"] != "ClusterIP" and held[:1] == ["None"]:

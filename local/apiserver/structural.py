@@ -21,6 +21,8 @@ PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
 _UNSUPPORTED = ("$schema", "id", "patternProperties", "definitions", "dependencies", "additionalItems", "$ref")
 _INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
+_OF_EVERY_OBJECT = ("apiVersion", "kind", "metadata")
+_ABOUT_METADATA = frozenset({"type", "properties", "description", "default", "example", "externalDocs"})
 _NAMING = frozenset({"name", "generateName"})
 # What shapes a value, and so has no place where values are only compared.
 _SHAPING = {
@@ -69,7 +71,7 @@ def _errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
     yield from _type_errors(path, schema, level)
     yield from _extension_errors(path, schema, level)
     yield from list_type_errors(path, schema)
-    yield from _default_errors(path, schema)
+    yield from _default_errors(path, schema, level)
     for index, rule in enumerate(schema.get(RULES) or ()):
         yield from rule_errors(f"{path}.{RULES}[{index}]", rule, schema)
     for key, part, skips_types in _junctors(schema):
@@ -79,7 +81,7 @@ def _errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
         below = _metadata_errors if at_metadata else _errors
         yield from below(f"{path}.{key}", child, "items" if key == "items" else "field")
     if level == "root":
-        for name in ("apiVersion", "kind", "metadata"):
+        for name in _OF_EVERY_OBJECT:
             child = (schema.get("properties") or {}).get(name) or {}
             yield from _forbidden_defaults(f"{path}.properties[{name}]", child, f"must not be set in top-level {name}")
 
@@ -115,8 +117,6 @@ def _type_errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
         yield not_allowed(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
     elif kind and kind not in TYPES:
         yield not_supported(f"{path}.type", kind, TYPES)
-    if kind and schema.get(INT_OR_STRING):
-        yield bad_value(f"{path}.type", kind, f"must be empty if {INT_OR_STRING} is specified")
     if schema.get(EMBEDDED) and kind != "object":
         detail = f"must be object if {EMBEDDED} is true"
         yield bad_value(f"{path}.type", kind, detail) if kind else required(f"{path}.type", detail)
@@ -150,19 +150,30 @@ def _extension_errors(path: str, schema: Object, level: str) -> Iterator[FieldEr
                 yield bad_value(f"{path}.properties[{key}].type", kind, "must be string")
 
 
+def _says(key: str, value: Any) -> bool:
+    """Whether a field is there for Go: what is false or an empty text is not, but where it could be absent as well."""
+    return key == PRESERVE or not (value is False or value in (None, ""))
+
+
 def _metadata_errors(path: str, schema: Object, _: str) -> Iterator[FieldError]:
     """Metadata is the server's own; a definition may only narrow names."""
     if schema.get("type") != "object":
         yield bad_value(f"{path}.type", schema.get("type") or "", "must be object")
-    if set(schema) - {"type", "properties", "description", "default"} or set(schema.get("properties") or {}) - _NAMING:
+    told = {key for key, value in schema.items() if _says(key, value)} - _ABOUT_METADATA
+    if told or set(schema.get("properties") or {}) - _NAMING:
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         yield not_allowed(path, detail)
 
 
-def _default_errors(path: str, schema: Object) -> Iterator[FieldError]:
+def _default_errors(path: str, schema: Object, level: str) -> Iterator[FieldError]:
     if "default" not in schema:
         return
     here, given = f"{path}.default", schema["default"]
+    for key in ("apiVersion", "kind") if level == "root" and isinstance(given, dict) else ():
+        if not given.get(key):
+            yield required(f"{here}.{key}")
+    if level == "root" and isinstance(given, dict):
+        given = {key: value for key, value in given.items() if key not in _OF_EVERY_OBJECT}
     yield from values.errors(schema, given, here)
     if values.prune(schema, copy(given)):
         yield bad_value(here, given, "must not have unknown fields")
@@ -170,12 +181,11 @@ def _default_errors(path: str, schema: Object) -> Iterator[FieldError]:
 
 def _junctors(schema: Object) -> Iterator[tuple[str, Object, bool]]:
     """Parts that only compare values: where each is, and whether it may tell an integer from a string."""
-    free = bool(schema.get(INT_OR_STRING))
     for key in ("anyOf", "allOf", "oneOf"):
         parts = schema.get(key) or []
-        told = free and key == "anyOf" and parts == _INT_OR_STRING_TYPES
+        told = key == "anyOf" and parts == _INT_OR_STRING_TYPES
         for index, part in enumerate(parts):
-            first = free and key == "allOf" and index == 0 and part.get("anyOf") == _INT_OR_STRING_TYPES
+            first = key == "allOf" and index == 0 and part.get("anyOf") == _INT_OR_STRING_TYPES
             yield f"{key}[{index}]", {k: v for k, v in part.items() if not (first and k == "anyOf")}, told
     if isinstance(schema.get("not"), dict):
         yield "not", schema["not"], False

@@ -104,7 +104,7 @@ def _pod(pod: Object) -> Iterator[FieldError]:
 def _node(node: Object) -> Iterator[FieldError]:
     seen = set()
     for index, taint in enumerate(dig(node, "spec.taints") or ()):
-        path = f"spec.taints[{index}]"
+        path = f"metadata.taints[{index}]"  # as upstream
         yield from names.qualified_name(f"{path}.key", taint["key"])
         yield from names.label_value(f"{path}.value", taint.get("value") or "")
         if not taint["effect"]:
@@ -115,12 +115,19 @@ def _node(node: Object) -> Iterator[FieldError]:
             yield duplicate(path, taint, "taints must be unique by key and effect pair")
         seen.add((taint["key"], taint["effect"]))
     yield from _node_ranges(dig(node, "spec.podCIDRs") or [])
+    yield from _node_address_errors(dig(node, "status.addresses") or [])
     for group in ("capacity", "allocatable"):
         for resource, amount in (dig(node, f"status.{group}") or {}).items():
             if amount.startswith("-"):
                 yield bad_value(f"status.{group}.{resource}", amount, "must be greater than or equal to 0")
             elif is_extended(resource) and parse(amount).denominator != 1:
                 yield bad_value(f"status.{group}.{resource}", amount, "must be an integer")
+
+
+def _node_address_errors(addresses: list[Object]) -> Iterator[FieldError]:
+    for index, address in enumerate(addresses):
+        if address in addresses[:index]:
+            yield duplicate(f"status.addresses[{index}]", address)
 
 
 def _node_ranges(ranges: list[str]) -> Iterator[FieldError]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from local.apiserver import names
 from local.apiserver.affinity_validation import node_selector_errors
 from local.apiserver.objects import Object, dig
-from local.apiserver.pod_volume_validation import host_path_errors
+from local.apiserver.pod_volume_validation import host_path_errors, nfs_errors
 from local.apiserver.selector_validation import label_selector_errors
 from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required, too_long
 from model.quantity import parse
@@ -34,6 +34,7 @@ _IMMUTABLE_CLAIM = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
 _MOST_PARAMETERS = 512
+_MOST_PARAMETER_BYTES = 1 << 18
 _CLASS_FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 
 
@@ -71,7 +72,7 @@ def volume_errors(volume: Object) -> Iterator[FieldError]:
 
 def _source_errors(spec: Object) -> Iterator[FieldError]:
     """Of those kinds that a cluster without storage drivers has."""
-    host, local, csi = (spec.get(key) for key in ("hostPath", "local", "csi"))
+    host, local, csi, nfs = (spec.get(key) for key in ("hostPath", "local", "csi", "nfs"))
     if host is not None:
         yield from host_path_errors("spec.hostPath", host)
         if host.get("path") == "/" and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
@@ -80,6 +81,8 @@ def _source_errors(spec: Object) -> Iterator[FieldError]:
         if not local.get("path"):
             yield required("spec.local.path")
         yield from names.no_backsteps("spec.local.path", local.get("path") or "")
+    if nfs is not None:
+        yield from nfs_errors("spec.nfs", nfs)
     if csi is not None:
         for key in ("driver", "volumeHandle"):
             if not csi.get(key):
@@ -106,6 +109,9 @@ def claim_errors(claim: Object) -> Iterator[FieldError]:
     elif str(amount).startswith("-") or str(amount) == "0":
         yield bad_value("spec.resources[storage]", amount, "must be greater than zero")
     yield from label_selector_errors("spec.selector", spec.get("selector"))
+    for source in ("dataSource", "dataSourceRef"):
+        if spec.get(source) is not None and not spec[source].get("name"):
+            yield required(f"spec.{source}.name")
     yield from _class_name_errors("spec.storageClassName", spec)
 
 
@@ -140,6 +146,8 @@ def class_errors(storage_class: Object) -> Iterator[FieldError]:
             "provisioner", storage_class["provisioner"].lower(), storage_class["provisioner"]
         )
     parameters = storage_class.get("parameters") or {}
+    if sum(len(f"{key}{value}".encode()) for key, value in parameters.items()) > _MOST_PARAMETER_BYTES:
+        yield too_long("parameters", _MOST_PARAMETER_BYTES)
     if len(parameters) > _MOST_PARAMETERS:
         yield too_long("parameters", _MOST_PARAMETERS)
     if "" in parameters:
@@ -160,9 +168,9 @@ def _mode_errors(spec: Object) -> Iterator[FieldError]:
     modes = spec.get("accessModes") or []
     if not modes:
         yield required("spec.accessModes", "at least 1 access mode is required")
-    for index, mode in enumerate(modes):
+    for mode in modes:
         if mode not in _MODES:
-            yield not_supported(f"spec.accessModes[{index}]", mode, _MODES)
+            yield not_supported("spec.accessModes", mode, _MODES)
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         yield not_allowed("spec.accessModes", "may not use ReadWriteOncePod with other access modes")
     if spec.get("volumeMode") not in _VOLUME_MODES:

@@ -14,6 +14,7 @@ PodSpecDefaults = Callable[[Object], None]
 
 def default_deployment(deployment: Object, default_pod_spec: PodSpecDefaults) -> None:
     spec = _replicated(deployment, default_pod_spec)
+    ensure(deployment, "status")
     spec.setdefault("revisionHistoryLimit", _HISTORY)
     spec.setdefault("progressDeadlineSeconds", _PROGRESS_SECONDS)
     _default_strategy(ensure(spec, "strategy"), {"maxUnavailable": "25%", "maxSurge": "25%"})
@@ -21,6 +22,7 @@ def default_deployment(deployment: Object, default_pod_spec: PodSpecDefaults) ->
 
 def default_replica_set(replica_set: Object, default_pod_spec: PodSpecDefaults) -> None:
     _replicated(replica_set, default_pod_spec)
+    _counted(replica_set, "replicas")
 
 
 def default_stateful_set(stateful_set: Object, default_pod_spec: PodSpecDefaults) -> None:
@@ -29,12 +31,16 @@ def default_stateful_set(stateful_set: Object, default_pod_spec: PodSpecDefaults
     spec.setdefault("revisionHistoryLimit", _HISTORY)
     spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
     _default_strategy(ensure(spec, "updateStrategy"), {"partition": 0})
+    _counted(stateful_set, "replicas", "availableReplicas")
 
 
 def default_replication_controller(controller: Object, default_pod_spec: PodSpecDefaults) -> None:
     spec = _replicated(controller, default_pod_spec)
     if labels := dig(spec, "template.metadata.labels"):
         spec.setdefault("selector", dict(labels))
+        meta = ensure(controller, "metadata")
+        meta["labels"] = meta.get("labels") or dict(labels)
+    _counted(controller, "replicas")
 
 
 def default_daemon_set(daemon_set: Object, default_pod_spec: PodSpecDefaults) -> None:
@@ -42,6 +48,7 @@ def default_daemon_set(daemon_set: Object, default_pod_spec: PodSpecDefaults) ->
     default_pod_spec(ensure(ensure(spec, "template"), "spec"))
     spec.setdefault("revisionHistoryLimit", _HISTORY)
     _default_strategy(ensure(spec, "updateStrategy"), {"maxUnavailable": 1, "maxSurge": 0})
+    _counted(daemon_set, "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
 
 def _replicated(workload: Object, default_pod_spec: PodSpecDefaults) -> Object:
@@ -49,6 +56,12 @@ def _replicated(workload: Object, default_pod_spec: PodSpecDefaults) -> Object:
     default_pod_spec(ensure(ensure(spec, "template"), "spec"))
     spec.setdefault("replicas", 1)
     return spec
+
+
+def _counted(workload: Object, *counts: str) -> None:
+    """Of its status, what is there also while it is zero."""
+    for count in counts:
+        ensure(workload, "status").setdefault(count, 0)
 
 
 def _default_strategy(strategy: Object, steps: Object) -> None:

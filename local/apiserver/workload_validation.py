@@ -1,4 +1,4 @@
-"""Field errors of Deployments, ReplicaSets, DaemonSets and ControllerRevisions, and of changes to them.
+"""Field errors of the workloads of apps/v1, of ReplicationControllers, and of changes to them.
 
 Words: Kubernetes' pkg/apis/apps/validation.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from local.apiserver import names
-from local.apiserver.objects import Object, dig
+from local.apiserver.objects import Object, dig, name_of
 from local.apiserver.pod_validation import pod_spec_errors
 from local.apiserver.selector_validation import label_selector_errors
 from local.apiserver.selectors import admits, parse_label_selector
@@ -37,7 +37,25 @@ def replica_set_errors(replica_set: Object) -> Iterator[FieldError]:
 
 
 def stateful_set_errors(stateful_set: Object) -> Iterator[FieldError]:
-    yield from _replicated_errors(stateful_set["spec"])
+    """The claims that are made for its pods count among their volumes."""
+    spec = stateful_set["spec"]
+    if (policy := spec["podManagementPolicy"]) not in ("OrderedReady", "Parallel"):
+        yield bad_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
+    if (kind := spec["updateStrategy"]["type"]) not in ("RollingUpdate", "OnDelete"):
+        yield bad_value("spec.updateStrategy", kind, "must be 'RollingUpdate' or 'OnDelete'")
+    yield from _natural_errors(spec, "replicas", "minReadySeconds")
+    yield from _natural_errors({"ordinals.start": dig(spec, "ordinals.start")}, "ordinals.start")
+    yield from _selector_errors(spec, "statefulset")
+    yield from _template_errors({**spec, "template": _with_claims(spec)}, "StatefulSet")
+
+
+def _with_claims(spec: Object) -> Object:
+    """The template of a StatefulSet with what its claim templates become, instead of volumes of their names."""
+    claims = {name_of(claim) for claim in spec.get("volumeClaimTemplates") or ()}
+    template = spec["template"]
+    volumes = [volume for volume in template["spec"].get("volumes") or () if volume["name"] not in claims]
+    volumes += [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in sorted(claims)]
+    return {**template, "spec": {**template["spec"], "volumes": volumes}}
 
 
 def replication_controller_errors(controller: Object) -> Iterator[FieldError]:

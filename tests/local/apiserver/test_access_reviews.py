@@ -109,3 +109,13 @@ def test_a_node_is_told_that_the_list_is_not_all(server):
 def test_reviews_are_neither_kept_nor_read(server):
     assert server.call("GET", f"{BASE}/subjectaccessreviews")[0] == 405
     assert server.call("GET", f"{BASE}/subjectaccessreviews/x")[0] == 404
+
+
+def test_a_question_has_no_metadata(server):
+    """It is no object that is kept; one about a namespace may name that."""
+    code, answer = review(server, spec=resource(), metadata={"labels": {"a": "b"}})
+    assert code == 422 and answer["message"].endswith('metadata: Invalid value: {"labels":{"a":"b"}}: must be empty')
+    local = {"plural": "localsubjectaccessreviews", "who": ROOT, "scope": "/namespaces/default"}
+    spec = resource() | {"user": "anne"}
+    for metadata, wanted in (({}, 201), ({"namespace": "default"}, 201), ({"name": "x"}, 422)):
+        assert review(server, **local, spec=spec, metadata=metadata)[0] == wanted

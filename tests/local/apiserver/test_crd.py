@@ -121,6 +121,16 @@ def test_unknown_fields_are_pruned_with_a_warning(widgets):
     assert "frob" not in spec and spec["free"] == {"any": {"thing": 1}}
 
 
+def test_a_custom_object_says_what_it_is(widgets):
+    """Unlike one of a built-in type, whose path is enough."""
+    obj = {key: value for key, value in widget().items() if key != "kind"}
+    for code, status in (widgets.call("POST", WIDGETS, obj), widgets.call("PUT", f"{WIDGETS}/w", obj)):
+        assert (code, status["reason"]) == (400, "BadRequest") and "Object 'Kind' is missing" in status["message"]
+    obj = {key: value for key, value in widget().items() if key != "apiVersion"}
+    code, status = widgets.call("POST", WIDGETS, obj)
+    assert code == 400 and "does not match the expected API version (example.com/v1)" in status["message"]
+
+
 def test_strict_validation_refuses_unknown_fields(widgets):
     """kubectl asks for it by default."""
     code, status = widgets.call("POST", f"{WIDGETS}?fieldValidation=Strict", widget(frob=1))

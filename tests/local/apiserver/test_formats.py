@@ -28,6 +28,23 @@ def test_texts(name, right, wrong):
     assert admits_text(name, right) and not admits_text(name, wrong)
 
 
+EDGES = {
+    "a word of time": ("duration", "1 day", True),
+    "another": ("duration", "2hours", True),
+    "no time": ("duration", "1 daze of", False),
+    "a path": ("uri", "/x", True),
+    "one label": ("hostname", "localhost", True),
+    "a short end": ("hostname", "a.b", False),
+    "a dot at the end": ("hostname", "example.com.", False),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "admitted"), EDGES.values(), ids=EDGES)
+def test_edges(name, text, admitted):
+    """As kube-apiserver 1.34.2 answers."""
+    assert admits_text(name, text) is admitted
+
+
 def test_other_formats_admit_everything():
     """password is for people, and unknown ones are kept only as documentation."""
     assert admits_text("password", "x") and admits_text("made-up", "x")

@@ -27,6 +27,13 @@ def secured(**context):
     return {"securityContext": context}
 
 
+def spread(**constraint):
+    whole = {"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule", **constraint}
+    return {"topologySpreadConstraints": [whole]}
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+TERM = {"topologyKey": "a", "labelSelector": {}}
 C = "spec.containers[0]"
 V = "spec.volumes[0]"
 BOUNDS = "must be between 0 and 2147483647, inclusive"
@@ -163,6 +170,37 @@ REFUSED = {
     "a name server": ({"dnsConfig": {"nameservers": ["x"]}}, "spec.dnsConfig.nameservers[0]", "valid IP address"),
     "many of them": ({"dnsConfig": {"nameservers": ["1.1.1.1"] * 4}}, "spec.dnsConfig.nameservers", "more than 3"),
     "a search domain": ({"dnsConfig": {"searches": ["a!"]}}, "spec.dnsConfig.searches[0]", "RFC 1123 subdomain"),
+    "a header": (
+        of(livenessProbe={"httpGet": {"port": 1, "httpHeaders": [{"name": "a b", "value": "c"}]}}),
+        f"{C}.livenessProbe.httpGet.httpHeaders",
+        "a valid HTTP header must consist of",
+    ),
+    "a field of another version": (
+        of(env=[{"name": "a", "valueFrom": {"fieldRef": {"apiVersion": "v2", "fieldPath": "metadata.name"}}}]),
+        f"{C}.env[0].valueFrom.fieldRef.fieldPath",
+        "unsupported pod version: v2",
+    ),
+    "a device of files": (
+        volume(emptyDir={}) | of(volumeDevices=[{"name": "v", "devicePath": "/d"}]),
+        f"{C}.volumeDevices[0].name",
+        "can only use volume source type of PersistentVolumeClaim or Ephemeral",
+    ),
+    "domains of a preference": (
+        spread(whenUnsatisfiable="ScheduleAnyway", minDomains=2),
+        "spec.topologySpreadConstraints[0].minDomains",
+        "can only use minDomains if whenUnsatisfiable=DoNotSchedule",
+    ),
+    "no domain": (spread(minDomains=0), "spec.topologySpreadConstraints[0].minDomains", "must be greater than zero"),
+    "an inclusion": (
+        spread(nodeTaintsPolicy="q"),
+        "spec.topologySpreadConstraints[0].nodeTaintsPolicy",
+        'supported values: "Honor", "Ignore"',
+    ),
+    "a label alike and not": (
+        {"affinity": {"podAffinity": {REQUIRED: [TERM | {"matchLabelKeys": ["x"], "mismatchLabelKeys": ["x"]}]}}},
+        f"spec.affinity.podAffinity.{REQUIRED}[0].matchLabelKeys[0]",
+        "exists in both matchLabelKeys and mismatchLabelKeys",
+    ),
     "an option": ({"dnsConfig": {"options": [{"value": "x"}]}}, "spec.dnsConfig.options[0]", "must not be empty"),
 }
 
@@ -211,6 +249,9 @@ ACCEPTED = {
         sysctls=[{"name": "net.ipv4.ip_local_port_range", "value": "1 2"}],
     ),
     "a hook that sleeps": of(lifecycle={"preStop": {"sleep": {"seconds": 30}}}),
+    "spread": spread(minDomains=2, nodeTaintsPolicy="Honor", nodeAffinityPolicy="Ignore"),
+    "a device": volume(persistentVolumeClaim={"claimName": "c"})
+    | of(volumeDevices=[{"name": "v", "devicePath": "/d"}]),
     "huge pages": of(resources={"limits": {"hugepages-2Mi": "2Mi", "memory": "1Gi"}}),
     "a field of the container": of(env=[{"name": "a", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]),
     "all the volumes": {

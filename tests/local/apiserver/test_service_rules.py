@@ -7,6 +7,8 @@ import base64
 
 import pytest
 
+from local.apiserver.objects import dig
+
 NS = "/api/v1/namespaces/default"
 SERVICES, JOBS = f"{NS}/services", "/apis/batch/v1/namespaces/default/jobs"
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
@@ -112,6 +114,51 @@ REFUSED = {
     "endpoint everywhere": (f"{NS}/endpoints", endpoints("0.0.0.0"), "subsets[0].addresses[0].ip", "unspecified"),
     "endpoint without port": (f"{NS}/endpoints", endpoints(port=0), "subsets[0].ports[0].port", "between 1 and 65535"),
     "endpoint's protocol": (f"{NS}/endpoints", endpoints(protocol="x"), "subsets[0].ports[0].protocol", "Unsupported"),
+    "a family twice": (SERVICES, service(ipFamilies=["IPv4"] * 2), "spec.ipFamilies[1]", "Duplicate value"),
+    "an address by another name": (
+        SERVICES,
+        service(type="ExternalName", externalName="a.b", clusterIP="10.96.0.9"),
+        "spec.clusterIPs",
+        "may not be set for ExternalName services",
+    ),
+    "a hint": (
+        "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+        {
+            "metadata": {"name": "e"},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.0.0.1"], "hints": {"forZones": [{"name": "a b"}]}}],
+        },
+        "endpoints[0].hints.forZones[0].name",
+        "a valid label must be",
+    ),
+    "codes without order": (
+        JOBS,
+        job(podFailurePolicy={"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [2, 1]}}]}),
+        "spec.podFailurePolicy.rules[0].onExitCodes.values",
+        "must be ordered",
+    ),
+    "more successes than completions": (
+        JOBS,
+        job(completionMode="Indexed", completions=3, successPolicy={"rules": [{"succeededCount": 4}]}),
+        "spec.successPolicy.rules[0].succeededCount",
+        "less than or equal to 3 (the number of specified completions)",
+    ),
+    "more successes than indexes": (
+        JOBS,
+        job(
+            completionMode="Indexed",
+            completions=9,
+            successPolicy={"rules": [{"succeededIndexes": "1,3-4", "succeededCount": 4}]},
+        ),
+        "spec.successPolicy.rules[0].succeededCount",
+        "less than or equal to 3 (the number of indexes in the specified succeededIndexes field)",
+    ),
+    "an index too many": (
+        JOBS,
+        job(completionMode="Indexed", completions=3, successPolicy={"rules": [{"succeededIndexes": "0-99999999999"}]}),
+        "spec.successPolicy.rules[0].succeededIndexes",
+        'error parsing succeededIndexes: too large index: "99999999999"',
+    ),
     "a selector of one's own": (
         JOBS,
         job({"a": "b"}, selector={"matchLabels": {"a": "b"}}),
@@ -181,6 +228,50 @@ REFUSED = {
     ),
     "no key": (f"{NS}/secrets", secret("ssh-auth", **{"ssh-privatekey": ""}), "data[ssh-privatekey]", "Required value"),
     "a node's range": (NODES, {"metadata": {"name": "n"}, "spec": {"podCIDR": "x"}}, "spec.podCIDRs[0]", "valid CIDR"),
+    "an address twice": (
+        NODES,
+        {"metadata": {"name": "n"}, "status": {"addresses": [{"type": "InternalIP", "address": "1.2.3.4"}] * 2}},
+        "status.addresses[1]",
+        "Duplicate value",
+    ),
+    "a volume of no server": (
+        VOLUMES,
+        {
+            "metadata": {"name": "v"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "1Gi"},
+                "nfs": {"server": "", "path": "x"},
+            },
+        },
+        "spec.nfs.path",
+        "must be an absolute path",
+    ),
+    "a claim of nothing": (
+        CLAIMS,
+        {
+            "metadata": {"name": "c"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1"}},
+                "dataSource": {"kind": "PersistentVolumeClaim", "name": ""},
+            },
+        },
+        "spec.dataSource.name",
+        "Required value",
+    ),
+    "long parameters": (
+        CLASSES,
+        {"metadata": {"name": "s"}, "provisioner": "a/b", "parameters": {"x": "y" * (1 << 18)}},
+        "parameters",
+        "may not be more than 262144 bytes",
+    ),
+    "a generation": (
+        f"{NS}/configmaps",
+        {"metadata": {"name": "c", "generation": -1}},
+        "metadata.generation",
+        "must be greater than or equal to 0",
+    ),
     "half a device": (
         NODES,
         {"metadata": {"name": "n"}, "status": {"capacity": {"example.com/gpu": "1500m"}}},
@@ -327,3 +418,50 @@ def test_a_volume_keeps_its_mode(api):
     api.post(VOLUMES, volume())
     code, status = api.patch(f"{VOLUMES}/v", {"spec": {"volumeMode": "Block"}})
     assert code == 422 and "volumeMode: Invalid value" in status["message"]
+
+
+COUNTERS = {"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"}
+WORKLOAD = {
+    "selector": {"matchLabels": {"a": "b"}},
+    "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+}
+THERE = {
+    "jobs": (JOBS, job(suspend=True), {"status": {}, "spec.manualSelector": False}),
+    "cron jobs": (
+        "/apis/batch/v1/namespaces/default/cronjobs",
+        {"metadata": {"name": "j"}, "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": TEMPLATE}}}},
+        {"status": {}, "spec.jobTemplate.metadata": {}, "spec.jobTemplate.spec.template.metadata": {}},
+    ),
+    "daemon sets": (
+        "/apis/apps/v1/namespaces/default/daemonsets",
+        {"metadata": {"name": "d"}, "spec": WORKLOAD},
+        {f"status.{counter}": 0 for counter in COUNTERS},
+    ),
+    "budgets": (
+        "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+        {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}},
+        {"status.disruptionsAllowed": 0, "status.currentHealthy": 0, "status.expectedPods": 0},
+    ),
+    "nodes": (
+        NODES,
+        {"metadata": {"name": "n"}},
+        {"status.nodeInfo.kubeletVersion": "", "status.daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}},
+    ),
+    "volumes": (VOLUMES, volume(), {"spec.hostPath.type": ""}),
+}
+
+
+@pytest.mark.parametrize(("url", "body", "wanted"), THERE.values(), ids=THERE)
+def test_what_is_there_also_while_it_is_empty(api, url, body, wanted):
+    """Go writes some zeros, and its clients read them without asking."""
+    made = api.post(url, body)
+    assert {path: dig(made, path, "absent") for path in wanted} == wanted
+
+
+def test_what_is_being_deleted_has_another_generation(api):
+    """For who compares it with what a controller has observed."""
+    made = api.post(JOBS, job(suspend=True))
+    code, going = api.call("DELETE", f"{JOBS}/j?propagationPolicy=Foreground")
+    assert code == 200 and going["metadata"]["generation"] == made["metadata"]["generation"] + 1
+    _, again = api.call("DELETE", f"{JOBS}/j?propagationPolicy=Foreground")
+    assert again["metadata"]["generation"] == going["metadata"]["generation"]

@@ -21,7 +21,7 @@ def test_it_says_that_nobody_acts_on_it(api, kind):
     answer = api.raw("POST", url, {"metadata": {"name": "x"}, "spec": spec})
     assert answer.status == 201, answer.body
     (told,) = answer.warnings
-    assert told.startswith(f"nothing acts on a {kind} in the embedded cluster: it is stored, and ")
+    assert told.startswith(f"{kind} objects are only stored in the embedded cluster: ")
     api.settle()
     assert api.get("/api/v1/namespaces/default/pods")["items"] == []
     again = api.raw("PUT", f"{url}/x", api.get(f"{url}/x"))
@@ -44,3 +44,42 @@ def test_it_is_refused_where_a_real_cluster_refuses_it(api):
         url, spec = KINDS[kind]
         code, status = api.call("POST", url, {"metadata": {"name": "x"}, "spec": {**spec, "replicas": -1}})
         assert code == 422 and "spec.replicas" in status["message"]
+
+
+def test_a_stateful_set_may_mount_what_it_claims(api):
+    """Its volumes come from claim templates, and nothing else does."""
+    url, spec = KINDS["StatefulSet"]
+    container = {"name": "c", "image": "i", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    template = TEMPLATE | {"spec": {"containers": [container]}}
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    whole = {**spec, "template": template, "volumeClaimTemplates": [claim]}
+    assert api.post(url, {"metadata": {"name": "x"}, "spec": whole})["spec"]["volumeClaimTemplates"]
+    code, status = api.call("POST", url, {"metadata": {"name": "y"}, "spec": whole | {"volumeClaimTemplates": []}})
+    assert code == 422 and "volumeMounts[0].name: Not found" in status["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"podManagementPolicy": "q"}, "spec.podManagementPolicy"),
+        ({"updateStrategy": {"type": "q"}}, "spec.updateStrategy"),
+        ({"ordinals": {"start": -1}}, "spec.ordinals.start"),
+        ({"minReadySeconds": -1}, "spec.minReadySeconds"),
+    ],
+)
+def test_a_stateful_set_is_one(api, change, field):
+    """Of the values there are."""
+    url, spec = KINDS["StatefulSet"]
+    code, status = api.call("POST", url, {"metadata": {"name": "x"}, "spec": spec | change})
+    assert code == 422 and [cause["field"] for cause in status["details"]["causes"]] == [field]
+
+
+def test_controllers_are_selected_by_their_pods(api):
+    """As kubectl's users do."""
+    url, spec = KINDS["ReplicationController"]
+    api.post(url, {"metadata": {"name": "x"}, "spec": spec})
+    found = [len(api.get(f"{url}?fieldSelector=status.replicas={count}")["items"]) for count in (0, 4)]
+    assert found == [1, 0]

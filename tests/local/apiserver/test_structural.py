@@ -33,7 +33,11 @@ GOOD = {
     "junctors over known fields": root(a=TEXT)
     | {"anyOf": [{"required": ["a"]}, {"properties": {"a": {"enum": ["x"]}}}]},
     "default": root(a={"type": "object", "default": {"b": "x"}, "properties": {"b": TEXT}}),
+    "a default of everything": root(a=TEXT) | {"default": {"apiVersion": "e.com/v1", "kind": "X", "a": "b"}},
     "embedded": root(a={"type": "object", EMBEDDED: True, PRESERVE: True}),
+    "a type beside int or string": root(a=TEXT | {INT_OR_STRING: True}, b=TEXT | {"anyOf": BOTH}),
+    "metadata without more": root(metadata={"type": "object", "example": "x", INT_OR_STRING: False}),
+    "a text about bytes": root(a=TEXT | {"pattern": r"\\C"}),
     "patterns of RE2": root(a=TEXT | {"pattern": r"^[[:alpha:]]+\pL(?<x>a)\z"}),
     "junctors below the root over other fields": root(
         a=root(b=TEXT) | {"anyOf": [{"properties": {"c": {"pattern": "a"}}}]}
@@ -60,6 +64,31 @@ BAD = {
     "null type": (root(a={"type": "null"}), "s.properties[a].type", "type cannot be set to null"),
     "no items": (root(a={"type": "array"}), "s.properties[a].items", "must be specified"),
     "pattern": (root(a=TEXT | {"pattern": "("}), "s.properties[a].pattern", "must be a valid regular expression"),
+    "metadata of nothing": (
+        root(metadata={"type": "object", "minProperties": 0}),
+        "s.properties[metadata]",
+        "must not specify anything other than name and generateName",
+    ),
+    "a default of everything": (
+        root(a=TEXT) | {"default": {"apiVersion": "e.com/v1"}},
+        "s.default.kind",
+        "Required value",
+    ),
+    "a pattern of bytes": (
+        root(a=TEXT | {"pattern": r"\\\C"}),
+        "s.properties[a].pattern",
+        "must be a valid regular expression, but isn't: error parsing regexp: invalid escape sequence: `\\C`",
+    ),
+    "a rule's pattern": (
+        root(a=TEXT | {"maxLength": 9, "x-kubernetes-validations": [{"rule": "self.matches('(?!a)')"}]}),
+        "s.properties[a].x-kubernetes-validations[0].rule",
+        "compilation failed: invalid matches argument: error parsing regexp",
+    ),
+    "a rule that finds nothing": (
+        root(a=TEXT | {"maxLength": 9, "x-kubernetes-validations": [{"rule": "[1].all(x, self.findAll('(') == [])"}]}),
+        "s.properties[a].x-kubernetes-validations[0].rule",
+        "compilation failed: invalid findAll argument: error parsing regexp",
+    ),
     "a pattern with look-ahead": (
         root(a=TEXT | {"pattern": "^(?=.*a)"}),
         "s.properties[a].pattern",

@@ -233,7 +233,7 @@ WRONG = {
         "spec.nodeAffinity.required.nodeSelectorTerms",
     ),
     "no access modes": (CLAIMS, claim(accessModes=[]), "spec.accessModes"),
-    "an unknown access mode": (CLAIMS, claim(accessModes=["Write"]), "spec.accessModes[0]"),
+    "an unknown access mode": (CLAIMS, claim(accessModes=["Write"]), "spec.accessModes"),
     "no amount": (CLAIMS, claim(resources={}), "spec.resources[storage]"),
     "no provisioner": (CLASSES, storage_class(provisioner=""), "provisioner"),
     "an unknown binding mode": (CLASSES, storage_class(volumeBindingMode="Soon"), "volumeBindingMode"),

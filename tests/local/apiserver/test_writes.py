@@ -179,7 +179,7 @@ OTHER_INVALID = {
     "taint effect": (
         NODES,
         {"metadata": {"name": "n"}, "spec": {"taints": [{"key": "a", "effect": "Never"}]}},
-        "spec.taints[0].effect",
+        "metadata.taints[0].effect",
     ),
     "budget with both": (
         BUDGETS,

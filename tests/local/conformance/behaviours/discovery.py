@@ -29,6 +29,23 @@ def livez_and_readyz_answer_ok(t: Case) -> None:
 
 
 @behaviour(pages.HEALTH, Via.RAW)
+def a_check_of_health_can_be_asked_alone(t: Case) -> None:
+    for path in ("/livez/ping", "/readyz/ping", "/healthz/ping"):
+        answer = t.raw.answer("GET", path, headers={"Accept": "*/*"})
+        assert (answer.code, answer.body) == (200, b"ok"), path
+    assert t.raw.answer("GET", "/livez/no-such-check", headers={"Accept": "*/*"}).code == 404
+
+
+@behaviour("https://kubernetes.io/docs/concepts/cluster-administration/system-metrics/", Via.RAW)
+def metrics_are_told_in_the_format_of_prometheus(t: Case) -> None:
+    t.raw.call("GET", "/api/v1/namespaces")
+    answer = t.raw.answer("GET", "/metrics", headers={"Accept": "text/plain"})
+    assert answer.code == 200 and b"# TYPE apiserver_request_total counter" in answer.body
+    listed = [line for line in answer.body.splitlines() if line.startswith(b"apiserver_request_total{")]
+    assert any(b'resource="namespaces"' in line and b'verb="LIST"' in line for line in listed)
+
+
+@behaviour(pages.HEALTH, Via.RAW)
 def verbose_health_lists_its_checks(t: Case) -> None:
     answer = t.raw.answer("GET", "/readyz?verbose", headers={"Accept": "*/*"})
     assert answer.code == 200 and b"[+]ping ok" in answer.body and b"readyz check passed" in answer.body
