@@ -43,6 +43,12 @@ written. Koordinator's defaults are not Sublet's everywhere: [settings](settings
 [ADR 8](adr/0008-defaults-without-documents.md) says which document wins.
 """
 _MOST_NAMES = 4
+_FIRST_TOLD = (Standing.NOT_YET, Standing.PARTLY, Standing.NEVER)
+_ANY = {
+    "Coscheduling.*": "other arguments of Coscheduling",
+    "LoadAwareScheduling.*": "other arguments of LoadAwareScheduling",
+    "*.*": "arguments of other plugins",
+}
 _SECTIONS = ("resource-qos-config", "system-config", "colocation-config", "host-application-config")
 _PLAIN = {inspect.BoolType: "true or false", inspect.StrType: "text", inspect.NoneType: "`null`"}
 _NUMBERS = {inspect.IntType: "whole number", inspect.FloatType: "number"}
@@ -154,20 +160,22 @@ def _summed(area: Area, rows: list[Row]) -> str:
     word = "yes" if len(done) == len(rows) else "not yet" if not done and not part else "partly"
     if word == "not yet" and all(row.standing is Standing.NEVER for row in rows):
         word = "no"
-    rest = [row for row in rows if row not in done]
+    rest = sorted((row for row in rows if row not in done), key=lambda row: _FIRST_TOLD.index(row.standing))
     return f"| {area.value} | {word} | {_names(rest)} |"
 
 
 def _names(rows: Iterable[Row]) -> str:
     names = list(dict.fromkeys(_short_name(row) for row in rows))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
+    return ", ".join(name if name in _ANY.values() else f"`{name}`" for name in names[:_MOST_NAMES]) + more
 
 
 def _short_name(row: Row) -> str:
     """A field without its section; of a key without its domain."""
     if row.surface is Surface.POD_RESOURCE:
         return row.field
+    if row.surface is Surface.SCHEDULER and row.field in _ANY:
+        return _ANY[row.field]
     last = row.field.rpartition("/")[2] if "/" in row.field else row.field
     last = last if last.endswith("[]") else last.removesuffix("]")
     for section in _SECTIONS:
