@@ -190,6 +190,14 @@ _NODES = (
         "label: the scheduler chooses no NUMA node",
         "SingleNUMANode",
     ),
+    _node(
+        Area.LOAD,
+        "limit-to-allocatable",
+        Standing.NOT_YET,
+        "annotation: limits of pods are not compared with what is allocatable",
+        '{"cpu": "200%"}',
+    ),
+    _node(Area.DEVICES, "gpu-partition-policy", Standing.NOT_YET, "label: no device is chosen", "Honor"),
     _node(Area.OTHER_QOS, "network-bandwidth", Standing.NOT_YET, "annotation: network bandwidth is not divided", "10G"),
     _node(
         Area.LOAD,
@@ -342,6 +350,7 @@ _KINDS = (
     _kind(Area.QUOTA, "ElasticQuotaProfile", Standing.NOT_YET, _NOT_INSTALLED),
     _kind(Area.RESERVATION, "Reservation", Standing.NOT_YET, _NOT_INSTALLED),
     _kind(Area.DEVICES, "Device", Standing.NOT_YET, _NOT_INSTALLED),
+    _kind(Area.OTHER_QOS, "ContainerCgroupOverride", Standing.NOT_YET, _NOT_INSTALLED),
     _kind(Area.LENDING, "Recommendation", Standing.NEVER, _NOT_INSTALLED),
     _kind(Area.DESCHEDULING, "PodMigrationJob", Standing.NEVER, _NOT_INSTALLED),
     _kind(
