@@ -3,7 +3,7 @@
 The tick and the brake both write through here, under one lock: a raise planned before a cut never lands after it.
 Memory limits have a thread of their own, since the kernel reclaims before it answers; so has the disk. The tick hears
 of a limit that failed when it plans the next, which it does each tick until one is kept.
-Whether the disk takes anything is tried once a minute, and each tick while it does not.
+Whether the disk takes anything is tried at the start, once a minute, and each tick while it does not.
 What an agent before this one left behind counts as ours: the state file names the knob, the kernel holds another value.
 So does what the guard process wrote while the agent was silent.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -75,7 +76,9 @@ class KnobExecutor:
         self._loosened: set[Knob] = set()
         self._cuts = 0
         self._last_cut: float | None = None
-        self._swept_at = self._saved_at = monotonic()
+        self._swept_at = monotonic()
+        # Where all originals are known from an agent before this one, nothing else would tell that the disk is full.
+        self._saved_at = -math.inf
         self.path = self._files.path
         self.failed_cuts = 0
 
@@ -256,6 +259,7 @@ class KnobExecutor:
         if all(knob in self._state.originals for knob in hints):
             self.try_disk()
             return
+        self._saved_at = self._monotonic()
         works = self._disk.idle()
         self._disk.submit("originals", partial(self._remember_if_possible, hints))
         if works:

@@ -450,6 +450,18 @@ def test_whoever_finds_the_disk_full_tells_all(node: Node) -> None:
         assert unsaved(node) == ""
 
 
+def test_a_start_on_a_full_disk_tells_at_once(node: Node) -> None:
+    """All originals are known from the agent before, and nothing needs the disk."""
+    node.apply(write(9000))
+    node.settle()
+    node.restart()
+    blocked = node.state.path.with_name("agent.json.new")
+    blocked.mkdir()
+    assert node.apply(write(8000))[0].error == ""
+    node.settle()
+    assert unsaved(node) and node.said(QUOTA) == "8000"
+
+
 def test_a_disk_that_does_not_answer_counts_as_full(node: Node) -> None:
     """Not a moment's patience: one that is merely busy has answered within five seconds."""
     node.state.hang()
