@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -38,6 +38,16 @@ class Pod(objects.Pod, frozen=True):
     spec: PodSpec = PodSpec()
 
 
+class UpstreamGroupSpec(objects.UpstreamPodGroupSpec, frozen=True, rename="camel"):
+    """The same of scheduling.k8s.io's PodGroup."""
+
+    priority_class_name: str = ""
+
+
+class UpstreamGroup(objects.UpstreamPodGroup, frozen=True):
+    spec: UpstreamGroupSpec = UpstreamGroupSpec()
+
+
 class BudgetSpec(objects.DisruptionBudgetSpec, frozen=True, rename="camel"):
     """With what the disruption controller counts by."""
 
@@ -56,7 +66,6 @@ OTHERS = {
     "PersistentVolumeClaim": Kind("", objects.PersistentVolumeClaim, namespaced=True),
     "ClusterNetworkTopology": Kind("scheduling.koordinator.sh", objects.ClusterNetworkTopology),
     "NodeMetric": NODE_KINDS["NodeMetric"],
-    UPSTREAM_GROUP: Kind("scheduling.k8s.io", objects.UpstreamPodGroup, namespaced=True),
 }
 """Given to the scheduler as they are."""
 CLUSTER_KINDS = {
@@ -64,14 +73,18 @@ CLUSTER_KINDS = {
     "Pod": Kind("", Pod, namespaced=True),
     "PodGroup": Kind("scheduling.sigs.k8s.io", objects.PodGroup, namespaced=True),
     "PodDisruptionBudget": Kind("policy", Budget, namespaced=True),
+    UPSTREAM_GROUP: Kind("scheduling.k8s.io", UpstreamGroup, namespaced=True),
     "PriorityClass": Kind("scheduling.k8s.io", objects.PriorityClass),
     "ConfigMap": NODE_KINDS["ConfigMap"],
     **OTHERS,
 }
 
 
+S = TypeVar("S", PodSpec, UpstreamGroupSpec)
+
+
 class Admission:
-    """What the API server adds to pods; `now` is the creation of those that do not say (Unix seconds)."""
+    """What the API server adds to pods and PodGroups; `now` is the creation of those that do not say (Unix seconds)."""
 
     def __init__(self, found: Manifests, now: float) -> None:
         self._classes: dict[str, objects.PriorityClass] = {
@@ -96,6 +109,11 @@ class Admission:
         )
         return msgspec.structs.replace(pod, metadata=self.named(pod.metadata), spec=spec, status=_status(pod))
 
+    def group(self, given: Given) -> UpstreamGroup:
+        """Raises ConfigurationFault naming file, document and PodGroup."""
+        group: UpstreamGroup = given.object
+        return msgspec.structs.replace(group, spec=self._prioritised(group.spec, f"{given.where}: {given.label}"))
+
     def named(self, metadata: objects.Metadata) -> objects.Metadata:
         """With a uid of its own and a time of creation."""
         uid = metadata.uid
@@ -105,8 +123,8 @@ class Admission:
         created = metadata.creation_timestamp or self._created
         return msgspec.structs.replace(metadata, uid=uid, creation_timestamp=created)
 
-    def _prioritised(self, spec: PodSpec, where: str) -> PodSpec:
-        """What the pod says itself stands: a pod printed by kubectl was admitted already."""
+    def _prioritised(self, spec: S, where: str) -> S:
+        """What the object says itself stands: one printed by kubectl was admitted already."""
         name = spec.priority_class_name
         found = self._classes.get(name) if name else self._default
         if name and found is None and name not in _BUILT_IN and spec.priority is None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from cli.clusterobjects import OTHERS, Admission, budget, checked
+from cli.clusterobjects import OTHERS, UPSTREAM_GROUP, Admission, budget, checked
 from cli.clusteroutcome import Nomination, Outcome, Pending, Placement, Victim, gangs_out, victim
 from cli.clustersettings import NODE_CONFIG, configured
 from cli.manifests import Given, Manifests
@@ -55,6 +55,7 @@ class _Run:
             )
             for item in found.of("PodGroup")
         }
+        self._upstream_groups = [admission.group(item) for item in found.of(UPSTREAM_GROUP)]
         self._cache = ClusterCache(
             settings.served, settings.load, settings.gangs, settings.largest_cpu_ratio, settings.plain
         )
@@ -112,6 +113,7 @@ class _Run:
         yield from (facts.Seen(Change(ChangeKind.ADDED, config)) for config in configs)
         for kind in OTHERS:
             yield from (facts.Seen(Change(ChangeKind.ADDED, item.object)) for item in found.of(kind))
+        yield from (facts.Seen(Change(ChangeKind.ADDED, group)) for group in self._upstream_groups)
         for item in found.of("PodDisruptionBudget"):
             yield facts.Seen(Change(ChangeKind.ADDED, budget(item, self._pods.values())))
         yield from (facts.NodeSeen(Change(ChangeKind.ADDED, item.object)) for item in found.of("Node"))

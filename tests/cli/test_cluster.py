@@ -134,7 +134,22 @@ def test_settings(run: Run, tmp_path: Path) -> None:
     assert found["victims"] == []
 
 
+def test_a_group_has_the_priority_of_its_class(run: Run) -> None:
+    """As admission settles it: its pods go before a pod that was there earlier, and not without the class."""
+    group = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+    gold = other("PriorityClass", "scheduling.k8s.io/v1", "gold", value=1000)
+    pods = (pod("a", cpu="4"), pod("b", cpu="4", schedulingGroup={"podGroupName": "g"}))
+    for extra, first in (({}, "a"), ({"priorityClassName": "gold"}, "b")):
+        asked = other("PodGroup", "scheduling.k8s.io/v1beta1", "g", spec=group | extra)
+        found = run(node(), gold, asked, *pods)
+        assert [each["pod"] for each in found["placements"]] == [f"default/{first}"]
+
+
 FAULTS = {
+    "a PodGroup's PriorityClass that is not given": (
+        [node(), other("PodGroup", "scheduling.k8s.io/v1beta1", "g", spec={"priorityClassName": "gold"}), pod()],
+        "error: /cluster.yaml document 2: PodGroup default/g: spec.priorityClassName: no PriorityClass gold is given (give it too, or priority)\n",
+    ),
     "a PriorityClass that is not given": (
         [node(), pod(priorityClassName="gold")],
         "error: /cluster.yaml document 2: Pod default/p: spec.priorityClassName: no PriorityClass gold is given (give it too, or priority)\n",
