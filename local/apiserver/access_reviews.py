@@ -15,7 +15,7 @@ from local.apiserver.objects import Object, dig, ensure
 from local.apiserver.options import check_options
 from local.apiserver.rbac import Rbac
 from local.apiserver.registry import ResourceType
-from local.apiserver.requestbody import body_object
+from local.apiserver.requestbody import body_of
 from local.apiserver.resources import Resources
 from local.apiserver.routes import Target
 from local.apiserver.status import FieldError, bad_value
@@ -51,7 +51,7 @@ class AccessReviews:
             raise status.method_not_allowed()
         check_options(request)
         rtype, options = target.rtype, write_options(request)
-        review = self._resources.accepted(rtype, body_object(request), options)
+        review = self._resources.accepted(rtype, body_of(request, rtype), options)
         review |= {"apiVersion": rtype.api_version, "kind": rtype.kind}
         if target.namespace:
             ensure(review, "metadata").setdefault("namespace", target.namespace)

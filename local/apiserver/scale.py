@@ -14,9 +14,11 @@ from local.apiserver.columns import selector_text
 from local.apiserver.crd import ScalePaths
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, copy, dig, name_of
+from local.apiserver.options import check_options
 from local.apiserver.patch import json_patch, merge_patch
 from local.apiserver.registry import SCALES
-from local.apiserver.resources import WriteOptions
+from local.apiserver.requestbody import body_of, check_named
+from local.apiserver.resources import WriteOptions, check_preconditions
 from local.apiserver.status import FieldError, StatusError
 from local.apiserver.table import table, wants_table
 
@@ -61,13 +63,15 @@ class _Scaled:
 
 async def respond(writes: Writes, target: Target, request: Request) -> Response:
     """GET, PUT and PATCH of …/scale; raises StatusError."""
+    check_options(request)
     found = _scaled(target, writes.resources.get(target.rtype, target.namespace, target.name))
     if request.method == "GET":
         return _read(found, writes, request)
     options = writing.write_options(request)
     if request.method == "PUT":
-        wanted = writing.body_object(request)
+        wanted = body_of(request, SCALES)
     elif request.method == "PATCH":
+        writing.check_patch_type(target.rtype, request.content_type)
         wanted = _patched(found.shown(), request.content_type, writing.body_value(request))
     else:
         raise status.method_not_allowed()
@@ -112,7 +116,9 @@ def _patched(shown: Object, kind: str, patch: Any) -> Object:
 async def _written(writes: Writes, target: Target, wanted: Object, options: WriteOptions) -> Object:
     if (kind := wanted.get("kind", "Scale")) != "Scale" or wanted.get("apiVersion", _API_VERSION) != _API_VERSION:
         raise status.bad_request(f"wrong object passed to Scale update: {wanted.get('apiVersion')}, Kind={kind}")
+    check_named(wanted, SCALES, target.namespace, target.name)
     old = _scaled(target, writes.resources.get(target.rtype, target.namespace, target.name)).shown()
+    check_preconditions(target.rtype, old, wanted["metadata"].get("uid"), None)
     wanted = writes.resources.accepted(SCALES, {**old, **wanted}, options)
     wanted = await writes.admit(target.rtype, "scale", wanted, old, options)
     replicas = _replicas(wanted, target.name)

@@ -15,7 +15,7 @@ from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, dig, name_of, namespace_of, rfc3339, uid_of
 from local.apiserver.options import check_options
 from local.apiserver.registry import NODES, PODS, SECRETS, SERVICE_ACCOUNTS, ResourceType
-from local.apiserver.requestbody import body_object
+from local.apiserver.requestbody import body_of
 from local.apiserver.resources import Resources
 from local.apiserver.routes import Target
 from local.apiserver.service_account_tokens import AccountTokens, Reference, Subject
@@ -46,7 +46,7 @@ class TokenRequests:
             raise status.method_not_allowed()
         check_options(request)
         options = write_options(request)
-        body = self._resources.accepted(TOKEN_REQUESTS, body_object(request), options)
+        body = self._resources.accepted(TOKEN_REQUESTS, body_of(request, TOKEN_REQUESTS), options)
         if request.user.node:
             self._check_node(target, body.get("spec") or {}, request.user)
         account = self._account(target, body["metadata"])

@@ -8,7 +8,7 @@ from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, dig, rfc3339
 from local.apiserver.options import check_options
 from local.apiserver.registry import ResourceType
-from local.apiserver.requestbody import body_object
+from local.apiserver.requestbody import body_of
 from local.apiserver.resources import Resources
 from local.apiserver.routes import Target
 from local.apiserver.service_account_tokens import TokenError
@@ -36,7 +36,7 @@ class AuthenticationReviews:
             raise status.method_not_allowed()
         check_options(request)
         rtype, options = target.rtype, write_options(request)
-        review = self._resources.accepted(rtype, body_object(request), options)
+        review = self._resources.accepted(rtype, body_of(request, rtype), options)
         review |= {"apiVersion": rtype.api_version, "kind": rtype.kind}
         if rtype is TOKEN_REVIEWS:
             review["status"] = self._reviewed(review)

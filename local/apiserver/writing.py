@@ -20,10 +20,10 @@ from local.apiserver.requestbody import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
-    body_object,
     body_of,
     body_value,
     check_named,
+    unknown_format,
 )
 from local.apiserver.resources import DeleteOptions, Resources, WriteOptions
 from local.apiserver.routes import Target
@@ -33,7 +33,7 @@ from local.apiserver.strategic import strategic_merge
 from local.apiserver.write_options import delete_options, write_options
 from local.apiserver.writes import Writes
 
-__all__ = ["body_object", "body_value", "create", "delete", "delete_collection", "patch", "replace", "write_options"]
+__all__ = ["body_value", "create", "delete", "delete_collection", "patch", "replace", "write_options"]
 
 _PODS_STAY = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
@@ -89,10 +89,16 @@ def patch_types(rtype: ResourceType) -> tuple[str, ...]:
     return (JSON_PATCH, MERGE_PATCH, *strategic, APPLY_PATCH)
 
 
+def check_patch_type(rtype: ResourceType, kind: str) -> None:
+    """Raises 415, which tells of the types that there are where kube-apiserver does."""
+    if kind in (known := patch_types(rtype)):
+        return
+    raise status.unsupported_patch() if rtype.custom is None else unknown_format(known)
+
+
 async def patch(writes: Writes, target: Target, request: Request) -> Response:
     """Apply a patch of any kind to the live object."""
-    if request.content_type not in patch_types(target.rtype):
-        raise status.unsupported_patch()
+    check_patch_type(target.rtype, request.content_type)
     if request.content_type == APPLY_PATCH:
         return await applying.apply(writes, target, request)
     value = body_value(request)

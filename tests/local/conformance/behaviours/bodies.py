@@ -112,6 +112,17 @@ def a_form_is_no_body(t: Case) -> None:
 
 
 @behaviour(pages.VERBS, Via.RAW)
+def a_question_is_of_the_kind_of_its_path(t: Case) -> None:
+    for path in (
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        "/apis/authentication.k8s.io/v1/tokenreviews",
+        t.path(r.SERVICE_ACCOUNTS, "default", "token"),
+    ):
+        answer = t.raw.answer("POST", path, body={"apiVersion": "v1", "kind": "Pod", "metadata": {}})
+        assert (answer.code, "Pod in version" in answer.json["message"]) == (400, True), path
+
+
+@behaviour(pages.VERBS, Via.RAW)
 def the_kind_of_the_body_is_that_of_the_path(t: Case) -> None:
     answer = t.raw.answer("POST", t.path(r.SECRETS), body=config_map("m"))
     assert (answer.code, answer.json["reason"]) == (400, "BadRequest")

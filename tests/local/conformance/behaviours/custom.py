@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.local.conformance import pages
+from tests.local.conformance import resources as r
 from tests.local.conformance.behaviour import Via, behaviour
 from tests.local.conformance.case import Case
 from tests.local.conformance.resources import DEFINITIONS, Object, Resource, definition, widgets
@@ -278,6 +279,23 @@ def a_scale_shows_and_sets_the_replicas(t: Case) -> None:
     body = {"spec": {"replicas": 5}}
     assert t.patch(custom, "w", "merge", body, subresource="scale")["spec"]["replicas"] == 5
     assert t.now(custom, "w")["spec"]["replicas"] == 5
+
+
+@behaviour(pages.CUSTOM_SCALE, Via.RAW)
+def a_scale_is_that_of_its_object(t: Case) -> None:
+    t.given(r.DEPLOYMENTS, r.workload(r.DEPLOYMENTS, "w", replicas=0))
+    path, scale = t.path(r.DEPLOYMENTS, "w", "scale"), {"spec": {"replicas": 5}}
+    for meta, code in (
+        ({}, 400),
+        ({"name": "other"}, 400),
+        ({"name": "w", "namespace": "other"}, 400),
+        ({"name": "w", "uid": "not-its-uid"}, 409),
+    ):
+        answer = t.raw.answer("PUT", path, body=scale | {"metadata": meta})
+        assert answer.code == code, (meta, answer.body)
+    for option in ({"dryRun": "Some"}, {"fieldValidation": "Some"}):
+        assert t.raw.answer("PUT", path, body=scale | {"metadata": {"name": "w"}}, query=option).code == 422, option
+    assert t.now(r.DEPLOYMENTS, "w")["spec"]["replicas"] == 0
 
 
 @behaviour(pages.CUSTOM_SCALE, Via.KUBECTL, Via.ALL)
