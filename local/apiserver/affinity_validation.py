@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from local.apiserver import names
 from local.apiserver.objects import Object
 from local.apiserver.selector_validation import expression_errors, label_selector_errors
-from local.apiserver.status import FieldError, bad_value, duplicate, not_supported, required
+from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -38,6 +38,9 @@ def node_selector_errors(path: str, selector: Object) -> Iterator[FieldError]:
         yield required(here, "must have at least one node selector term")
     for index, term in enumerate(selector["nodeSelectorTerms"]):
         yield from _node_term_errors(f"{here}[{index}]", term)
+        for number, expression in enumerate(term.get("matchExpressions") or ()):
+            for at, value in enumerate(expression.get("values") or ()):
+                yield from names.label_value(f"{here}[{index}].matchExpressions[{number}].values[{at}]", value)
 
 
 def _node_term_errors(path: str, term: Object) -> Iterator[FieldError]:
@@ -80,6 +83,7 @@ def _pod_term_errors(path: str, term: Object) -> Iterator[FieldError]:
         yield from names.qualified_name(f"{path}.topologyKey", term["topologyKey"])
     else:
         yield required(f"{path}.topologyKey", "can not be empty")
+    yield from _label_key_errors(path, term, ("matchLabelKeys", "mismatchLabelKeys"))
     unlike = term.get("mismatchLabelKeys") or ()
     for index, key in enumerate(term.get("matchLabelKeys") or ()):
         if key in unlike:
@@ -106,6 +110,16 @@ def spread_errors(path: str, constraints: list[Object]) -> Iterator[FieldError]:
             yield duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {policy}}}")
         seen.add((key, policy))
         yield from label_selector_errors(f"{here}.labelSelector", constraint.get("labelSelector"))
+        yield from _label_key_errors(here, constraint, ("matchLabelKeys",))
+
+
+def _label_key_errors(path: str, holder: Object, lists: tuple[str, ...]) -> Iterator[FieldError]:
+    for listed in lists:
+        keys = holder.get(listed) or ()
+        if keys and holder.get("labelSelector") is None:
+            yield not_allowed(f"{path}.{listed}", "must not be specified when labelSelector is not set")
+        for index, key in enumerate(keys):
+            yield from names.qualified_name(f"{path}.{listed}[{index}]", key)
 
 
 def _domain_errors(path: str, least: int | None, policy: str) -> Iterator[FieldError]:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from local.apiserver import names
+from local.apiserver.data_validation import key_errors
 from local.apiserver.objects import Object
 from local.apiserver.probe_validation import lifecycle_errors, probe_errors
 from local.apiserver.security_validation import container_security_errors
@@ -158,9 +159,12 @@ def _variable_errors(path: str, variable: Object) -> Iterator[FieldError]:
     if "fieldRef" in used:
         yield from _field_errors(f"{path}.fieldRef.fieldPath", source["fieldRef"])
     for key in ("configMapKeyRef", "secretKeyRef"):
-        if key in used and not source[key].get("name"):
-            yield required(f"{path}.{key}.name")
-        if key in used and not source[key]["key"]:
+        if key not in used:
+            continue
+        yield from names.dns_subdomain(f"{path}.{key}.name", source[key].get("name") or "")
+        if source[key]["key"]:
+            yield from key_errors(f"{path}.{key}.key", source[key]["key"])
+        else:
             yield required(f"{path}.{key}.key")
     if not used:
         choices = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
@@ -189,8 +193,7 @@ def _source_errors(path: str, source: Object) -> Iterator[FieldError]:
         yield bad_value(f"{path}.prefix", prefix, _ENV_NAME_RULE)
     used = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
     for key in used:
-        if not source[key].get("name"):
-            yield required(f"{path}.{key}.name")
+        yield from names.dns_subdomain(f"{path}.{key}.name", source[key].get("name") or "")
     if not used:
         yield bad_value(path, "", "must specify one of: `configMapRef` or `secretRef`")
     elif len(used) > 1:

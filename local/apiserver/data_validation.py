@@ -32,11 +32,11 @@ _ACCOUNT_NAME = "kubernetes.io/service-account.name"
 def config_map_errors(config_map: Object) -> Iterator[FieldError]:
     data, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
     for key in data:
-        yield from _key_errors(f"data[{key}]", key)
+        yield from key_errors(f"data[{key}]", key)
         if key in binary:
             yield bad_value(f"data[{key}]", key, "duplicate of key present in binaryData")
     for key in binary:
-        yield from _key_errors(f"binaryData[{key}]", key)
+        yield from key_errors(f"binaryData[{key}]", key)
     if _text_bytes(data) + _decoded_bytes(binary) > _MOST_BYTES:
         yield too_long("[]", _MOST_BYTES)
 
@@ -44,7 +44,7 @@ def config_map_errors(config_map: Object) -> Iterator[FieldError]:
 def secret_errors(secret: Object) -> Iterator[FieldError]:
     data = secret.get("data") or {}
     for key in data:
-        yield from _key_errors(f"data[{key}]", key)
+        yield from key_errors(f"data[{key}]", key)
     if _decoded_bytes(data) > _MOST_BYTES:
         yield too_long("data", _MOST_BYTES)
     for key in _NEEDED_KEYS.get(secret["type"], ()):
@@ -67,7 +67,8 @@ def _json_errors(path: str, data: str) -> Iterator[FieldError]:
         yield bad_value(path, "<secret contents redacted>", "must be JSON")
 
 
-def _key_errors(path: str, key: str) -> Iterator[FieldError]:
+def key_errors(path: str, key: str) -> Iterator[FieldError]:
+    """Of a key of a ConfigMap or Secret."""
     if len(key) > 253:
         yield bad_value(path, key, "must be no more than 253 characters")
     if not _KEY.fullmatch(key):

@@ -59,7 +59,7 @@ def _default_container(container: Object) -> None:
     )
     container.setdefault("resources", {})
     for port in container.get("ports") or ():
-        port.setdefault("protocol", "TCP")
+        _fill(port, protocol="TCP")
     for variable in container.get("env") or ():
         _default_reference(variable.get("valueFrom") or {})
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):

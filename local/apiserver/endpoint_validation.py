@@ -93,12 +93,15 @@ def endpoint_slice_errors(slice_: Object) -> Iterator[FieldError]:
     for index, endpoint in enumerate(endpoints):
         path = f"endpoints[{index}]"
         yield from _slice_addresses(f"{path}.addresses", endpoint.get("addresses") or [], kind)
-        if endpoint.get("nodeName"):
+        if endpoint.get("nodeName") is not None:
             yield from names.dns_subdomain(f"{path}.nodeName", endpoint["nodeName"])
         if endpoint.get("hostname"):
             yield from names.dns_label(f"{path}.hostname", endpoint["hostname"])
-        for number, hint in enumerate(dig(endpoint, "hints.forZones") or ()):
-            yield from names.label_value(f"{path}.hints.forZones[{number}].name", hint.get("name") or "")
+        zones = [hint.get("name") or "" for hint in dig(endpoint, "hints.forZones") or ()]
+        for number, zone in enumerate(zones):
+            if zone in zones[:number]:
+                yield duplicate(f"{path}.hints.forZones[{number}].name", zone)
+            yield from names.label_value(f"{path}.hints.forZones[{number}].name", zone)
 
 
 def endpoint_slice_changes(slice_: Object, old: Object) -> Iterator[FieldError]:

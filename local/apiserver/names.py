@@ -25,7 +25,7 @@ _LABEL_RULE = (
     "with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 )
-_DNS_1035_RULE = (
+DNS_1035_RULE = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
     "'[a-z]([-a-z0-9]*[a-z0-9])?')"
@@ -64,7 +64,7 @@ def dns_label(path: str, text: str) -> Iterator[FieldError]:
 def dns_1035_label(path: str, text: str) -> Iterator[FieldError]:
     yield from _too_long(path, text, 63)
     if not _DNS_1035_LABEL.fullmatch(text):
-        yield bad_value(path, text, _DNS_1035_RULE)
+        yield bad_value(path, text, DNS_1035_RULE)
 
 
 def dns_subdomain(path: str, text: str) -> Iterator[FieldError]:

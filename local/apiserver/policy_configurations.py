@@ -72,9 +72,19 @@ def policy_errors(policy: Object) -> Iterator[FieldError]:
 
 
 def _kind_errors(path: str, kind: Object) -> Iterator[FieldError]:
-    for key in ("apiVersion", "kind"):
-        if not kind.get(key):
-            yield required(f"{path}.{key}")
+    version, name = kind.get("apiVersion") or "", kind.get("kind") or ""
+    group, _, last = version.rpartition("/")
+    if not version:
+        yield required(f"{path}.apiVersion")
+    else:
+        if group:
+            yield from names.dns_subdomain(f"{path}.apiVersion", group)
+        yield from names.dns_1035_label(f"{path}.apiVersion", last)
+    if not name:
+        yield required(f"{path}.kind")
+    elif any(names.dns_1035_label(path, name.lower())):
+        detail = f"may have mixed case, but should otherwise match: {names.DNS_1035_RULE}"
+        yield bad_value(f"{path}.kind", name, detail)
 
 
 def _match_errors(path: str, match: Object) -> Iterator[FieldError]:
@@ -189,6 +199,8 @@ def _ref_errors(path: str, ref: Object) -> Iterator[FieldError]:
             yield not_allowed(f"{path}.{key}", "name and selector are mutually exclusive")
     if selector is not None:
         yield from selector_errors(f"{path}.selector", selector)
+    if name:
+        yield from names.path_segment(f"{path}.name", name)
     if not name and selector is None:
         yield required(path, "one of name or selector must be specified")
     action = ref.get("parameterNotFoundAction")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from local.apiserver import names
 from local.apiserver.objects import Object, dig
-from local.apiserver.status import FieldError, bad_value, not_supported
+from local.apiserver.status import FieldError, bad_value, not_supported, required
 from model.quantity import parse
 
 _RESOURCES = frozenset(
@@ -50,6 +50,9 @@ def quota_errors(quota: Object) -> Iterator[FieldError]:
         path = f"spec.scopeSelector.matchExpressions[{index}]"
         if expression["scopeName"] not in _SCOPES:
             yield bad_value(f"{path}.scopeName", expression["scopeName"], "unsupported scope")
+        if expression["operator"] in ("In", "NotIn") and not expression.get("values"):
+            detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            yield required("spec.scopeSelector.matchExpressions.values", detail)
         if expression["operator"] not in ("In", "NotIn", "Exists", "DoesNotExist"):
             yield not_supported(f"{path}.operator", expression["operator"], ("In", "NotIn", "Exists", "DoesNotExist"))
 

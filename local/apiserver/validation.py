@@ -69,6 +69,8 @@ def errors(rtype: ResourceType, obj: Object, old: Object | None, subresource: st
     if rtype is EVENTS_V1:
         yield from event_change_errors(obj, old)
     yield from _new_finalizers(obj, old)
+    if compare := _STATUS_COMPARISONS.get(rtype.id):
+        yield from compare(obj, old)
     if not subresource and (compare := _COMPARISONS.get(rtype.id)):
         yield from compare(obj, old)
 
@@ -115,7 +117,6 @@ def _node(node: Object) -> Iterator[FieldError]:
             yield duplicate(path, taint, "taints must be unique by key and effect pair")
         seen.add((taint["key"], taint["effect"]))
     yield from _node_ranges(dig(node, "spec.podCIDRs") or [])
-    yield from _node_address_errors(dig(node, "status.addresses") or [])
     for group in ("capacity", "allocatable"):
         for resource, amount in (dig(node, f"status.{group}") or {}).items():
             if amount.startswith("-"):
@@ -124,7 +125,9 @@ def _node(node: Object) -> Iterator[FieldError]:
                 yield bad_value(f"status.{group}.{resource}", amount, "must be an integer")
 
 
-def _node_address_errors(addresses: list[Object]) -> Iterator[FieldError]:
+def _node_addresses_change(node: Object, _: Object) -> Iterator[FieldError]:
+    """As upstream, which looks at them only when the node changes."""
+    addresses = dig(node, "status.addresses") or []
     for index, address in enumerate(addresses):
         if address in addresses[:index]:
             yield duplicate(f"status.addresses[{index}]", address)
@@ -287,3 +290,5 @@ _COMPARISONS: dict[str, Callable[[Object, Object], Iterable[FieldError]]] = {
     "rolebindings.rbac.authorization.k8s.io": binding_changes,
     "customresourcedefinitions.apiextensions.k8s.io": definition_change_errors,
 }
+# Also where only the status is written.
+_STATUS_COMPARISONS: dict[str, Callable[[Object, Object], Iterable[FieldError]]] = {"nodes": _node_addresses_change}

@@ -29,6 +29,7 @@ _NOT_SOURCES = frozenset(
         "volumeMode",
     }
 )
+_SOURCE_KINDS = ("PersistentVolumeClaim", "VolumeSnapshot")
 _CLAIM_MAY_CHANGE = ("resources", "volumeAttributesClassName")
 _IMMUTABLE_CLAIM = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
@@ -41,7 +42,7 @@ _CLASS_FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode
 def volume_errors(volume: Object) -> Iterator[FieldError]:
     """Of a PersistentVolume."""
     spec = volume["spec"]
-    yield from _mode_errors(spec)
+    yield from _mode_errors("spec", spec)
     if not spec.get("capacity"):
         yield required("spec.capacity")
     elif "storage" not in spec["capacity"]:
@@ -101,18 +102,25 @@ def volume_changes(volume: Object, old: Object) -> Iterator[FieldError]:
 
 def claim_errors(claim: Object) -> Iterator[FieldError]:
     """Of a PersistentVolumeClaim."""
-    spec = claim["spec"]
-    yield from _mode_errors(spec)
+    yield from claim_spec_errors("spec", claim["spec"])
+
+
+def claim_spec_errors(path: str, spec: Object) -> Iterator[FieldError]:
+    """Of a claim, or of what a workload makes claims of."""
+    yield from _mode_errors(path, spec)
     amount = dig(spec, "resources.requests.storage")
     if amount is None:
-        yield required("spec.resources[storage]")
+        yield required(f"{path}.resources[storage]")
     elif str(amount).startswith("-") or str(amount) == "0":
-        yield bad_value("spec.resources[storage]", amount, "must be greater than zero")
-    yield from label_selector_errors("spec.selector", spec.get("selector"))
-    for source in ("dataSource", "dataSourceRef"):
-        if spec.get(source) is not None and not spec[source].get("name"):
-            yield required(f"spec.{source}.name")
-    yield from _class_name_errors("spec.storageClassName", spec)
+        yield bad_value(f"{path}.resources[storage]", amount, "must be greater than zero")
+    yield from label_selector_errors(f"{path}.selector", spec.get("selector"))
+    source: Object = spec.get("dataSource") or {}
+    reference: Object | None = spec.get("dataSourceRef")
+    if source.get("kind") in _SOURCE_KINDS and not source.get("name"):
+        yield required(f"{path}.dataSource.name")
+    if reference is not None:
+        yield from (required(f"{path}.dataSourceRef.{key}") for key in ("kind", "name") if not reference.get(key))
+    yield from _class_name_errors(f"{path}.storageClassName", spec)
 
 
 def _class_name_errors(path: str, spec: Object) -> Iterator[FieldError]:
@@ -164,14 +172,14 @@ def class_changes(storage_class: Object, old: Object) -> Iterator[FieldError]:
             yield not_allowed(field, "updates to " + field + " are forbidden.")
 
 
-def _mode_errors(spec: Object) -> Iterator[FieldError]:
+def _mode_errors(path: str, spec: Object) -> Iterator[FieldError]:
     modes = spec.get("accessModes") or []
     if not modes:
-        yield required("spec.accessModes", "at least 1 access mode is required")
+        yield required(f"{path}.accessModes", "at least 1 access mode is required")
     for mode in modes:
         if mode not in _MODES:
-            yield not_supported("spec.accessModes", mode, _MODES)
+            yield not_supported(f"{path}.accessModes", mode, _MODES)
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        yield not_allowed("spec.accessModes", "may not use ReadWriteOncePod with other access modes")
+        yield not_allowed(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes")
     if spec.get("volumeMode") not in _VOLUME_MODES:
-        yield not_supported("spec.volumeMode", spec.get("volumeMode"), _VOLUME_MODES)
+        yield not_supported(f"{path}.volumeMode", spec.get("volumeMode"), _VOLUME_MODES)

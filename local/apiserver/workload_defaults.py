@@ -27,10 +27,12 @@ def default_replica_set(replica_set: Object, default_pod_spec: PodSpecDefaults) 
 
 def default_stateful_set(stateful_set: Object, default_pod_spec: PodSpecDefaults) -> None:
     spec = _replicated(stateful_set, default_pod_spec)
-    spec.setdefault("podManagementPolicy", "OrderedReady")
+    spec["podManagementPolicy"] = spec.get("podManagementPolicy") or "OrderedReady"
     spec.setdefault("revisionHistoryLimit", _HISTORY)
     spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
     _default_strategy(ensure(spec, "updateStrategy"), {"partition": 0})
+    for claim in spec.get("volumeClaimTemplates") or ():
+        ensure(claim, "spec").setdefault("volumeMode", "Filesystem")
     _counted(stateful_set, "replicas", "availableReplicas")
 
 

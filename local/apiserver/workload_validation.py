@@ -13,6 +13,7 @@ from local.apiserver.pod_validation import pod_spec_errors
 from local.apiserver.selector_validation import label_selector_errors
 from local.apiserver.selectors import admits, parse_label_selector
 from local.apiserver.status import FieldError, StatusError, bad_value, not_allowed, not_supported, required
+from local.apiserver.volume_validation import claim_spec_errors
 
 _NATURAL = "must be greater than or equal to 0"
 _NO_PERCENT = (
@@ -44,7 +45,16 @@ def stateful_set_errors(stateful_set: Object) -> Iterator[FieldError]:
     if (kind := spec["updateStrategy"]["type"]) not in ("RollingUpdate", "OnDelete"):
         yield bad_value("spec.updateStrategy", kind, "must be 'RollingUpdate' or 'OnDelete'")
     yield from _natural_errors(spec, "replicas", "minReadySeconds")
-    yield from _natural_errors({"ordinals.start": dig(spec, "ordinals.start")}, "ordinals.start")
+    inner = ("ordinals.start", "updateStrategy.rollingUpdate.partition")
+    yield from _natural_errors({path: dig(spec, path) for path in inner}, *inner)
+    for moment in ("whenDeleted", "whenScaled"):
+        policy = (spec.get("persistentVolumeClaimRetentionPolicy") or {}).get(moment, "Retain")
+        if policy not in ("Retain", "Delete"):
+            yield not_supported(f"spec.persistentVolumeClaimRetentionPolicy.{moment}", policy, ("Retain", "Delete"))
+    if spec.get("serviceName"):
+        yield from names.dns_label("spec.serviceName", spec["serviceName"])
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        yield from claim_spec_errors(f"spec.volumeClaimTemplates[{index}].spec", claim["spec"])
     yield from _selector_errors(spec, "statefulset")
     yield from _template_errors({**spec, "template": _with_claims(spec)}, "StatefulSet")
 

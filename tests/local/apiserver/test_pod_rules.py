@@ -190,6 +190,39 @@ REFUSED = {
         "spec.topologySpreadConstraints[0].minDomains",
         "can only use minDomains if whenUnsatisfiable=DoNotSchedule",
     ),
+    "keys of no selector": (
+        spread(matchLabelKeys=["a"]),
+        "spec.topologySpreadConstraints[0].matchLabelKeys",
+        "must not be specified when labelSelector is not set",
+    ),
+    "no key": (
+        spread(matchLabelKeys=["a b"], labelSelector={}),
+        "spec.topologySpreadConstraints[0].matchLabelKeys[0]",
+        "name part must consist of",
+    ),
+    "a label of no node": (
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    REQUIRED: {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["-1"]}]}]
+                    }
+                }
+            }
+        },
+        f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].values[0]",
+        "a valid label must be",
+    ),
+    "a map of no name": (
+        of(envFrom=[{"configMapRef": {"name": "A_"}}]),
+        f"{C}.envFrom[0].configMapRef.name",
+        "RFC 1123 subdomain",
+    ),
+    "a secret's key": (
+        of(env=[{"name": "a", "valueFrom": {"secretKeyRef": {"name": "s", "key": "a b"}}}]),
+        f"{C}.env[0].valueFrom.secretKeyRef.key",
+        "a valid config key must consist of",
+    ),
     "no domain": (spread(minDomains=0), "spec.topologySpreadConstraints[0].minDomains", "must be greater than zero"),
     "an inclusion": (
         spread(nodeTaintsPolicy="q"),
@@ -250,6 +283,7 @@ ACCEPTED = {
     ),
     "a hook that sleeps": of(lifecycle={"preStop": {"sleep": {"seconds": 30}}}),
     "spread": spread(minDomains=2, nodeTaintsPolicy="Honor", nodeAffinityPolicy="Ignore"),
+    "a port of no protocol": of(ports=[{"containerPort": 80, "protocol": ""}]),
     "a device": volume(persistentVolumeClaim={"claimName": "c"})
     | of(volumeDevices=[{"name": "v", "devicePath": "/d"}]),
     "huge pages": of(resources={"limits": {"hugepages-2Mi": "2Mi", "memory": "1Gi"}}),

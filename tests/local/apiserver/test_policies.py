@@ -438,6 +438,9 @@ BAD_POLICIES = {
         "validations[0].reason",
         'Unsupported value: "Because"',
     ),
+    "kind of parameters": ({"paramKind": {"apiVersion": "v1", "kind": "a/b"}}, "paramKind.kind", "may have mixed case"),
+    "their version": ({"paramKind": {"apiVersion": "10%", "kind": "X"}}, "paramKind.apiVersion", "DNS-1035 label"),
+    "their group": ({"paramKind": {"apiVersion": "A_/v1", "kind": "X"}}, "paramKind.apiVersion", "RFC 1123 subdomain"),
     "failure policy": ({"failurePolicy": "Maybe"}, "failurePolicy", "Unsupported value"),
     "condition": (
         {"matchConditions": [{"name": "a", "expression": "variables.size == 1"}], "variables": [SIZE]},
@@ -476,6 +479,7 @@ BAD_BINDINGS = {
     "twice": ({"actions": ["Deny", "Deny"]}, "validationActions[1]", "Duplicate value"),
     "deny and warn": ({"actions": ["Deny", "Warn"]}, "validationActions", "must not contain both Deny and Warn"),
     "no parameter": ({"paramRef": {"parameterNotFoundAction": "Deny"}}, "paramRef", "one of name or selector"),
+    "a way up": ({"paramRef": {"name": "..", "parameterNotFoundAction": "Deny"}}, "paramRef.name", "may not be '..'"),
     "no action": ({"paramRef": {"name": "a"}}, "paramRef.parameterNotFoundAction", "Required value"),
 }
 

@@ -121,6 +121,16 @@ REFUSED = {
         "spec.clusterIPs",
         "may not be set for ExternalName services",
     ),
+    "a hint twice": (
+        "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+        {
+            "metadata": {"name": "e"},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.0.0.1"], "hints": {"forZones": [{"name": "z"}, {"name": "z"}]}}],
+        },
+        "endpoints[0].hints.forZones[1].name",
+        "Duplicate value",
+    ),
     "a hint": (
         "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
         {
@@ -228,11 +238,26 @@ REFUSED = {
     ),
     "no key": (f"{NS}/secrets", secret("ssh-auth", **{"ssh-privatekey": ""}), "data[ssh-privatekey]", "Required value"),
     "a node's range": (NODES, {"metadata": {"name": "n"}, "spec": {"podCIDR": "x"}}, "spec.podCIDRs[0]", "valid CIDR"),
-    "an address twice": (
-        NODES,
-        {"metadata": {"name": "n"}, "status": {"addresses": [{"type": "InternalIP", "address": "1.2.3.4"}] * 2}},
-        "status.addresses[1]",
-        "Duplicate value",
+    "a label of no node": (
+        VOLUMES,
+        volume(
+            nodeAffinity={
+                "required": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["-"]}]}]
+                }
+            }
+        ),
+        "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values[0]",
+        "a valid label must be",
+    ),
+    "a scope of nothing": (
+        f"{NS}/resourcequotas",
+        {
+            "metadata": {"name": "q"},
+            "spec": {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In"}]}},
+        },
+        "spec.scopeSelector.matchExpressions.values",
+        "must be at least one value",
     ),
     "a volume of no server": (
         VOLUMES,
@@ -465,3 +490,17 @@ def test_what_is_being_deleted_has_another_generation(api):
     assert code == 200 and going["metadata"]["generation"] == made["metadata"]["generation"] + 1
     _, again = api.call("DELETE", f"{JOBS}/j?propagationPolicy=Foreground")
     assert again["metadata"]["generation"] == going["metadata"]["generation"]
+
+
+def test_a_node_has_each_address_once(api):
+    """When it tells of them, also through its status."""
+    addresses = [{"type": "InternalIP", "address": "1.2.3.4"}]
+    api.post(NODES, {"metadata": {"name": "n"}, "status": {"addresses": addresses}})
+    code, status = api.patch(f"{NODES}/n/status", {"status": {"addresses": addresses * 2}})
+    assert code == 422 and "status.addresses[1]: Duplicate value" in status["message"]
+
+
+def test_a_claim_may_have_a_source_that_nobody_knows(api):
+    """Which kube-apiserver drops."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "dataSource": {}}
+    api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})

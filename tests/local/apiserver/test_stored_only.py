@@ -7,6 +7,9 @@ SELECTOR = {"matchLabels": {"a": "b"}}
 STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 CONTROLLERS = "/api/v1/namespaces/default/replicationcontrollers"
 INGRESSES = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
+PARTITION = "spec.updateStrategy.rollingUpdate.partition"
+RETENTION = "spec.persistentVolumeClaimRetentionPolicy.whenScaled"
+CLAIM, CLAIMED = {"resources": {"requests": {"storage": "1Gi"}}}, "spec.volumeClaimTemplates[0].spec"
 KINDS = {
     "StatefulSet": (STATEFUL_SETS, {"serviceName": "s", "selector": SELECTOR, "template": TEMPLATE}),
     "ReplicationController": (CONTROLLERS, {"template": TEMPLATE}),
@@ -68,6 +71,10 @@ def test_a_stateful_set_may_mount_what_it_claims(api):
         ({"updateStrategy": {"type": "q"}}, "spec.updateStrategy"),
         ({"ordinals": {"start": -1}}, "spec.ordinals.start"),
         ({"minReadySeconds": -1}, "spec.minReadySeconds"),
+        ({"serviceName": "A_"}, "spec.serviceName"),
+        ({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": -1}}}, PARTITION),
+        ({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "q"}}, RETENTION),
+        ({"volumeClaimTemplates": [{"metadata": {"name": "d"}, "spec": CLAIM}]}, f"{CLAIMED}.accessModes"),
     ],
 )
 def test_a_stateful_set_is_one(api, change, field):
