@@ -239,11 +239,12 @@ class Mirrors:
         """Events, where it began or ended since they were told last."""
         state = program.restarts * 2 + program.run.over
         if mirror.restarts is not None and state > mirror.restarts:
+            pod = _static(mirror.pod)
             if program.run.over:
                 words = f"Back-off restarting failed container {program.name} in pod {mirror.pod.full_name}"
-                self._api.record(mirror.pod, "BackOff", words, warning=True)
+                self._api.record(pod, "BackOff", words, warning=True)
             else:
-                self._api.record(mirror.pod, "Started", f"Container started: {program.name}")
+                self._api.record(pod, "Started", f"Container started: {program.name}")
         mirror.restarts = state
 
     async def _probe_all(self) -> None:
@@ -306,8 +307,9 @@ class Mirrors:
         """Why nothing can be started in the pod, nor reached through it; None where it is no mirror."""
         if f"{namespace}/{name}" not in self._programs:
             return None
+        # No colon: what YAML takes for an object a real API server takes for one of its own, and shows none of it.
         return (
-            f"pod {name} shows a program that sublet up runs outside of pods: it cannot be entered; "
+            f"pod {name} shows a program that sublet up runs outside of pods, which cannot be entered; "
             "kubectl logs has its output, endpoints.json in the directory of sublet up its addresses"
         )
 
@@ -355,6 +357,12 @@ def use_of_processes(pid: int) -> Use | None:
             cpu += times.user + times.system + (times.children_user + times.children_system)
             memory += each.memory_info().rss
     return Use(round(cpu * 1e9), memory, memory)
+
+
+def _static(mirror: PodObject) -> PodObject:
+    """What Events are about, whatever mirror stands for it at the time: kubectl describe asks for those of the hash."""
+    uid = (mirror.metadata.annotations or {})[MIRROR]
+    return msgspec.structs.replace(mirror, metadata=msgspec.structs.replace(mirror.metadata, uid=uid))
 
 
 def _shown_ready(pod: PodObject) -> str | None:

@@ -79,7 +79,7 @@ def test_no_command_enters_a_program(cluster: RunningCluster) -> None:
     name = programs(cluster)["scheduler"]["metadata"]["name"]
     for words in (("exec", name, "--", "true"), ("attach", name)):
         refused = cluster.run("-n", PROGRAMS, *words)
-        assert refused.returncode == 1 and "outside of pods: it cannot be entered" in refused.stderr, refused
+        assert refused.returncode == 1 and "outside of pods, which cannot be entered" in refused.stderr, refused
 
 
 def test_a_program_that_was_killed_is_counted(cluster: RunningCluster) -> None:
@@ -93,6 +93,7 @@ def test_a_program_that_was_killed_is_counted(cluster: RunningCluster) -> None:
     assert until(lambda: (found := status())["restartCount"] == 1 and found["ready"], 40), status()
     assert status()["lastState"]["terminated"]["exitCode"] == 137
     assert "reviewing" in cluster.kubectl("logs", "-n", PROGRAMS, name, "--previous")
+    assert until(lambda: "BackOff" in cluster.kubectl("describe", "pod", "-n", PROGRAMS, name), 20)
     whole = (cluster.directory / "up" / "logs" / "admission.log").read_text()
     assert whole.count(" reviewing ") == 2 > cluster.kubectl("logs", "-n", PROGRAMS, name).count(" reviewing ")
 

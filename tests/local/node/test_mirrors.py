@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from kube.informer import Change, ChangeKind
 from local.node.logreading import LogQuery, LogReading
@@ -55,7 +56,7 @@ class Server:
         self.tell(ChangeKind.MODIFIED, held)
 
     def record(self, pod: PodObject, reason: str, message: str, *, warning: bool = False) -> None:
-        self.events.append((reason, message))
+        self.events.append((reason, pod.uid))
 
     def tell(self, kind: ChangeKind, raw: dict[str, Any]) -> None:
         assert self.mirrors is not None
@@ -172,7 +173,8 @@ def test_an_end_and_a_new_start(node: Node) -> None:
     server = node.settle(node.restarted())
     assert "running" in server.container["state"] and server.container["restartCount"] == 1
     assert server.container["lastState"]["terminated"]["reason"] == "Error"
-    assert [reason for reason, _ in server.events] == ["BackOff", "Started"]
+    hash_ = server.only["metadata"]["annotations"]["kubernetes.io/config.mirror"]
+    assert server.events == [("BackOff", hash_), ("Started", hash_)]
     assert server.made == 1
 
 
@@ -239,5 +241,7 @@ def test_a_namespace_that_is_not_there(node: Node) -> None:
 def test_a_program_is_not_entered(node: Node) -> None:
     """It is outside of pods; what is no mirror is for somebody else to judge."""
     node.settle(node.program)
-    assert "cannot be entered" in (node.mirrors.objection(*KEY) or "")
+    objection = node.mirrors.objection(*KEY) or ""
+    # A real API server reads what a kubelet refuses as YAML, and tells nothing of an object that it does not know.
+    assert "cannot be entered" in objection and yaml.safe_load(objection) == objection
     assert node.mirrors.objection("default", KEY[1]) is None
