@@ -205,6 +205,9 @@ class Reviewer:
         if self._exempt(namespace, written):
             return ()
         facts = msgspec.structs.replace(self._facts(namespace), draw=DRAWS - 1)
+        if unknown := self._unknown_class(template.pod["spec"]):
+            fix = f"create it, or correct {template.place}.spec.priorityClassName"
+            return (f"{template.where}: its pods are refused: no PriorityClass with name {unknown} was found; {fix}",)
         pod = defaulted(template.pod, self._priority(template.pod["spec"]))
         mutation = created(pod, facts, self._mutation, merge_pod)
         made = msgspec.convert(mutation.pod, Pod, strict=False)
@@ -215,6 +218,11 @@ class Reviewer:
         except ConfigurationFault as fault:
             found, told, advice = [str(fault)], (), ()
         return (*(f"{template.where}: its pods are refused: {each}" for each in found), *told, *advice)
+
+    def _unknown_class(self, spec: Mapping[str, Any]) -> str:
+        """The API server refuses such pods before it asks anybody; empty where the class is there, or none is named."""
+        name = spec.get("priorityClassName") or ""
+        return "" if name in self._surroundings.classes() else str(name)
 
     def _priority(self, spec: Mapping[str, Any]) -> int | None:
         """Of the pod's class, as Kubernetes looks it up; None where there is no such class."""

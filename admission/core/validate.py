@@ -81,13 +81,18 @@ def _combined(pod: Claims) -> Iterator[str]:
     lent = [name for name in (BATCH_CPU, BATCH_MEMORY) if pod.requests[name]]
     if lent and pod.qos is not QoSClass.BE:
         yield (
-            f"metadata.labels[{LABEL_QOS}] is {_or_none(pod.qos)}, and the pod asks for {lent[0]}: "
+            f"metadata.labels[{LABEL_QOS}] is {_qos_words(pod)}, and the pod asks for {lent[0]}: "
             f"batch resources are for best effort alone; set the label to BE"
         )
     if pod.qos is QoSClass.BE and pod.band in _NOT_BE:
         yield _not_together(pod, "set spec.priorityClassName to koord-batch, koord-mid or koord-free")
     if pod.qos is QoSClass.LSR and pod.band in _NOT_LSR:
         yield _not_together(pod, "set spec.priorityClassName to koord-prod")
+
+
+def _qos_words(pod: Claims) -> str:
+    written = pod.labels.get(LABEL_QOS)
+    return f"{written}, which is no QoS class" if written and not pod.qos else _or_none(pod.qos)
 
 
 def _not_together(pod: Claims, fix: str) -> str:

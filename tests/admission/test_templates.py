@@ -120,6 +120,11 @@ def test_pods_that_are_refused() -> None:
     )
     (gone,) = told(of("Deployment", template({"app-type": "batch"})), Cluster(profile(priorityClassName="gone")))
     assert "its pods are refused" in gone and "create PriorityClass gone" in gone
+    (typo,) = told(of("Deployment", template({"koordinator.sh/qosClass": "BE"}, priorityClassName="koord-btch")))
+    assert typo.endswith(
+        "its pods are refused: no PriorityClass with name koord-btch was found; create it, or correct "
+        "spec.template.spec.priorityClassName"
+    )
     wrong = template(resources={"requests": {"kubernetes.io/batch-cpu": "a lot"}})
     (wrong_amount,) = told(of("Deployment", wrong))
     assert "its pods are refused" in wrong_amount
@@ -137,18 +142,26 @@ def test_a_template_that_is_none() -> None:
     assert told({**of("Deployment", template()), "metadata": []}) == []
 
 
-@pytest.fixture(scope="module")
-def sends() -> Callable[..., bool]:
+def hook_named(name: str) -> dict[str, Any]:
+    (hook,) = [each for each in list(yaml.safe_load_all(WEBHOOKS.read_text()))[1]["webhooks"] if each["name"] == name]
+    return dict(hook)
+
+
+def sending(name: str) -> Callable[..., bool]:
     """Whether the API server asks admission about an object that is created, or changed."""
-    hooks = list(yaml.safe_load_all(WEBHOOKS.read_text()))[1]["webhooks"]
-    (conditions,) = [hook["matchConditions"] for hook in hooks if hook["name"] == "templates.sublet.dev"]
-    compiled = programs(conditions)
+    compiled = programs(hook_named(name)["matchConditions"])
 
     def sent(source: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> bool:
         names = {"object": source, "oldObject": old, "request": {"operation": "UPDATE" if old else "CREATE"}}
         return all(each.value(EVALUATED.activation(names)) for each in compiled)
 
     return sent
+
+
+@pytest.fixture(scope="module")
+def sends() -> Callable[..., bool]:
+    """In namespaces that do not ask for colocation."""
+    return sending("other.templates.sublet.dev")
 
 
 def asking() -> dict[str, dict[str, Any]]:
@@ -184,3 +197,20 @@ def test_the_webhook_is_not_asked(kind: str, sends: Callable[..., bool]) -> None
     batch = of(kind, template({"koordinator.sh/qosClass": "BE"}))
     assert sends(batch, of(kind, template()))
     assert not sends(batch, {**batch, "metadata": {"name": "before"}})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_a_namespace_of_batch_work_the_webhook_is_asked_about_all(kind: str) -> None:
+    """A profile may take pods by a label that says nothing itself, as in the guides; each namespace has one such hook."""
+    sends = sending("colocation.templates.sublet.dev")
+    by_profile = of(kind, template({"app-type": "batch"}))
+    assert sends(by_profile) and sends(by_profile, of(kind, template()))
+    assert not sends(by_profile, {**by_profile, "metadata": {"name": "before"}})
+    assert len(told(by_profile, Cluster(BATCH))) == 2
+    label = "koordinator.sh/enable-colocation"
+    hooks = [hook_named(f"{which}.templates.sublet.dev") for which in ("colocation", "other")]
+    operators = [
+        [each["operator"] for each in hook["namespaceSelector"]["matchExpressions"] if each["key"] == label]
+        for hook in hooks
+    ]
+    assert operators == [["In"], ["NotIn"]] and hooks[0]["rules"] == hooks[1]["rules"]

@@ -33,7 +33,10 @@ ONE: dict[str, tuple[Claims, list[str]]] = {
         claims("LS", 5500, requests={BATCH_MEMORY: 1}),
         [f"metadata.labels[{QOS}] is LS"],
     ),
-    "an unknown class is none": (claims("XX", 5500, requests={BATCH_CPU: 1}), [f"metadata.labels[{QOS}] is none"]),
+    "an unknown class is none": (
+        claims("XX", 5500, requests={BATCH_CPU: 1}),
+        [f"metadata.labels[{QOS}] is XX, which is no"],
+    ),
     "mid resources ask for nothing": (claims("", 7500, requests={MID_CPU: 1}), []),
     "no batch after all": (claims("", 5500, requests={BATCH_CPU: 0}), []),
     "BE without priority": (claims("BE"), ["priority class none cannot be used in combination"]),
