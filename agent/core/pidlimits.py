@@ -58,7 +58,8 @@ def root_pids(knob: Knob, reading: KnobReading, seen: Observation, strategy: Sup
         return _released(knob, reading, now)
     if seen.pids is None or not isinstance(kernel, int):
         held = TermSum().add("held" if kernel != UNLIMITED else "unlimited", _number(kernel))
-        return _limit(knob, held, Reason.NODE_METRICS_MISSING, now, "the current value stays")
+        unread = "how many processes there are and may be could not be read"
+        return _limit(knob, held, Reason.NODE_METRICS_MISSING, now, f"{unread}; the current value stays")
     whole = min(_wholes(seen.pids), key=lambda each: _most(each, strategy))
     terms = TermSum().add("processes and threads", whole.most, whole.of)
     terms.at_most("best effort's share", _share(whole, strategy), f"{strategy.pids_pct} %")

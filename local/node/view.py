@@ -127,7 +127,7 @@ class View:
         cpus = self.sys / "devices/system/cpu"
         for folder in (self.proc, cpus):
             folder.mkdir(parents=True, exist_ok=True)
-        for name in ("cpuinfo", "net", "pressure", "uptime", "loadavg"):
+        for name in ("cpuinfo", "net", "pressure", "uptime", "loadavg", "vmstat", "sys"):
             _link(self.proc / name, f"/proc/{name}")
         _link(self.sys / "devices/system/node", "/sys/devices/system/node")
         for cpu in self._share.cpus:
