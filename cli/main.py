@@ -89,11 +89,9 @@ def main(arguments: list[str]) -> int:
     try:
         result = app(args=arguments, prog_name="sublet", standalone_mode=False, **width)
     except Fault as fault:
-        return _fail(f"error: {fault}", EXIT_FAULT)
+        return _fail(f"error: {_one_line(str(fault))}", EXIT_FAULT)
     except _CommandLineError as error:
-        # Without any argument typer has printed the help already, and raises with no words.
-        words = cast(Any, error).format_message()
-        return _fail(f"error: {words} (see `{_verb(error)} --help`)" if words else "", EXIT_FAULT)
+        return _fail(_told(error), EXIT_FAULT)
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -103,13 +101,28 @@ def main(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _told(error: Exception) -> str:
+    """What was wrong with the command line. Without any argument that is the help: some typers have printed it
+    already and raise with no words, newer ones raise with it.
+    """
+    words = cast(Any, error).format_message().replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    if not words or (context and words == context.get_help()):
+        return str(words)
+    return f"error: {_one_line(words)} (see `{_verb(error)} --help`)"
+
+
 def _verb(error: Exception) -> str:
     """The command whose options were wrong, as it was typed: `sublet up`."""
     context = getattr(error, "ctx", None)
     return context.command_path if context else "sublet"
 
 
-def _fail(line: str, code: int) -> int:
-    if line:
-        print(" ".join(line.split()), file=sys.stderr)
+def _one_line(words: str) -> str:
+    return " ".join(words.split())
+
+
+def _fail(text: str, code: int) -> int:
+    if text:
+        print(text, file=sys.stderr)
     return code

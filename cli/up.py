@@ -18,6 +18,7 @@ from cli.interrupts import ending_at_once
 
 if TYPE_CHECKING:
     from local.choices import Choices
+    from local.node.share import Share
     from local.rundir import Endpoints
 
 
@@ -183,6 +184,7 @@ def up(
     """
     # Imported here: an agent's image has no cryptography, and needs none.
     from local.choices import Choices, usable_kernel
+    from local.node.machine import share_of_machine
     from local.node.settings import Kernel
     from local.node.share import Claim
 
@@ -210,6 +212,9 @@ def up(
     )
     if open_to := open_text(listen):
         typer.echo(open_to)
+    lends = choices.process_nodes and not (bare or agent_settings)
+    if lends and (claimed := claim_text(share_of_machine(1, process_nodes, choices.claim))):
+        typer.echo(claimed)
     return asyncio.run(_up(directory, choices))
 
 
@@ -238,6 +243,20 @@ async def _up(directory: Path, choices: Choices) -> int:
 def simulated_text(why: str) -> str:
     """One line: what takes the kernel's place, and why."""
     return f"simulated kernel ({why}): pods are real processes of yours, their limits and counters are imitated"
+
+
+def claim_text(share: Share) -> str:
+    """One line where nodes say that they have more than there is, which is why they lend less; else empty."""
+    if not share.overstated:
+        return ""
+    says = _amounts(share.claimed_cpu_millis, share.claimed_memory_bytes)
+    has = _amounts(share.cpu_millis, share.memory_bytes)
+    told = f"each node says {says} and has {has} here: the rest counts as in use, so that less is lent, or nothing"
+    return f"{told} (for a walk-through --agent-settings examples/guides/batch/room.yaml lends all the same)"
+
+
+def _amounts(cpu_millis: int, memory_bytes: int) -> str:
+    return f"{cpu_millis / 1000:g} CPUs, {memory_bytes / (1 << 30):.1f} GiB"
 
 
 def open_text(listen: str) -> str:

@@ -56,7 +56,10 @@ def flattened(path: Path) -> tuple[bytes, str, bytes]:
         authority = base64.b64decode(cluster["certificate-authority-data"])
         server = urlsplit(cluster["server"])
         port = server.port or 443
-    except (OSError, yaml.YAMLError, LookupError, TypeError, ValueError) as error:
+    except OSError as error:
+        which = "" if error.filename in (None, str(path)) else f"{error.filename} "
+        raise ConfigurationFault(str(path), f"{which}cannot be read: {error.strerror or error}", fix) from error
+    except (yaml.YAMLError, LookupError, TypeError, ValueError) as error:
         raise ConfigurationFault(str(path), f"not usable: {type(error).__name__}: {error}", fix) from error
     if server.scheme != "https" or not server.hostname or server.path.strip("/"):
         raise ConfigurationFault(str(path), f"server {cluster['server']} is not https://HOST:PORT", fix)

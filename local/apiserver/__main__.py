@@ -8,6 +8,7 @@ import contextlib
 import gc
 import ipaddress
 import logging
+import os
 import signal
 import ssl
 import sys
@@ -143,7 +144,7 @@ async def serve(options: argparse.Namespace) -> None:
         try:
             bound = await server.start(host, port)
         except OSError as error:
-            raise StartError(f"--listen {options.listen}: {error.strerror or error}") from None
+            raise StartError(f"--listen {options.listen}: {_bind_problem(error)}") from None
         try:
             controllers.start()
             settle_collector()
@@ -157,6 +158,11 @@ async def serve(options: argparse.Namespace) -> None:
                 audit.close()
             if nodes is not None:
                 await nodes.close()
+
+
+def _bind_problem(error: OSError) -> str:
+    """asyncio's own words repeat the address as a tuple."""
+    return f"{os.strerror(error.errno) if error.errno else error} (another port may be free; 0 is any free one)"
 
 
 def _audit_log(path: Path | None) -> AuditLog | None:

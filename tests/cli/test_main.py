@@ -24,6 +24,7 @@ from cli.main import main
         ("a bad value's verb", ["top", "--sort", "x"], "(see `sublet top --help`)"),
         ("a verb below a verb", ["explain", "pod"], "(see `sublet explain pod --help`)"),
         ("a missing argument", ["explain", "pod"], "Missing argument"),
+        ("not one of the choices", ["top", "nods"], "for 'view': 'nods' is not one of 'nodes'"),
         ("a value out of range", ["demo", "--phase-seconds", "1"], "phase-seconds"),
         ("nothing runs", ["explain", "node", "--dir", "{tmp}"], "no embedded cluster runs here"),
         ("nobody answers", ["explain", "node", "--agent", "127.0.0.1:1"], "agent at 127.0.0.1:1: does not answer"),
@@ -44,6 +45,15 @@ def test_a_failure_is_one_line_and_exit_code_2(
     assert seen.out == ""
     assert seen.err.startswith("error: ") and seen.err.count("\n") == 1
     assert expected in seen.err
+
+
+@pytest.mark.parametrize("arguments", [[], ["explain"], ["simulate"]], ids=" ".join)
+def test_without_arguments_the_help_is_shown(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In its lines, on stderr, as `--help` has it; exit code 2, since nothing was done."""
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert main([*arguments, "--help"]) == 0
+    assert (shown.out, shown.err.strip()) == ("", capsys.readouterr().out.strip())
 
 
 @pytest.mark.parametrize("verb", ["up", "demo"])

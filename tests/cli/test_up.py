@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.up import called, open_text, ready_text, simulated_text
+from cli.up import called, claim_text, open_text, ready_text, simulated_text
+from local.node.share import Claim, share_of
 from local.rundir import Endpoints, NodeEndpoints
 
 
@@ -53,6 +54,21 @@ def test_one_of_several_nodes_is_named(tmp_path: Path) -> None:
     assert "nodes n-1, n-2" in told
     assert f"  sublet explain node n-2 --dir {tmp_path}\n" in told
     assert f"  sublet explain limit --node n-2 --dir {tmp_path}\n" in told
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        (Claim(), ""),
+        (Claim("1", "1Gi"), ""),
+        (Claim("8", "1Gi"), "each node says 8 CPUs, 1.0 GiB and has 2 CPUs, 8.0 GiB here: the rest counts as in use"),
+        (Claim("500m", "16Gi"), "each node says 0.5 CPUs, 16.0 GiB and has 1 CPUs, 8.0 GiB here"),
+    ],
+)
+def test_what_is_only_claimed_is_told_in_one_line(claim: Claim, expected: str) -> None:
+    """Why nothing is lent there is seen before anybody looks for it."""
+    told = claim_text(share_of(1, 1, range(2), 8 << 30, claim))
+    assert told.startswith(expected) and bool(told) is bool(expected) and "\n" not in told
 
 
 def test_a_simulated_kernel_is_told_in_one_line() -> None:

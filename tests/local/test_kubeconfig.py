@@ -67,6 +67,15 @@ def test_what_cannot_be_used(tmp_path: Path, cluster: dict[str, Any], user: dict
         flattened(path)
 
 
+def test_the_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """The kubeconfig itself, or one that it names."""
+    with pytest.raises(ConfigurationFault, match=f"^{tmp_path}/config: cannot be read: No such file"):
+        flattened(tmp_path / "config")
+    path = written(tmp_path, CLUSTER, USER | {"client-key": "gone.key"})
+    with pytest.raises(ConfigurationFault, match=f"^{path}: {tmp_path}/gone.key cannot be read: No such file"):
+        flattened(path)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", "contexts: {}", "\x00"])
 def test_what_is_no_kubeconfig(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)

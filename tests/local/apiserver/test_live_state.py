@@ -117,3 +117,13 @@ def test_the_state_directory_is_left_clean(start_live, tmp_path):
     assert server.stop() == 0
     left = {path.name for path in Path(tmp_path / "state").iterdir()}
     assert left == {"state.sqlite", "lock", "service-account.key"}
+
+
+def test_a_port_that_is_taken(start_live):
+    """One line that says what to do."""
+    first = start_live()
+    listen = ("--listen", first.address.removeprefix("https://"))
+    refused = subprocess.run(first.command(*listen), capture_output=True, text=True, timeout=30, check=False)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    told = f"{' '.join(listen)}: Address already in use (another port may be free; 0 is any free one)"
+    assert told in refused.stderr
