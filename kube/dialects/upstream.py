@@ -15,8 +15,9 @@ from kube.dialects.gangs import USUAL, GangDefaults, gang_of, rank_of
 from kube.dialects.loadaware import load_terms
 from kube.dialects.selector import LabelSelector
 from kube.dialects.storage import claim, volume
-from model.affinity import HostPort
+from model.affinity import Affinity, HostPort
 from model.budget import DisruptionBudget
+from model.fault import ConfigurationFault
 from model.node import Node, Taint
 from model.pod import Pod, Toleration
 from model.priority import PriorityClass
@@ -77,7 +78,7 @@ def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
         labels=labels,
         limits=amounts.limits(),
         scored=amounts.scored(requests),
-        affinity=affinity(spec.affinity, metadata.namespace, labels, f"{where}: spec.affinity"),
+        affinity=_affinity(spec, metadata.namespace, labels, f"{where}: spec.affinity"),
         spread=spread(spec.topology_spread_constraints, labels, f"{where}: spec.topologySpreadConstraints"),
         host_ports=tuple(_host_ports(spec)),
         claims=tuple(_claims(metadata.name, spec)),
@@ -95,6 +96,21 @@ def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
         rank=rank_of(labels, annotations),
         load=load_terms(annotations),
     )
+
+
+def _affinity(spec: objects.PodSpec, namespace: str, labels: Mapping[str, str], where: str) -> Affinity:
+    """Of a pod that has its node, what it asks of nodes is settled, and need not be readable.
+
+    API servers admit Gt and Lt with any text. An agent that left such a pod out would limit and evict it never, and a
+    scheduler would give its node no other pods.
+    """
+    try:
+        return affinity(spec.affinity, namespace, labels, where)
+    except ConfigurationFault:
+        if not spec.node_name:
+            raise
+        of_pods = {kind: terms for kind, terms in (spec.affinity or {}).items() if kind != "nodeAffinity"}
+        return affinity(of_pods, namespace, labels, where)
 
 
 def node(source: objects.Node) -> Node:

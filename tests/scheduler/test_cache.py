@@ -151,3 +151,17 @@ def test_times_of_a_podgroup_can_be_written_again(time: str) -> None:
     assert record is not None
     for seconds in (record.told.start_seconds, record.notes.partial_seconds, record.notes.whole_seconds):
         assert 1 <= datetime.fromtimestamp(seconds, UTC).year <= 9999
+
+
+def test_a_term_about_nodes_that_cannot_be_read_closes_no_node() -> None:
+    """Whoever may make a pod may name its node, and write what API servers admit and nobody can read."""
+    cache = ClusterCache(Settings().served)
+    cache.apply(facts.NodeSeen(Change(ChangeKind.ADDED, raw_node())))
+    preference = {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["abc"]}]}
+    terms = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"preference": preference}]}}
+    pod = raw_pod(node_name="n1", batch_cpu="300")
+    pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, affinity=terms))
+    cache.apply(facts.PodSeen(Change(ChangeKind.ADDED, pod)))
+    snapshot = cache.snapshot()
+    assert not snapshot.traits.closed.any() and cache.take_touched().refusals == []
+    assert cache.ledger.nodes["n1"][BATCH_CPU] == 300

@@ -192,6 +192,22 @@ def test_an_unreadable_constraint_is_never_ignored() -> None:
         upstream.pod(pod(spec))
 
 
+_NO_NUMBER = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["abc"]}]}}
+NO_NUMBER = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_NO_NUMBER]}}
+
+
+def test_what_a_pod_that_has_its_node_asked_of_nodes_need_not_be_readable() -> None:
+    """API servers admit it, and whoever may make a pod may name its node: an agent must know of it all the same."""
+    terms = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+    with pytest.raises(ConfigurationFault, match="Gt and Lt need one whole number"):
+        upstream.pod(pod({"affinity": NO_NUMBER | terms}))
+    found = upstream.pod(pod({"affinity": NO_NUMBER | terms, "nodeName": "n1", "containers": [container()]}))
+    assert (found.node_name, len(found.affinity.anti_pods), found.affinity.preferred_nodes) == ("n1", 1, ())
+    with pytest.raises(ConfigurationFault, match="write a topologyKey"):
+        broken = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ""}]}}
+        upstream.pod(pod({"affinity": NO_NUMBER | broken, "nodeName": "n1"}))
+
+
 PORTS: dict[str, tuple[dict[str, Any], tuple[HostPort, ...]]] = {
     "none": ({"containers": [container(ports=[{"containerPort": 80}])]}, ()),
     "of a container": (
