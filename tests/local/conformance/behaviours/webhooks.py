@@ -134,6 +134,9 @@ def a_dry_run_is_reviewed_as_one(t: Case) -> None:
 @behaviour(pages.WEBHOOK_FAILURES, Via.CODE)
 def a_webhook_that_cannot_be_reached_fails_the_request(t: Case) -> None:
     _registered(t, VALIDATING)
+    trial: dict[str, Any] = {"body": config_map("trial"), "query": {"dryRun": "All"}}
+    # A server learns of a configuration by watching it, a moment later.
+    t.eventually(lambda: t.raw.answer("POST", t.path(CONFIG_MAPS), **trial).code == 500, "the webhook in force")
     with t.refused("InternalError", f'failed calling webhook "{_NAME}"'):
         t.create(CONFIG_MAPS, config_map("m"))
 
