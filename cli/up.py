@@ -256,7 +256,7 @@ def claim_text(share: Share) -> str:
 
 
 def _amounts(cpu_millis: int, memory_bytes: int) -> str:
-    return f"{cpu_millis / 1000:g} CPUs, {memory_bytes / (1 << 30):.1f} GiB"
+    return f"{cpu_millis / 1000:g} CPU{'' if cpu_millis == 1000 else 's'}, {memory_bytes / (1 << 30):.1f} GiB"
 
 
 def open_text(listen: str) -> str:

@@ -62,7 +62,7 @@ def test_one_of_several_nodes_is_named(tmp_path: Path) -> None:
         (Claim(), ""),
         (Claim("1", "1Gi"), ""),
         (Claim("8", "1Gi"), "each node says 8 CPUs, 1.0 GiB and has 2 CPUs, 8.0 GiB here: the rest counts as in use"),
-        (Claim("500m", "16Gi"), "each node says 0.5 CPUs, 16.0 GiB and has 1 CPUs, 8.0 GiB here"),
+        (Claim("500m", "16Gi"), "each node says 0.5 CPUs, 16.0 GiB and has 1 CPU, 8.0 GiB here"),
     ],
 )
 def test_what_is_only_claimed_is_told_in_one_line(claim: Claim, expected: str) -> None:
