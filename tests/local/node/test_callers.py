@@ -47,7 +47,9 @@ class Client:
         self.files[1].write_bytes(key)
 
 
-def asked(folder: Path, trusted: Client, shown: Client | None, *reviews: Answer) -> tuple[int, list[Any]]:
+def asked(
+    folder: Path, trusted: Client, shown: Client | None, *reviews: Answer, method: str = "GET", path: str = "/pods"
+) -> tuple[int, list[Any]]:
     """The status, and what the API server was asked; 0 where TLS refuses."""
     own = Authority("node")
     certificate, key = own.issue("node")
@@ -63,7 +65,7 @@ def asked(folder: Path, trusted: Client, shown: Client | None, *reviews: Answer)
         api = ScriptedServer(folder)
         client = await api.start()
         api.answers = list(reviews)
-        node = TokenServer(certified_callers(client, "n1"), {"/pods": ok})
+        node = TokenServer(certified_callers(client, "n1"), {"/pods": ok}, {"/exec": ok})
         port = await node.start(context)
         mine = ssl.create_default_context(cadata=own.certificate_pem.decode())
         if shown is not None:
@@ -71,7 +73,7 @@ def asked(folder: Path, trusted: Client, shown: Client | None, *reviews: Answer)
         try:
             async with (
                 aiohttp.ClientSession(trust_env=False) as session,
-                session.get(f"https://127.0.0.1:{port}/pods", ssl=mine) as answer,
+                session.request(method, f"https://127.0.0.1:{port}{path}", ssl=mine) as answer,
             ):
                 return answer.status, api.requests
         except aiohttp.ClientError:
@@ -92,6 +94,16 @@ def test_by_certificate(tmp_path: Path) -> None:
     assert status == 200 and spec["user"] == "kubelet-client"
     assert spec["groups"] == ["system:masters", "system:authenticated"]
     assert spec["resourceAttributes"]["subresource"] == "proxy" and spec["resourceAttributes"]["name"] == "n1"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_ways_into_pods_take_create(tmp_path: Path, method: str) -> None:
+    """A websocket begins with GET, and runs commands all the same."""
+    server = Client(tmp_path, "kubelet-client", "g")
+    for review, code in ((ALLOWED, 200), (DENIED, 401)):
+        status, requests = asked(tmp_path, server, server, review, method=method, path="/exec")
+        assert (status, requests[0][3]["spec"]["resourceAttributes"]["verb"]) == (code, "create")
+    assert asked(tmp_path, server, server, ALLOWED)[1][0][3]["spec"]["resourceAttributes"]["verb"] == "get"
 
 
 def test_nobody_else(tmp_path: Path) -> None:

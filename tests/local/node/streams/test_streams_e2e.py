@@ -95,6 +95,9 @@ for each in servers:
 """
 
 
+MARK = "A_VARIABLE_OF_THE_NODE"
+
+
 class Joined(Cluster):
     """A node of `sublet up` on somebody else's API server."""
 
@@ -165,11 +168,14 @@ class Site:
     def left(self, words: str) -> list[str]:
         """Processes of the pods whose command line has these words."""
         found = []
+        pids: list[str] = []
         for directory in self.cluster.cgroups():
-            for pid in (directory / "cgroup.procs").read_text().split():
-                with contextlib.suppress(OSError):
-                    line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    found += [pid] if words in line else []
+            with contextlib.suppress(OSError):  # a cgroup that ends
+                pids += (directory / "cgroup.procs").read_text().split()
+        for pid in pids:
+            with contextlib.suppress(OSError):  # or a process
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found += [pid] if words in line else []
         return found
 
 
@@ -194,7 +200,9 @@ def site(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         (cluster.directory / "images").symlink_to(request.getfixturevalue("image_store"))
     try:
         cluster.start_server()
-        made = Site(cluster)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(MARK, "its own")
+            made = Site(cluster)
         descriptors = Path(f"/proc/{cluster.node_pid}/fd")
         before = len(list(descriptors.iterdir()))
         yield made
@@ -218,6 +226,14 @@ def test_exec(site: Site, version: str, way: str) -> None:
     done = site.run(client, "exec", "work", "-c", "main", "--", "cat", "/proc/self/cgroup")
     assert all(site.cluster.id in line for line in done.stdout.decode().splitlines() if ":memory:" in line)
     assert b":memory:" in done.stdout
+
+
+def test_nothing_of_the_node(site: Site) -> None:
+    """Neither its variables nor what it has open: input, output and errors alone."""
+    client = (VERSIONS[-1], "websocket")
+    done = site.run(client, "exec", "work", "-c", "main", "--", "sh", "-c", "ls /proc/$$/fd; pwd; env")
+    assert done.stdout.split()[:3] == [b"0", b"1", b"2"] and done.stdout.split()[3].startswith(b"/"), done.stdout
+    assert b"WORD=" in done.stdout and MARK.encode() not in done.stdout
 
 
 REFUSALS = [
@@ -487,6 +503,17 @@ def test_on_an_image(site: Site) -> None:
     client = (VERSIONS[-1], "websocket")
     done = site.run(client, "exec", "boxed", "--", "sh", "-c", "id -u; cat /proc/1/comm; hostname")
     assert done.stdout.split() == [b"1000", b"sleep", b"boxed"], done.stderr
+    looks = [
+        "busybox cat /proc/$id/cgroup",
+        "busybox grep ^Cap /proc/$id/status",
+        "busybox grep ^NoNewPrivs /proc/$id/status",
+        "for each in mnt pid ipc uts net user; do busybox readlink /proc/$id/ns/$each; done",
+        "for each in root cwd; do busybox readlink /proc/$id/$each; done",
+    ]
+    for look in looks:  # of the main process, and of a command beside it
+        both = (f"id={each}; {look}" for each in ("1", "$$"))
+        first, beside = (site.run(client, "exec", "boxed", "--", "sh", "-c", each) for each in both)
+        assert first.stdout and first.stdout == beside.stdout, (look, first, beside)
     with terminal(site, client, "exec", "-it", "boxed", "--", "sh") as (shell, process):
         os.write(shell, b"tty; echo re''ady\n")
         expect(shell, b"/dev/pts/0\r\n")
