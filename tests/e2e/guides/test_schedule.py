@@ -1,4 +1,7 @@
-"""A CronJob of batch work starts by itself when its minute comes."""
+"""A CronJob of batch work starts by itself when its minute comes.
+
+Last in its folder by name: its cluster stays to the end, and guides start clusters of their own on the same API server.
+"""
 
 from __future__ import annotations
 
