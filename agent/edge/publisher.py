@@ -46,6 +46,8 @@ _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_NODE_DELAY_SECONDS = 2.0
 _LONGEST_DELAY_SECONDS = 60.0
 _LONGEST_REST_SECONDS = 5.0
+_LONGEST_MESSAGE = 16_384
+"""Characters, as deploy/daemonset/policy.yaml admits them."""
 _MADE_BY_THE_LEADER = "the leading scheduler makes it, where NodeMetric is defined"
 _PATIENCE_TICKS = 2
 """For so long a status patch is waited for."""
@@ -361,7 +363,7 @@ def _condition(ready: Ready, heartbeat: str, transition: str) -> dict[str, str]:
         "type": CONDITION,
         "status": status,
         "reason": reason,
-        "message": message,
+        "message": message[:_LONGEST_MESSAGE],
         "lastHeartbeatTime": heartbeat,
         "lastTransitionTime": transition,
     }

@@ -116,6 +116,24 @@ NOBODY = {
         ),
         "one condition ColocationReady",
     ),
+    "an annotation that leaves no room": (
+        Write(
+            "merge", NODE, {"metadata": {"annotations": {"node.koordinator.sh/originExtendedAllocatable": "x" * 16385}}}
+        ),
+        "an annotation of an agent has at most 16384 characters",
+    ),
+    "the same on a pod": (
+        Write("merge", POD, {"metadata": {"annotations": {"sublet.dev/eviction": "x" * 16385}}}),
+        "an annotation of an agent has at most 16384 characters",
+    ),
+    "a message that leaves no room": (
+        Write(
+            "strategic",
+            f"{NODE}/status",
+            status(conditions=[{"type": "ColocationReady", "status": "True", "message": "x" * 16385}]),
+        ),
+        "ColocationReady has at most 16384 characters",
+    ),
     "a node's deletion": (Write("DELETE", NODE), "deletes nothing"),
     "a pod's deletion": (Write("DELETE", POD), "deletes nothing"),
     "a pod's label": (Write("merge", POD, {"metadata": {"labels": {"a": "b"}}}), "neither labels nor spec"),
