@@ -9,6 +9,7 @@ import msgspec
 from model.decision import Decision, TermSum, Unit
 from model.explain import amount as shown
 from model.reason import Reason, words
+from model.resources import CPU
 from scheduler.core.cause import CAUSES
 from scheduler.core.fit import FitReport, fit_error
 from scheduler.core.gang import Candidate, Hold
@@ -111,7 +112,8 @@ def _member(candidate: Candidate, uid: str) -> tuple[PodClass, Kin]:
 
 
 def _amount(resource: str, amount: int) -> str:
-    unit = Unit.MILLI_CPU if resource.endswith("cpu") else Unit.BYTES if _is_bytes(resource) else None
+    """As a manifest has it: batch-cpu counts thousandths, so that 2 of it is not 2 CPUs."""
+    unit = Unit.MILLI_CPU if resource == CPU else Unit.BYTES if _is_bytes(resource) else None
     return shown(amount, unit) if unit else str(amount)
 
 

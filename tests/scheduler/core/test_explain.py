@@ -63,3 +63,16 @@ def test_placed_and_held() -> None:
     held = explain.held(Hold("gang/default/train", Reason.GANG_INVALID, "mend it", ("u",)), 3, 0.0)
     assert (held.decision.value, held.message, held.uids) == (0, "mend it", ("u",))
     assert sentence(held.decision).endswith("[total nodes 3 - not tried 3]; mend it")
+
+
+def test_what_a_node_lacks_reads_as_in_a_manifest() -> None:
+    """batch-cpu counts thousandths, and a resource whose name ends in cpu whatever it counts."""
+    cluster = snapshot(node(batch_cpu=1000, amounts={"cpu": 1500, "memory": 0, "example.com/vcpu": 1}))
+    asked = {"kubernetes.io/batch-cpu": 3000, "cpu": 4000, "memory": 4 << 30, "example.com/vcpu": 3}
+    told = explain.nearest_text(Scene(cluster), candidate([pod(requests=asked)]))
+    assert told.split(": ", 1)[1].split(", ") == [
+        "2500m cpu more",
+        "2 example.com/vcpu more",
+        "2000 kubernetes.io/batch-cpu more",
+        "4Gi memory more",
+    ]
