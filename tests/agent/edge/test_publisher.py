@@ -306,6 +306,13 @@ def test_a_document_that_withholds_lending_is_named(server: ScriptedServer, buil
     assert bodies(sent, STATUS)[0]["status"]["conditions"][0]["message"] == "ConfigMap a/b: x"
 
 
+def test_a_long_message_is_cut(server: ScriptedServer, build: Any) -> None:
+    """The policy of agents refuses a longer one, and with it what is lent and taken back."""
+    off = result(build, 0, reason=Reason.LENDING_DISABLED, facts=build.facts(problem="x" * 20_000))
+    sent = publish(server, [(off, 1)])
+    assert bodies(sent, STATUS)[0]["status"]["conditions"][0]["message"] == "x" * 16_384
+
+
 def test_without_a_quota_file_no_more_is_lent(server: ScriptedServer, build: Any, tmp_path: Path) -> None:
     """The whole tick: best effort has no cpu controller, so from this tick on the node offers what pods request, and
     says why.
