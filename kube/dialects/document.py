@@ -21,6 +21,15 @@ T = TypeVar("T")
 MOST_LEVELS = 64
 """Objects and lists in one another; the deepest field of a pod lies a dozen levels down."""
 _FLATTER = f"nest at most {MOST_LEVELS} objects and lists in one another"
+_TYPES = re.compile(r"`([a-z |]+)`(?:, got `[a-z]+`)?")
+_TYPE_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "an object",
+    "str": "a text",
+}
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([0-9]+)\]")
 
 
@@ -95,9 +104,20 @@ def checked(raw: object, kind: type[T], where: str) -> T:
     except msgspec.ValidationError as error:
         told, _, path = str(error).partition(" - at `$")
         path = path.removesuffix("`")
-        wanted = _choices(kind, path) if told.startswith("Invalid enum") else told.replace("Expected", "expected", 1)
+        wanted = _choices(kind, path) if told.startswith("Invalid enum") else _wanted(told)
         field, value = _located(raw, kind, path)
         raise ConfigurationFault(where + field, _shown(value, told.startswith("Expected")), wanted) from error
+
+
+def _wanted(told: str) -> str:
+    """msgspec's words without Python's: "Expected `int | null`, got `str`" → "expected a whole number"."""
+    if not told.startswith("Expected"):
+        return told
+    return _TYPES.sub(_type_words, told.replace("Expected", "expected", 1))
+
+
+def _type_words(found: re.Match[str]) -> str:
+    return " or ".join(_TYPE_WORDS.get(name, name) for name in found[1].split(" | ") if name != "null")
 
 
 @cache

@@ -333,7 +333,7 @@ BAD_ANNOTATION = {"node.koordinator.sh/reservation": '{"resources":{"cpu":"lots"
         ("a List that holds no list", "kind: NodeList\nitems: {a: b}", "{file} document 1: items: is no list"),
         ("no name", "kind: Node", "{file} document 1: Node: has no metadata.name"),
         ("metadata of a wrong kind", "kind: Node\nmetadata: x", "{file} document 1: Node: has no metadata.name"),
-        ("a field of a wrong kind", yaml.safe_dump_all([node(), pod(nodeName=7)]), "{file} document 2: Pod web: spec.nodeName: is 7 (expected `str`"),
+        ("a field of a wrong kind", yaml.safe_dump_all([node(), pod(nodeName=7)]), "{file} document 2: Pod web: spec.nodeName: is 7 (expected a text"),
         ("a label that is no text", yaml.safe_dump(node(labels={"x": True})), "{file} document 1: Node n1: metadata.labels['x']: is True"),
         ("a quantity nobody can read", yaml.safe_dump(node(cpu="lots")), "{file} document 1: Node n1: status.capacity.cpu: 'lots' is not a quantity"),
         ("a negative amount", yaml.safe_dump(node(memory=-5)), "{file} document 1: Node n1: status.capacity.memory: -5 is negative"),

@@ -193,7 +193,7 @@ def test_spread(raw: dict[str, Any], expected: SpreadConstraint) -> None:
 @pytest.mark.parametrize(
     ("raw", "told"),
     [
-        ({"topologyKey": "zone", "maxSkew": 0}, r"\[0\].maxSkew: is 0 .expected `int` >= 1"),
+        ({"topologyKey": "zone", "maxSkew": 0}, r"\[0\].maxSkew: is 0 .expected a whole number >= 1"),
         ({"maxSkew": 1}, "topologyKey"),
         ({"topologyKey": "zone", "maxSkew": 1, "minDomains": 0}, r"\[0\].minDomains: is 0"),
     ],

@@ -176,12 +176,12 @@ BROKEN: dict[str, tuple[str, Any, str]] = {
     "a statistic that is no object": (
         "nodeMetric.aggregatedNodeUsages.0.usage.p95",
         5,
-        ".nodeMetric.aggregatedNodeUsages[0].usage['p95']: is 5 (expected `object`",
+        ".nodeMetric.aggregatedNodeUsages[0].usage['p95']: is 5 (expected an object",
     ),
     "a NUMA node no machine has": (
         "nodeMetric.numaUsages.0.numaNodeID",
         1 << 63,
-        ".nodeMetric.numaUsages[0].numaNodeID: is 9223372036854775808 (expected `int` <=",
+        ".nodeMetric.numaUsages[0].numaNodeID: is 9223372036854775808 (expected a whole number <=",
     ),
     "a NUMA node's number": ("nodeMetric.numaUsages.0.numaNodeID", "1", ".nodeMetric.numaUsages[0].numaNodeID: is '1'"),
 }
@@ -218,7 +218,7 @@ def test_more_than_a_node_can_have_is_not_read(path: str, value: Any, told: str)
 
 def test_a_status_that_is_no_object() -> None:
     """The object itself is named."""
-    with pytest.raises(ConfigurationFault, match=r"^NodeMetric n: status: is 'x' \(expected `object`"):
+    with pytest.raises(ConfigurationFault, match=r"^NodeMetric n: status: is 'x' \(expected an object"):
         node_metric(objects.NodeMetric(objects.Metadata(name="n"), None, "x"))
 
 

@@ -560,7 +560,7 @@ def test_a_share_above_the_node_is_named() -> None:
     with pytest.raises(ConfigurationFault) as raised:
         ratio_label("mid_static_cpu_ratio", node({NODE + "mid-static-cpu-reserved-ratio": "1.5"}))
     assert "label node.koordinator.sh/mid-static-cpu-reserved-ratio" in str(raised.value)
-    assert "is 150 (expected `int` <= 100)" in str(raised.value)
+    assert "is 150 (expected a whole number <= 100)" in str(raised.value)
 
 
 def test_a_wrong_annotation_is_named() -> None:
@@ -568,5 +568,5 @@ def test_a_wrong_annotation_is_named() -> None:
     with pytest.raises(ConfigurationFault) as raised:
         annotated_strategy(node(colocation_strategy={"degradeTimeMinutes": "15"}))
     assert str(raised.value).startswith(
-        "Node n: annotation node.koordinator.sh/colocation-strategy.degradeTimeMinutes: is '15' (expected `float"
+        "Node n: annotation node.koordinator.sh/colocation-strategy.degradeTimeMinutes: is '15' (expected a number"
     )

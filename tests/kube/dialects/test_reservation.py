@@ -70,11 +70,11 @@ def test_an_amount_is_reserved_as_cpus(text: str | None, cpus: tuple[int, ...], 
 
 BROKEN: dict[str, tuple[str, str]] = {
     "no JSON": ("{", ": cannot be read: Input data was truncated (write a JSON object)"),
-    "no object": ("[]", ": is a list (expected `object`, got `array`)"),
+    "no object": ("[]", ": is a list (expected an object)"),
     "a wrong quantity": ('{"resources": {"cpu": "2x"}}', ".resources.cpu: '2x' is not a quantity"),
     "a negative amount": ('{"resources": {"cpu": "-1"}}', ".resources.cpu: '-1' is negative"),
     "a wrong CPU list": ('{"reservedCPUs": "3-1"}', ".reservedCPUs: '3-1' is not a CPU list"),
-    "a number for a CPU list": ('{"reservedCPUs": 4}', ".reservedCPUs: is 4 (expected `str | null`"),
+    "a number for a CPU list": ('{"reservedCPUs": 4}', ".reservedCPUs: is 4 (expected a text"),
     "an unknown policy": (
         '{"applyPolicy": "Maybe"}',
         ".applyPolicy: is 'Maybe' (write one of Default, ReservedCPUsOnly)",

@@ -143,7 +143,10 @@ def test_what_is_heeded_draws_no_word() -> None:
     ("text", "told"),
     [
         ("a: [", r"data\['k'\]: is not YAML"),
-        (PLAIN.replace("false", "maybe"), r"pluginConfig\[0\].args.enablePreemption: is 'maybe' .expected `bool"),
+        (
+            PLAIN.replace("false", "maybe"),
+            r"pluginConfig\[0\].args.enablePreemption: is 'maybe' .expected true or false",
+        ),
         (TYPED.replace("30s", "soon"), "defaultTimeout: is 'soon' .expected a duration such as 5m"),
         (TYPED.replace("only-waiting", "some"), "defaultMatchPolicy: is 'some' .write one of only-waiting"),
         (TYPED.replace("LeastAllocated", "Some"), "scoringStrategy.type: is 'Some'"),

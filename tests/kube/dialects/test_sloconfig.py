@@ -225,7 +225,7 @@ def test_a_broken_switch_is_named(
     source = config_map(resource_threshold_config=document)
     with pytest.raises(ConfigurationFault) as raised:
         reader(source)
-    assert f"{THRESHOLD}{told} (expected `bool" in str(raised.value)
+    assert f"{THRESHOLD}{told} (expected true or false" in str(raised.value)
     assert sloconfig.suppress_layers(source) and sloconfig.eviction_layers(source)
 
 
@@ -251,14 +251,18 @@ def broken(key: str, document: Any, told: str) -> tuple[str, Any, str]:
 
 BROKEN: dict[str, tuple[str, Any, str]] = {
     "a trailing comma": broken(HOST, '{"applications": [],}', ": cannot be read: JSON is malformed: trailing comma"),
-    "a list": broken(COLOCATION, [], ": is a list (expected `object`"),
-    "null": broken(COLOCATION, "null", ": is null (expected `object`"),
-    "a switch": broken(COLOCATION, {"enable": "true"}, ".enable: is 'true' (expected `bool"),
+    "a list": broken(COLOCATION, [], ": is a list (expected an object"),
+    "null": broken(COLOCATION, "null", ": is null (expected an object"),
+    "a switch": broken(COLOCATION, {"enable": "true"}, ".enable: is 'true' (expected true or false"),
     "a negative threshold": broken(
-        COLOCATION, {"cpuReclaimThresholdPercent": -1}, ".cpuReclaimThresholdPercent: is -1 (expected `int` >= 0)"
+        COLOCATION,
+        {"cpuReclaimThresholdPercent": -1},
+        ".cpuReclaimThresholdPercent: is -1 (expected a whole number >= 0)",
     ),
     "a threshold with a part": broken(
-        COLOCATION, {"memoryReclaimThresholdPercent": 65.5}, ".memoryReclaimThresholdPercent: is 65.5 (expected `int"
+        COLOCATION,
+        {"memoryReclaimThresholdPercent": 65.5},
+        ".memoryReclaimThresholdPercent: is 65.5 (expected a whole number",
     ),
     "an unknown policy": broken(
         COLOCATION,
@@ -276,23 +280,23 @@ BROKEN: dict[str, tuple[str, Any, str]] = {
     "mid above the node": broken(COLOCATION, {"midUnallocatedPercent": 101}, ".midUnallocatedPercent: is 101"),
     "a negative cap": broken(COLOCATION, {"batchCPUThresholdPercent": -5}, ".batchCPUThresholdPercent: is -5"),
     "never degraded": broken(
-        COLOCATION, {"degradeTimeMinutes": 0}, ".degradeTimeMinutes: is 0 (expected `float` >= 1.0)"
+        COLOCATION, {"degradeTimeMinutes": 0}, ".degradeTimeMinutes: is 0 (expected a number >= 1.0)"
     ),
     "no difference": broken(
-        COLOCATION, {"resourceDiffThreshold": 0}, ".resourceDiffThreshold: is 0 (expected `float` > 0.0)"
+        COLOCATION, {"resourceDiffThreshold": 0}, ".resourceDiffThreshold: is 0 (expected a number > 0.0)"
     ),
     "a window in words": broken(
         COLOCATION,
         {"metricAggregateDurationSeconds": "5m"},
-        ".metricAggregateDurationSeconds: is '5m' (expected `float",
+        ".metricAggregateDurationSeconds: is '5m' (expected a number",
     ),
     "a wrong duration": broken(
         COLOCATION,
         {"metricAggregatePolicy": {"durations": ["5m", "10"]}},
         ".metricAggregatePolicy.durations[1]: is '10' (expected a duration",
     ),
-    "entries that are no list": broken(COLOCATION, {"nodeConfigs": {}}, ".nodeConfigs: is an object (expected `array`"),
-    "an entry that is no object": broken(COLOCATION, {"nodeConfigs": [3]}, ".nodeConfigs[0]: is 3 (expected `object`"),
+    "entries that are no list": broken(COLOCATION, {"nodeConfigs": {}}, ".nodeConfigs: is an object (expected a list"),
+    "an entry that is no object": broken(COLOCATION, {"nodeConfigs": [3]}, ".nodeConfigs[0]: is 3 (expected an object"),
     "a field of an entry": broken(
         COLOCATION,
         {"nodeConfigs": [{}, entry("a", cpuReclaimThresholdPercent="60")]},
@@ -311,13 +315,13 @@ BROKEN: dict[str, tuple[str, Any, str]] = {
     "a label that is no text": broken(
         COLOCATION,
         {"nodeConfigs": [{"nodeSelector": {"matchLabels": {"a": "b", "c": True}}}]},
-        ".nodeConfigs[0].nodeSelector.matchLabels['c']: is True (expected `str`",
+        ".nodeConfigs[0].nodeSelector.matchLabels['c']: is True (expected a text",
     ),
-    "a cluster strategy": broken(THRESHOLD, {"clusterStrategy": 0}, ".clusterStrategy: is 0 (expected `object`"),
+    "a cluster strategy": broken(THRESHOLD, {"clusterStrategy": 0}, ".clusterStrategy: is 0 (expected an object"),
     "a threshold": broken(
         THRESHOLD,
         {"clusterStrategy": {"cpuSuppressThresholdPercent": 101}},
-        ".clusterStrategy.cpuSuppressThresholdPercent: is 101 (expected `int` <= 100)",
+        ".clusterStrategy.cpuSuppressThresholdPercent: is 101 (expected a whole number <= 100)",
     ),
     "an entry's threshold": broken(
         THRESHOLD,
@@ -327,10 +331,10 @@ BROKEN: dict[str, tuple[str, Any, str]] = {
     "a ratio below 1": broken(
         NORMALIZATION,
         {"ratioModel": {"X": {}, "Y @ 2.5GHz": {"turboEnabledRatio": 0.9}}},
-        ".ratioModel['Y @ 2.5GHz'].turboEnabledRatio: is 0.9 (expected `float` >= 1.0)",
+        ".ratioModel['Y @ 2.5GHz'].turboEnabledRatio: is 0.9 (expected a number >= 1.0)",
     ),
     "a default ratio above 5": broken(
-        NORMALIZATION, {"defaultRatio": 5.5}, ".defaultRatio: is 5.5 (expected `float` <= 5.0)"
+        NORMALIZATION, {"defaultRatio": 5.5}, ".defaultRatio: is 5.5 (expected a number <= 5.0)"
     ),
     "a host application": broken(
         HOST, {"applications": [{"name": "a"}, {"name": "a"}]}, ": is not valid (expected each application's name once)"
