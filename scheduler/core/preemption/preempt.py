@@ -57,8 +57,8 @@ def preempt(
 
 def _in_vain(inquiry: Inquiry) -> str:
     pending, victims = inquiry.demand.pending, len(inquiry.stakes.herd)
-    who = f"{pending} members" if pending > 1 else "it"
-    return f"{who} would not fit even without {f'all {victims} pods' if victims > 1 else 'the one pod'} that may go"
+    told = f"{pending} members would not fit together" if pending > 1 else "it would not fit"
+    return f"{told} even without {f'all {victims} pods' if victims > 1 else 'the one pod'} that may go"
 
 
 def _not_even_tried(

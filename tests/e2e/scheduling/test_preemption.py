@@ -103,7 +103,7 @@ KEEPS = {
     "no higher priority": ({}, ["low"] * 4),
 }
 SAYS = {
-    "one victim is protected": "preemption: 4 members would not fit even without all 3 pods that may go.",
+    "one victim is protected": "preemption: 4 members would not fit together even without all 3 pods that may go.",
     "a policy of Never": "preemption: not eligible due to preemptionPolicy=Never.",
     "one member's policy of Never": "preemption: not eligible due to preemptionPolicy=Never.",
     "no higher priority": "0 of 4 members fit; 0/20 nodes are available: ",

@@ -239,6 +239,7 @@ def test_room_for_one_member_only_evicts_nobody() -> None:
     arena = Arena(TWO, [resident("a", "n1"), resident("b", "n2", priority=100)])
     outcome = arena.ask(members(2), gang(2))
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_HELPFUL
+    assert outcome.detail == "2 members would not fit together even without the one pod that may go"
 
 
 def test_one_member_with_never_holds_the_gang_back() -> None:
