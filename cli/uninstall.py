@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.top import kubeconfig_of_environment
+from model.fault import ConfigurationFault
 
 EXIT_UNFINISHED = 1
 
@@ -37,6 +38,8 @@ def uninstall(
     from kube.client import KubeClient
 
     file = kubeconfig or kubeconfig_of_environment() or Path("~/.kube/config").expanduser()
+    if not file.exists():
+        raise ConfigurationFault(str(file), "no such file", "give --kubeconfig FILE")
     if not yes:
         typer.confirm(f"Remove Sublet from the cluster of {file}?", abort=True)
 

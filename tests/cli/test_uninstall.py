@@ -53,3 +53,9 @@ def test_a_question_first(answer: str, done: bool, tmp_path: Path) -> None:
         seen = CliRunner().invoke(app, ["uninstall", "--kubeconfig", str(server.kubeconfig)], input=answer)
     assert f"Remove Sublet from the cluster of {server.kubeconfig}?" in seen.output
     assert bool(server.requests) is done
+
+
+def test_no_question_about_a_cluster_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["uninstall", "--kubeconfig", str(tmp_path / "gone")]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", f"error: {tmp_path}/gone: no such file (give --kubeconfig FILE)\n")
