@@ -61,7 +61,7 @@ def _address_errors(path: str, address: Object) -> Iterator[FieldError]:
     )
     if address.get("hostname"):
         yield from names.dns_label(f"{path}.hostname", address["hostname"])
-    if address.get("nodeName"):
+    if address.get("nodeName") is not None:
         yield from names.dns_subdomain(f"{path}.nodeName", address["nodeName"])
 
 

@@ -36,8 +36,8 @@ def job_errors(job: Object) -> Iterator[FieldError]:
     yield from _selector_errors(job["spec"])
 
 
-def new_job_errors(job: Object) -> Iterator[FieldError]:
-    """What is held against a job only when it is made: a selector that is generated is this one, and the labels are."""
+def generated_errors(job: Object) -> Iterator[FieldError]:
+    """A selector that is generated is this one, and so are the labels."""
     spec, uid, name = job["spec"], uid_of(job), name_of(job)
     if spec.get("manualSelector"):
         return
@@ -272,6 +272,7 @@ _FIXED = ("completionMode", "selector", "podFailurePolicy", "backoffLimitPerInde
 
 def job_update_errors(job: Object, old: Object) -> Iterator[FieldError]:
     """What identifies a job, and what it runs, is settled at birth."""
+    yield from generated_errors(job)
     spec, old_spec = job["spec"], old["spec"]
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     for key in (*_FIXED, *(() if elastic else ("completions",))):

@@ -6,6 +6,7 @@ https://kubernetes.io/docs/reference/instrumentation/metrics/
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
@@ -64,14 +65,32 @@ class Monitoring:
             registry=self._shown,
             buckets=_BUCKETS,
         )
+        self._counters: dict[tuple[tuple[str, ...], int], tuple[Counter, Histogram | None]] = {}
         self._shown.register(_Stored(registry, store))
         ProcessCollector(registry=self._shown)
 
     def count(self, wanted: Attributes, code: int, seconds: float) -> None:
         labels = self._labels(wanted)
-        self._requests.labels(*labels, "apiserver", str(code)).inc()
-        if wanted.verb != "watch":
-            self._seconds.labels(*labels, "apiserver").observe(max(seconds, 0.0))
+        found = self._counters.get((labels, code))
+        if found is None:  # looking them up by their labels takes longer than counting
+            self._forget_types()
+            durations = None if wanted.verb == "watch" else self._seconds.labels(*labels, "apiserver")
+            found = (self._requests.labels(*labels, "apiserver", str(code)), durations)
+            self._counters[labels, code] = found
+        answered, durations = found
+        answered.inc()
+        if durations is not None:
+            durations.observe(max(seconds, 0.0))
+
+    def _forget_types(self) -> None:
+        """Drop the counts of types that are served no more, so that definitions that come and go fill no memory."""
+        for labels, code in list(self._counters):
+            _, group, version, resource, *_ = labels
+            if resource and self._served.by_path(group, version, resource) is None:
+                del self._counters[labels, code]
+                self._requests.remove(*labels, "apiserver", str(code))
+                with contextlib.suppress(KeyError):  # other codes share it
+                    self._seconds.remove(*labels, "apiserver")
 
     def _labels(self, wanted: Attributes) -> tuple[str, ...]:
         verb = _VERBS.get(wanted.verb, "other")
@@ -84,6 +103,7 @@ class Monitoring:
 
     def page(self, request: Request) -> Response:
         """Every metric, in the exposition format that the client asks for."""
+        self._forget_types()
         encode, content_type = choose_encoder(request.accept)
         return Response(200, bytes(encode(self._shown)), content_type)
 

@@ -16,6 +16,10 @@ _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# Fields that may also be absent, which is something else than false; of all others it is the same.
+_MAY_BE_FALSE = frozenset(
+    {"automountServiceAccountToken", "enableServiceLinks", "hostUsers", "setHostnameAsFQDN", "shareProcessNamespace"}
+)
 _CHANGEABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -126,7 +130,32 @@ def pod_update_errors(pod: Object, old: Object) -> Iterator[FieldError]:
         if gate["name"] not in held:
             why = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
             yield not_allowed(f"spec.schedulingGates[{index}].name", why)
+    if old_spec.get("schedulingGates"):
+        yield from _narrowing_errors(spec, old_spec)
     yield from _deadline_change(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds"))
+
+
+_TERMS = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+
+
+def _narrowing_errors(spec: Object, old_spec: Object) -> Iterator[FieldError]:
+    """A gated pod may be left fewer nodes, and never others."""
+    selector = spec.get("nodeSelector") or {}
+    if (old_spec.get("nodeSelector") or {}).items() - selector.items():
+        why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield bad_value("spec.nodeSelector", selector, why)
+    terms, old_terms = dig(spec, _TERMS) or [], dig(old_spec, _TERMS) or []
+    if not old_terms:
+        return
+    if len(terms) != len(old_terms):
+        why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        yield bad_value(f"spec.{_TERMS}", terms, why)
+        return
+    for index, (term, old) in enumerate(zip(terms, old_terms, strict=True)):
+        lost = [key for key in old for found in old[key] or () if found not in (term.get(key) or ())]
+        if lost or (any(term.values()) and not any(old.values())):
+            why = "only additions are allowed (no mutations or deletions)"
+            yield bad_value(f"spec.{_TERMS}[{index}]", term, why)
 
 
 def _lasting(toleration: Object) -> Object:
@@ -145,11 +174,19 @@ def _deadline_change(new: int | None, old: int | None) -> Iterator[FieldError]:
 def _settled(spec: Object, old_spec: Object) -> Object:
     """The specification without what may change; a gated pod may still be narrowed to fewer nodes."""
     free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
-    if old_spec.get("schedulingGates"):
-        free |= {"nodeSelector", "affinity"}
+    gated = bool(old_spec.get("schedulingGates"))
+    if gated:
+        free.add("nodeSelector")
     if dig(old_spec, "terminationGracePeriodSeconds", 0) < 0:
         free.add("terminationGracePeriodSeconds")
-    rest = {key: value for key, value in spec.items() if key not in free}
+    rest = {
+        key: value
+        for key, value in spec.items()
+        if key not in free and value != "" and (value is not False or key in _MAY_BE_FALSE)
+    }
+    if gated:
+        others = {key: value for key, value in (rest.pop("affinity", None) or {}).items() if key != "nodeAffinity"}
+        rest |= {"affinity": others} if others else {}
     for group in ("initContainers", "containers"):
         if group in rest:
             rest[group] = [{key: item for key, item in c.items() if key != "image"} for c in rest[group]]

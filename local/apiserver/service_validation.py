@@ -114,6 +114,9 @@ def service_changes(service: Object, old: Object) -> Iterator[FieldError]:
     """An address stays for as long as the Service has one."""
     spec, old_spec = service["spec"], old["spec"]
     kinds = (spec["type"], old_spec["type"])
+    held = old_spec.get("loadBalancerClass")
+    if kinds == ("LoadBalancer", "LoadBalancer") and held and spec.get("loadBalancerClass") != held:
+        yield bad_value("spec.loadBalancerClass", spec.get("loadBalancerClass"), "may not change once set")
     if "ExternalName" not in kinds and spec.get("clusterIPs") != old_spec.get("clusterIPs"):
         yield bad_value("spec.clusterIPs[0]", spec.get("clusterIPs"), "may not change once set")
 

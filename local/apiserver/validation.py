@@ -10,7 +10,7 @@ from local.apiserver.definition_rules import change_errors as definition_change_
 from local.apiserver.definition_rules import definition_errors, new_definition_errors
 from local.apiserver.endpoint_validation import endpoint_slice_changes, endpoint_slice_errors, endpoints_errors
 from local.apiserver.eventtypes import EVENTS_V1, event_change_errors, new_event_errors
-from local.apiserver.job_validation import cron_job_errors, job_errors, job_update_errors, new_job_errors
+from local.apiserver.job_validation import cron_job_errors, generated_errors, job_errors, job_update_errors
 from local.apiserver.network_policy_validation import network_policy_errors
 from local.apiserver.numerals import natural
 from local.apiserver.objects import Object, being_deleted, dig, name_of
@@ -47,6 +47,7 @@ from local.apiserver.workload_validation import (
     replica_set_errors,
     replication_controller_errors,
     selector_changes,
+    stateful_set_changes,
     stateful_set_errors,
 )
 from model.quantity import parse
@@ -245,7 +246,7 @@ _CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
 # Of what is new, besides.
 _NEW_CHECKS: dict[str, Callable[[Object], Iterable[FieldError]]] = {
     EVENTS_V1.id: new_event_errors,
-    "jobs.batch": new_job_errors,
+    "jobs.batch": generated_errors,
     "pods": new_pod_errors,
     "customresourcedefinitions.apiextensions.k8s.io": new_definition_errors,
 }
@@ -276,7 +277,7 @@ _COMPARISONS: dict[str, Callable[[Object, Object], Iterable[FieldError]]] = {
     "daemonsets.apps": selector_changes,
     "deployments.apps": selector_changes,
     "replicasets.apps": selector_changes,
-    "statefulsets.apps": selector_changes,
+    "statefulsets.apps": stateful_set_changes,
     "jobs.batch": job_update_errors,
     "priorityclasses.scheduling.k8s.io": _priority_class_change,
     "configmaps": config_map_changes,

@@ -94,6 +94,10 @@ def volume_changes(volume: Object, old: Object) -> Iterator[FieldError]:
     """What holds the data stays."""
     if volume["spec"].get("volumeMode") != old["spec"].get("volumeMode"):
         yield bad_value("volumeMode", volume["spec"].get("volumeMode"), "field is immutable")
+    place = old["spec"].get("nodeAffinity")
+    if place is not None and volume["spec"].get("nodeAffinity") != place:
+        why = "field is immutable, except for updating from beta label to GA"
+        yield bad_value("nodeAffinity", volume["spec"].get("nodeAffinity"), why)
     for source in sorted((volume["spec"].keys() | old["spec"].keys()) - _NOT_SOURCES):
         if volume["spec"].get(source) != old["spec"].get(source):
             yield not_allowed("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")

@@ -15,6 +15,10 @@ from local.apiserver.selectors import admits, parse_label_selector
 from local.apiserver.status import FieldError, StatusError, bad_value, not_allowed, not_supported, required
 from local.apiserver.volume_validation import claim_spec_errors
 
+_STATEFUL_SET_MAY_CHANGE = (
+    *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
+    *("persistentVolumeClaimRetentionPolicy", "minReadySeconds"),
+)
 _NATURAL = "must be greater than or equal to 0"
 _NO_PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
@@ -97,6 +101,15 @@ def selector_changes(obj: Object, old: Object) -> Iterator[FieldError]:
     """Whose pods a workload counts is settled for good."""
     if obj["spec"].get("selector") != old["spec"].get("selector"):
         yield bad_value("spec.selector", obj["spec"].get("selector"), "field is immutable")
+
+
+def stateful_set_changes(stateful_set: Object, old: Object) -> Iterator[FieldError]:
+    """Whose pods it has, and what they claim, is settled for good."""
+    kept = (stateful_set["spec"].keys() | old["spec"].keys()) - set(_STATEFUL_SET_MAY_CHANGE)
+    if any(stateful_set["spec"].get(key) != old["spec"].get(key) for key in kept):
+        *most, last = (f"'{key}'" for key in _STATEFUL_SET_MAY_CHANGE)
+        named = f"{', '.join(most)} and {last}"
+        yield not_allowed("spec", f"updates to statefulset spec for fields other than {named} are forbidden")
 
 
 def controller_revision_changes(revision: Object, old: Object) -> Iterator[FieldError]:

@@ -7,6 +7,7 @@ https://kubernetes.io/docs/reference/instrumentation/metrics/
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
@@ -49,6 +50,23 @@ def test_a_request_for_nothing_makes_no_label(api):
     told = [labels for labels, _ in samples(api, "apiserver_request_total")]
     assert not any("example.com" in labels.values() or labels["subresource"] for labels in told)
     assert len([labels for labels in told if labels["code"] == "404"]) == 2
+
+
+def test_types_that_come_and_go_leave_no_counts(api):
+    """Those of the types that are there stay."""
+    names = {"plural": "widgets", "kind": "Widget"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    api.post(DEFINITIONS, {"metadata": {"name": "widgets.example.com"}, "spec": spec})
+    for path in ("widgets", "widgets/a", "widgets?labelSelector=)"):
+        api.raw("GET", f"/apis/example.com/v1/namespaces/default/{path}")
+    assert any(labels["group"] == "example.com" for labels, _ in samples(api, "apiserver_request_total"))
+    api.call("DELETE", f"{DEFINITIONS}/widgets.example.com")
+    api.settle()
+    for name in ("apiserver_request_total", "apiserver_request_duration_seconds_count"):
+        assert not any(labels["group"] == "example.com" for labels, _ in samples(api, name))
+    assert any(labels["resource"].startswith("customres") for labels, _ in samples(api, "apiserver_request_total"))
 
 
 def test_the_time_of_requests_is_told_but_of_watches(api):

@@ -303,3 +303,36 @@ ACCEPTED = {
 def test_a_pod_is_accepted(api, spec):
     """As on a real cluster."""
     api.post(PODS, pod(spec))
+
+
+def required(*terms):
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
+
+
+def term(*values):
+    return {"matchExpressions": [{"key": value, "operator": "Exists"} for value in values]}
+
+
+NARROWED = {
+    "another label": ({"nodeSelector": {"a": "b", "c": "d"}}, None),
+    "other nodes": ({"nodeSelector": {"a": "c"}}, "spec.nodeSelector"),
+    "any node": ({"nodeSelector": {"a": None}}, "spec.nodeSelector"),
+    "one more wish": ({"affinity": required(term("a", "b"))}, None),
+    "another wish": ({"affinity": required(term("b"))}, f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0]"),
+    "a choice": (
+        {"affinity": required(term("a"), term("b"))},
+        f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms",
+    ),
+    "other pods": ({"affinity": {"podAffinity": {REQUIRED: [TERM]}}}, "spec"),
+    "the same in other words": ({"hostNetwork": None, "priorityClassName": None}, None),
+}
+
+
+@pytest.mark.parametrize(("change", "field"), NARROWED.values(), ids=NARROWED)
+def test_a_gated_pod_may_be_left_fewer_nodes(api, change, field):
+    """And nothing else."""
+    gated = {"schedulingGates": [{"name": "g"}], "nodeSelector": {"a": "b"}, "affinity": required(term("a"))}
+    api.post(PODS, pod(gated | {"hostNetwork": False, "priorityClassName": ""}))
+    code, found = api.patch(f"{PODS}/p", {"spec": change})
+    told = [cause["field"] for cause in found["details"]["causes"]] if code != 200 else [None]
+    assert told == [field]

@@ -504,3 +504,31 @@ def test_a_claim_may_have_a_source_that_nobody_knows(api):
     """Which kube-apiserver drops."""
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "dataSource": {}}
     api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
+
+
+def test_a_suspended_job_keeps_its_own_labels(api):
+    """Its pods are found by them."""
+    api.post(JOBS, job(suspend=True))
+    code, status = api.patch(f"{JOBS}/j", {"spec": {"template": {"metadata": {"labels": {"job-name": "x"}}}}})
+    fields = {cause["field"] for cause in status["details"]["causes"]}
+    assert (code, fields) == (422, {"spec.template.metadata.labels[job-name]"})
+    assert api.patch(f"{JOBS}/j", {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}})[0] == 200
+
+
+def test_a_volume_stays_where_it_is(api):
+    """Once that is told."""
+    terms = [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]
+    api.post(VOLUMES, volume())
+    assert api.patch(f"{VOLUMES}/v", {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}})[0] == 200
+    code, status = api.patch(f"{VOLUMES}/v", {"spec": {"nodeAffinity": None}})
+    assert code == 422 and "nodeAffinity: Invalid value: null: field is immutable" in status["message"]
+
+
+def test_a_load_balancer_keeps_its_class(api):
+    """As long as it is one."""
+    api.post(SERVICES, service(type="LoadBalancer", loadBalancerClass="a.b/c"))
+    code, status = api.patch(f"{SERVICES}/s", {"spec": {"loadBalancerClass": "a.b/d"}})
+    assert (
+        code == 422 and "spec.loadBalancerClass" in status["message"] and "may not change once set" in status["message"]
+    )
+    assert api.patch(f"{SERVICES}/s", {"spec": {"type": "ClusterIP", "loadBalancerClass": None}})[0] == 200

@@ -90,3 +90,14 @@ def test_controllers_are_selected_by_their_pods(api):
     api.post(url, {"metadata": {"name": "x"}, "spec": spec})
     found = [len(api.get(f"{url}?fieldSelector=status.replicas={count}")["items"]) for count in (0, 4)]
     assert found == [1, 0]
+
+
+def test_a_stateful_set_keeps_what_it_claims(api):
+    """And how many it has, and of what, may change."""
+    url, spec = KINDS["StatefulSet"]
+    api.post(url, {"metadata": {"name": "x"}, "spec": spec})
+    assert api.patch(f"{url}/x", {"spec": {"replicas": 3, "minReadySeconds": 1}})[0] == 200
+    code, status = api.patch(f"{url}/x", {"spec": {"serviceName": "other"}})
+    assert (
+        code == 422 and "updates to statefulset spec for fields other than 'replicas', 'ordinals'" in status["message"]
+    )
