@@ -156,6 +156,7 @@ def test_a_victim_learns_why(evicting: RunningCluster) -> None:
     assert not going(evicting, "online") and ended(evicting, "batch")
 
 
+@pytest.mark.slow
 def test_a_disruption_budget_is_honoured(evicting: RunningCluster) -> None:
     """The pod lives on and is told that it was wanted; without the budget it goes."""
     start(evicting, "guarded")

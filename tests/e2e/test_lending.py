@@ -80,6 +80,7 @@ def test_node_metric_and_topology(lending: RunningCluster) -> None:
     assert "node.koordinator.sh/cpu-topology" in topology["metadata"]["annotations"]
 
 
+@pytest.mark.slow
 def test_the_config_map_rules(lending: RunningCluster) -> None:
     """Off: the keys go and the condition says why. A broken one: what it said stays. On: the keys are back. Gone: off."""
     configure(lending, enable=False)
