@@ -6,82 +6,75 @@ here: a gang's minimum, for one, holds its pods back and says so itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-
-import msgspec
+from collections.abc import Callable, Iterator
 
 from kube.dialects import eviction, gangs, loadaware, sublet
 from kube.dialects.duration import go_duration_seconds
-from kube.dialects.unserved import Unserved
+from kube.dialects.unserved import ANNOTATIONS, LABELS, Unserved, Word, said
 from kube.objects import Metadata
 from model.workload import GangMode
 
-_LABELS, _ANNOTATIONS = "metadata.labels", "metadata.annotations"
 _SHOWN_VALUE = 40
 _MODES = tuple(mode.value for mode in GangMode)
 
 
-class _Word(msgspec.Struct, frozen=True):
+class _Word(Word, frozen=True):
     """`reads` is whether a text that is not empty says anything; `instead` ends the sentence."""
 
-    place: str
-    key: str
     reads: Callable[[str], bool]
     instead: str
 
 
 _WORDS = (
     _Word(
-        _ANNOTATIONS,
+        ANNOTATIONS,
         eviction.ANNOTATION_POLICY,
         eviction.reads_features,
         'no rule may evict the pod; write a list such as ["BEMemoryEvict"]',
     ),
-    _Word(_ANNOTATIONS, eviction.ANNOTATION_PRIORITY, eviction.reads_number, "it counts as 0; write a whole number"),
-    _Word(_LABELS, eviction.LABEL_PRIORITY, eviction.reads_number, "it counts as unset; write a whole number"),
+    _Word(ANNOTATIONS, eviction.ANNOTATION_PRIORITY, eviction.reads_number, "it counts as 0; write a whole number"),
+    _Word(LABELS, eviction.LABEL_PRIORITY, eviction.reads_number, "it counts as unset; write a whole number"),
     _Word(
-        _LABELS,
+        LABELS,
         eviction.LABEL_ENABLED,
         lambda text: text in ("true", "false"),
         "rules by priority pass the pod over; write true or false",
     ),
     _Word(
-        _ANNOTATIONS,
+        ANNOTATIONS,
         sublet.ANNOTATION_NOTICE,
         sublet.reads_seconds,
         "the pod is told as long ahead as its grace period; write seconds such as 30",
     ),
-    _Word(_ANNOTATIONS, gangs.ANNOTATION_MODE, lambda text: text in _MODES, f"the gang is Strict; write {_MODES[1]}"),
+    _Word(ANNOTATIONS, gangs.ANNOTATION_MODE, lambda text: text in _MODES, f"the gang is Strict; write {_MODES[1]}"),
     _Word(
-        _ANNOTATIONS,
+        ANNOTATIONS,
         gangs.ANNOTATION_WAIT,
         lambda text: bool(go_duration_seconds(text)),
         "the usual time holds; write a time such as 10m",
     ),
-    _Word(_ANNOTATIONS, gangs.ANNOTATION_MATCH, gangs.reads_match, "the usual policy holds; write once-satisfied"),
+    _Word(ANNOTATIONS, gangs.ANNOTATION_MATCH, gangs.reads_match, "the usual policy holds; write once-satisfied"),
+    _Word(ANNOTATIONS, gangs.ANNOTATION_MATCH_ALIAS, gangs.reads_match, "the usual policy holds; write once-satisfied"),
     _Word(
-        _ANNOTATIONS, gangs.ANNOTATION_MATCH_ALIAS, gangs.reads_match, "the usual policy holds; write once-satisfied"
-    ),
-    _Word(
-        _ANNOTATIONS,
+        ANNOTATIONS,
         gangs.ANNOTATION_GROUPS,
         gangs.reads_groups,
         'the gang is placed alone; write a list such as ["default/a", "default/b"]',
     ),
     _Word(
-        _ANNOTATIONS,
+        ANNOTATIONS,
         loadaware.ANNOTATION_FACTORS,
         loadaware.reads_factors,
         'the usual factors hold; write percent from 1 to 1000 such as {"cpu": 85}',
     ),
     _Word(
-        _ANNOTATIONS,
+        ANNOTATIONS,
         loadaware.ANNOTATION_AFTER_SCHEDULED,
         loadaware.reads_seconds,
         "the usual time holds; write whole seconds",
     ),
     _Word(
-        _ANNOTATIONS,
+        ANNOTATIONS,
         loadaware.ANNOTATION_AFTER_INITIALIZED,
         loadaware.reads_seconds,
         "the usual time holds; write whole seconds",
@@ -92,16 +85,12 @@ _KEYS = frozenset(word.key for word in _WORDS)
 
 def in_metadata(metadata: Metadata, where: str, prefix: str = "") -> tuple[Unserved, ...]:
     """What cannot be read of a pod or PodGroup; `prefix` is where in the object its metadata stand."""
-    labels, annotations = metadata.labels or {}, metadata.annotations or {}
-    if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
-        return ()
-    return tuple(_misread(labels, annotations, where, prefix))
+    return tuple(_misread(metadata, where, prefix))
 
 
-def _misread(labels: Mapping[str, str], annotations: Mapping[str, str], where: str, prefix: str) -> Iterator[Unserved]:
-    for word in _WORDS:
-        value = (labels if word.place == _LABELS else annotations).get(word.key)
-        if value and not word.reads(value):
+def _misread(metadata: Metadata, where: str, prefix: str) -> Iterator[Unserved]:
+    for word, value in said(_WORDS, _KEYS, metadata):
+        if not word.reads(value):
             place = f"{prefix}{word.place}[{word.key}]"
             text = f"{where}: {place} is {value[:_SHOWN_VALUE]!r}, which cannot be read: {word.instead}"
             yield Unserved(place, text)

@@ -9,7 +9,8 @@ scheduler-plugins apis/scheduling/v1alpha1/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
@@ -18,7 +19,7 @@ from kube.objects import Metadata
 
 STORED_ONLY = "sublet.dev/stored-only"
 """Annotation of a definition of ours whose objects are kept and not acted upon."""
-_LABELS, _ANNOTATIONS = "metadata.labels", "metadata.annotations"
+LABELS, ANNOTATIONS = "metadata.labels", "metadata.annotations"
 _KUEUE, _VOLCANO = "where Kueue does not run itself", "where Volcano does not run itself"
 _GANG = "write a PodGroup of scheduling.sigs.k8s.io/v1alpha1 and label pod-group.scheduling.sigs.k8s.io"
 
@@ -47,11 +48,19 @@ class UnservedKind(msgspec.Struct, frozen=True):
         return f"{self.plural}.{self.group}"
 
 
-class _Word(msgspec.Struct, frozen=True):
-    """A label or annotation nobody acts on; `told` as above."""
+class Word(msgspec.Struct, frozen=True):
+    """A label or annotation; `place` is LABELS or ANNOTATIONS."""
 
     place: str
     key: str
+
+
+W = TypeVar("W", bound=Word)
+
+
+class _Word(Word, frozen=True):
+    """One nobody acts on; `told` as above."""
+
     told: str
 
 
@@ -90,16 +99,16 @@ KINDS = (
 """Served by nobody of ours, until the line goes."""
 
 _WORDS = (
-    _Word(_LABELS, "kueue.x-k8s.io/queue-name", f"{_KUEUE}, no queue holds it back"),
-    _Word(_ANNOTATIONS, "kueue.x-k8s.io/queue-name", f"{_KUEUE}, no queue holds it back"),
-    _Word(_LABELS, "kueue.x-k8s.io/priority-class", f"{_KUEUE}, it orders nothing; write spec.priorityClassName"),
-    _Word(_LABELS, "kueue.x-k8s.io/pod-group-name", f"it makes no gang; {_GANG}"),
-    _Word(_LABELS, "volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
-    _Word(_ANNOTATIONS, "volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
-    _Word(_ANNOTATIONS, "scheduling.volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
-    _Word(_ANNOTATIONS, "scheduling.volcano.sh/group-name", f"it makes no gang; {_GANG}"),
-    _Word(_ANNOTATIONS, "scheduling.k8s.io/group-name", f"it makes no gang; {_GANG}"),
-    _Word(_LABELS, "scheduling.x-k8s.io/pod-group", f"it makes no gang; {_GANG}"),
+    _Word(LABELS, "kueue.x-k8s.io/queue-name", f"{_KUEUE}, no queue holds it back"),
+    _Word(ANNOTATIONS, "kueue.x-k8s.io/queue-name", f"{_KUEUE}, no queue holds it back"),
+    _Word(LABELS, "kueue.x-k8s.io/priority-class", f"{_KUEUE}, it orders nothing; write spec.priorityClassName"),
+    _Word(LABELS, "kueue.x-k8s.io/pod-group-name", f"it makes no gang; {_GANG}"),
+    _Word(LABELS, "volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
+    _Word(ANNOTATIONS, "volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
+    _Word(ANNOTATIONS, "scheduling.volcano.sh/queue-name", f"{_VOLCANO}, no queue holds it back"),
+    _Word(ANNOTATIONS, "scheduling.volcano.sh/group-name", f"it makes no gang; {_GANG}"),
+    _Word(ANNOTATIONS, "scheduling.k8s.io/group-name", f"it makes no gang; {_GANG}"),
+    _Word(LABELS, "scheduling.x-k8s.io/pod-group", f"it makes no gang; {_GANG}"),
 )
 _KEYS = frozenset(word.key for word in _WORDS)
 _HOLDS = ("kueue.x-k8s.io/queue-name",)
@@ -120,10 +129,16 @@ def kind_sentence(kind: UnservedKind, where: str) -> str:
 
 def in_metadata(metadata: Metadata, where: str, prefix: str = "") -> tuple[Unserved, ...]:
     """What labels and annotations name that nobody serves; `prefix` is where in the object they stand."""
+    return tuple(_named(word, value, where, prefix) for word, value in said(_WORDS, _KEYS, metadata))
+
+
+def said(words: Iterable[W], keys: frozenset[str], metadata: Metadata) -> list[tuple[W, str]]:
+    """Those of the words, whose keys are `keys`, that an object has, each with its text; an empty one says nothing."""
     labels, annotations = metadata.labels or {}, metadata.annotations or {}
-    if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
-        return ()
-    return tuple(_named(labels, annotations, where, prefix))
+    if keys.isdisjoint(labels) and keys.isdisjoint(annotations):
+        return []  # as nearly all are
+    texts = {LABELS: labels, ANNOTATIONS: annotations}
+    return [(word, text) for word in words if (text := texts[word.place].get(word.key))]
 
 
 def held_for_ever(metadata: Metadata, suspended: bool, where: str) -> str:
@@ -134,13 +149,10 @@ def held_for_ever(metadata: Metadata, suspended: bool, where: str) -> str:
     return f"{where}: spec.suspend is true, and {_KUEUE}, nothing resumes it; write false"
 
 
-def _named(labels: Mapping[str, str], annotations: Mapping[str, str], where: str, prefix: str) -> Iterator[Unserved]:
-    for word in _WORDS:
-        value = (labels if word.place == _LABELS else annotations).get(word.key)
-        if value:
-            place = f"{prefix}{word.place}[{word.key}]={value[:_SHOWN_VALUE]}"
-            surface = Surface.POD_LABEL if word.place == _LABELS else Surface.POD_ANNOTATION
-            yield Unserved(place, _sentence(where, place, word.told, surface))
+def _named(word: _Word, value: str, where: str, prefix: str) -> Unserved:
+    place = f"{prefix}{word.place}[{word.key}]={value[:_SHOWN_VALUE]}"
+    surface = Surface.POD_LABEL if word.place == LABELS else Surface.POD_ANNOTATION
+    return Unserved(place, _sentence(where, place, word.told, surface))
 
 
 def _sentence(where: str, place: str, told: str, surface: Surface) -> str:
