@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from tests.local.conformance import pages
 from tests.local.conformance import resources as r
@@ -12,6 +15,17 @@ from tests.local.conformance.case import Case
 from tests.local.conformance.resources import CONFIG_MAPS, JOBS, NODES, PODS, Resource, config_map
 
 _AGE = re.compile(r"^(\d+[smhd])+$")
+
+
+@contextmanager
+def _meanwhile(act: Callable[[], Any]) -> Iterator[None]:
+    """`act` a moment later in a thread of its own, which has ended when the case goes on: both use `t.raw`."""
+    timer = threading.Timer(0.3, act)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()
 
 
 def _table(t: Case, *arguments: str) -> list[list[str]]:
@@ -220,8 +234,8 @@ def kubectl_says_which_field_does_not_exist(t: Case) -> None:
 def kubectl_waits_for_a_condition(t: Case) -> None:
     t.given(PODS, r.pod("p"))
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    threading.Timer(0.3, lambda: t.change(PODS, "p", ready, "status")).start()
-    assert t.kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=30s").out == "pod/p condition met\n"
+    with _meanwhile(lambda: t.change(PODS, "p", ready, "status")):
+        assert t.kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=30s").out == "pod/p condition met\n"
 
 
 @behaviour(pages.kubectl("wait"), Via.KUBECTL)
@@ -229,8 +243,8 @@ def kubectl_waits_for_a_value_and_for_deletion(t: Case) -> None:
     t.given(PODS, r.pod("p"))
     out = t.kubectl("wait", "--for=jsonpath={.status.phase}=Pending", "pod/p", "--timeout=30s").out
     assert out == "pod/p condition met\n"
-    threading.Timer(0.3, lambda: t.raw.delete(PODS, t.ns, "p")).start()
-    assert t.kubectl("wait", "--for=delete", "pod/p", "--timeout=30s").out in ("pod/p condition met\n", "")
+    with _meanwhile(lambda: t.raw.delete(PODS, t.ns, "p")):
+        assert t.kubectl("wait", "--for=delete", "pod/p", "--timeout=30s").out in ("pod/p condition met\n", "")
 
 
 @behaviour(pages.kubectl("wait"), Via.KUBECTL)
