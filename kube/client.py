@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kube.transport import Connections
 
 T = TypeVar("T")
+_CONFLICT = 409
 
 
 class PatchKind(StrEnum):
@@ -118,6 +119,16 @@ class KubeClient:
     async def create(self, path: str, body: Any) -> bytes:
         """POST to a collection or subresource."""
         return await self.request("POST", path, body=msgspec.json.encode(body))
+
+    async def create_missing(self, path: str, body: Any) -> bool:
+        """POST to a collection; False where an object of that name is there already, which stays as it is."""
+        try:
+            await self.create(path, body)
+        except KubernetesFault as fault:
+            if fault.status != _CONFLICT:
+                raise
+            return False
+        return True
 
     async def replace(self, path: str, body: Any) -> bytes:
         """PUT; with metadata.resourceVersion in `body` it succeeds only on that version."""

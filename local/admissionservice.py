@@ -7,7 +7,6 @@ from pathlib import Path
 from kube.client import KubeClient, PatchKind, path_of
 from local import manifests
 from local.apiserver.webhooks_configured import ADDRESS_ANNOTATION
-from model.fault import KubernetesFault
 
 _NAME = "sublet-admission"
 
@@ -22,11 +21,7 @@ async def publish(kubeconfig: Path, namespace: str, address: str) -> None:
         "spec": {"ports": [{"port": 443}]},
     }
     async with await KubeClient.connect(kubeconfig, "sublet-up") as client:
-        try:
-            await client.create(path_of("v1/services", namespace=namespace), service)
-        except KubernetesFault as fault:
-            if fault.status != 409:
-                raise
+        if not await client.create_missing(path_of("v1/services", namespace=namespace), service):
             path = path_of("v1/services", namespace=namespace, name=_NAME)
             await client.patch(path, {"metadata": {"annotations": annotations}}, PatchKind.MERGE)
 

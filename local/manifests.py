@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 
 from kube.client import KubeClient, PatchKind, path_of
-from model.fault import KubernetesFault
 
 Document = Mapping[str, Any]
 _MANAGER = "sublet-up"
@@ -50,12 +49,8 @@ async def make_missing(client: KubeClient, wanted: Iterable[Document]) -> None:
         version, kind, metadata = document["apiVersion"], document["kind"], document["metadata"]
         if version not in plurals:
             plurals[version] = await _plurals(client, version)
-        try:
-            path = path_of(f"{version}/{plurals[version][kind]}", namespace=metadata.get("namespace"))
-            await client.create(path, document)
-        except KubernetesFault as fault:
-            if fault.status != 409:
-                raise
+        path = path_of(f"{version}/{plurals[version][kind]}", namespace=metadata.get("namespace"))
+        await client.create_missing(path, document)
 
 
 async def _plurals(client: KubeClient, version: str) -> dict[str, str]:
@@ -64,11 +59,7 @@ async def _plurals(client: KubeClient, version: str) -> dict[str, str]:
 
 
 async def _define(client: KubeClient, definition: Document) -> None:
-    try:
-        await client.create(path_of(_DEFINITIONS), definition)
-    except KubernetesFault as fault:
-        if fault.status != 409:
-            raise
+    await client.create_missing(path_of(_DEFINITIONS), definition)
     path = path_of(_DEFINITIONS, name=definition["metadata"]["name"])
     async with asyncio.timeout(_ESTABLISHED_SECONDS):
         while not _established(await client.get(path, dict)):

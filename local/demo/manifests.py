@@ -59,11 +59,7 @@ def with_environment(document: Document, values: dict[str, str]) -> Document:
 async def apply(client: KubeClient, objects: Iterable[Document]) -> None:
     """Create the objects; one that exists already stays. Raises KubernetesFault."""
     for document in objects:
-        try:
-            await client.create(_collection(document), document)
-        except KubernetesFault as fault:
-            if fault.status != 409:
-                raise
+        await client.create_missing(_collection(document), document)
 
 
 async def remove(client: KubeClient, objects: Iterable[Document]) -> None:

@@ -119,13 +119,8 @@ class Registration:
             await self._renew()
 
     async def _make_or_adopt(self) -> None:
-        try:
-            await self._client.create(
-                path_of("v1/nodes"), nodeobject.new_node(self._name, self._machine, self._pod_cidr)
-            )
-        except KubernetesFault as fault:
-            if fault.status != 409:
-                raise
+        new = nodeobject.new_node(self._name, self._machine, self._pod_cidr)
+        if not await self._client.create_missing(path_of("v1/nodes"), new):
             labels = nodeobject.labels(self._name, self._machine)
             annotations = nodeobject.node_annotations(self._machine)
             ours: dict[str, Any] = {"metadata": {"labels": labels, "annotations": annotations}}

@@ -104,6 +104,24 @@ def test_how_long_to_wait(server: Any, details: Any, headers: dict[str, str], se
     asyncio.run(scene())
 
 
+def test_what_is_there_already_stays(server: Any, says_: Any) -> None:
+    """Made, there already, and refused for another reason, which is told."""
+
+    async def scene() -> None:
+        client = await server.start()
+        taken = {"kind": "Status", "message": "there", "reason": "AlreadyExists"}
+        refused = {"kind": "Status", "message": "not for you", "reason": "Forbidden"}
+        server.answers = [says_({}, 201), says_(taken, 409), says_(refused, 403)]
+        assert await client.create_missing("/api/v1/x", {})
+        assert not await client.create_missing("/api/v1/x", {})
+        with pytest.raises(KubernetesFault, match="not for you"):
+            await client.create_missing("/api/v1/x", {})
+        await client.close()
+        await server.stop()
+
+    asyncio.run(scene())
+
+
 def test_a_missing_kubeconfig_is_one_line(tmp_path: Path) -> None:
     """The file, and nothing about its contents."""
     with pytest.raises(ConfigurationFault, match=r"none: no such file \(give --kubeconfig FILE\)$"):
