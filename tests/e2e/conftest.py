@@ -52,7 +52,7 @@ def joined(config: pytest.Config) -> list[str]:
     return ["--join", str(Path(file).absolute())] if file else []
 
 
-def until(condition: Callable[[], Any], bound_seconds: float = 10.0, every_seconds: float = 0.1) -> Any:
+def until(condition: Callable[[], Any], bound_seconds: float = 60.0, every_seconds: float = 0.1) -> Any:
     """What `condition` answers once it is true, or its last answer when the bound has passed."""
     deadline = time.monotonic() + bound_seconds
     while not (answer := condition()) and time.monotonic() < deadline:
@@ -176,11 +176,13 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.fixture(scope="session")
-def start_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., RunningCluster]]:
-    """Starts clusters of one's own; all of them are stopped at the end. Another API server holds one at a time."""
+StartCluster = Callable[..., RunningCluster]
+
+
+@contextmanager
+def starting(elsewhere: Sequence[str], running: list[RunningCluster]) -> Iterator[StartCluster]:
+    """Starts clusters, which end with the block; another API server holds one of all that are `running` at a time."""
     started: list[RunningCluster] = []
-    elsewhere = joined(request.config)
 
     def start(
         agent_settings: str = "",
@@ -192,10 +194,11 @@ def start_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Runn
         folder = directory or Path(tempfile.mkdtemp(prefix="sublet-e2e-"))
         if elsewhere and set(EMBEDDED_ALONE) & set(options):
             pytest.skip("is about the embedded API server")
-        if elsewhere and any(each.process.poll() is None for each in started):
+        if elsewhere and any(each.process.poll() is None for each in running):
             pytest.skip("another cluster of these tests runs on this API server: give this test alone")
         cluster = RunningCluster(folder, agent_settings, agent_journal, [*options, *elsewhere])
         started.append(cluster)
+        running.append(cluster)
         cluster.wait_ready()
         return cluster
 
@@ -206,6 +209,26 @@ def start_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Runn
 
 
 @pytest.fixture(scope="session")
-def cluster(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+def running() -> list[RunningCluster]:
+    """Every cluster that these tests started."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def start_cluster(request: pytest.FixtureRequest, running: list[RunningCluster]) -> Iterator[StartCluster]:
+    """Starts clusters of a module's own."""
+    with starting(joined(request.config), running) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def start_shared_cluster(request: pytest.FixtureRequest, running: list[RunningCluster]) -> Iterator[StartCluster]:
+    """Starts clusters that modules share."""
+    with starting(joined(request.config), running) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def cluster(start_shared_cluster: StartCluster) -> RunningCluster:
     """The cluster that tests share; each leaves it as it found it."""
-    return start_cluster(agent_settings=ALWAYS_ROOM)
+    return start_shared_cluster(agent_settings=ALWAYS_ROOM)

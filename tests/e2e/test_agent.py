@@ -9,14 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import CGROUPS, RunningCluster, alive, until
+from tests.e2e.conftest import CGROUPS, RunningCluster, StartCluster, alive, until
 
 # Whatever else this machine does, there is room: Koordinator allows a reclaim threshold above 100.
 SETTINGS = "colocation:\n  cpu_reclaim_threshold_pct: 400\n  memory_reclaim_threshold_pct: 60\n"
@@ -52,12 +52,12 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def busy(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+def busy(start_cluster: StartCluster) -> RunningCluster:
     """A cluster with an online and a batch pod that both work."""
     cluster = start_cluster(agent_settings=SETTINGS)
     cluster.apply(WEB + "---" + BATCH)
     assert until(lambda: running(cluster) == {"web", "batch"}, 40), cluster.kubectl("get", "events")
-    assert until(lambda: quota(cluster) > 0, 20)
+    assert until(lambda: quota(cluster) > 0)
     return cluster
 
 
@@ -98,7 +98,7 @@ def unsupervised(cluster: RunningCluster) -> Iterator[None]:
 
 def end(pid: int, number: signal.Signals) -> None:
     os.kill(pid, number)
-    assert until(lambda: not alive(pid), 20)
+    assert until(lambda: not alive(pid))
 
 
 def test_kubectl_shows_what_is_lent(busy: RunningCluster) -> None:
@@ -126,7 +126,7 @@ def test_the_explained_limit_is_the_kernels(busy: RunningCluster) -> None:
         return bool(before == total == quota(busy) == int(found["kernel_value"]))
 
     # The ceiling moves about once a second: a few tries find a moment in which it stands still.
-    assert until(agrees, 30)
+    assert until(agrees)
     words = busy.sublet("explain", "limit").stdout
     assert "capacity" in words and "online used" in words and "as decided" in words
 
@@ -195,13 +195,13 @@ spec: {resourceUsedThresholdWithBE: {enable: true, cpuSuppressThresholdPercent: 
     with busy.unchecked():
         busy.apply(document % (node, "turbo"))
     try:
-        assert until(lambda: reason() == "ConfigurationInvalid", 20)
+        assert until(lambda: reason() == "ConfigurationInvalid")
         events = busy.kubectl("get", "events", "-A")
         assert "cpuSuppressPolicy: is 'turbo' (write one of adaptive, cfsQuota, cpuset)" in events
         assert quota(busy) > 0
         busy.apply(document % (node, "adaptive"))
-        assert until(lambda: reason() == "LendingActive", 20)
-        assert until(lambda: "10 % of capacity" in busy.sublet("explain", "limit").stdout, 20)
+        assert until(lambda: reason() == "LendingActive")
+        assert until(lambda: "10 % of capacity" in busy.sublet("explain", "limit").stdout)
     finally:
         busy.kubectl("delete", "nodeslo", node, check=False)
 
@@ -212,11 +212,11 @@ def test_the_link_comes_back_after_the_scheduler(busy: RunningCluster) -> None:
     def linked() -> bool:
         return "link to the scheduler up" in busy.sublet("explain", "node").stdout
 
-    assert until(linked, 20)
+    assert until(linked)
     pid = busy.endpoints["programs"]["scheduler"]
     with unsupervised(busy):
         end(pid, signal.SIGKILL)
-        assert until(lambda: not linked(), 20)
+        assert until(lambda: not linked())
         busy.apply(BATCH.replace("name: batch,", "name: later,"))
         assert "later" not in running(busy) and quota(busy) > 0
     try:

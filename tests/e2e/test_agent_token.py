@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from model.quantity import parse_millis, parse_units
-from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, until
+from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, StartCluster, until
 
 
 class Thief:
@@ -34,7 +34,7 @@ class Thief:
 
 
 @pytest.fixture(scope="module")
-def cluster(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+def cluster(start_cluster: StartCluster) -> RunningCluster:
     return start_cluster(agent_settings=ALWAYS_ROOM)
 
 

@@ -54,7 +54,7 @@ def asked(cluster: RunningCluster) -> RunningCluster:
     """With a gang that waits for its second member."""
     cluster.apply(PENDING_GANG)
     waiting = "gang has fewer pods than its minimum"
-    assert until(lambda: waiting in cluster.sublet("explain", "pod", "asked").stdout, 20)
+    assert until(lambda: waiting in cluster.sublet("explain", "pod", "asked").stdout)
     return cluster
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from model.quantity import parse_units
-from tests.e2e.conftest import CGROUPS, RunningCluster, until
+from tests.e2e.conftest import CGROUPS, RunningCluster, StartCluster, until
 
 pytestmark = pytest.mark.slow
 # A steady offer of 3.5 CPUs and more on any machine: what is asked for is what counts here.
@@ -37,7 +36,7 @@ BATCH_CPU = "kubernetes.io/batch-cpu"
 
 
 @pytest.fixture(scope="module")
-def cluster(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+def cluster(start_cluster: StartCluster) -> RunningCluster:
     found = start_cluster(agent_settings=SETTINGS)
     assert until(lambda: offered(found) > 0, 40)
     return found
@@ -72,8 +71,8 @@ def test_more_asked_for_than_offered(cluster: RunningCluster) -> None:
     part = offered(cluster) // 4
     for number in range(8):
         cluster.apply(pod(f"fill-{number}", "fill", part))
-    placed = until(lambda: [p for p in pods(cluster, "fill") if p["spec"].get("nodeName")], 20)
-    waiting = until(lambda: [p for p in pods(cluster, "fill") if told_why(p)], 20)
+    placed = until(lambda: [p for p in pods(cluster, "fill") if p["spec"].get("nodeName")])
+    waiting = until(lambda: [p for p in pods(cluster, "fill") if told_why(p)])
     assert placed and waiting and len(placed) * part <= offered(cluster)
     assert [p["status"]["reason"] for p in pods(cluster, "fill") if "reason" in p["status"]] == []
     cluster.kubectl("delete", "pods", "-l", "app=fill", "--wait=true")
@@ -88,14 +87,14 @@ def test_higher_priorities_are_placed_first(cluster: RunningCluster) -> None:
     """Two wait for one place: the more important of them gets it, though it came later."""
     room = offered(cluster)
     cluster.apply(pod("first", "order", room * 9 // 10))
-    assert until(lambda: pods(cluster, "order")[0]["spec"].get("nodeName"), 20)
+    assert until(lambda: pods(cluster, "order")[0]["spec"].get("nodeName"))
     cluster.apply(pod("free", "order", room * 8 // 10, priority="koord-free"))
     cluster.apply(pod("batch", "order", room * 8 // 10))
-    assert until(lambda: sum(told_why(p) for p in pods(cluster, "order")) == 2, 20)
+    assert until(lambda: sum(told_why(p) for p in pods(cluster, "order")) == 2)
     # Whoever was refused is not tried again for up to ten seconds, whatever its priority.
     time.sleep(11)
     cluster.kubectl("delete", "pod", "first", "--wait=true")
-    assert until(lambda: [p for p in pods(cluster, "order") if p["spec"].get("nodeName")], 30)
+    assert until(lambda: [p for p in pods(cluster, "order") if p["spec"].get("nodeName")])
     assert [p["metadata"]["name"] for p in pods(cluster, "order") if p["spec"].get("nodeName")] == ["batch"]
     cluster.kubectl("delete", "pods", "-l", "app=order", "--wait=true")
 
@@ -103,18 +102,18 @@ def test_higher_priorities_are_placed_first(cluster: RunningCluster) -> None:
 def test_a_fork_bomb_stops_at_its_share(cluster: RunningCluster) -> None:
     """Its pod has a tenth of best effort's share, and a pod beside it starts meanwhile."""
     cluster.apply(pod("bomb", "bomb", 200, BOMB, memory="128Mi"))
-    assert until(lambda: pods(cluster, "bomb")[0]["status"].get("phase") == "Running", 30)
+    assert until(lambda: pods(cluster, "bomb")[0]["status"].get("phase") == "Running")
     uid = pods(cluster, "bomb")[0]["metadata"]["uid"]
     (root,) = [path for path in cluster.cgroups() if path.parent == CGROUPS / "pids"]
     folder = root / f"kubepods/besteffort/pod{uid}"
     all_of_it = root / "kubepods/besteffort/pids.max"
-    assert until(lambda: (folder / "pids.max").read_text().strip() != "max", 10)
+    assert until(lambda: (folder / "pids.max").read_text().strip() != "max")
     most = int((folder / "pids.max").read_text())
     assert int(all_of_it.read_text()) // 10 == most < 100
     assert until(lambda: int((folder / "pids.current").read_text()) >= most, 45)
     assert int((folder / "pids.current").read_text()) <= most
     cluster.apply(pod("beside", "beside", 50))
-    assert until(lambda: pods(cluster, "beside")[0]["status"].get("phase") == "Running", 30)
+    assert until(lambda: pods(cluster, "beside")[0]["status"].get("phase") == "Running")
     told = cluster.kubectl("delete", "pod", "bomb", "beside", "--wait=true", "--timeout=60s")
     assert "bomb" in told
 
@@ -122,10 +121,10 @@ def test_a_fork_bomb_stops_at_its_share(cluster: RunningCluster) -> None:
 def test_best_effort_is_throttled_when_the_service_wants_cpu(cluster: RunningCluster) -> None:
     """The ceiling falls as an online pod begins to use what it reserved."""
     cluster.apply(pod("spin", "spin", 100, SPIN))
-    assert until(lambda: pods(cluster, "spin")[0]["status"].get("phase") == "Running", 30)
+    assert until(lambda: pods(cluster, "spin")[0]["status"].get("phase") == "Running")
     (root,) = [path for path in cluster.cgroups() if path.parent == CGROUPS / "cpu"]
     quota = root / "kubepods/besteffort/cpu.cfs_quota_us"
-    assert until(lambda: int(quota.read_text()) > 0, 20)
+    assert until(lambda: int(quota.read_text()) > 0)
     before = int(quota.read_text())
     resources = {"requests": {"cpu": "500m"}, "limits": {"cpu": "2"}}
     container = {"name": "c", "image": "python:3.9", "command": ["python", "-c", SPIN], "resources": resources}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ALWAYS_ROOM, CGROUPS, RunningCluster, until
+from tests.e2e.conftest import ALWAYS_ROOM, CGROUPS, RunningCluster, StartCluster, until
 
 SPEC = "node.koordinator.sh/extended-resource-spec"
 QOS = "koordinator.sh/qosClass"
@@ -64,7 +64,7 @@ class Editor:
 
 
 @pytest.fixture(scope="module")
-def cluster(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+def cluster(start_cluster: StartCluster) -> RunningCluster:
     """One with admission and the policies of deploy/, as `sublet up` always has them."""
     return start_cluster(agent_settings=ALWAYS_ROOM)
 
@@ -150,7 +150,7 @@ def test_what_an_annotation_claims_is_not_written(
     cluster: RunningCluster, ann: Editor, victims: tuple[str, ...]
 ) -> None:
     """Whatever got onto a pod while nobody looked at it: shares, quota and memory limit stay as they were."""
-    assert until(lambda: limits(cluster, "batch")["cpu/cpu.cfs_quota_us"] == OWN_QUOTA, 30)
+    assert until(lambda: limits(cluster, "batch")["cpu/cpu.cfs_quota_us"] == OWN_QUOTA)
     before = {name: limits(cluster, name) for name in victims}
     assert before["limited"]["cpu/cpu.cfs_quota_us"] == "10000"
     with unguarded(cluster):
@@ -160,7 +160,7 @@ def test_what_an_annotation_claims_is_not_written(
     # The agent has seen all of it once it limits a batch pod that came after.
     cluster.apply(json.dumps(pod("marker", OFFERED)))
     assert until(lambda: running(cluster, "marker", "late"), 60), cluster.kubectl("get", "pods", "-o", "yaml")
-    assert until(lambda: limits(cluster, "marker")["cpu/cpu.cfs_quota_us"] == OWN_QUOTA, 30)
+    assert until(lambda: limits(cluster, "marker")["cpu/cpu.cfs_quota_us"] == OWN_QUOTA)
     assert {name: limits(cluster, name) for name in victims} == before
     late = limits(cluster, "late")
     assert (late["cpu/cpu.cfs_quota_us"], late["memory/memory.limit_in_bytes"]) == ("10000", str(64 << 20))

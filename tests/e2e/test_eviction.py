@@ -14,7 +14,7 @@ import grpc
 import psutil
 import pytest
 
-from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, until
+from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, StartCluster, until
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, link_pb2
 
 EVICTION = "sublet.dev/eviction"
@@ -51,7 +51,7 @@ def pod(name: str, qos: str = "BE", **annotations: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def evicting(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+def evicting(start_cluster: StartCluster) -> RunningCluster:
     """With an online pod that is never touched."""
     cluster = start_cluster(agent_settings=ALWAYS_ROOM)
     start(cluster, "online", "LS")
@@ -62,7 +62,7 @@ def start(cluster: RunningCluster, name: str, qos: str = "BE", **annotations: st
     """The pod, once it works and the agent has seen that."""
     cluster.apply(pod(name, qos, **annotations))
     assert until(lambda: "holding" in cluster.kubectl("logs", name, check=False), 60), cluster.kubectl("get", "events")
-    assert until(lambda: name in seen_by_agent(cluster), 20)
+    assert until(lambda: name in seen_by_agent(cluster))
     return found(cluster, name)
 
 
@@ -149,7 +149,7 @@ def test_a_victim_learns_why(evicting: RunningCluster) -> None:
     decision = record["decision"]
     assert (record["kind"], decision["reason"], decision["subject"]) == ("evict", "BEMemoryEvict", "pod/default/batch")
     assert sum(term["value"] for term in decision["terms"]) == decision["value"] > 0
-    assert until(lambda: any("Evicted" in text for text in messages(evicting, "Pod", "batch")), 10)
+    assert until(lambda: any("Evicted" in text for text in messages(evicting, "Pod", "batch")))
     assert until(
         lambda: any("default/batch" in text for text in messages(evicting, "Node", evicting.endpoints["node"])), 10
     )
@@ -166,7 +166,7 @@ def test_a_disruption_budget_is_honoured(evicting: RunningCluster) -> None:
             "get", "events"
         )
         assert not going(evicting, "guarded")
-        assert until(lambda: any("budget guard needs 1" in text for text in messages(evicting, "Pod", "guarded")), 10)
+        assert until(lambda: any("budget guard needs 1" in text for text in messages(evicting, "Pod", "guarded")))
         evicting.kubectl("delete", "pdb", "guard")
         assert until(lambda: going(evicting, "guarded"), 60)
     assert ended(evicting, "guarded")
@@ -187,7 +187,7 @@ def test_a_pod_that_asked_is_told_first(evicting: RunningCluster) -> None:
     with pressure(evicting):
         at = deadline()
         assert 30 < at - time.time() <= 50
-        assert until(lambda: told(evicting, "asking").get("kind") == "notify", 10)
+        assert until(lambda: told(evicting, "asking").get("kind") == "notify")
         assert not going(evicting, "asking")
         with grpc.insecure_channel(f"unix:{evicting.endpoints['agent_socket']}") as channel:
             saved = link_pb2.CheckpointReport(
@@ -206,7 +206,7 @@ def test_an_eviction_waits_for_the_api_server(evicting: RunningCluster) -> None:
         at = deadline()
         with stopped(evicting, "apiserver"):
             time.sleep(max(at - time.time(), 0) + 3)
-        assert until(lambda: going(evicting, "patient"), 30)
+        assert until(lambda: going(evicting, "patient"))
         assert told(evicting, "patient")["kind"] == "evict"
-    assert until(lambda: any("Evicted" in text for text in messages(evicting, "Pod", "patient")), 20)
+    assert until(lambda: any("Evicted" in text for text in messages(evicting, "Pod", "patient")))
     assert ended(evicting, "patient")

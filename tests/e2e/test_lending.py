@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import grpc
 import pytest
 
 from model import quantity
-from tests.e2e.conftest import RunningCluster, until
+from tests.e2e.conftest import RunningCluster, StartCluster, until
 from wire.v1 import agent_pb2, agent_pb2_grpc
 
 BATCH = ("kubernetes.io/batch-cpu", "kubernetes.io/batch-memory")
@@ -26,12 +25,12 @@ NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: koordinator-syste
 
 
 @pytest.fixture(scope="module")
-def lending(start_cluster: Callable[..., RunningCluster], tmp_path_factory: pytest.TempPathFactory) -> RunningCluster:
+def lending(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFactory) -> RunningCluster:
     """A cluster whose agent keeps a journal."""
     journal = tmp_path_factory.mktemp("journal") / "journal"
     cluster = start_cluster(agent_settings=SETTINGS, agent_journal=journal)
     cluster.apply(NAMESPACE)
-    assert until(lambda: set(ALL) <= allocatable(cluster).keys() and allocatable(cluster)[BATCH[1]] != "0", 30)
+    assert until(lambda: set(ALL) <= allocatable(cluster).keys() and allocatable(cluster)[BATCH[1]] != "0")
     return cluster
 
 
@@ -70,7 +69,7 @@ def test_node_metric_and_topology(lending: RunningCluster) -> None:
     def metric() -> Any:
         return json.loads(lending.kubectl("get", "nodemetrics", "-o", "json"))["items"][0]["status"]
 
-    assert until(lambda: metric().get("nodeMetric", {}).get("numaUsages"), 20)
+    assert until(lambda: metric().get("nodeMetric", {}).get("numaUsages"))
     found = metric()
     assert {"cpu", "memory"} <= found["nodeMetric"]["nodeUsage"]["resources"].keys()
     assert found["prodPeakMetric"]["resource"]["resources"].keys() == {"cpu", "memory"}
@@ -88,18 +87,18 @@ def test_the_config_map_rules(lending: RunningCluster) -> None:
     assert (ready(lending)["status"], ready(lending)["reason"]) == ("False", "LendingDisabled")
     with lending.unchecked():
         configure(lending, enable=True, cpuReclaimThresholdPercent="many")
-    assert until(lambda: "cpuReclaimThresholdPercent" in ready(lending)["message"] + events(lending), 20)
+    assert until(lambda: "cpuReclaimThresholdPercent" in ready(lending)["message"] + events(lending))
     assert not set(ALL) & allocatable(lending).keys()
     configure(lending, enable=True, cpuReclaimThresholdPercent=400, batchCPUThresholdPercent=5)
-    assert until(lambda: set(ALL) <= allocatable(lending).keys(), 20)
+    assert until(lambda: set(ALL) <= allocatable(lending).keys())
     capped = 50 * int(allocatable(lending)["cpu"])
-    assert until(lambda: quantity.parse_units(allocatable(lending).get(BATCH[0], "1Gi")) <= capped, 20)
-    assert until(lambda: ready(lending)["reason"] == "LendingActive", 20)
+    assert until(lambda: quantity.parse_units(allocatable(lending).get(BATCH[0], "1Gi")) <= capped)
+    assert until(lambda: ready(lending)["reason"] == "LendingActive")
     lending.kubectl("-n", "koordinator-system", "delete", "configmap", "slo-controller-config")
     assert until(lambda: not set(ALL) & allocatable(lending).keys(), 20), allocatable(lending)
     assert "was deleted" in ready(lending)["message"]
     configure(lending, enable=True, cpuReclaimThresholdPercent=400)
-    assert until(lambda: set(ALL) <= allocatable(lending).keys(), 30)
+    assert until(lambda: set(ALL) <= allocatable(lending).keys())
 
 
 def events(cluster: RunningCluster) -> str:
@@ -146,5 +145,5 @@ def test_a_pod_is_seen_with_its_containers(lending: RunningCluster) -> None:
         return [container for pod in web for container in pod.containers if container.usage.memory_bytes]
 
     # A container's memory is read in turn, every tenth tick.
-    assert [container.name for container in until(seen, 30)] == ["web"]
+    assert [container.name for container in until(seen)] == ["web"]
     lending.kubectl("delete", "-f", "examples/quickstart/1-service.yaml", "--wait=false")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import RunningCluster, until
+from tests.e2e.conftest import RunningCluster, StartCluster, until
 
 JOB = """
 apiVersion: batch/v1
@@ -45,7 +44,7 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def simulated(start_cluster: Callable[..., RunningCluster], tmp_path_factory: pytest.TempPathFactory) -> RunningCluster:
+def simulated(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFactory) -> RunningCluster:
     """Eight nodes, a tenth in use by a trace."""
     trace: Path = tmp_path_factory.mktemp("trace") / "trace.csv"
     trace.write_text("machine,t_s,cpu_pct,mem_pct\nm,0,10,10\nm,60,10,10\n")
@@ -61,7 +60,7 @@ def test_nodes_lend_what_the_trace_leaves(simulated: RunningCluster) -> None:
 def test_a_job_is_placed_and_ends(simulated: RunningCluster) -> None:
     """While it runs `sublet top` counts its pods; then it is complete."""
     simulated.apply(JOB)
-    until(lambda: json.loads(simulated.sublet("top", "-o", "json").stdout)["total"]["best_effort_pods"] == 30, 30)
+    until(lambda: json.loads(simulated.sublet("top", "-o", "json").stdout)["total"]["best_effort_pods"] == 30)
     simulated.kubectl("wait", "--for=condition=complete", "job/many", "--timeout=60s")
 
 
@@ -69,7 +68,7 @@ def test_a_pod_stays_is_measured_and_goes(simulated: RunningCluster) -> None:
     """`kubectl top` knows it, its log says why there is none, and deletion is graceful."""
     simulated.apply(STAYS)
     simulated.kubectl("wait", "--for=condition=Ready", "pod/stays", "--timeout=30s")
-    row = until(lambda: (s := simulated.kubectl("top", "pod", "stays", "--no-headers", check=False)) and s, 30)
+    row = until(lambda: (s := simulated.kubectl("top", "pod", "stays", "--no-headers", check=False)) and s)
     assert row.split() == ["stays", "2400m", "4915Mi"]
     simulated.kubectl("delete", "pod", "stays", "--timeout=30s")
 
@@ -80,5 +79,5 @@ def test_they_go_on_after_a_crash(simulated: RunningCluster) -> None:
     simulated.apply(STAYS)
     simulated.kubectl("wait", "--for=condition=Ready", "pod/stays", "--timeout=30s")
     os.kill(before, signal.SIGKILL)
-    until(lambda: simulated.endpoints["programs"]["simnodes"] != before, 30)
+    until(lambda: simulated.endpoints["programs"]["simnodes"] != before)
     simulated.kubectl("delete", "pod", "stays", "--timeout=30s")

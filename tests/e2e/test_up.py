@@ -9,16 +9,12 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import RunningCluster, alive, until
-
-StartCluster = Callable[..., RunningCluster]
-
+from tests.e2e.conftest import RunningCluster, StartCluster, alive, until
 
 QUICKSTART = "app in (web,nightly,training)"
 
@@ -69,7 +65,7 @@ def test_who_deletes_a_programs_pod_ends_nothing(cluster: RunningCluster) -> Non
     """As with any static pod: the mirror comes back, the program never noticed."""
     before, running = programs(cluster)["scheduler"]["metadata"], cluster.endpoints["programs"]["scheduler"]
     cluster.kubectl("delete", "pod", "-n", PROGRAMS, before["name"])
-    assert until(lambda: ready(programs(cluster).get("scheduler") or {"status": {}}), 20)
+    assert until(lambda: ready(programs(cluster).get("scheduler") or {"status": {}}))
     assert programs(cluster)["scheduler"]["metadata"]["uid"] != before["uid"]
     assert cluster.endpoints["programs"]["scheduler"] == running and alive(running)
 
@@ -93,7 +89,7 @@ def test_a_program_that_was_killed_is_counted(cluster: RunningCluster) -> None:
     assert until(lambda: (found := status())["restartCount"] == 1 and found["ready"], 40), status()
     assert status()["lastState"]["terminated"]["exitCode"] == 137
     assert "reviewing" in cluster.kubectl("logs", "-n", PROGRAMS, name, "--previous")
-    assert until(lambda: "BackOff" in cluster.kubectl("describe", "pod", "-n", PROGRAMS, name), 20)
+    assert until(lambda: "BackOff" in cluster.kubectl("describe", "pod", "-n", PROGRAMS, name))
     whole = (cluster.directory / "up" / "logs" / "admission.log").read_text()
     assert whole.count(" reviewing ") == 2 > cluster.kubectl("logs", "-n", PROGRAMS, name).count(" reviewing ")
 
@@ -114,21 +110,21 @@ def test_the_quick_start_is_applied_runs_and_is_deleted(cluster: RunningCluster)
     """The service runs at once; the batch work once batch-cpu is offered; deleting leaves no pod and no cgroup."""
     cluster.kubectl("apply", "-f", "examples/quickstart/")
     try:
-        assert until(lambda: phases(cluster, "app=web") == {"web": "Running"}, 20)
+        assert until(lambda: phases(cluster, "app=web") == {"web": "Running"})
         assert until(lambda: [*phases(cluster).values()] == ["Running"] * 5, 60), cluster.kubectl("get", "events")
         uids = [pod["metadata"]["uid"] for pod in pods(cluster, QUICKSTART)]
     finally:
         cluster.kubectl("delete", "-f", "examples/quickstart/")
-    assert until(lambda: not phases(cluster), 30)
+    assert until(lambda: not phases(cluster))
     (node,) = cluster.endpoints["nodes"]
     kubepods = Path(node["cgroup_root"]) / ("cpu" if node["cgroup_version"] == 1 else "") / node["kubepods"].strip("/")
     assert kubepods.is_dir()
-    assert until(lambda: not [path for uid in uids for path in kubepods.glob(f"**/pod{uid}")], 10)
+    assert until(lambda: not [path for uid in uids for path in kubepods.glob(f"**/pod{uid}")])
 
 
 def test_explain_answers_without_an_address(cluster: RunningCluster) -> None:
     """endpoints.json says where the agent is; the node's offer comes with its terms."""
-    done = until(lambda: (d := cluster.sublet("explain", "node")).returncode == 0 and "capacity" in d.stdout and d, 10)
+    done = until(lambda: (d := cluster.sublet("explain", "node")).returncode == 0 and "capacity" in d.stdout and d)
     assert done and "kubernetes.io/batch-cpu" in done.stdout
     assert cluster.endpoints["node"] in done.stdout
 
@@ -226,10 +222,10 @@ def test_killing_up_leaves_nothing(start_cluster: StartCluster) -> None:
     """kill -9 of the parent: the kernel tells the programs, and and all is gone, pods included."""
     own = start_cluster()
     own.kubectl("apply", "-f", "examples/quickstart/1-service.yaml")
-    assert until(lambda: phases(own) == {"web": "Running"}, 20)
+    assert until(lambda: phases(own) == {"web": "Running"})
     programs, id_ = own.endpoints["programs"], own.endpoints["id"]
     own.process.kill()
-    assert until(lambda: not [pid for pid in programs.values() if alive(pid)] and not own.cgroups_of(id_), 30)
+    assert until(lambda: not [pid for pid in programs.values() if alive(pid)] and not own.cgroups_of(id_))
 
 
 @pytest.mark.slow
@@ -237,7 +233,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(start_cluster: StartClust
     """kill -9 of everything at once leaves cgroups and a pod; the next `up` in the directory ends both."""
     first = start_cluster()
     first.kubectl("apply", "-f", "examples/quickstart/1-service.yaml")
-    assert until(lambda: phases(first) == {"web": "Running"}, 20)
+    assert until(lambda: phases(first) == {"web": "Running"})
     id_ = first.endpoints["id"]
     programs = first.endpoints["programs"]
     os.kill(programs["node"], signal.SIGSTOP)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import RunningCluster, alive, until
+from tests.e2e.conftest import RunningCluster, StartCluster, alive, until
 
 POD = """
 apiVersion: v1
@@ -40,7 +40,7 @@ def phase(cluster: RunningCluster, name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def two(start_cluster: Callable[..., RunningCluster]) -> Iterator[RunningCluster]:
+def two(start_cluster: StartCluster) -> Iterator[RunningCluster]:
     """Two nodes that claim more than there is, on a simulated kernel, with systemd's names."""
     options = ["--process-nodes", "2", "--node-name", "here", "--node-cpu", "4", "--node-memory", "16Gi"]
     yield start_cluster(options=[*options, "--kernel", "simulated", "--cgroup-driver", "systemd"])
@@ -51,7 +51,7 @@ def test_each_node_says_what_it_was_told(two: RunningCluster) -> None:
     for name in ("here-1", "here-2"):
         assert got(two, "node", name)["status"]["capacity"]["cpu"] == "4"
         assert got(two, "node", name)["status"]["capacity"]["memory"] == "16Gi"
-        asked = until(lambda name=name: (d := two.sublet("explain", "node", name)).returncode == 0 and d, 20)
+        asked = until(lambda name=name: (d := two.sublet("explain", "node", name)).returncode == 0 and d)
         assert asked and f"node {name}" in asked.stdout and "driver systemd" in asked.stdout
     roots = {(node["cgroup_root"], node["cgroup_prefix"]) for node in two.endpoints["nodes"]}
     assert len(roots) == 2
@@ -59,7 +59,7 @@ def test_each_node_says_what_it_was_told(two: RunningCluster) -> None:
 
 def test_what_is_claimed_is_not_lent(two: RunningCluster) -> None:
     """Of 4 CPUs that a node says it has, the machine's part is all that it may lend."""
-    asked = until(lambda: "batch-cpu" in (d := two.sublet("explain", "node", "here-1", "-o", "json")).stdout and d, 20)
+    asked = until(lambda: "batch-cpu" in (d := two.sublet("explain", "node", "here-1", "-o", "json")).stdout and d)
     lent = [d["value"] for d in json.loads(asked.stdout)["reclaimable"] if d["name"] == "kubernetes.io/batch-cpu"]
     assert lent and max(lent) <= 1000 * (os.cpu_count() or 1) / 2
 
@@ -69,7 +69,7 @@ def test_pods_that_name_no_scheduler_fill_both(two: RunningCluster) -> None:
     for name in ("one", "two", "three"):
         two.apply(pod(name, cpu="3"))
     names = ("one", "two", "three")
-    assert until(lambda: sorted(phase(two, name) for name in names) == ["Pending", "Running", "Running"], 30)
+    assert until(lambda: sorted(phase(two, name) for name in names) == ["Pending", "Running", "Running"])
     assert len({got(two, "pod", name)["spec"].get("nodeName") for name in names}) == 3
     two.kubectl("delete", "pod", *names, "--grace-period=1")
 
@@ -77,17 +77,17 @@ def test_pods_that_name_no_scheduler_fill_both(two: RunningCluster) -> None:
 def test_out_of_memory_is_told_as_a_kernel_tells_it(two: RunningCluster) -> None:
     """OOMKilled."""
     two.apply(pod("hungry", HUNGRY))
-    assert until(lambda: phase(two, "hungry") == "Failed", 30)
+    assert until(lambda: phase(two, "hungry") == "Failed")
     (status,) = got(two, "pod", "hungry")["status"]["containerStatuses"]
     assert status["state"]["terminated"]["reason"] == "OOMKilled"
 
 
 @pytest.mark.slow
-def test_the_end_of_two_nodes_leaves_nothing(start_cluster: Callable[..., RunningCluster]) -> None:
+def test_the_end_of_two_nodes_leaves_nothing(start_cluster: StartCluster) -> None:
     """No process, no file of the simulated kernel."""
     own = start_cluster(options=["--process-nodes", "2", "--kernel", "simulated"])
     own.apply(pod("sleeper"))
-    assert until(lambda: phase(own, "sleeper") == "Running", 30)
+    assert until(lambda: phase(own, "sleeper") == "Running")
     programs = own.endpoints["programs"]
     assert own.stop() == 0
     assert [pid for pid in programs.values() if alive(pid)] == []
@@ -95,11 +95,11 @@ def test_the_end_of_two_nodes_leaves_nothing(start_cluster: Callable[..., Runnin
 
 
 @pytest.mark.slow
-def test_state_outlives_the_api_server(start_cluster: Callable[..., RunningCluster], tmp_path: Path) -> None:
+def test_state_outlives_the_api_server(start_cluster: StartCluster, tmp_path: Path) -> None:
     """kill -9: it serves again on its port, and the pod that ran still runs, never started anew."""
     own = start_cluster(options=["--state-dir", str(tmp_path / "state")])
     own.apply(pod("sleeper"))
-    assert until(lambda: phase(own, "sleeper") == "Running", 30)
+    assert until(lambda: phase(own, "sleeper") == "Running")
     before, server = got(own, "pod", "sleeper"), own.endpoints
     os.kill(server["programs"]["apiserver"], signal.SIGKILL)
     known = lambda: own.endpoints["programs"].get("apiserver", server["programs"]["apiserver"])  # noqa: E731

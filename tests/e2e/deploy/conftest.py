@@ -13,12 +13,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import ROOT, RunningCluster, until
+from tests.e2e.conftest import ROOT, StartCluster, until
 from tests.e2e.deploy.files import control_files
 from tests.e2e.deploy.site import Site
 
@@ -72,7 +72,7 @@ def images() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def bare(request: pytest.FixtureRequest, start_cluster: Callable[..., RunningCluster], images: Path) -> Iterator[Site]:
+def bare(request: pytest.FixtureRequest, start_shared_cluster: StartCluster, images: Path) -> Iterator[Site]:
     """A cluster without Sublet, in which two pods of somebody run; what it is like is remembered."""
     # Not pytest's own directory: a unix socket's path holds 107 bytes.
     directory = Path(tempfile.mkdtemp(prefix="sublet-e2e-"))
@@ -80,7 +80,7 @@ def bare(request: pytest.FixtureRequest, start_cluster: Callable[..., RunningClu
     audit = Path(os.environ.get("SUBLET_AUDIT_LOG", "")) if elsewhere else directory / "audit.jsonl"
     machine = ["--process-nodes", str(NODES), "--node-name", "worker", "--node-cpu", "8", "--node-memory", "16Gi"]
     log = [] if elsewhere else ["--audit-log", str(audit)]
-    cluster = start_cluster(directory=directory, options=["--bare", "--images", str(images), *log, *machine])
+    cluster = start_shared_cluster(directory=directory, options=["--bare", "--images", str(images), *log, *machine])
     site = Site(cluster, audit)
     cluster.apply(BYSTANDER)
     names = ("pod/bystander", "pod/best-effort-bystander")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import RunningCluster, until
+from tests.e2e.conftest import RunningCluster, StartCluster, until
 
 NODES = 20
 CLASSES = """
@@ -93,7 +93,7 @@ class Scene:
         """No pod, gang, budget and volume is left."""
         kinds = ["pods", "podgroups.scheduling.sigs.k8s.io", "pdb", "pvc", *([_UPSTREAM] if self.upstream else [])]
         self.cluster.kubectl("delete", ",".join(kinds), "--all", "--wait=false")
-        assert until(lambda: not self.pods(), 30)
+        assert until(lambda: not self.pods())
 
 
 def _leaving(pod: Mapping[str, Any]) -> bool:
@@ -101,9 +101,9 @@ def _leaving(pod: Mapping[str, Any]) -> bool:
 
 
 @pytest.fixture(scope="session")
-def many_nodes(start_cluster: Callable[..., RunningCluster]) -> RunningCluster:
+def many_nodes(start_shared_cluster: StartCluster) -> RunningCluster:
     """Nodes of 32 CPUs, with labels for the files' pools and for racks."""
-    cluster = start_cluster(options=["--no-process-node", "--simulated-nodes", str(NODES)])
+    cluster = start_shared_cluster(options=["--no-process-node", "--simulated-nodes", str(NODES)])
     cluster.apply(CLASSES)
     for key, groups in (("pool", POOLS), ("rack", RACKS)):
         for name, numbers in groups.items():

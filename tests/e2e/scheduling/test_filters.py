@@ -127,7 +127,7 @@ def filtered(many_nodes: RunningCluster) -> Iterator[Scene]:
 @pytest.mark.parametrize(("name", "nodes"), GOES_TO.items(), ids=GOES_TO.keys())
 def test_goes_to(filtered: Scene, name: str, nodes: set[str]) -> None:
     """Where the rules leave a choice, any of them."""
-    until(lambda: name in filtered.places(name), 20)
+    until(lambda: name in filtered.places(name))
     assert filtered.places(name).get(name) in nodes, filtered.message(name)
 
 
@@ -136,7 +136,7 @@ def test_waits(filtered: Scene, name: str, words: str) -> None:
     """In kube-scheduler's words, with every node counted once; the event says the same."""
     told = filtered.waits(name, words)
     if name != "gated":
-        events = until(lambda: f"Pod/{name}" in (found := filtered.events("FailedScheduling")) and found, 10)
+        events = until(lambda: f"Pod/{name}" in (found := filtered.events("FailedScheduling")) and found)
         assert events[f"Pod/{name}"] == told
 
 
@@ -159,7 +159,7 @@ def test_another_schedulers_pod_is_left_alone(filtered: Scene) -> None:
 
 def test_one_port_one_pod(filtered: Scene) -> None:
     """The second waits, and goes once the first has gone."""
-    until(lambda: "port" in filtered.places("port"), 20)
+    until(lambda: "port" in filtered.places("port"))
     filtered.apply(listed(pod("second-port", nodeSelector={HOSTNAME: "sim-7"}, container=PORT)))
     filtered.waits("second-port", "1 node(s) didn't have free ports for the requested pod ports")
     filtered.cluster.kubectl("delete", "pod", "port", "--wait=false")

@@ -111,7 +111,7 @@ def test_time_runs_out(scene: Scene) -> None:
     """On the pods and on the PodGroup, with the time in words; later it goes all the same."""
     scene.apply(listed(gang("late", 5, scheduleTimeoutSeconds=2), members("late", 5, cpu="20", nodeSelector=IN_R1)))
     scene.waits("late-0", "SchedulingTimeout: not placed within 2s of its first attempt")
-    assert until(lambda: "PodGroup/late" in scene.events("GangTimeout"), 10)
+    assert until(lambda: "PodGroup/late" in scene.events("GangTimeout"))
     scene.cluster.kubectl("patch", "podgroups.scheduling.sigs.k8s.io", "late", "--type=merge", "-p", MINIMUM_4)
     assert len(scene.placed("late-", 4, 30)) == 4
 
@@ -121,7 +121,7 @@ def test_a_kubelet_refuses_a_member(scene: Scene) -> None:
     good = members("refused", 2, nodeSelector=HERE)
     bad = pod("refused-2", labels={GANG_LABEL: "refused"}, annotations=BROKEN, nodeSelector=HERE)
     scene.apply(listed(gang("refused", 3), good, bad))
-    told = until(lambda: (found := scene.events("MemberRejected")) and found["PodGroup/refused"], 20)
+    told = until(lambda: (found := scene.events("MemberRejected")) and found["PodGroup/refused"])
     assert "the kubelet rejected default/refused-2: UnexpectedAdmissionError" in told
     scene.cluster.kubectl("delete", "pod", "refused-2")
     scene.apply(listed(members("refused", 3, nodeSelector=HERE)[2:]))
@@ -134,5 +134,5 @@ def test_what_cannot_be_read_is_named(scene: Scene) -> None:
     orphan = pod("orphan", labels={GANG_LABEL: "missing"}, affinity=required("pool", "In", "gangs"))
     scene.apply(listed(gang("broken", 1, broken), members("broken", 1, nodeSelector=HERE), orphan))
     scene.waits("broken-0", "network-topology-spec: cannot be read: JSON is malformed")
-    assert until(lambda: "PodGroup/broken" in scene.events("GangInvalid"), 10)
+    assert until(lambda: "PodGroup/broken" in scene.events("GangInvalid"))
     scene.waits("orphan", "PodGroup default/missing does not exist")

@@ -72,12 +72,12 @@ def test_a_whole_job_takes_the_place(scene: Scene) -> None:
     filled(scene, lows(annotations=NOTICE), count=4)
     scene.apply(listed(job("big", 4)))
     scene.waits("big-0", "preemption: 4 pods of lower priority go to make room.")
-    nominated = until(lambda: len(found := nominations(scene)) == 4 and found, 10)
+    nominated = until(lambda: len(found := nominations(scene)) == 4 and found)
     assert set(nominated.values()) == set(NODES)
     assert len(scene.places("low-")) == 4
     said = scene.cluster.sublet("explain", "gang", "big").stdout
     assert "room is being made for big-0 on node sim-" in said and "Preempting: " in said, said
-    target = until(lambda: disruption(scene, "low-sim-16"), 15)
+    target = until(lambda: disruption(scene, "low-sim-16"))
     assert (target["status"], target["reason"]) == ("True", "PreemptionByScheduler")
     assert target["message"].endswith("preemptor: default/big, triggerPod: default/big-0")
     assert scene.placed("big-", 4) == nominated
@@ -151,7 +151,7 @@ def test_a_killed_scheduler_finishes_what_it_began(scene: Scene) -> None:
     """kill -9 as soon as the first victim goes: the next one places the whole job, and evicts nobody else."""
     filled(scene, lows(NODES[:2], annotations=NOTICE), count=2)
     scene.apply(listed(gang("big", 2), *job_on("big", NODES[:2])))
-    assert until(lambda: len(nominations(scene)) == 2, 10)
+    assert until(lambda: len(nominations(scene)) == 2)
     os.kill(restart_of(scene), signal.SIGKILL)
     assert len(scene.placed("big-", 2, 40)) == 2
     assert set(scene.places("big-").values()) == set(NODES[:2])
@@ -175,7 +175,7 @@ def test_koordinators_switch(scene: Scene) -> None:
     assert "enablePreemption: true" in shipped
     running = restart_of(scene)
     scene.apply(OFF)
-    assert until(lambda: settings(scene)["preemption"]["enable"] is False, 10)
+    assert until(lambda: settings(scene)["preemption"]["enable"] is False)
     assert "ConfigMap koordinator-system/koord-scheduler-config" in settings(scene)["preemption_enabled_by"]
     filled(scene, lows(NODES[:1]), count=1)
     scene.apply(listed(pod("one", LARGE, priorityClassName="high", affinity=on(NODES[0]))))
@@ -187,7 +187,7 @@ def test_koordinators_switch(scene: Scene) -> None:
         OFF.replace("enablePreemption: false", "enablePreemption: false, controllerWorkers: 2")
     )
     assert "nothing acts on pluginConfig[Coscheduling].args.controllerWorkers" in warned.stderr
-    assert until(lambda: "ConfigurationIgnored" in said_of_config(scene), 10)
+    assert until(lambda: "ConfigurationIgnored" in said_of_config(scene))
     scene.apply(OFF.replace("enablePreemption: false", "enablePreemption: true"))
     assert scene.placed("one", 1, 30) == {"one": NODES[0]}
     assert restart_of(scene) == running
