@@ -12,16 +12,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+import structlog
 
 from kube import objects
 from kube.client import KubeClient, PatchKind, decode, path_of
 from model.fault import KubernetesFault
 
+log = structlog.get_logger()
+
 GAVE_UP = "GaveUp"
 """The reason of a fault that took all the patience there is: nobody needs to rest after it."""
 _LONGEST_SECONDS = 30.0
 _TRIES = 5
-_CONFLICT = 409
+_CONFLICT, _REFUSED = 409, 422
+_NOTED = "managedFields"
 
 
 class Overtaken(Exception):
@@ -118,17 +122,32 @@ class NodeStatus:
         self._patience = self._least
 
     async def _until_no_conflict(self, path: str, body: dict[str, Any], kind: PatchKind) -> None:
-        """Somebody else writes the Node, too: then the same is sent for the newest version, at once."""
+        """Somebody else writes the Node, too: then the same is sent for the newest version, at once.
+
+        Where a stolen token filled managedFields up to what the policy of agents admits, they are emptied: else what it
+        offered would stand.
+        """
+        emptied = False
         for left in reversed(range(_TRIES)):
             try:
                 answer = await self._patch(path, body, kind)
             except KubernetesFault as fault:
+                if fault.status == _REFUSED and _NOTED in str(fault) and left and not emptied:
+                    emptied = True
+                    await self._empty_managed_fields(fault)
+                    continue
                 if fault.status != _CONFLICT or not left:
                     raise
                 self._learn(await self._client.request("GET", path_of("v1/nodes", name=self._name)))
             else:
                 self._learn(answer)
                 return
+
+    async def _empty_managed_fields(self, fault: KubernetesFault) -> None:
+        """An API server takes no word on them beside a status: a request of its own. Others' notes are lost by it."""
+        log.warning("the Node's managedFields leave no room and are emptied", error=str(fault))
+        body: dict[str, Any] = {"metadata": {_NOTED: [{}]}}
+        self._learn(await self._client.patch(path_of("v1/nodes", name=self._name), body, PatchKind.MERGE))
 
     async def _patch(self, path: str, body: dict[str, Any], kind: PatchKind) -> bytes:
         watched = self._watched()

@@ -39,6 +39,7 @@ _BOOTSTRAP = (
     "daemonset/rbac.yaml",
     "daemonset/policy.yaml",
     "scheduler/rbac.yaml",
+    "scheduler/policy.yaml",
     "admission/rbac.yaml",
     "admission/webhooks.yaml",
     "admission/podpolicy.yaml",

@@ -26,6 +26,8 @@ class FakeNodes:
         self.version = 7
         self.status: dict[str, Any] = {}
         self.landed: list[Any] = []
+        self.full = False
+        self.emptied = 0
         self.hanging: list[asyncio.Event] = []
         self.applying = 0
 
@@ -45,6 +47,11 @@ class FakeNodes:
         asked = body.get("metadata", {}).get("resourceVersion")
         if asked not in (None, str(self.version)):
             return await says({"message": "the object has been modified"}, 409)(request)
+        if request.path == NODE and body["metadata"].get("managedFields") == [{}]:
+            self.full, self.emptied, self.version = False, self.emptied + 1, self.version + 1
+        if self.full:
+            text = 'nodes "n" is forbidden: an agent leaves at most 131072 characters in metadata.managedFields'
+            return await says({"message": text}, 422)(request)
         changed = {**self.status, **body.get("status", {})}
         if changed != self.status:
             self.status, self.version = changed, self.version + 1
@@ -224,5 +231,36 @@ def test_a_refusal_is_an_answer(tmp_path: Path) -> None:
             with pytest.raises(KubernetesFault):
                 await offer(node, 400, 500)
             assert node.uncertain == uncertain
+
+    played(tmp_path, scene)
+
+
+def test_managed_fields_that_are_full_are_emptied_once(tmp_path: Path) -> None:
+    """A stolen token filled them, so that what it offered would stand; where there is room they are left alone."""
+
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+        assert await offer(node, 500, 0) == "landed"
+        nodes.full = True
+        assert await offer(node, 300, 500) == "landed" and not node.uncertain
+        assert await offer(node, 200, 300) == "landed"
+
+    nodes = played(tmp_path, scene)
+    assert (nodes.landed, nodes.emptied) == ([500, 300, 200], 1)
+
+
+def test_another_refusal_empties_nothing(tmp_path: Path) -> None:
+    """It is raised as it came, and so is one that goes on although they were emptied."""
+
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+        other, full = ({"message": f"is forbidden: {text}"} for text in ("status.capacity", "metadata.managedFields"))
+        emptied = says({"metadata": {"resourceVersion": "8"}})
+        for answers, asked in (
+            ([says(other, 422)], [STATUS]),
+            ([says(full, 422), emptied, says(full, 422)], [STATUS, NODE, STATUS]),
+        ):
+            before, server.answers = len(server.requests), answers
+            with pytest.raises(KubernetesFault, match="is forbidden"):
+                await offer(node, 500, 0)
+            assert [path for _, path, _, _ in server.requests[before:]] == asked
 
     played(tmp_path, scene)

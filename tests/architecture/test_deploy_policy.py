@@ -46,6 +46,13 @@ def annotated(key: str) -> Object:
     return {"metadata": {"annotations": {key: "1.20"}}}
 
 
+def managed(names: int) -> Object:
+    """managedFields that name so many annotations, of 200 characters each."""
+    fields = {"f:metadata": {"f:annotations": {f"f:{number:0200}": {} for number in range(names)}}}
+    entry = {"manager": "mine", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z"}
+    return {"metadata": {"managedFields": [{**entry, "fieldsType": "FieldsV1", "fieldsV1": fields}]}}
+
+
 def metric(name: str) -> Object:
     return {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": name}, "spec": {}}
 
@@ -63,6 +70,8 @@ def event(host: str) -> Object:
 
 OWN = {
     "lends": Write("strategic", f"{NODE}/status", status(capacity=LENT, allocatable=LENT)),
+    "leaves some notes": Write("merge", NODE, managed(300)),
+    "empties the notes": Write("merge", NODE, {"metadata": {"managedFields": [{}]}}),
     "takes back": Write("strategic", f"{NODE}/status", status(capacity=dict.fromkeys(LENT))),
     "says how it is": Write(
         "strategic", f"{NODE}/status", status(conditions=[{"type": "ColocationReady", "status": "True"}])
@@ -134,6 +143,16 @@ NOBODY = {
         ),
         "ColocationReady has at most 16384 characters",
     ),
+    # By its status an API server takes it at any length, and refuses every later change of the Node: no cordon, no taint.
+    "a beginning of its name": (
+        Write("merge", f"{NODE}/status", {"metadata": {"generateName": "another-"}}),
+        "finalizers or generateName",
+    ),
+    "notes on fields that leave no room": (
+        Write("merge", NODE, managed(700)),
+        "at most 131072 characters in metadata.managedFields",
+    ),
+    "the same of a pod": (Write("merge", POD, managed(700)), "at most 131072 characters in metadata.managedFields"),
     "a node's deletion": (Write("DELETE", NODE), "deletes nothing"),
     "a pod's deletion": (Write("DELETE", POD), "deletes nothing"),
     "a pod's label": (Write("merge", POD, {"metadata": {"labels": {"a": "b"}}}), "neither labels nor spec"),

@@ -1,0 +1,79 @@
+"""deploy/scheduler/policy.yaml: with the scheduler's token nobody changes what a pod of sublet-system runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from local.apiserver.identity import ANONYMOUS, Identity
+from tests.local.apiserver.conftest import Api
+
+POLICY = Path(__file__).parent.parent.parent / "deploy/scheduler/policy.yaml"
+Object = dict[str, Any]
+SCHEDULER = "system:serviceaccount:sublet-system:sublet-scheduler"
+LEADER: Object = {"metadata": {"labels": {"sublet.dev/leader": "true"}}}
+IMAGE: Object = {"spec": {"containers": [{"name": "main", "image": "another"}]}}
+OWN, AGENT, ELSEWHERE = "sublet-system/own", "sublet-system/agent", "default/own"
+OTHERS, ALONE = "no pod but its own", "the label sublet.dev/leader of its pod and nothing else"
+CASES: dict[str, tuple[str, Object, str]] = {
+    "it leads": (OWN, LEADER, ""),
+    "it does not lead": (OWN, {"metadata": {"labels": {"sublet.dev/leader": None}}}, ""),
+    "the image of an agent": (AGENT, IMAGE, OTHERS),
+    "the label of an agent": (AGENT, LEADER, OTHERS),
+    "a pod of its name elsewhere": (ELSEWHERE, LEADER, OTHERS),
+    "its own image": (OWN, IMAGE, ALONE),
+    "another label": (OWN, {"metadata": {"labels": {"app": "mine"}}}, ALONE),
+    "another label away": (OWN, {"metadata": {"labels": {"kept": None}}}, ALONE),
+    "an annotation": (OWN, {"metadata": {"annotations": {"a": "b"}}}, ALONE),
+    "why a pod waits": ("default/own/status", {"status": {"conditions": [{"type": "A", "status": "True"}]}}, ""),
+    "a label with its status": ("default/own/status", LEADER, ALONE),
+    "an annotation with its status": ("default/own/status", {"metadata": {"annotations": {"a": "b"}}}, ALONE),
+    "a finalizer": (OWN, {"metadata": {"finalizers": ["example.com/mine"]}}, ALONE),
+}
+
+
+@pytest.fixture(scope="module")
+def api() -> Api:
+    """Three pods and the policy; everything else is allowed."""
+    made = Api()
+    for document in yaml.safe_load_all(POLICY.read_text()):
+        plural = "validatingadmissionpolic" + ("ybindings" if document["kind"].endswith("Binding") else "ies")
+        made.post(f"/apis/admissionregistration.k8s.io/v1/{plural}", document)
+    made.post("/api/v1/namespaces", {"metadata": {"name": "sublet-system"}})
+    for place in (OWN, AGENT, ELSEWHERE):
+        namespace, _, name = place.partition("/")
+        metadata = {"name": name, "labels": {"kept": "yes", "sublet.dev/leader": "false"}}
+        spec = {"nodeName": "one", "containers": [{"name": "main", "image": "image"}]}
+        made.post(f"/api/v1/namespaces/{namespace}/pods", {"metadata": metadata, "spec": spec})
+    return made
+
+
+def patched(api: Api, user: str, bound_to: str, place: str, body: Object) -> tuple[int, str]:
+    """What came of it; nothing is stored."""
+    namespace, _, path = place.partition("/")
+    extra = {"authentication.kubernetes.io/pod-name": (bound_to,)} if bound_to else {}
+    api.user = Identity(user, "", ("system:authenticated",), extra)
+    code, answer = api.patch(f"/api/v1/namespaces/{namespace}/pods/{path}?dryRun=All", body, "strategic")
+    api.user = ANONYMOUS
+    return code, answer.get("message", "")
+
+
+@pytest.mark.parametrize(("place", "body", "told"), CASES.values(), ids=CASES)
+def test_what_the_scheduler_may_change(api: Api, place: str, body: Object, told: str) -> None:
+    """The label by which the Service of the link finds the leader."""
+    code, message = patched(api, SCHEDULER, "own", place, body)
+    assert (code == 422 and told in message) if told else code == 200, message
+
+
+def test_a_token_of_no_pod_changes_none(api: Api) -> None:
+    """One that was made for the account alone."""
+    assert patched(api, SCHEDULER, "", OWN, LEADER)[0] == 422
+
+
+@pytest.mark.parametrize(("place", "body", "told"), CASES.values(), ids=CASES)
+def test_nobody_else_is_concerned(api: Api, place: str, body: Object, told: str) -> None:
+    """An administrator changes what Kubernetes lets be changed."""
+    assert patched(api, "ann", "", place, body)[0] == 200
