@@ -91,6 +91,7 @@ class FactsChange(msgspec.Struct, frozen=True, omit_defaults=True):
     unsettled: bool | UnsetType = UNSET
     settings_deleted: bool | UnsetType = UNSET
     unmet: tuple[str, ...] | UnsetType = UNSET
+    unread_pods: tuple[str, ...] | UnsetType = UNSET
     pods_age_seconds: float | None = 0.0
 
 

@@ -39,7 +39,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     `settings_known` is False until every document was looked up; `problem` names one that is invalid or not read yet.
     `unsettled`: what limits depend on may ask for less than it seems, since some document never said it, or is gone.
     `settings_deleted`: the ConfigMap was there and is not any more. `unmet` names fields of documents that nobody acts
-    on, or only in part.
+    on, or only in part. `unread_pods` says of each pod that cannot be read what is wrong with it.
     """
 
     node: Node | None
@@ -56,6 +56,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     unsettled: bool = False
     settings_deleted: bool = False
     unmet: tuple[str, ...] = ()
+    unread_pods: tuple[str, ...] = ()
 
     def for_prediction(self, now: float) -> PredictionFacts | None:
         """What production's peak is about; None while node or pods are unknown."""

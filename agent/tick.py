@@ -6,7 +6,7 @@ import msgspec
 
 from agent.core.eviction import EvictionMemory, decide_evictions
 from agent.core.foresight import foresee
-from agent.core.lapses import Failure, Keeping, explained, find_lapses, within_requests
+from agent.core.lapses import Failure, Keeping, explained, find_lapses, of_unread, within_requests
 from agent.core.layout import Layout
 from agent.core.limits import Memory, decide_limits, knobs_to_read
 from agent.core.live import live_metric
@@ -74,6 +74,7 @@ class Tick:
         # lend no more than requested where a limit is not in force
         failures, suppresses = _failures(outcomes), facts.settings.suppress.enable
         keeping, lapses = find_lapses(state.keeping, limits, seen, failures, ceilings_wanted=suppresses)
+        lapses = (*lapses, *of_unread(facts.unread_pods))
         self.state = msgspec.structs.replace(self.state, keeping=keeping)
         lent = within_requests(lent, lapses, admitted_requests(facts.pods or (), seen.measured))
         # 7 report and 8 journal

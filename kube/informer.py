@@ -84,6 +84,8 @@ class _Gone(Exception):
 class Informer(Generic[T]):
     """Keeps `items` (by `namespace/name`, or `name`) equal to the server's collection.
 
+    `unread` says why an object cannot be decoded; what `items` has of it, if anything, is an older version.
+
     `on_change` is called in the event loop for every change, in order; it must not block or raise.
     `synced` is set after the first complete list.
     """
@@ -100,6 +102,7 @@ class Informer(Generic[T]):
         on_change: Callable[[Change[T]], None] = lambda change: None,
     ) -> None:
         self.items: dict[str, T] = {}
+        self.unread: dict[str, str] = {}
         self.synced = asyncio.Event()
         self._client = client
         self._path = path_of(resource, namespace=namespace)
@@ -157,7 +160,7 @@ class Informer(Generic[T]):
     def _nothing_there(self) -> None:
         """The server does not know the resource: the collection is empty, and that is known."""
         self._resource_version = ""
-        for key in list(self.items):
+        for key in [*self.items, *self.unread]:
             self._forget(key)
         self._heard = time.monotonic()
         self.synced.set()
@@ -171,7 +174,7 @@ class Informer(Generic[T]):
             if not page.continue_:
                 break
             query["continue"] = page.continue_
-        for key in [key for key in self.items if key not in seen]:
+        for key in [key for key in {**self.items, **self.unread} if key not in seen]:
             self._forget(key)
         self._resource_version = page.resource_version
         self._heard = time.monotonic()
@@ -246,6 +249,7 @@ class Informer(Generic[T]):
             item = decode(bytes(raw), self._type, f"{self._path}/{identity.name}")
         except KubernetesFault as fault:
             log.error("object left out", path=self._path, name=key, error=str(fault))
+            self.unread[key] = str(fault)
             return key
         self._replace(key, item, identity)
         return key
@@ -264,11 +268,13 @@ class Informer(Generic[T]):
             self._forget(key)
             known = False
         self._versions[key] = identity.resource_version
+        self.unread.pop(key, None)
         self.items[key] = item
         self._on_change(Change(ChangeKind.MODIFIED if known else ChangeKind.ADDED, item))
 
     def _forget(self, key: str) -> None:
         self._versions.pop(key, None)
+        self.unread.pop(key, None)
         if key in self.items:
             self._on_change(Change(ChangeKind.DELETED, self.items.pop(key)))
 

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     LIMIT_NOT_KEPT = "LimitNotKept"
     STATE_NOT_SAVED = "StateNotSaved"
     CPUS_OFFLINE = "CpusOffline"
+    POD_UNREADABLE = "PodUnreadable"
     LIMITS_IN_FORCE = "LimitsInForce"
     NOT_LISTENING = "NotListening"
     LISTENING = "Listening"
@@ -134,6 +135,7 @@ _WORDS: dict[Reason, str] = {
     Reason.LIMIT_NOT_KEPT: "somebody else loosens a limit of best effort: no more is lent than running pods request",
     Reason.STATE_NOT_SAVED: "the state file cannot be kept: no more is lent than running pods request",
     Reason.CPUS_OFFLINE: "CPUs that the Node object has are offline: no more is lent than running pods request",
+    Reason.POD_UNREADABLE: "a pod of the node cannot be read: no more is lent than running pods request",
     Reason.LIMITS_IN_FORCE: "every limit of best effort is in force again",
     Reason.NOT_LISTENING: "a port cannot be listened on: the agent works on without it, and tries again",
     Reason.LISTENING: "the port is listened on after all",

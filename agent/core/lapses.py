@@ -3,11 +3,12 @@
 A limit has lapsed where it cannot be read or written, where another program loosens it again and again, and where what
 it held before cannot be saved, so that it must not be written. Each counts for CPU and for memory: a pod that asks for
 one of them uses both (docs/adr/0027). CPUs that the node lost count as well: online use that cannot rise looks idle.
+So does a pod that cannot be read: what it was promised is not known, and it has no limits of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from model.decision import Decision, TermSum
 from model.reason import Reason, words
 from model.resources import ResourceVector
 
-STATE_FILE, OFFLINE_CPUS = "state file", "offline CPUs"
+STATE_FILE, OFFLINE_CPUS, UNREAD_PODS = "state file", "offline CPUs", "pods"
 _AGAIN_SECONDS = 60.0
 """Two losses within so long are a program that goes on; one alone is a reset, as a daemon-reload of systemd makes it.
 For as long the limit must be kept until it counts as in force again."""
@@ -88,6 +89,14 @@ def find_lapses(
         detail = f"{limits.lost_cpus} CPUs are offline, and the Node object still has them"
         found.append(Lapse(OFFLINE_CPUS, Reason.CPUS_OFFLINE, detail))
     return Keeping(tuple(loosened.items())), tuple(found)
+
+
+def of_unread(pods: Sequence[str]) -> tuple[Lapse, ...]:
+    """Pods of the node that cannot be read, each by what is wrong with it."""
+    if not pods:
+        return ()
+    more = f", and {len(pods) - 1} more" if len(pods) > 1 else ""
+    return (Lapse(UNREAD_PODS, Reason.POD_UNREADABLE, pods[0] + more),)
 
 
 def _loosened(before: Loosened | None, limit: Limit, seen: Observation) -> Loosened | None:

@@ -12,6 +12,7 @@ import structlog
 from agent.core.mirrors import undisputed
 from agent.core.topology import zones
 from agent.ports import ClusterFacts
+from agent.readpod import ErrorOfOurs, read_pod
 from agent.settings import AgentSettings
 from kube import configmap, objects
 from kube.client import KubeClient
@@ -32,6 +33,7 @@ from model.topology import CpuInfo, Zone
 log = structlog.get_logger()
 
 _SLO = "slo.koordinator.sh/v1alpha1"
+_UNREAD = "its usage counts as the system's, and no more is lent than requested"
 _NUMA_RESERVATION = "node.koordinator.sh/enable-numa-reservation"
 _LIMIT_CPU = frozenset(
     {"cluster_switch", "entry_switches", "suppress", "slo_switch", "slo_suppress", "host_applications"}
@@ -41,10 +43,13 @@ _LIMIT_CPU = frozenset(
 
 
 class PodList(Protocol):
-    """Where pods come from when not from the API server."""
+    """Where pods come from; `unread` says of each that cannot be read what is wrong with it."""
 
     @property
     def pods(self) -> tuple[Pod, ...] | None: ...
+
+    @property
+    def unread(self) -> tuple[str, ...]: ...
 
     @property
     def age_seconds(self) -> float: ...
@@ -55,6 +60,7 @@ class WatchedPods:
 
     def __init__(self, client: KubeClient, node_name: str) -> None:
         self._pods: dict[str, Pod] = {}
+        self._unread: dict[str, str] = {}
         self._sorted: tuple[Pod, ...] | None = None
         self.informer = Informer(
             client, "v1/pods", objects.Pod, field_selector=f"spec.nodeName={node_name}", on_change=self._changed
@@ -67,6 +73,10 @@ class WatchedPods:
         return self._sorted
 
     @property
+    def unread(self) -> tuple[str, ...]:
+        return (*self._unread.values(), *self.informer.unread.values())
+
+    @property
     def age_seconds(self) -> float:
         return self.informer.silent_seconds
 
@@ -75,11 +85,16 @@ class WatchedPods:
         uid = change.object.metadata.uid
         if change.kind is ChangeKind.DELETED:
             self._pods.pop(uid, None)
+            self._unread.pop(uid, None)
             return
         try:
-            self._pods[uid] = upstream.pod(change.object)
+            self._pods[uid] = read_pod(change.object)
+            self._unread.pop(uid, None)
         except ConfigurationFault as fault:
-            log.error("pod unreadable; its usage counts as the system's", error=str(fault))
+            if self._unread.get(uid) != str(fault):
+                self._unread[uid] = str(fault)
+                traced = fault.__cause__ if isinstance(fault, ErrorOfOurs) else None
+                log.error("pod unreadable", error=str(fault), effect=_UNREAD, exc_info=traced)
 
 
 class ClusterEdge:
@@ -158,6 +173,7 @@ class ClusterEdge:
             costs=self._costs(),
             unsettled=bool(unread) or documents.config_map_deleted or not documents.unread.isdisjoint(_LIMIT_CPU),
             unmet=self._unmet,
+            unread_pods=self._pods.unread,
             settings_deleted=documents.config_map_deleted,
         )
 

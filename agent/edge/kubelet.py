@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from agent.readpod import ErrorOfOurs, read_pod
 from agent.settings import PodSource
 from kube import objects
 from kube.client import KubeClient, decode
-from kube.dialects import upstream
 from kube.transport import ConfigException, Configuration, Connections
 from model.fault import ConfigurationFault, KubernetesFault
 from model.pod import Pod
@@ -51,6 +51,11 @@ class KubeletPods:
             log.warning("kubelet certificate is not verified", url=source.kubelet_url)
 
     @property
+    def unread(self) -> tuple[str, ...]:
+        """What is wrong with each entry of the list that is not used."""
+        return tuple(found for found in self._known.values() if isinstance(found, str))
+
+    @property
     def age_seconds(self) -> float:
         """Since the last good answer; infinite before the first."""
         return self._monotonic() - self._read_at
@@ -81,8 +86,7 @@ class KubeletPods:
             self._tell((str(fault),), "the last list stays")
             return
         self._read_at = self._monotonic()
-        problems = tuple(found for found in self._known.values() if isinstance(found, str))
-        self._tell(problems, "its usage counts as the system's")
+        self._tell(self.unread, "its usage counts as the system's, and no more is lent than requested")
 
     async def close(self) -> None:
         await self._client.close()
@@ -125,7 +129,10 @@ def _client(source: PodSource, user_agent: str) -> KubeClient:
 def _pod(item: msgspec.Raw) -> Pod | str:
     """One entry of the list, or why it is not used. Raises KubernetesFault for what is no pod at all."""
     try:
-        return upstream.pod(decode(bytes(item), objects.Pod, "GET /pods"))
+        return read_pod(decode(bytes(item), objects.Pod, "GET /pods"))
+    except ErrorOfOurs as fault:
+        log.error("pod unreadable", error=str(fault), exc_info=fault.__cause__)
+        return str(fault)
     except ConfigurationFault as fault:
         return str(fault)
 

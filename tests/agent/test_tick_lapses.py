@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent.ports import TickResult
@@ -110,6 +111,18 @@ def test_a_foreign_writer_between_two_ticks(node: Scenario) -> None:
 
     results = idle(node, loosen)
     assert [capped(result) for result in results] == [False, *[True] * 14]
+
+
+def test_a_pod_that_cannot_be_read(node: Scenario) -> None:
+    """What it was promised is not known; both are named, and once it is gone more is lent again."""
+    node.cluster.now = msgspec.structs.replace(node.cluster.now, unread_pods=("Pod ns/a: no", "Pod ns/b: no"))
+    results = idle(node)
+    assert all(capped(result) for result in results)
+    assert {result.ready[:2] for result in results} == {("False", Reason.POD_UNREADABLE.value)}
+    assert results[-1].ready[2].endswith("Pod ns/a: no, and 1 more")
+    node.cluster.now = msgspec.structs.replace(node.cluster.now, unread_pods=())
+    found = idle(node)[-1]
+    assert found.lapses == () and lent(found)[BATCH_CPU] > requested(found)
 
 
 def test_cpus_that_go_offline(node: Scenario) -> None:

@@ -121,7 +121,18 @@ def test_one_malformed_object_costs_only_itself(server: Any, says_: Any, streams
     broken = {"metadata": {"name": "x", "namespace": "ns", "uid": "u"}, "spec": {"containers": "none"}}
     answers = [says_(page(5, broken, {"metadata": 7}, pod("a", 1))), streams_(hold=True)]
     changes, informer = play(server, answers, 1)
-    assert changes == ["ADDED a 1"] and set(informer.items) == {"ns/a"}
+    assert changes == ["ADDED a 1"] and set(informer.items) == {"ns/a"} and set(informer.unread) == {"ns/x"}
+
+
+def test_a_malformed_object_counts_until_it_is_gone(server: Any, says_: Any, streams_: Any) -> None:
+    """By a watch, or by a list; one that is mended is no longer unread."""
+    broken = [{"metadata": {"name": name, "namespace": "ns", "uid": "u"}, "spec": 7} for name in "xyz"]
+    mended = {"metadata": {"name": "x", "namespace": "ns", "uid": "u", "resourceVersion": "6"}}
+    events = [{"type": "MODIFIED", "object": mended}, {"type": "DELETED", "object": broken[1]}]
+    answers = [says_(page(5, *broken)), streams_(*events, {"type": "ERROR", "object": {}}), says_(page(9, pod("a", 1)))]
+    changes, informer = play(server, [*answers, streams_(hold=True)], 3)
+    assert changes == ["ADDED x 6", "DELETED x 6", "ADDED a 1"] or changes == ["ADDED x 6", "ADDED a 1", "DELETED x 6"]
+    assert informer.unread == {}
 
 
 def test_change_kinds_are_the_watch_types() -> None:

@@ -479,6 +479,7 @@ def test_pods_as_they_come_and_go(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         facts = await rig.known()
         assert names(facts) == ["ns/a", "ns/b"] and facts.pods_age_seconds < 20
+        assert [told.partition(":")[0] for told in facts.unread_pods] == ["Pod ns/bad"]
         assert rig.edge.facts().pods is facts.pods
         rig.api.put("pods", "c", pod("c"))
         await rig.until(lambda facts: names(facts) == ["ns/a", "ns/b", "ns/c"])
@@ -486,10 +487,11 @@ def test_pods_as_they_come_and_go(tmp_path: Path) -> None:
             rig.api.put("pods", "c", pod("c", "nonsense"))
             await rig.until(lambda _: logs)
         assert "Pod ns/c: container c" in logs[0]["error"] and len(names(rig.edge.facts())) == 3
+        assert len(rig.edge.facts().unread_pods) == 2
         rig.api.delete("pods", "a")
         rig.api.delete("pods", "bad")
         rig.api.delete("pods", "c")
-        await rig.until(lambda facts: names(facts) == ["ns/b"])
+        await rig.until(lambda facts: names(facts) == ["ns/b"] and not facts.unread_pods)
 
     play(tmp_path, scene, prepare)
 
@@ -499,6 +501,7 @@ class OtherPods:
 
     def __init__(self, *pods: Pod) -> None:
         self.pods: tuple[Pod, ...] | None = pods or None
+        self.unread: tuple[str, ...] = ()
         self.age_seconds = 77.0
 
 

@@ -153,7 +153,7 @@ def test_one_unreadable_pod_does_not_hide_the_others(tmp_path: Path) -> None:
         with capture_logs() as logs:
             await edge.poll()
             await edge.poll()
-        assert names(edge) == ["good"] and len(logs) == 1
+        assert names(edge) == ["good"] and len(logs) == 1 and len(edge.unread) == 1
         assert "Pod ns/bad: container c.resources.requests.cpu: 'much'" in logs[0]["error"]
 
     play(tmp_path, scene)

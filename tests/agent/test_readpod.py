@@ -1,0 +1,35 @@
+"""One pod that cannot be read, for whatever reason, is a fault that names it and nothing more."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from agent.readpod import ErrorOfOurs, read_pod
+from kube import objects
+from model.fault import ConfigurationFault
+
+
+def pod(**spec: Any) -> objects.Pod:
+    return objects.Pod(objects.Metadata(name="a", namespace="ns", uid="u"), objects.PodSpec(**spec))
+
+
+def test_a_pod() -> None:
+    """As it is."""
+    assert read_pod(pod()).key == "ns/a"
+
+
+def test_an_amount_that_is_none() -> None:
+    """The fault as it was raised."""
+    container = objects.Container("c", objects.Resources({"cpu": "much"}))
+    with pytest.raises(ConfigurationFault, match="Pod ns/a: container c") as caught:
+        read_pod(pod(containers=[container]))
+    assert not isinstance(caught.value, ErrorOfOurs)
+
+
+def test_an_error_of_ours() -> None:
+    """Whoever reads the log finds where; the agent goes on."""
+    with pytest.raises(ErrorOfOurs, match="Pod ns/a: cannot be read by an error of the agent: TypeError") as caught:
+        read_pod(pod(containers=cast(Any, None)))
+    assert isinstance(caught.value.__cause__, TypeError)
