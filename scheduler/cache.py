@@ -42,8 +42,10 @@ from scheduler.ports import Named
 from scheduler.refusals import Refusal, Refusals, of_ours
 from scheduler.surroundings import SurroundingsCache
 
-_MOST_UNSERVED = 1000
-"""Names of queues and groups, by namespace, that are told once each."""
+_MOST_UNSERVED = 50
+"""Names of queues and groups that are told once each, of a namespace: whoever makes up more keeps nobody else's untold."""
+_MOST_NAMESPACES = 1000
+"""Of as many it is known what was told; beyond that the one that came first is forgotten, and may be told again."""
 _MOST_HISTORY_CHARACTERS = 16 << 20
 """As text; decoded, and in the answers that are kept, it is some four times as much."""
 
@@ -108,7 +110,7 @@ class ClusterCache:
         self._on_node: dict[str, set[str]] = {}
         self._surplus: dict[str, int] = {}
         self._touched = Touched()
-        self._unserved: set[str] = set()
+        self._unserved: dict[str, set[str]] = {}
         self._changed_nodes: set[str] = set()
         self._snapshot: ClusterSnapshot | None = None
         self._classes = KnownClasses()
@@ -264,10 +266,12 @@ class ClusterCache:
         if pod.node_name or pod.terminal or pod.scheduler_name not in self.schedulers:
             return
         for each in found:
-            name = f"{pod.namespace} {each.place}"
-            if name not in self._unserved and len(self._unserved) < _MOST_UNSERVED:
-                self._unserved.add(name)
+            told = self._unserved.setdefault(pod.namespace, set())
+            if each.place not in told and len(told) < _MOST_UNSERVED:
+                told.add(each.place)
                 self._touched.unserved.append((record.named, each.text))
+        if len(self._unserved) > _MOST_NAMESPACES:
+            del self._unserved[next(iter(self._unserved))]
 
     def _set_pod(self, record: PodRecord, before: PodRecord | None, now: float) -> None:
         if before is not None:

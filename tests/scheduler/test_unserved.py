@@ -81,8 +81,17 @@ def test_others_pods_are_theirs() -> None:
 
 
 def test_names_are_bounded() -> None:
-    """A thousand names are told; who makes more finds them in the explanation."""
-    labels = [{"labels": {"kueue.x-k8s.io/queue-name": f"q{i}"}} for i in range(1100)]
+    """Fifty of a namespace are told; who makes more finds them in the explanation, and keeps nobody else's untold."""
+    labels = [{"labels": {"kueue.x-k8s.io/queue-name": f"q{i}"}} for i in range(60)]
     world = World().see(raw_node(batch_cpu="1000"), *(named(f"p{i}", **each) for i, each in enumerate(labels)))
-    world.turn()
-    assert len(told(world)) == 1000 and len(answer(world, "p1099").unserved) == 1
+    world.see(named("theirs", namespace="other", **labels[0])).turn()
+    assert [name for name, _ in told(world)] == [*(f"p{i}" for i in range(50)), "theirs"]
+    assert len(answer(world, "p59").unserved) == 1
+
+
+def test_namespaces_are_bounded() -> None:
+    """Of a thousand it is known what was told; the one that came first is told again."""
+    label = {"labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    world = World().see(raw_node(batch_cpu="1000"), *(named("a", namespace=f"n{i}", **label) for i in range(1001)))
+    world.see(named("b", namespace="n0", **label), named("b", namespace="n1000", **label)).turn()
+    assert [name for name, _ in told(world)] == [*["a"] * 1001, "b"]
