@@ -43,7 +43,7 @@ from scheduler.refusals import Refusal, Refusals, of_ours
 from scheduler.surroundings import SurroundingsCache
 
 _MOST_UNSERVED = 50
-"""Names of queues and groups that are told once each, of a namespace: whoever makes up more keeps nobody else's untold."""
+"""Names of queues and groups that are told once each, of a namespace: whoever makes up more hides nobody else's."""
 _MOST_NAMESPACES = 1000
 """Of as many it is known what was told; beyond that the one that came first is forgotten, and may be told again."""
 _MOST_HISTORY_CHARACTERS = 16 << 20
