@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 
 import structlog
@@ -17,6 +17,8 @@ log = structlog.get_logger()
 
 _PAST = 512
 _LISTENER_QUEUE = 256
+_MOST_KNOWN = 4096
+"""So many decisions are compared with what was said of the same thing last: pods come and go, and each has its own."""
 _NEWS_RATIO = 0.05
 _ZONE = "/zone/"
 _HELD = (Reason.BELOW_DEADBAND, Reason.WINDOW_FILLING, Reason.BRAKE, Reason.WITHIN_THRESHOLD)
@@ -55,8 +57,8 @@ class DecisionFeed:
     """A sink of the tick. A listener that does not keep up loses the oldest entries, never the agent's time."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], Decision] = {}
-        self._logged: dict[tuple[str, str], tuple[Decision, float]] = {}
+        self._last: OrderedDict[tuple[str, str], Decision] = OrderedDict()
+        self._logged: OrderedDict[tuple[str, str], tuple[Decision, float]] = OrderedDict()
         self._past: deque[Decision] = deque(maxlen=_PAST)
         self._victims: deque[Decision] = deque(maxlen=_PAST)
         self._errors: tuple[str, ...] = ()
@@ -80,6 +82,7 @@ class DecisionFeed:
             for error in errors:
                 log.error("limit not applied", error=error)
         self._errors = errors
+        self._forget(result.own_decisions)
 
     def _tell(self, decision: Decision) -> None:
         self._last[(decision.subject, decision.name)] = decision
@@ -90,6 +93,15 @@ class DecisionFeed:
     def _log(self, decision: Decision, at: float) -> None:
         self._logged[(decision.subject, decision.name)] = (decision, at)
         log.info("decision", text=sentence(decision))
+
+    def _forget(self, heard: tuple[Decision, ...]) -> None:
+        """What nothing was heard of for longest, where too much is known."""
+        for known in (self._last, self._logged):
+            for decision in heard:
+                if (key := (decision.subject, decision.name)) in known:
+                    known.move_to_end(key)
+            while len(known) > _MOST_KNOWN:
+                known.popitem(last=False)
 
     @property
     def victims(self) -> tuple[Decision, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -105,6 +106,23 @@ def test_a_value_that_moved_and_rests_is_logged_at_last(build: Any) -> None:
         for second in range(70):
             feed.take(result(build, decided(100 if second < 30 else 300), observation=build.seen(second)))
     assert [entry["text"].split(":")[0] for entry in logs] == ["r of node/n = 100m", "r of node/n = 300m"]
+
+
+def test_what_is_known_of_pods_that_are_gone_is_bounded(build: Any) -> None:
+    """Each batch pod has limits of its own, and a node sees any number of pods; what stays is remembered all the time."""
+    feed, node, first = DecisionFeed(), decided(7), _limit_of_pod(0)
+    held = sys.getrefcount(first)
+    with capture_logs() as logs:
+        for number in range(6000):
+            limit = first if number == 0 else _limit_of_pod(number)
+            feed.take(result(build, node, limit, observation=build.seen(number)))
+    assert sys.getrefcount(first) == held
+    assert len([entry for entry in logs if "of node/n" in entry["text"]]) == 1
+
+
+def _limit_of_pod(number: int) -> Decision:
+    terms = (Term("limit", number),)
+    return Decision(f"cgroup/be/pod{number}", "cpu.max", number, Unit.MICROSECONDS, Reason.BATCH_RESOURCES, terms)
 
 
 def test_every_cut_is_logged(build: Any) -> None:
