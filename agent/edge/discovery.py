@@ -1,7 +1,8 @@
 """Which pod and container cgroups exist: directories watched by inotify, and a slow rescan behind it.
 
 A change only marks its directory; the directory is then listed again, after its watch is in place, so that nothing
-made in between is missed. Without inotify, or beyond its limit of watches, a directory is listed every few passes.
+made in between is missed. Without inotify, or beyond its limit of watches, a pod's directory is listed every few passes
+and those in which pods appear in each: whoever is root in a container shares these limits with the agent.
 On v1 one controller's hierarchy stands for all.
 """
 
@@ -107,7 +108,8 @@ class Discovery:
         try:
             return cls(mount, layout, Inotify())
         except (OSError, AttributeError) as error:
-            log.warning("no inotify", error=str(error), effect="new pods are found by listing, a few passes late")
+            effect = "new pods are found by listing, their containers a few passes late"
+            log.warning("no inotify", error=str(error), effect=effect)
             return cls(mount, layout, None)
 
     def fileno(self) -> int | None:
@@ -145,10 +147,11 @@ class Discovery:
                 yield path
 
     def _in_turn(self) -> Iterator[str]:
-        """A share of all directories each pass, so that none is a spike; more often those without a watch."""
+        """A share of all directories each pass, so that none is a spike; more often those without a watch, and always
+        such that a pod without limits may appear in."""
         watched = set(self._watched.values())
         for number, path in enumerate(self._listings or (self._layout.root,)):
-            each = _WATCHED_ROUND if path in watched else _UNWATCHED_ROUND
+            each = _WATCHED_ROUND if path in watched else 1 if path in self._classes else _UNWATCHED_ROUND
             if (number + self._pass) % each == 0:
                 yield path
 
@@ -200,7 +203,7 @@ class Discovery:
                     "directory cannot be watched",
                     path=path,
                     error=error.strerror,
-                    effect="such directories are listed every few passes",
+                    effect="a pod's is listed every few passes, those of QoS classes in each",
                     fix="raise fs.inotify.max_user_watches",
                 )
 

@@ -146,7 +146,7 @@ def test_roots_that_come_late(plain: Node, watch: Inotify | None) -> None:
 
 
 def test_without_inotify_a_change_is_seen_within_five_passes(node: Node) -> None:
-    """Directories are listed in turns."""
+    """Pods' directories are listed in turns."""
     seen = Discovery(node.mount, node.layout, None)
     seen.pods()
     assert seen.fileno() is None
@@ -156,6 +156,18 @@ def test_without_inotify_a_change_is_seen_within_five_passes(node: Node) -> None
     assert later(seen) == {"a": ["c1"]}
     shutil.rmtree(pod)
     assert later(seen) == {}
+
+
+@pytest.mark.parametrize("qos", list(KubernetesQoS))
+def test_without_inotify_a_new_pod_is_seen_in_the_next_pass(node: Node, qos: KubernetesQoS) -> None:
+    """Whoever is root in a container can use root's watches up; a pod's memory limit must not come later for it."""
+    known = node.pod("known")
+    node.container(known, "c1")
+    seen = Discovery(node.mount, node.layout, None)
+    seen.pods()
+    for number in range(6):
+        node.pod(f"a{number}", qos)
+        assert f"a{number}" in seen.pods()
 
 
 class FewWatches(Inotify):
