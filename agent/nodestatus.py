@@ -43,6 +43,10 @@ class _Versioned(msgspec.Struct, frozen=True):
     metadata: objects.Metadata = objects.Metadata()
 
 
+class _Nodes(msgspec.Struct, frozen=True):
+    items: tuple[_Versioned, ...] = ()
+
+
 class _Flight(msgspec.Struct, frozen=True):
     """A patch under way: what it offers, whether that is more than was acknowledged, whether it overtook another."""
 
@@ -138,16 +142,24 @@ class NodeStatus:
                     continue
                 if fault.status != _CONFLICT or not left:
                     raise
-                self._learn(await self._client.request("GET", path_of("v1/nodes", name=self._name)))
+                await self._look()
             else:
-                self._learn(answer)
+                self._learn(decode(answer, _Versioned, f"Node {self._name}"))
                 return
 
     async def _empty_managed_fields(self, fault: KubernetesFault) -> None:
         """An API server takes no word on them beside a status: a request of its own. Others' notes are lost by it."""
         log.warning("the Node's managedFields leave no room and are emptied", error=str(fault))
         body: dict[str, Any] = {"metadata": {_NOTED: [{}]}}
-        self._learn(await self._client.patch(path_of("v1/nodes", name=self._name), body, PatchKind.MERGE))
+        answer = await self._client.patch(path_of("v1/nodes", name=self._name), body, PatchKind.MERGE)
+        self._learn(decode(answer, _Versioned, f"Node {self._name}"))
+
+    async def _look(self) -> None:
+        """As a list of one, since an agent may list nodes and not get them."""
+        query = {"fieldSelector": f"metadata.name={self._name}"}
+        answer = await self._client.request("GET", path_of("v1/nodes"), query=query)
+        for node in decode(answer, _Nodes, "NodeList").items:
+            self._learn(node)
 
     async def _patch(self, path: str, body: dict[str, Any], kind: PatchKind) -> bytes:
         watched = self._watched()
@@ -166,9 +178,8 @@ class NodeStatus:
             timeout_seconds=_LONGEST_SECONDS * 2,
         )
 
-    def _learn(self, answer: bytes) -> None:
-        version = decode(answer, _Versioned, f"Node {self._name}").metadata.resource_version
-        self._version = version or self._version
+    def _learn(self, node: _Versioned) -> None:
+        self._version = node.metadata.resource_version or self._version
 
 
 def _more(one: Mapping[str, int], other: Mapping[str, int]) -> bool:

@@ -14,13 +14,17 @@ from agent.nodestatus import NodeStatus, Overtaken
 from model.fault import KubernetesFault
 from tests.kube.conftest import ScriptedServer, says
 
-NODE = "/api/v1/nodes/n"
+NODES = "/api/v1/nodes"
+NODE = f"{NODES}/n"
 STATUS = f"{NODE}/status"
 CPU = "kubernetes.io/batch-cpu"
 
 
 class FakeNodes:
-    """One Node with a version. A patch that is to hang waits before it is looked at, whether its sender waits or not."""
+    """One Node with a version. A patch that is to hang waits before it is looked at, whether its sender waits or not.
+
+    An agent may patch and list, and nothing else (deploy/daemonset/rbac.yaml).
+    """
 
     def __init__(self) -> None:
         self.version = 7
@@ -38,7 +42,9 @@ class FakeNodes:
                 return await self._patch(request)
             finally:
                 self.applying -= 1
-        return await self._told(request)
+        if request.path != NODES or request.query.get("fieldSelector") != "metadata.name=n":
+            return await says({"message": "forbidden"}, 403)(request)
+        return await says({"items": [{"metadata": {"resourceVersion": str(self.version)}}]})(request)
 
     async def _patch(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -212,7 +218,7 @@ def test_other_writers_of_the_node(tmp_path: Path) -> None:
         assert await offer(node, 500, 0) == "landed"
         nodes.version += 5
         assert await offer(node, 400, 500) == "landed"
-        methods = [method for method, path, _, _ in server.requests if path in (NODE, STATUS)]
+        methods = [method for method, path, _, _ in server.requests if path in (NODES, NODE, STATUS)]
         assert methods == ["PATCH", "PATCH", "GET", "PATCH"]
         server.answers = [says({"message": "modified"}, 409)]
         with pytest.raises(KubernetesFault, match="409"):
