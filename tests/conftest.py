@@ -12,11 +12,16 @@ from pathlib import Path
 
 import pytest
 import structlog
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Properties with few examples where somebody waits for them, with many in the slow tier.
-settings.register_profile("brief", max_examples=15)
-settings.register_profile("long", max_examples=200)
+# No property is judged by speed. A fixture is as one example left it for the next: what is given is never changed.
+_ANY_SPEED = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("brief", max_examples=15, **_ANY_SPEED)
+settings.register_profile("long", max_examples=200, **_ANY_SPEED)
 settings.load_profile(os.environ.get("SUBLET_EXAMPLES", "brief"))
 
 # Machines without a kubectl of their own have the one that `make dev` installs.

@@ -145,7 +145,7 @@ def written(*results: TickResult) -> list[bytes]:
     return [HEAD, *(lines.line(result) + b"\n" for result in results)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.tuples(ticks(), st.booleans()), max_size=5))
 def test_any_ticks_are_read_back_as_they_were(told: list[tuple[TickResult, bool]]) -> None:
     """Pods come and go, samples are missing, facts change or stay, a head stands anywhere between."""

@@ -162,7 +162,7 @@ def lists(most: int) -> st.SearchStrategy[list[Shape]]:
     return st.lists(shapes, min_size=1, max_size=most)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(clusters, lists(5), lists(4))
 def test_nobody_goes_in_vain_and_no_gang_is_bound_in_part(
     capacities: list[int], first: list[Shape], then: list[Shape]

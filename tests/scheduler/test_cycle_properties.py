@@ -41,7 +41,7 @@ def run(capacities: list[int], shapes: list[tuple[int, int, int]], failing: set[
     return world
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(nodes, gangs, st.sets(st.sampled_from([f"g{g}-{i}" for g in range(4) for i in range(4)]), max_size=3))
 def test_no_node_over_committed_and_no_gang_in_part(
     capacities: list[int], shapes: list[tuple[int, int, int]], failing: set[str]

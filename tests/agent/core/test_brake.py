@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.brake import BrakePlan, BrakeSample, Cut, decision, online_us, suffering_cut, wanted_cut
@@ -92,7 +92,6 @@ def test_the_record_of_a_cut(build: Any, terms: Any) -> None:
     assert floored.value == 2000 and terms(floored)["floor"] == 122_000
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     used=st.lists(st.floats(0, 500), min_size=0, max_size=6),
     in_force=st.integers(1000, 400_000),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -223,7 +223,6 @@ def test_released() -> None:
     assert (released(ROOT, "0-7", None, 1.0).decision.value, released(ROOT, "", None, 1.0).decision.value) == (8, 0)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cpus=st.integers(1, 40),
     threads=st.sampled_from((1, 2)),

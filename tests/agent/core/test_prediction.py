@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.histogram import CPU_MILLIS, MEMORY_BYTES, Histogram
@@ -235,7 +235,7 @@ def test_losing_all_models_leaves_nothing_until_a_day_is_learned(build: Any) -> 
 usages = st.integers(0, 5000)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(usages, usages, st.booleans()), max_size=6), usages, st.integers(0, 20_000), usages)
 def test_bounds_and_monotony(
     build: Any, parts: list[tuple[int, int, bool]], system: int, allocatable: int, more: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.prepare import origin, prepared, prepared_in_zone
@@ -88,7 +88,6 @@ def test_a_prepared_decision_keeps_whose_it_is() -> None:
     assert (found.reason, found.policy) == (Reason.COMPUTED, "prepared")
 
 
-@settings(deadline=None)
 @given(st.integers(0, 1_000_000), st.integers(0, 2_000_000), st.one_of(st.none(), st.floats(1.0, 5.0)))
 def test_third_parties_and_batch_never_exceed_the_whole(value: int, given_away: int, ratio: float | None) -> None:
     """prepared <= what third parties leave, and never negative."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent.core.reclaimable import Facts, Lending, lending
@@ -200,7 +200,6 @@ def test_facts_at_the_edge_of_their_age_are_good(change: dict[str, float]) -> No
     assert lending(facts(**change), STRATEGY).degraded is None
 
 
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BANDS = st.sampled_from(list(PriorityBand))
 AMOUNT = st.integers(0, 3000)
 
@@ -281,7 +280,6 @@ def grown(usage: Usage, cpu: int, memory: int) -> Usage:
     return Usage(usage.cpu_millis + cpu, usage.memory_bytes + memory)
 
 
-@unhurried
 @given(situations())
 def test_lending_stays_within_the_node(situation: tuple[Facts, ColocationStrategy]) -> None:
     """0 to capacity; batch at most capacity - margin - high-priority use; written at most what third parties leave."""
@@ -307,7 +305,6 @@ def test_lending_stays_within_the_node(situation: tuple[Facts, ColocationStrateg
         assert written.value == max(computed.value - third[computed.name], 0)
 
 
-@unhurried
 @given(situations(), AMOUNT, AMOUNT, st.integers(0, 9))
 def test_more_use_never_lends_more(
     situation: tuple[Facts, ColocationStrategy], cpu: int, memory: int, which: int
@@ -332,7 +329,6 @@ def test_more_use_never_lends_more(
     assert never_more(everything(busy, strategy), everything(state, strategy))
 
 
-@unhurried
 @given(situations(), AMOUNT, AMOUNT, BANDS)
 def test_another_pod_never_lends_more(
     situation: tuple[Facts, ColocationStrategy], cpu: int, memory: int, band: PriorityBand
@@ -349,7 +345,6 @@ def test_another_pod_never_lends_more(
     assert never_more(everything(with_metric(listed, pods=measured), strategy), before)
 
 
-@unhurried
 @given(situations(), st.integers(0, 4))
 def test_losing_the_metric_of_a_pod_never_lends_more(situation: tuple[Facts, ColocationStrategy], which: int) -> None:
     """What nobody measures as a pod is measured as system use; without a reservation to hide in, that counts.
@@ -373,7 +368,6 @@ def test_losing_the_metric_of_a_pod_never_lends_more(situation: tuple[Facts, Col
         assert one.value <= other.value
 
 
-@unhurried
 @given(situations(), st.sampled_from(("node", "system", "prod_reclaimable", "updated_seconds")))
 def test_losing_any_other_metric_never_lends_more(situation: tuple[Facts, ColocationStrategy], lost: str) -> None:
     """A missing input is not a zero."""
@@ -381,7 +375,6 @@ def test_losing_any_other_metric_never_lends_more(situation: tuple[Facts, Coloca
     assert never_more(everything(with_metric(state, **{lost: None}), strategy), everything(state, strategy))
 
 
-@unhurried
 @given(situations(), AMOUNT, st.integers(0, 4))
 def test_a_quiet_pod_that_loses_its_metric_keeps_its_request(
     situation: tuple[Facts, ColocationStrategy], usage: int, which: int
@@ -395,7 +388,6 @@ def test_a_quiet_pod_that_loses_its_metric_keeps_its_request(
     assert never_more(everything(listed, strategy), everything(measured, strategy))
 
 
-@unhurried
 @given(situations())
 def test_order_does_not_matter(situation: tuple[Facts, ColocationStrategy]) -> None:
     """Pods and metrics come in any order; the amounts are the same."""

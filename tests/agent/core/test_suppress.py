@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.allowance import NodeSize, by_cgroups, by_pods
@@ -194,7 +194,6 @@ def test_unreadable_knob_says_so(build: Any) -> None:
     assert found.reason is Reason.KNOB_UNREADABLE and "garbage" in found.detail
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     current=st.one_of(st.just(UNLIMITED), st.integers(1000, 400_000)),
     online=st.integers(0, 5000),
@@ -297,7 +296,6 @@ def test_what_is_disregarded_is_said(build: Any) -> None:
     cap=st.integers(2000, 300_000),
     min_pct=st.one_of(st.none(), st.integers(0, 100)),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_relief_never_raises(build: Any, current: int, online: int, cap: int, min_pct: int | None) -> None:
     """With a cut for waiting the ceiling is no higher than without, and never above what it was but for the floor."""
     strategy = SuppressStrategy(min_pct=min_pct)

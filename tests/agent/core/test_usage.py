@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.observation import Absence, CgroupSample, CpuThrottling, Missing, NodeSample, NumaSample, Observation
@@ -421,7 +421,6 @@ def test_state_stays_small_over_many_passes(build: Any) -> None:
     assert set(state.pods) == {"stays", "pod-3333", "pod-3334"}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
         st.tuples(st.floats(-1, 20), st.integers(0, 10**11), st.integers(0, 10**11), st.integers(0, 10**13)),

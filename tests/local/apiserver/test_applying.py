@@ -4,7 +4,7 @@ https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local.apiserver.writes import Writes
@@ -231,7 +231,7 @@ CONTAINERS = st.dictionaries(st.sampled_from(["env", "ports", "resources", "comm
 )
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(SCRAPS, CONTAINERS | SCRAPS, st.booleans(), st.sampled_from(["me", "you"])), min_size=1, max_size=3
@@ -252,7 +252,7 @@ def test_no_configuration_is_the_servers_fault(api, steps):
         assert code < 500, answer
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(st.lists(SCRAPS, min_size=1, max_size=3))
 def test_no_managed_fields_are_the_servers_fault(api, sent):
     """Clients may write anything there."""

@@ -58,7 +58,7 @@ def do(api, step):
 ACTIONS = ("create", "relabel", "label", "ready", "unready", "finish", "delete")
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(NAMES)), max_size=25), st.integers(0, 25))
 def test_counting_change_by_change_comes_to_the_same(steps, budget_at):
     """Whatever happens to the pods, and whenever the budget comes."""

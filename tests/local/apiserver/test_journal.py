@@ -83,7 +83,7 @@ async def just_state(run):
 OPERATIONS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["put", "delete"])), max_size=30)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(operations=OPERATIONS)
 def test_what_is_loaded_is_what_was_there(tmp_path_factory, operations):
     """Objects come back byte by byte, whatever was created, changed and deleted, in whatever order."""

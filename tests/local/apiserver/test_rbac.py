@@ -130,7 +130,7 @@ PLACES = st.sampled_from(["", "default", "kube-system"])
 HELD = st.lists(st.tuples(NAMES, PLACES, st.sampled_from(["get", "list", "*"]), st.booleans()), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(HELD, NAMES, PLACES, st.sampled_from(["get", "list", "delete"]))
 def test_what_is_gathered_says_what_the_bindings_say(held, name, namespace, verb):
     """Held against a reading of every binding, one by one."""

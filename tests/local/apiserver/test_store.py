@@ -175,7 +175,7 @@ MOVES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(moves=MOVES)
 def test_a_list_by_node_finds_what_a_scan_finds(moves):
     """However pods are bound, replaced and removed."""
@@ -262,7 +262,7 @@ WRITES = st.lists(
 FILTERS = (EVERYTHING, Filter("a"), Filter(labels=parse_labels("l=1")), Filter("b", parse_labels("!l")))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(writes=WRITES, wanted=st.sampled_from(FILTERS))
 def test_every_moment_can_be_listed_and_watched_from(writes, wanted):
     """A list at a revision is what a list was then, and its watch leads to what a list is now."""

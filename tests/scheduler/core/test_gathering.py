@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduler_builders import candidate, gang, in_group, members, node, pod
 
@@ -185,7 +185,6 @@ def test_members_that_are_there_bind_the_rest() -> None:
 clusters = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["a", "b", ""]), st.sampled_from("xy")), max_size=7)
 
 
-@settings(deadline=None)
 @given(clusters, st.integers(1, 8), st.integers(1, 8))
 def test_fits_exactly_where_one_domain_holds_the_minimum(
     shapes: list[tuple[int, str, str]], count: int, minimum: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduler_builders import pod
 
@@ -67,7 +67,6 @@ uids = st.sampled_from("abc")
 steps = st.lists(st.tuples(uids, st.sampled_from(["n1", "n2", ""]), st.integers(1, 9)), max_size=12)
 
 
-@settings(deadline=None)
 @given(steps, steps)
 def test_undo_restores(before: list[tuple[str, str, int]], after: list[tuple[str, str, int]]) -> None:
     """Any transaction followed by its undo leaves exactly what was."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.core.pack import pack
@@ -43,7 +43,6 @@ def plainly(room: list[int], want: int) -> list[int]:
     return sorted(rows)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(0, 40))
 def test_as_the_rule_says(room: list[int], want: int) -> None:
     """The vectorised answer is the plain one."""

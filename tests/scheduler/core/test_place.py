@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduler_builders import candidate, gang, in_group, members, node, pod, snapshot
 
@@ -118,7 +118,6 @@ sizes = st.integers(1, 700)
 clusters = st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 6), st.integers(0, 900)), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
 @given(clusters, st.lists(sizes, min_size=1, max_size=8), st.integers(1, 8))
 def test_never_over_commits_and_never_places_part(
     shapes: list[tuple[int, int, int]], requests: list[int], minimum: int
@@ -213,7 +212,6 @@ def zoned(shapes: list[tuple[str, int]]) -> ClusterSnapshot:
     return snapshot(*(node(f"n{i}", batch_cpu=500 * shapes[i][1], labels=labels[i]) for i in range(len(shapes))))
 
 
-@settings(deadline=None)
 @given(zones, st.integers(1, 4), st.integers(1, 4))
 def test_members_that_keep_apart(shapes: list[tuple[str, int]], count: int, minimum: int) -> None:
     """One a zone and, as in kube-scheduler, any number where there is no zone; placed exactly where that is enough."""
@@ -232,7 +230,6 @@ def test_members_that_keep_apart(shapes: list[tuple[str, int]], count: int, mini
     assert not scene.crowd.counts(APP, None).any()
 
 
-@settings(deadline=None)
 @given(zones, st.integers(1, 6), st.integers(1, 2))
 def test_members_that_spread(shapes: list[tuple[str, int]], count: int, skew: int) -> None:
     """No zone gets more than the skew above any other, and no more are placed where a greedy choice finds no room."""

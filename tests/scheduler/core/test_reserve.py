@@ -80,7 +80,7 @@ def busy(ends: list[int]) -> World:
     return world
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(ends=ends, size=st.integers(1, 3 * SLOTS), arrivals=st.integers(1, 5))
 def test_back_fill_never_delays_the_head(ends: list[int], size: int, arrivals: int) -> None:
     """Pods arrive behind it without end, or none from the moment on that room is kept for it: it is placed as early."""
@@ -90,7 +90,7 @@ def test_back_fill_never_delays_the_head(ends: list[int], size: int, arrivals: i
     assert crowded.placed[HEAD] == alone.placed[HEAD]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(ends=ends, size=st.integers(1, 6), arrivals=st.integers(1, 5))
 def test_large_members_wait_for_their_own_rows_at_most(ends: list[int], size: int, arrivals: int) -> None:
     """Members of half a node are placed no later than when all that ran on the rows chosen for them has ended."""
@@ -99,7 +99,7 @@ def test_large_members_wait_for_their_own_rows_at_most(ends: list[int], size: in
     assert world.placed[HEAD] <= world.reserved_until.get(HEAD, world.placed[HEAD])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(sizes=gang_sizes, reservations=st.integers(0, 2))
 def test_gangs_never_hold_and_wait(sizes: list[int], reservations: int) -> None:
     """scheduler-plugins issues 114 and 117: each gang is placed whole or not at all, and every one in the end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduler_builders import in_group, node, pod
 
@@ -52,7 +52,6 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(steps, st.integers(0, 30))
 def test_sums_and_arrays_agree(history: list[tuple[str, str, int]], looked: int) -> None:
     """After any history the arrays, the mapping by node and the snapshot say the same, however often one looked."""

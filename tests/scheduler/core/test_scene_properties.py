@@ -109,7 +109,7 @@ def assert_sound(scene: Scene, wanted: Candidate, outcome: Placed) -> None:
         assert None not in racks
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 1 << 32))
 def test_following_scenes_place_as_new_ones(seed: int) -> None:
     """With all they took over they decide as a scene that knows nothing, leave no trace, and never over-commit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduler_builders import pod
 
@@ -31,7 +31,6 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(steps)
 def test_sums_do_not_depend_on_when_a_resource_is_first_asked_for(told: list[object]) -> None:
     """Pods come before, between and after the looks that give resources their columns; taken off, nothing is left."""

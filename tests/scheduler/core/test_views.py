@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from load_builders import NOW, load, measured, nodes, picture, prod_class
 from scheduler_builders import node, pod, snapshot
@@ -56,7 +56,6 @@ def assert_as_new(scene: Scene) -> None:
         assert scene._views.scores(pod_class, ScorePolicy()).tolist() == row_scores(ask).tolist()
 
 
-@settings(deadline=None)
 @given(steps, st.booleans())
 def test_kept_answers_equal_new_ones(history: list[tuple[str, int, int, int]], nominated: bool) -> None:
     """Room, reports and scores after any history of one scene."""
@@ -73,7 +72,6 @@ def test_kept_answers_equal_new_ones(history: list[tuple[str, int, int, int]], n
     assert_as_new(scene)
 
 
-@settings(deadline=None)
 @given(steps, st.integers(0, 8), st.sampled_from(["use", "room", "labels", "gone"]))
 def test_the_next_scene_takes_over_what_is_the_same(
     history: list[tuple[str, int, int, int]], row: int, change: str
@@ -96,7 +94,6 @@ def test_the_next_scene_takes_over_what_is_the_same(
     assert_as_new(Scene(take(nodes, usage, scene.snapshot, {name}), kept, following=scene))
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 59), max_size=20), min_size=1, max_size=6))
 def test_many_changed_rows_of_more(history: list[list[int]]) -> None:
     """However many rows change at a time, out of nodes of which every seventh is cordoned."""

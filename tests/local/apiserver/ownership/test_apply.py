@@ -1,7 +1,7 @@
 """Server-side apply between several managers, without a server: who owns what, what is removed, what conflicts."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from local.apiserver.objects import copy
@@ -342,7 +342,6 @@ def within(config, value):
     return config == value
 
 
-@settings(deadline=None)
 @given(STEPS)
 def test_after_any_history_the_last_application_holds_and_is_owned_exactly(steps):
     """The object says what was applied last; its manager owns just that; applying it again changes nothing."""
@@ -358,7 +357,6 @@ def test_after_any_history_the_last_application_holds_and_is_owned_exactly(steps
     assert story.apply(manager, config, force=True).live == before
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("12"), max_size=6), st.randoms())
 def test_applies_of_disjoint_managers_make_their_merge(values, random):
     """In whichever order; and when each takes its part back, nothing is left."""

@@ -117,7 +117,7 @@ def worlds(draw: Any) -> World:
     return World(nodes, residents, {"default": {"team": "x"}, "other": {"team": draw(TEAMS)}})
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(worlds(), pods("new"))
 def test_every_node_is_judged_as_by_the_reference(world: World, wanted: Pod) -> None:
     """Ports, spread, affinity both ways: the first reason of each node; and the node filters beside them."""
@@ -131,7 +131,7 @@ def test_every_node_is_judged_as_by_the_reference(world: World, wanted: Pod) -> 
     assert verdicts(seen.traits, tolerance).admissible.tolist() == admissible
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(worlds(), pods("new"), st.data())
 def test_limits_and_apartness_are_true(world: World, wanted: Pod, data: st.DataObject) -> None:
     """Where the answer is not `apart`, one more pod changes it for no other row, and for its own row as `most` says."""
@@ -151,7 +151,7 @@ def test_limits_and_apartness_are_true(world: World, wanted: Pod, data: st.DataO
     assert bool(after[row]) == full
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(worlds(), pods("new"), MOVES)
 def test_coming_and_going_leaves_what_is_there(world: World, wanted: Pod, moves: list[tuple[int, bool]]) -> None:
     """Asked between the changes or afterwards, on the crowd or on a copy: the same, and a copy changes nothing."""

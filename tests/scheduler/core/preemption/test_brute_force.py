@@ -112,14 +112,14 @@ def check(pods: list[Pod], facts: dict[str, GangFacts], kept: Budgets, ask: Ask)
 asks = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.booleans())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(clusters(), budgets(), asks)
 def test_pods(cluster: tuple[list[Pod], dict[str, GangFacts]], kept: Budgets, ask: Ask) -> None:
     """Lone pods as victims: the same cost as the best of all subsets, whatever the order of nodes and pods."""
     check(*cluster, kept, ask)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(clusters(gangs=True), budgets(), asks)
 def test_gangs(cluster: tuple[list[Pod], dict[str, GangFacts]], kept: Budgets, ask: Ask) -> None:
     """Gangs as victims, with and without members to spare: as above, and no gang is left under its minimum."""

@@ -56,7 +56,7 @@ def told(pods: Sequence[Pod], stakes: Stakes, chosen: Sequence[int]) -> tuple[in
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pools, st.data(), st.sampled_from([0, 1, 1000]))
 def test_sums_compare_as_what_they_stand_for(pods: list[Pod], data: st.DataObject, wider: int) -> None:
     """Of any two sets; equal in all of that are only those between which ties decide. `wider` makes room for more pods."""

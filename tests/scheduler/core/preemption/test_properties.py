@@ -61,7 +61,7 @@ def group_of(asking: list[Pod], racks: bool):  # type: ignore[no-untyped-def]
     return gang(len(asking), topology=(TopologyLevel("rack", required=True),) if racks else ())
 
 
-@settings(max_examples=10, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=10, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(crowds(), preemptors(), st.booleans())
 def test_plans(cluster: tuple[list[Pod], dict[str, GangFacts]], asking: list[Pod], racks: bool) -> None:
     """Only lower priority goes; everybody fits afterwards; nobody goes needlessly; no gang falls under its minimum."""

@@ -35,7 +35,7 @@ def crowds(draw: st.DrawFn) -> list[Pod]:
     return pods
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(crowds(), st.integers(1, 9), st.integers(1, 3), st.sampled_from([2, 10]))
 def test_no_dearer_than_need_be(pods: list[Pod], number: int, cpu: int, priority: int) -> None:
     """By every part of the cost: bands, budgets, highest priority, numbers, priorities, nodes and lost work."""
