@@ -1,11 +1,22 @@
-"""One pod as the agent reads it: an error of ours ends nothing."""
+"""One pod as the agent reads it: an error of ours ends nothing, and what a node has no use for is left out."""
 
 from __future__ import annotations
+
+import msgspec
 
 from kube import objects
 from kube.dialects import upstream
 from model.fault import ConfigurationFault
 from model.pod import Pod
+from model.reason import Reason
+
+_NOBODY = Pod("", "", "")
+_UNUSED = {
+    name: getattr(_NOBODY, name)
+    for name in ("labels", "node_selector", "tolerations", "affinity", "spread", "claims", "host_ports", "gang")
+}
+"""As long as their author likes, while the agent's memory is small; placement and gangs are the scheduler's."""
+_RULES = frozenset(reason.value for reason in Reason)
 
 
 class ErrorOfOurs(ConfigurationFault):
@@ -18,10 +29,18 @@ def read_pod(source: objects.Pod) -> Pod:
     One pod must not end the agent, and with it the care for all.
     """
     try:
-        return upstream.pod(source)
+        return _needed(upstream.pod(source))
     except ConfigurationFault:
         raise
     except Exception as error:
         where = f"Pod {source.metadata.namespace}/{source.metadata.name}"
         what = f"cannot be read by an error of the agent: {type(error).__name__}"
         raise ErrorOfOurs(where, what, "report it") from error
+
+
+def _needed(pod: Pod) -> Pod:
+    """Without what no agent asks for; of the rules that it names, those that there are."""
+    terms = pod.eviction
+    if terms.features is not None:
+        terms = msgspec.structs.replace(terms, features=terms.features & _RULES)
+    return msgspec.structs.replace(pod, eviction=terms, **_UNUSED)

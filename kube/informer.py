@@ -86,7 +86,9 @@ class Informer(Generic[T]):
 
     `unread` says why an object cannot be decoded; what `items` has of it, if anything, is an older version.
 
-    `on_change` is called in the event loop for every change, in order; it must not block or raise.
+    `on_change` is called in the event loop for every change, in order; it must not block or raise. `kept` is what
+    `items` holds of an object, and what `on_change` is told of one that is gone: its metadata's uid at least. `page`
+    bounds how many objects an answer has, and so what is in memory at once.
     `synced` is set after the first complete list.
     """
 
@@ -100,6 +102,8 @@ class Informer(Generic[T]):
         field_selector: str = "",
         label_selector: str = "",
         on_change: Callable[[Change[T]], None] = lambda change: None,
+        kept: Callable[[T], T] = lambda item: item,
+        page: int = _PAGE,
     ) -> None:
         self.items: dict[str, T] = {}
         self.unread: dict[str, str] = {}
@@ -111,6 +115,8 @@ class Informer(Generic[T]):
         self._pages = msgspec.json.Decoder(_List[type_], strict=False)  # type: ignore[valid-type]
         self._events = msgspec.json.Decoder(_WatchEvent[type_], strict=False)  # type: ignore[valid-type]
         self._on_change = on_change
+        self._kept = kept
+        self._page_size = page
         self._query: dict[str, str | int] = {
             k: v for k, v in (("fieldSelector", field_selector), ("labelSelector", label_selector)) if v
         }
@@ -167,7 +173,7 @@ class Informer(Generic[T]):
 
     async def _list(self) -> None:
         seen: set[str] = set()
-        query = dict(self._query, limit=_PAGE)
+        query = dict(self._query, limit=self._page_size)
         while True:
             payload = await self._client.request("GET", self._path, query=query)
             page = self._page(payload, seen)
@@ -269,7 +275,7 @@ class Informer(Generic[T]):
             known = False
         self._versions[key] = identity.resource_version
         self.unread.pop(key, None)
-        self.items[key] = item
+        self.items[key] = self._kept(item)
         self._on_change(Change(ChangeKind.MODIFIED if known else ChangeKind.ADDED, item))
 
     def _forget(self, key: str) -> None:

@@ -34,6 +34,9 @@ log = structlog.get_logger()
 
 _SLO = "slo.koordinator.sh/v1alpha1"
 _UNREAD = "its usage counts as the system's, and no more is lent than requested"
+_ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
+"""Those that ended stay listed by the thousand, and each may be of 1.5 MB."""
+_PAGE = 20
 _NUMA_RESERVATION = "node.koordinator.sh/enable-numa-reservation"
 _LIMIT_CPU = frozenset(
     {"cluster_switch", "entry_switches", "suppress", "slo_switch", "slo_suppress", "host_applications"}
@@ -63,7 +66,13 @@ class WatchedPods:
         self._unread: dict[str, str] = {}
         self._sorted: tuple[Pod, ...] | None = None
         self.informer = Informer(
-            client, "v1/pods", objects.Pod, field_selector=f"spec.nodeName={node_name}", on_change=self._changed
+            client,
+            "v1/pods",
+            objects.Pod,
+            field_selector=f"spec.nodeName={node_name},{_ALIVE}",
+            on_change=self._changed,
+            kept=lambda pod: objects.Pod(objects.Metadata(uid=pod.metadata.uid)),
+            page=_PAGE,
         )
 
     @property

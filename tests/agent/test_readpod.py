@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from agent.readpod import ErrorOfOurs, read_pod
@@ -33,3 +34,15 @@ def test_an_error_of_ours() -> None:
     with pytest.raises(ErrorOfOurs, match="Pod ns/a: cannot be read by an error of the agent: TypeError") as caught:
         read_pod(pod(containers=cast(Any, None)))
     assert isinstance(caught.value.__cause__, TypeError)
+
+
+def test_what_a_node_has_no_use_for() -> None:
+    """However much of it a pod has, the agent holds none; of its eviction policy the rules that there are."""
+    policy = msgspec.json.encode(["BEMemoryEvict", *(f"x{number}" for number in range(1000))]).decode()
+    annotations = {"koordinator.sh/eviction-policy": policy, "gang.scheduling.koordinator.sh/name": "train"}
+    labels = {f"label-{number}": "x" * 63 for number in range(1000)}
+    metadata = objects.Metadata(name="a", namespace="ns", uid="u", labels=labels, annotations=annotations)
+    spec = objects.PodSpec(node_name="n", node_selector=labels, tolerations=[objects.Toleration("k")] * 1000)
+    found = read_pod(objects.Pod(metadata, spec))
+    assert len(msgspec.json.encode(found)) < 2000
+    assert found.node_name == "n" and found.eviction.features == {"BEMemoryEvict"}

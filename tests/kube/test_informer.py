@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kube.informer import Change, ChangeKind, Informer
-from kube.objects import Pod
+from kube.objects import Metadata, Pod
 
 
 def pod(name: str, version: int, uid: str = "") -> dict[str, Any]:
@@ -133,6 +133,20 @@ def test_a_malformed_object_counts_until_it_is_gone(server: Any, says_: Any, str
     changes, informer = play(server, [*answers, streams_(hold=True)], 3)
     assert changes == ["ADDED x 6", "DELETED x 6", "ADDED a 1"] or changes == ["ADDED x 6", "ADDED a 1", "DELETED x 6"]
     assert informer.unread == {}
+
+
+def test_what_is_kept_of_an_object(server: Any, says_: Any, streams_: Any) -> None:
+    """All of it is told as it comes; where it goes, or another takes its name, what was kept is."""
+    answers = [
+        says_(page(5, pod("a", 1), pod("b", 2))),
+        streams_({"type": "DELETED", "object": pod("a", 6)}, hold=True),
+    ]
+    kept: dict[str, Any] = {"kept": lambda item: Pod(Metadata(uid=item.metadata.uid)), "page": 7}
+    changes, informer = play(server, answers, 3, requests=2, **kept)
+    assert [change.partition(" ")[0] for change in changes] == ["ADDED", "ADDED", "DELETED"]
+    assert changes[:2] == ["ADDED a 1", "ADDED b 2"] and "a" not in changes[2]
+    assert [item.metadata.name for item in informer.items.values()] == [""]
+    assert server.requests[0][2]["limit"] == "7"
 
 
 def test_change_kinds_are_the_watch_types() -> None:

@@ -457,7 +457,7 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
         group = "/apis/slo.koordinator.sh/v1alpha1"
         assert rig.api.selectors == {
             "/api/v1/nodes": "metadata.name=n",
-            "/api/v1/pods": "spec.nodeName=n",
+            "/api/v1/pods": "spec.nodeName=n,status.phase!=Succeeded,status.phase!=Failed",
             "/api/v1/namespaces/koordinator-system/configmaps": f"metadata.name={MAP}",
             f"{group}/nodeslos": "metadata.name=n",
             f"{group}/nodemetrics": "metadata.name=n",
