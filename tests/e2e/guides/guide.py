@@ -5,7 +5,6 @@ says how its commands are run:
 
     <!-- guide: until=30 -->      repeat a command for up to 30 s, until it prints what is promised
     <!-- guide: fails -->         its exit code is not 0
-    <!-- guide: slow -->          tried in `make test-slow` only, which first does what stands before it
     <!-- guide: pending=5/11 -->  what it needs comes with that issue: tried once, and it must not succeed before
 
 In what is promised `...` stands for any lines, `…` for anything within a line but
@@ -42,7 +41,6 @@ class Step:
     until_seconds: float = 0.0
     pending: str = ""
     fails: bool = False
-    slow: bool = False
 
     @property
     def id(self) -> str:
@@ -75,7 +73,6 @@ def steps(text: str) -> tuple[Step, ...]:
                     float(options.get("until", 0)),
                     options.get("pending", ""),
                     "fails" in options,
-                    "slow" in options,
                 )
             )
     if text.count("\n$ ") != len(found):
@@ -86,7 +83,7 @@ def steps(text: str) -> tuple[Step, ...]:
 def options_of(text: str) -> dict[str, str]:
     """The words of the comment before a block."""
     options = dict(word.partition("=")[::2] for word in text.split())
-    if unknown := set(options) - {"until", "pending", "fails", "slow"}:
+    if unknown := set(options) - {"until", "pending", "fails"}:
         raise ValueError(f"guide: {text}: {', '.join(sorted(unknown))} is no option")
     return options
 

@@ -15,7 +15,8 @@ from tests.e2e.guides.guide import Step, steps
 from tests.e2e.guides.shell import Shell
 
 GUIDES = Path(__file__).parent.parent.parent.parent / "examples" / "guides"
-_WHOLE_GUIDE_SECONDS = 900
+_LONG = ("batch",)
+"""Guides that are tried in the slow tier."""
 NAMES = sorted(path.parent.name for path in GUIDES.glob("*/README.md"))
 
 
@@ -23,8 +24,8 @@ def _cases() -> Iterator[object]:
     for name in NAMES:
         for step in steps((GUIDES / name / "README.md").read_text()):
             pending = pytest.mark.xfail(strict=True, reason=f"{step.pending}: then switch this step on")
-            slow = [pytest.mark.slow, pytest.mark.timeout(_WHOLE_GUIDE_SECONDS)]
-            marks = ([pending] if step.pending else []) + (slow if step.slow else [])
+            slow = [pytest.mark.slow, pytest.mark.timeout(300)]
+            marks = ([pending] if step.pending else []) + (slow if name in _LONG else [])
             yield pytest.param(name, step, id=f"{name}-{step.id}", marks=marks)
 
 
@@ -40,8 +41,6 @@ def shell(guide: str, request: pytest.FixtureRequest) -> Iterator[Shell]:
 def test_a_step_prints_what_the_guide_promises(shell: Shell, guide: str, step: Step) -> None:
     if step.command.startswith("kubectl top") and not shell.has_metrics():
         pytest.skip("this API server has no metrics API: install metrics-server")
-    if step.slow:
-        shell.catch_up(steps((GUIDES / guide / "README.md").read_text())[: step.number - 1])
     broken = shell.run(step)
     assert not broken, f"{guide}, {step.heading}: $ {step.command}\n{broken}"
 

@@ -19,7 +19,7 @@ $ kubectl get nodes
 not: a command
 ```
 ## Second
-<!-- guide: until=20 pending=5/11 fails slow -->
+<!-- guide: until=20 pending=5/11 fails -->
 ```console
 $ kubectl wait
 ```
@@ -31,7 +31,7 @@ def test_commands_come_with_output_heading_and_options() -> None:
     assert (first.command, first.promised, first.heading) == ("kubectl get pods \\\n  -n demo", ("NAME", "a"), "First")
     assert (second.command, second.promised, second.pending) == ("kubectl get nodes", (), "")
     assert (third.heading, third.until_seconds, third.pending) == ("Second", 20.0, "5/11")
-    assert (third.fails, third.slow, second.fails, second.slow) == (True, True, False, False)
+    assert (third.fails, second.fails) == (True, False)
 
 
 @pytest.mark.parametrize(
