@@ -7,9 +7,11 @@ a whole request, and what all of them have sent together is bounded.
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from admission.ports import Handle, Limits
 from kube.crowd import Bounds
@@ -32,7 +34,11 @@ class ReviewServer:
         self._handle = handle
         self._limits = limits
         self._http = web.Server(
-            self._serve, keepalive_timeout=_KEEP_ALIVE_SECONDS, lingering_time=_LINGER_SECONDS, access_log=None
+            self._serve,
+            keepalive_timeout=_KEEP_ALIVE_SECONDS,
+            lingering_time=_LINGER_SECONDS,
+            access_log=None,
+            logger=_log,
         )
         bounds = Bounds(limits.connections, limits.handshakes)
         waits = Waits(limits.request_seconds, limits.request_seconds)
@@ -96,6 +102,15 @@ class _Refused(Exception):
     def __init__(self, status: int, text: str) -> None:
         self.status = status
         super().__init__(text)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Of a request that is no HTTP its sender is told: nobody who reaches the port fills a log with tracebacks."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_log = logging.getLogger(__name__)
+_log.addFilter(_is_ours)
 
 
 def _context(certificate: ServerCertificate) -> ssl.SSLContext:

@@ -26,6 +26,8 @@ Scene = Callable[[ReviewServer, aiohttp.ClientSession], Awaitable[None]]
 
 
 async def echo(path: str, body: bytes) -> Reply:
+    if path == "/defect":
+        raise RuntimeError("a defect")
     return Reply(404, b"no such path") if path == "/none" else Reply(200, body)
 
 
@@ -60,6 +62,19 @@ def test_a_review_is_answered_and_the_connection_kept() -> None:
         for number in range(3):
             assert await post(session, b"%d" % number) == (200, b"%d" % number)
         assert session.connector is not None and len(session.connector._conns) == 1  # type: ignore[attr-defined]
+
+    play(scene)
+
+
+def test_what_is_no_http_leaves_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    """Its sender is told; an error of ours is logged."""
+
+    async def scene(server: ReviewServer, session: aiohttp.ClientSession) -> None:
+        for coding in ("deflate", "br"):
+            assert (await post(session, b"x", **{"Content-Encoding": coding}))[0] == 400
+        assert not caplog.records
+        assert (await post(session, path="/defect"))[0] == 500
+        assert [record.exc_text for record in caplog.records if "a defect" in str(record.exc_text)]
 
     play(scene)
 
