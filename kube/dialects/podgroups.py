@@ -58,7 +58,7 @@ def marks(group: PodGroup) -> tuple[Notes, tuple[str, ...]]:
         text = (metadata.annotations or {}).get(name)
         found = _unix(text)
         if text is not None and not found:
-            told = f"PodGroup {metadata.namespace}/{metadata.name}: metadata.annotations[{name}] is {text!r}"
+            told = f"PodGroup {metadata.namespace}/{metadata.name}: metadata.annotations[{name}] is {text[:60]!r}"
             problems.append(f"{told}; remove it or write a time such as 2026-01-01T00:00:00Z")
         return found
 

@@ -208,12 +208,12 @@ def test_marks_beside_a_phase(phase: str, whole: str | None, expected: tuple[flo
 
 
 @pytest.mark.parametrize(
-    "text", ["", "soon", "2026-01-01", "2026-01-01T00:00:00", "1767225600", "1969-12-31T23:59:59Z"]
+    "text", ["", "soon", "2026-01-01", "2026-01-01T00:00:00", "1767225600", "1969-12-31T23:59:59Z", "x" * 100_000]
 )
 def test_an_unreadable_mark_counts_as_none(text: str) -> None:
     """Only itself: the other holds, and so does the gang."""
     group = PodGroup(metadata({PARTIAL_SINCE: text, WHOLE_SINCE: "2026-01-01T00:00:00Z"}), PodGroupSpec(2))
     found, problems = marks(group)
-    told = f"PodGroup ns/p: metadata.annotations[{PARTIAL_SINCE}] is {text!r}; remove it or write a time such as"
+    told = f"PodGroup ns/p: metadata.annotations[{PARTIAL_SINCE}] is {text[:60]!r}; remove it or write a time such as"
     assert (found, [problem.startswith(told) for problem in problems]) == (Notes(0.0, 1767225600.0), [True])
     assert pod_group(group).spec.problem == ""
