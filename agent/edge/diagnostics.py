@@ -35,6 +35,8 @@ _SETTLE_SECONDS = 0.05
 # A pod asks under the names of its band.
 _CPU_NAMES, _MEMORY_NAMES = (CPU, BATCH_CPU, MID_CPU), (MEMORY, BATCH_MEMORY, MID_MEMORY)
 _OPTIONS = (("grpc.max_receive_message_length", 1 << 20), ("grpc.so_reuseport", 0))
+_LOOPBACK_CALLS, _SOCKET_CALLS = 64, 1024
+"""At once, open streams included: one takes some 15 KiB, which are not given back. On the socket each pod may wait."""
 
 
 class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
@@ -234,7 +236,8 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
 class DiagnosticsServers:
     """Two listeners: the unix socket (0600) for people and training code, loopback for people.
 
-    Loopback is every user's of the machine, and of every pod's with hostNetwork; `listen` may be NOWHERE.
+    Loopback is every user's of the machine, and of every pod's with hostNetwork; `listen` may be NOWHERE. More calls at
+    once than a listener has room for are answered RESOURCE_EXHAUSTED.
     """
 
     def __init__(self, sources: Sources, listen: str, socket: Path) -> None:
@@ -248,7 +251,7 @@ class DiagnosticsServers:
 
     async def start(self) -> None:
         """Serve on the socket. Raises CannotListen."""
-        server = await _server(self._diagnostics, self.checkpoints)
+        server = await _server(self._diagnostics, self.checkpoints, _SOCKET_CALLS)
         self._socket.unlink(missing_ok=True)
         _bind(server, f"unix:{self._socket}")
         self._socket.chmod(0o600)
@@ -258,7 +261,7 @@ class DiagnosticsServers:
         """Serve on loopback, too; the address in use, or NOWHERE. Raises CannotListen."""
         if self._listen == NOWHERE:
             return NOWHERE
-        server = await _server(self._diagnostics, None)
+        server = await _server(self._diagnostics, None, _LOOPBACK_CALLS)
         port = _bind(server, self._listen)
         await self._begin(server)
         return f"{self._listen.rpartition(':')[0]}:{port}"
@@ -272,8 +275,8 @@ class DiagnosticsServers:
             await server.stop(0.2)
 
 
-async def _server(diagnostics: AgentDiagnostics, checkpoints: Checkpoints | None) -> Any:
-    server = grpc.aio.server(interceptors=(Readable(),), options=_OPTIONS)
+async def _server(diagnostics: AgentDiagnostics, checkpoints: Checkpoints | None, calls: int) -> Any:
+    server = grpc.aio.server(interceptors=(Readable(),), options=_OPTIONS, maximum_concurrent_rpcs=calls)
     agent_pb2_grpc.add_AgentDiagnosticsServicer_to_server(diagnostics, server)
     names = [agent_pb2.DESCRIPTOR.services_by_name["AgentDiagnostics"].full_name]
     if checkpoints is not None:

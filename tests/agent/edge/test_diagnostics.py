@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 from collections.abc import Awaitable, Callable
@@ -358,6 +359,33 @@ def test_watch_gives_history_then_news(rig: Rig) -> None:
         rig.tick()
         assert (await stream.read()).subject.startswith("cgroup/")
         stream.cancel()
+
+    play(rig, scene)
+
+
+def test_streams_that_stay_open_are_bounded(rig: Rig) -> None:
+    """Any user of the machine may open them on loopback; who asks on the socket is answered all the same."""
+    rig.tick()
+
+    async def scene(agent: Any, checkpoints: Any, _: Any) -> None:
+        request = agent_pb2.WatchDecisionsRequest(history=1)
+        open_now, refused = [], 0
+        for _ in range(100):
+            stream = agent.WatchDecisions(request)
+            try:
+                await stream.read()
+                open_now.append(stream)
+            except grpc.aio.AioRpcError as told:
+                assert told.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+                refused += 1
+        assert (len(open_now), refused) == (64, 36)
+        await checkpoints.Report(link_pb2.CheckpointReport(pod_uid="uid-job", saved_at_seconds=5, step=2))
+        for stream in open_now:
+            stream.cancel()
+        answered = False
+        while not answered:
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                answered = bool((await agent.GetNode(agent_pb2.GetNodeRequest())).node)
 
     play(rig, scene)
 
