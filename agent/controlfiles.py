@@ -19,6 +19,8 @@ GONE = (errno.ENOENT, errno.ENODEV)
 _NO_ROOM = (errno.EINVAL, errno.EBUSY)
 """What cgroup v1 answers where a child holds more: of a quota, of a CPU list."""
 _LONGEST_BYTES = 8192
+_STEP_BYTES = 16 << 20
+"""Little enough that a cgroup whose pages are dirtied all the time loses so much within a second; measured."""
 
 
 class NotKeptError(OSError):
@@ -96,6 +98,20 @@ class ControlFiles:
         except (OSError, ValueError):
             return False
         return charged - cache > value
+
+    def step_down(self, knob: Knob, value: Value) -> Value | None:
+        """One step towards a memory limit of v1 below what the cgroup holds, and what the kernel kept of it; None where
+        none is left but the last.
+
+        v1 takes a limit only once less is held, and pages that are dirtied as fast as others are freed put that off for
+        good. What was freed below a limit that is in force stays free. Raises OSError.
+        """
+        if knob.file != "memory.limit_in_bytes" or isinstance(value, str) or value == UNLIMITED:
+            return None
+        lower = counter(_content(self._path(replace(knob, file="memory.usage_in_bytes")))) - _STEP_BYTES
+        if lower <= value:
+            return None
+        return self.put_alone(knob, lower)
 
     def cgroup_is_gone(self, knob: Knob) -> bool:
         """Its directory was removed, and that is not because the whole tree is out of sight."""

@@ -2,7 +2,8 @@
 
 The tick and the brake both write through here, under one lock: a raise planned before a cut never lands after it.
 Memory limits have a thread of their own, since the kernel reclaims before it answers; so has the disk. The tick hears
-of a limit that failed when it plans the next, which it does each tick until one is kept.
+of a limit that failed when it plans the next, which it does each tick until one is kept. On v1 a limit far below what
+a cgroup holds is lowered in steps, for no longer at a time than others may wait.
 Whether the disk takes anything is tried at the start, once a minute, and each tick while it does not.
 What an agent before this one left behind counts as ours: the state file names the knob, the kernel holds another value.
 So does what the guard process wrote while the agent was silent.
@@ -35,6 +36,8 @@ from model.reason import Reason
 _SWEEP_SECONDS = _SAVE_SECONDS = 60.0
 _DISK_SECONDS = 0.2
 """A disk that works takes a tenth of it; a tick waits no longer for one that hangs."""
+_STEPS_SECONDS, _MOST_STEPS = 0.5, 64
+"""Others' memory limits wait for no more of one; the next tick goes on with it."""
 _HANGS_SECONDS = 5.0
 """A disk that is merely busy has answered by then."""
 
@@ -164,12 +167,31 @@ class KnobExecutor:
         """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims."""
         self._under_way = write
         self._remember_if_possible({write.knob: write.original})
-        outcome = self._written(write, seen_cuts)
+        outcome = self._written(write, seen_cuts) if self._stepped_down(write) else WriteOutcome(write)
         with self._lock:
             self._under_way = None
             self._failed.pop(write.knob, None)
             if outcome.error:
                 self._failed[write.knob] = outcome
+
+    def _stepped_down(self, write: Write) -> bool:
+        """As far as there are steps to a limit; False where the rest is for the next tick."""
+        if write.knob not in self._state.originals:
+            return True
+        until = self._monotonic() + _STEPS_SECONDS
+        for _ in range(_MOST_STEPS):
+            try:
+                kept = self._files.step_down(write.knob, write.value)
+            except (OSError, ValueError):
+                # What cannot be freed, and a cgroup that is gone: the write itself tells.
+                return True
+            if kept is None:
+                return True
+            with self._lock:
+                self._ours[write.knob] = kept
+            if self._monotonic() >= until:
+                break
+        return False
 
     def _apply_one(self, write: Write, seen_cuts: int) -> WriteOutcome:
         with self._lock:

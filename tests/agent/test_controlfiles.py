@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.controlfiles import ControlFiles, Held
+from agent.core.knobs import UNLIMITED
 from agent.core.observation import Absence, Knob, Missing, Value
 
 QUOTA = Knob("/kubepods/besteffort", "cpu", "cpu.cfs_quota_us")
@@ -105,3 +106,26 @@ def test_a_cgroup_that_is_gone(files: ControlFiles, root: Path, exists: str, exp
     """A whole tree out of sight is a mount that is missing, not a pod that ended."""
     (root / "cpu" / exists).mkdir(parents=True)
     assert files.cgroup_is_gone(Knob("/kubepods/besteffort/podx", "cpu", "cpu.shares")) is expected
+
+
+@pytest.mark.parametrize(
+    ("file", "usage", "limit", "expected"),
+    [
+        ("memory.limit_in_bytes", 200 << 20, 64 << 20, 184 << 20),
+        ("memory.limit_in_bytes", 80 << 20, 64 << 20, None),
+        ("memory.limit_in_bytes", 81 << 20, 64 << 20, 65 << 20),
+        ("memory.limit_in_bytes", 200 << 20, UNLIMITED, None),
+        ("memory.max", 200 << 20, 64 << 20, None),
+    ],
+)
+def test_a_step_towards_a_limit(
+    files: ControlFiles, root: Path, file: str, usage: int, limit: int, expected: int | None
+) -> None:
+    """16 MiB below what is held, on v1 alone; the last step is the limit itself."""
+    knob = Knob("/podx", "memory", file)
+    folder = root / "memory/podx"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.usage_in_bytes").write_text(f"{usage}\n")
+    (folder / file).write_text("9223372036854771712\n")
+    assert files.step_down(knob, limit) == expected
+    assert files.held(knob) == Held(expected or UNLIMITED, str(expected or 9223372036854771712))

@@ -190,6 +190,30 @@ def test_whole_pages(agent: Agent, tree: V1Tree) -> None:
     assert tree.said(tree.memory("podp")) == ["999424"] and agent.turn(wanted) == []
 
 
+DIRTY = """
+import os
+file, block = os.open(FILE, os.O_RDWR | os.O_CREAT, 0o600), bytes(1 << 16)
+while True:
+    for place in range(0, 256 << 20, 1 << 16):
+        os.pwrite(file, block, place)
+"""
+
+
+def test_a_memory_limit_of_who_dirties_pages_all_the_time(agent: Agent, tree: V1Tree, tmp_path: Path) -> None:
+    """Written in one go it waits until that one ends, and with it the limits of everybody else."""
+    hog, second = tree.memory("podp"), tree.memory("podq")
+    usage = MOUNT / "memory" / tree.cgroup("podp").lstrip("/") / "memory.usage_in_bytes"
+    for number in range(2):
+        tree.run("podp", f"FILE = {str(tmp_path / f'dirty{number}')!r}{DIRTY}")
+    deadline = time.monotonic() + 60
+    while int(usage.read_text()) < 300 * MI and time.monotonic() < deadline:
+        time.sleep(0.05)
+    wanted: dict[Knob, Value] = {hog: 32 * MI, second: 64 * MI}
+    while agent.executor.read(hog) != 32 * MI and time.monotonic() < deadline:
+        assert [outcome.error for outcome in agent.turn(wanted) if outcome.error] == []
+    assert {knob: agent.executor.read(knob) for knob in wanted} == wanted
+
+
 def test_a_memory_limit_below_what_is_in_use(agent: Agent, tree: V1Tree) -> None:
     """The kernel refuses it; nobody is killed, and the limit before stands."""
     process = tree.run("podp/c", f"held = bytearray(b'x' * {32 * MI})\nprint(flush=True)\nimport time; time.sleep(600)")
