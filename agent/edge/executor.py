@@ -16,7 +16,7 @@ import errno
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -166,7 +166,8 @@ class KnobExecutor:
     def _limit_memory(self, write: Write, seen_cuts: int) -> None:
         """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims."""
         self._under_way = write
-        self._remember_if_possible({write.knob: write.original})
+        with contextlib.suppress(OSError):
+            self._remember_at_once({write.knob: write.original})
         outcome = self._written(write, seen_cuts) if self._stepped_down(write) else WriteOutcome(write)
         with self._lock:
             self._under_way = None
@@ -225,14 +226,14 @@ class KnobExecutor:
 
     def _cut(self, knob: Knob, value: int, children: tuple[Knob, ...]) -> None:
         """The root first: each child costs time, and is in the way only where the kernel says so. Raises OSError."""
-        self._remember({knob: None})
+        self._remember_at_once({knob: None})
         try:
             self._put(knob, value, alone=True)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
             limited = [child for child in children if self.read(child) != UNLIMITED]
-            self._remember(dict.fromkeys(limited))
+            self._remember_at_once(dict.fromkeys(limited))
             for child in limited:
                 with contextlib.suppress(OSError):
                     self._put(child, UNLIMITED)
@@ -313,6 +314,16 @@ class KnobExecutor:
         with contextlib.suppress(OSError):
             self._remember(hints)
 
+    def _remember_at_once(self, hints: Mapping[Knob, Value | None]) -> None:
+        """As `_remember`, but nobody waits for a disk that does not answer. Raises OSError."""
+        self._require_disk(hints)
+        self._remember(hints)
+
+    def _require_disk(self, knobs: Iterable[Knob]) -> None:
+        """Raises OSError where one of them is to be saved and the disk's thread does not come back."""
+        if any(knob not in self._state.originals for knob in knobs) and not self._disk.idle(_DISK_SECONDS):
+            raise _NotSavedError(errno.EIO, "what it says is not on the disk yet")
+
     def _remember(self, hints: Mapping[Knob, Value | None]) -> None:
         """What these knobs said before any of us wrote them: the hint, what the guard found, or what they say now."""
         new = {knob: hint for knob, hint in hints.items() if knob not in self._state.originals}
@@ -330,6 +341,7 @@ class KnobExecutor:
 
     def _remember_below(self, knob: Knob, texts: Mapping[Knob, str]) -> None:
         """A list of CPUs that nobody knew of was made while its parent's was ours: the parent's original is its own."""
+        self._require_disk(texts)
         original = self._state.originals.get(knob) if is_v1_cpuset(knob) else None
         self._state.remember({child: text if original is None else original for child, text in texts.items()})
 

@@ -399,6 +399,40 @@ def test_a_disk_that_hangs(node: Node) -> None:
     assert not node.apply(write(4000, knob=POD))[0].error and node.said(POD) == "4000"
 
 
+def test_a_disk_that_hangs_keeps_no_other_memory_limit(node: Node) -> None:
+    """Their thread does not wait with one whose original cannot be saved."""
+    new = msgspec.structs.replace(V2_MEMORY, cgroup="/kubepods.slice/pody")
+    for knob in (V2_MEMORY, new):
+        node.say(knob, "max")
+    node.apply(write(9_000_000, knob=V2_MEMORY))
+    node.settle()
+    node.state.hang()
+    node.apply(write(4_000_000, knob=new), write(8_000_000, knob=V2_MEMORY))
+    deadline = time.monotonic() + PATIENCE_SECONDS / 2
+    while node.said(V2_MEMORY) != "8000000" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (node.said(V2_MEMORY), node.said(new)) == ("8000000", "max")
+    node.state.answer()
+    node.settle()
+    node.apply(write(4_000_000, knob=new))
+    node.settle()
+    assert node.said(new) == "4000000"
+
+
+def test_a_disk_that_hangs_holds_no_cut_up(node: Node) -> None:
+    """One that would need it is refused; the next that does not is made."""
+    node.executor.remember(QUOTA)
+    node.say(POD, "9000")
+    node.state.hang()
+    node.apply(write(4000, knob=POD))
+    began = time.monotonic()
+    assert node.executor.lower(POD, 5000) is None and node.executor.failed_cuts == 1
+    assert node.executor.lower(QUOTA, 5000) == -1
+    assert time.monotonic() - began < PATIENCE_SECONDS / 2
+    node.state.answer()
+    node.settle()
+
+
 def test_the_first_cut_needs_no_disk(node: Node) -> None:
     """What was remembered at the start is enough; a disk that refuses even that is told of later."""
     node.executor.remember(QUOTA)
