@@ -36,7 +36,7 @@ from model.reason import Reason
 _SWEEP_SECONDS = _SAVE_SECONDS = 60.0
 _DISK_SECONDS = 0.2
 """A disk that works takes a tenth of it; a tick waits no longer for one that hangs."""
-_STEPS_SECONDS, _MOST_STEPS = 0.5, 64
+_STEPS_SECONDS, _MOST_STEPS = 0.5, 1024
 """Others' memory limits wait for no more of one; the next tick goes on with it."""
 _HANGS_SECONDS = 5.0
 """A disk that is merely busy has answered by then."""
