@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent.core.knobs import UNLIMITED, is_v1_cpuset, is_v1_quota, same, text_of, value_of
 from agent.core.observation import Absence, Knob, Missing, Value
-from agent.core.parse import counter, v2_memory
+from agent.core.parse import counter, v1_memory, v2_memory
 from agent.core.steps import out_of_the_way, steps
 
 GONE = (errno.ENOENT, errno.ENODEV)
@@ -21,6 +21,13 @@ _NO_ROOM = (errno.EINVAL, errno.EBUSY)
 _LONGEST_BYTES = 8192
 _STEP_BYTES = 16 << 20
 """Little enough that a cgroup whose pages are dirtied all the time loses so much within a second; measured."""
+_ROOM_PART, _ROOM_BYTES = 16, 4 << 20
+"""Above what is held so much is left, in whole steps, for what comes until the limit is in force."""
+_MEMORY_FILES = {
+    "memory.max": ("memory.current", v2_memory),
+    "memory.limit_in_bytes": ("memory.usage_in_bytes", v1_memory),
+}
+"""A limit's file, the file of what is charged, and who reads memory.stat."""
 
 
 class NotKeptError(OSError):
@@ -88,16 +95,28 @@ class ControlFiles:
         finally:
             os.close(descriptor)
 
-    def would_kill(self, knob: Knob, value: Value) -> bool:
-        """cgroup v2 kills at once for a memory limit below what cannot be dropped; v1 refuses it."""
-        if knob.file != "memory.max" or isinstance(value, str) or value == UNLIMITED:
-            return False
+    def least(self, knob: Knob, value: Value) -> Value:
+        """The least memory limit from `value` up that the kernel neither kills for (v2) nor refuses (v1):
+        little more than what is charged now and cannot be dropped, kernel memory such as pipes included.
+
+        Never more than is in force already. `value` for any other file, and where it cannot be told.
+        """
+        files = _MEMORY_FILES.get(knob.file)
+        if files is None or isinstance(value, str) or value == UNLIMITED:
+            return value
+        level, parse = files
         try:
-            charged = counter(_content(self._path(replace(knob, file="memory.current"))))
-            _, cache = v2_memory(_content(self._path(replace(knob, file="memory.stat"))))
+            charged = counter(_content(self._path(replace(knob, file=level))))
+            _, cache = parse(_content(self._path(replace(knob, file="memory.stat"))))
         except (OSError, ValueError):
-            return False
-        return charged - cache > value
+            return value
+        held = charged - cache
+        if held <= value:
+            return value
+        least = -(-(held + held // _ROOM_PART) // _ROOM_BYTES) * _ROOM_BYTES
+        now = self.held(knob)
+        in_force = now.value if isinstance(now, Held) and isinstance(now.value, int) else UNLIMITED
+        return in_force if value <= in_force < least else least
 
     def step_down(self, knob: Knob, value: Value) -> Value | None:
         """One step towards a memory limit of v1 below what the cgroup holds, and what the kernel kept of it; None where

@@ -134,8 +134,8 @@ class WriteOutcome(msgspec.Struct, frozen=True):
     """`error` is empty when the kernel took the value; a memory limit is still on its way then, and `error` is that of
     the try before it.
 
-    `dropped`: not written and nothing is wrong. The brake cut meanwhile, the cgroup is gone, a memory limit would kill,
-    or the agent only observes. `cause` is the code of an error.
+    `dropped`: not written and nothing is wrong. The brake cut meanwhile, the cgroup is gone, or the agent only
+    observes. `cause` is the code of an error.
     """
 
     write: Write

@@ -38,6 +38,7 @@ _DISK_SECONDS = 0.2
 """A disk that works takes a tenth of it; a tick waits no longer for one that hangs."""
 _STEPS_SECONDS, _MOST_STEPS = 0.5, 1024
 """Others' memory limits wait for no more of one; the next tick goes on with it."""
+_MORE_HELD = "it holds more that cannot be dropped; the limit is at that, and comes down with it"
 _HANGS_SECONDS = 5.0
 """A disk that is merely busy has answered by then."""
 
@@ -165,10 +166,14 @@ class KnobExecutor:
 
     def _limit_memory(self, write: Write, seen_cuts: int) -> None:
         """In its thread. The brake does not wait for it: no lock is held while the kernel reclaims."""
-        self._under_way = write
+        possible = replace(write, value=self._files.least(write.knob, write.value))
+        self._under_way = possible
         with contextlib.suppress(OSError):
             self._remember_at_once({write.knob: write.original})
-        outcome = self._written(write, seen_cuts) if self._stepped_down(write) else WriteOutcome(write)
+        outcome = self._written(possible, seen_cuts) if self._stepped_down(possible) else WriteOutcome(write)
+        if possible.value != write.value and not outcome.error and not outcome.dropped:
+            error = f"{self.path(write.knob)}: {_MORE_HELD}"
+            outcome = WriteOutcome(write, error, cause=Reason.LIMIT_NOT_WRITTEN)
         with self._lock:
             self._under_way = None
             self._failed.pop(write.knob, None)
@@ -206,7 +211,7 @@ class KnobExecutor:
                 return WriteOutcome(write, dropped=True)
             return WriteOutcome(write, f"{held.path}: {held.detail}", cause=Reason.LIMIT_NOT_WRITTEN)
         widens, cut = gives_more(knob, write.value, held), seen_cuts != self._cuts
-        if cut if widens else self._files.would_kill(knob, write.value):
+        if cut and widens:
             return WriteOutcome(write, dropped=True)
         try:
             self._put(knob, write.value)

@@ -79,23 +79,36 @@ def test_nothing_is_made(files: ControlFiles) -> None:
     assert not files.path(QUOTA).exists()
 
 
-@pytest.mark.parametrize(
-    ("current", "limit", "expected"), [(100 * MI, 64 * MI, True), (90 * MI, 64 * MI, False), (100 * MI, -1, False)]
-)
-def test_a_v2_memory_limit_that_would_kill(files: ControlFiles, current: int, limit: int, expected: bool) -> None:
-    """What is charged beyond page cache cannot be dropped; 30 MiB are cache here."""
-    make(files, V2_MEMORY, "max")
-    folder = files.path(V2_MEMORY).parent
-    (folder / "memory.current").write_text(f"{current}\n")
-    lists = ("inactive_anon 0", f"active_anon {current - 30 * MI}", f"inactive_file {30 * MI}", "active_file 0")
-    (folder / "memory.stat").write_text("\n".join(("anon 0", *lists, "unevictable 0", "")))
-    assert files.would_kill(V2_MEMORY, limit) is expected
+V1_MEMORY = Knob("/kubepods/podx", "memory", "memory.limit_in_bytes")
+LEAST = {
+    "all of it is page cache, but for less than the limit": (90, -1, 64, 64),
+    "a sixteenth above it, in steps of 4 MiB": (100, -1, 64, 76),
+    "kernel memory counts": (230, -1, 64, 216),
+    "never looser than what is in force": (100, 72, 64, 72),
+    "what is in force is looser": (100, 80, 64, 76),
+    "what is in force is tighter than the limit": (100, 32, 64, 76),
+    "no limit is wanted": (100, 80, -1, -1),
+}
 
 
-def test_only_v2_kills(files: ControlFiles) -> None:
-    """v1 refuses such a limit; where nothing can be read the limit is written."""
-    assert not files.would_kill(Knob("/podx", "memory", "memory.limit_in_bytes"), 5)
-    assert not files.would_kill(V2_MEMORY, 5) and not files.would_kill(QUOTA, 5)
+@pytest.mark.parametrize(("knob", "level"), [(V2_MEMORY, "memory.current"), (V1_MEMORY, "memory.usage_in_bytes")])
+@pytest.mark.parametrize(("charged", "held", "limit", "expected"), LEAST.values(), ids=LEAST.keys())
+def test_the_least_memory_limit(
+    files: ControlFiles, knob: Knob, level: str, charged: int, held: int, limit: int, expected: int
+) -> None:
+    """In MiB. What is charged beyond page cache cannot be dropped; 30 MiB are cache here, and 70 anonymous at most."""
+    folder = make(files, knob, "9223372036854771712" if held < 0 else str(held * MI)).parent
+    (folder / level).write_text(f"{charged * MI}\n")
+    lists = ("inactive_anon 0", f"active_anon {min(charged - 30, 70) * MI}", f"inactive_file {30 * MI}")
+    lines = ("anon 0", *lists, "active_file 0", "unevictable 0")
+    prefix = "" if knob is V2_MEMORY else "total_"
+    (folder / "memory.stat").write_text("".join(f"{prefix}{line}\n" for line in lines))
+    assert files.least(knob, limit * MI if limit > 0 else limit) == (expected * MI if expected > 0 else expected)
+
+
+def test_where_the_least_limit_cannot_be_told(files: ControlFiles) -> None:
+    """Nothing can be read, or the file holds no memory's limit: the value itself."""
+    assert [files.least(knob, 5) for knob in (V1_MEMORY, V2_MEMORY, QUOTA)] == [5, 5, 5]
 
 
 @pytest.mark.parametrize(

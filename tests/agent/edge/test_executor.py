@@ -307,18 +307,23 @@ def test_cgroups_that_are_gone_are_forgotten(node: Node) -> None:
     assert node.reading(POD) == KnobReading(-1) and node.reading().ours == 5000
 
 
-def test_a_memory_limit_that_would_kill_waits(node: Node) -> None:
-    """The pod grew since it was looked at; the next tick knows."""
+def test_a_memory_limit_that_would_kill_is_as_low_as_it_can_be(node: Node) -> None:
+    """The pod holds more, in part in kernel memory: what it holds is its limit, which comes down with it; it is told."""
     node.say(V2_MEMORY, "max")
     folder = node.executor.path(V2_MEMORY).parent
-    (folder / "memory.current").write_text("9000000\n")
     lists = "inactive_anon 0\nactive_anon 9000000\ninactive_file 0\nactive_file 0\nunevictable 0\n"
     (folder / "memory.stat").write_text(f"anon 0\n{lists}")
-    for value, said in ((8_000_000, "max"), (9_500_000, "9500000")):
-        node.apply(write(value, knob=V2_MEMORY))
+    for charged, said in ((40 << 20, "46137344"), (41 << 20, "46137344"), (20 << 20, "25165824"), (8 << 20, "9437184")):
+        (folder / "memory.current").write_text(f"{charged}\n")
+        node.apply(write(9 << 20, knob=V2_MEMORY))
         node.settle()
         assert node.said(V2_MEMORY) == said
-    assert node.reading(V2_MEMORY) == KnobReading(9_500_000, 9_500_000, -1)
+        assert node.reading(V2_MEMORY) == KnobReading(int(said), int(said), -1)
+        (outcome,) = node.apply(write(9 << 20, knob=V2_MEMORY))
+        node.settle()
+        waits = said != "9437184"
+        assert ("comes down with it" in outcome.error) is waits and not outcome.dropped
+        assert outcome.cause is (Reason.LIMIT_NOT_WRITTEN if waits else None)
 
 
 def test_nobody_waits_for_the_kernel_to_reclaim(node: Node) -> None:

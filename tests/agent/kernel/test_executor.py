@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -214,18 +215,48 @@ def test_a_memory_limit_of_who_dirties_pages_all_the_time(agent: Agent, tree: V1
     assert {knob: agent.executor.read(knob) for knob in wanted} == wanted
 
 
-def test_a_memory_limit_below_what_is_in_use(agent: Agent, tree: V1Tree) -> None:
-    """The kernel refuses it; nobody is killed, and the limit before stands."""
-    process = tree.run("podp/c", f"held = bytearray(b'x' * {32 * MI})\nprint(flush=True)\nimport time; time.sleep(600)")
+PIPES = """
+import fcntl, os, time
+held = []
+def more(count):
+    for _ in range(count):
+        pipe = os.pipe()
+        fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, 1 << 20)
+        for _ in range(16):
+            os.write(pipe[1], bytes(1 << 16))
+        held.append(pipe)
+more(32)
+while not os.path.exists(GO):
+    time.sleep(0.05)
+more(1000)
+"""
+HELD = {
+    "anonymous": f"held = bytearray(b'x' * {32 * MI})\nimport time, os\nwhile not os.path.exists(GO): time.sleep(0.05)\n"
+    f"held += bytes({1000 * MI})",
+    "kernel memory": PIPES,
+}
+
+
+@pytest.mark.parametrize("code", HELD.values(), ids=HELD.keys())
+def test_a_memory_limit_below_what_is_in_use(agent: Agent, tree: V1Tree, tmp_path: Path, code: str) -> None:
+    """The kernel would refuse it: what is held becomes the limit, nobody is killed for it, and nobody has more."""
+    go = tmp_path / "go"
+    process = tree.run("podp/c", f"GO = {str(go)!r}\n{code}")
     usage = MOUNT / "memory" / tree.cgroup("podp").lstrip("/") / "memory.usage_in_bytes"
     deadline = time.monotonic() + 60
     while int(usage.read_text()) < 32 * MI and time.monotonic() < deadline:
         time.sleep(0.05)
-    agent.hold({tree.memory("podp"): 256 * MI})
-    agent.turn({tree.memory("podp"): 8 * MI})
-    outcomes = agent.turn({tree.memory("podp"): 8 * MI})
-    assert "Device or resource busy" in outcomes[0].error
-    assert tree.said(tree.memory("podp")) == [str(256 * MI)] and process.poll() is None
+    wanted: dict[Knob, Value] = {tree.memory("podp"): 8 * MI}
+    agent.turn(wanted)
+    outcomes = agent.turn(wanted)
+    assert "comes down with it" in outcomes[0].error
+    held = int(tree.said(tree.memory("podp"))[0])
+    assert 32 * MI < held < 96 * MI and process.poll() is None
+    go.touch()
+    process.wait(60)
+    assert process.returncode == -signal.SIGKILL
+    agent.turn(wanted)
+    assert tree.said(tree.memory("podp")) == [str(8 * MI)]
 
 
 RESETS = {

@@ -114,13 +114,29 @@ def test_restore_brings_every_byte_back(agent: Agent) -> None:
     assert agent.executor.restore().gone == 0 and agent.snapshot() == before
 
 
-def test_a_late_memory_limit_kills_nobody(agent: Agent) -> None:
-    """Below what the pod holds by now it is not written; above, it is, in whole pages."""
-    process = agent.pods.tree.run(agent.pods.best_effort, HOLD)
+PIPES = f"""
+import fcntl, os, time
+held = []
+for _ in range(32):
+    pipe = os.pipe()
+    fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, {MIB})
+    for _ in range(16):
+        os.write(pipe[1], bytes(1 << 16))
+    held.append(pipe)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("code", [HOLD, PIPES], ids=["anonymous", "kernel memory"])
+def test_a_late_memory_limit_kills_nobody(agent: Agent, code: str) -> None:
+    """Below what the pod holds by now it is what the pod holds; above, it is written, in whole pages."""
+    process = agent.pods.tree.run(agent.pods.best_effort, code)
     assert eventually(lambda: int(agent.said("memory.current", agent.pod)) > 32 * MIB)
     memory = memory_knob(agent.layout, agent.pod)
-    assert agent.turn({memory: 8 * MIB})[0].error == "" and agent.said("memory.max", agent.pod) == "max"
-    assert agent.turn({memory: 128 * MIB + 1000})[0].error == ""
+    agent.turn({memory: 8 * MIB})
+    assert "comes down with it" in agent.turn({memory: 8 * MIB})[0].error
+    assert 32 * MIB < int(agent.said("memory.max", agent.pod)) < 96 * MIB
+    agent.turn({memory: 128 * MIB + 1000})
     assert agent.said("memory.max", agent.pod) == str(128 * MIB) and agent.turn({memory: 128 * MIB + 1000}) == []
     assert process.poll() is None and "oom_kill 0" in agent.said("memory.events", agent.pod)
 
