@@ -125,6 +125,8 @@ class Condition(msgspec.Struct, frozen=True, rename="camel"):
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     container_id: str = msgspec.field(name="containerID", default="")
+    allocated_resources: Quantities | None = None
+    resources: Resources | None = None
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel"):

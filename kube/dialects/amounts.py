@@ -6,7 +6,7 @@ Source: k8s.io/component-helpers/resource (PodRequests, PodLimits) and kube-sche
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -19,6 +19,8 @@ SCORED_CPU_MILLIS = 100
 SCORED_MEMORY_BYTES = 200 * 1024 * 1024
 _SCORED = {CPU: SCORED_CPU_MILLIS, MEMORY: SCORED_MEMORY_BYTES}
 _NOTHING = ResourceVector()
+_RESIZED = (CPU, MEMORY)
+_UNTOLD = objects.PodStatus()
 _QOS = {member.value: member for member in KubernetesQoS}
 
 
@@ -85,11 +87,19 @@ class Amounts(msgspec.Struct, frozen=True):
         return KubernetesQoS.GUARANTEED if full else KubernetesQoS.BURSTABLE
 
 
-def amounts_of(spec: objects.PodSpec, where: str) -> Amounts:
-    """Raises ConfigurationFault naming the pod `where`, the container and the resource that cannot be read."""
+def amounts_of(spec: objects.PodSpec, where: str, status: objects.PodStatus = _UNTOLD) -> Amounts:
+    """Containers request what counts while they are resized in place, too: the most of what is wanted, what the kubelet
+    promised and what is in force; what it refused for good (Infeasible) is only wanted.
+
+    Raises ConfigurationFault naming the pod `where`, the container and the resource that cannot be read.
+    Source: k8s.io/component-helpers/resource (UseStatusResources), KEP-1287.
+    """
+    told = {item.name: item for item in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))}
+    refused = any(each.type == "PodResizePending" and each.reason == "Infeasible" for each in status.conditions or ())
+    init = (_resized(_init_container(item, where), item, told, where, refused) for item in spec.init_containers or ())
     return Amounts(
-        containers=tuple(_container(item, where) for item in spec.containers),
-        init=tuple(_init_container(item, where) for item in spec.init_containers or ()),
+        containers=tuple(_resized(_container(item, where), item, told, where, refused) for item in spec.containers),
+        init=tuple(init),
         whole=_asked(spec.resources, "", f"{where}: spec.resources") if spec.resources else Container(""),
         overhead=parse_resources(spec.overhead, f"{where}: spec.overhead") if spec.overhead else _NOTHING,
     )
@@ -102,6 +112,29 @@ def _container(source: objects.Container, where: str) -> Container:
 def _init_container(source: objects.Container, where: str) -> Container:
     """One that is always restarted is a sidecar."""
     return msgspec.structs.replace(_container(source, where), sidecar=source.restart_policy == "Always")
+
+
+def _resized(
+    asked: Container,
+    source: objects.Container,
+    statuses: Mapping[str, objects.ContainerStatus],
+    where: str,
+    refused: bool,
+) -> Container:
+    """Nothing but CPU and memory is ever resized."""
+    told = statuses.get(source.name)
+    if told is None:
+        return asked
+    wanted = source.resources.requests if source.resources else None
+    in_force = told.resources.requests if told.resources else None
+    if all(amounts in (None, wanted) for amounts in (told.allocated_resources, in_force)):
+        return asked
+    field = f"{where}: status of container {source.name}"
+    promised = parse_resources(told.allocated_resources or {}, f"{field}.allocatedResources")
+    held = promised.maximum(parse_resources(in_force or {}, f"{field}.resources.requests"))
+    counted = {name: held[name] if refused else max(held[name], asked.requests[name]) for name in _RESIZED}
+    requests = {**asked.requests.amounts, **{name: amount for name, amount in counted.items() if name in held}}
+    return msgspec.structs.replace(asked, requests=ResourceVector(requests))
 
 
 def _asked(source: objects.Resources | None, name: str, field: str) -> Container:

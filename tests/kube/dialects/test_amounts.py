@@ -73,6 +73,61 @@ def test_scored(spec: dict[str, Any], millis: int, size: int) -> None:
     assert (scored[CPU], scored[MEMORY]) == (millis, size)
 
 
+def told(name: str, promised: dict[str, Any] | None, in_force: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a kubelet says of a container."""
+    resources = {} if in_force is None else {"resources": {"requests": in_force}}
+    return {"name": name, **({} if promised is None else {"allocatedResources": promised}), **resources}
+
+
+INFEASIBLE = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+DEFERRED = {**INFEASIBLE, "reason": "Deferred"}
+SMALL, LARGE = {"cpu": "100m", "memory": "1Gi"}, {"cpu": 2, "memory": "4Gi"}
+RESIZED: dict[str, tuple[dict[str, Any], dict[str, Any], int, int]] = {
+    "nothing told": (SMALL, {}, 100, GI),
+    "as wanted": (SMALL, {"containerStatuses": [told("c", SMALL, SMALL)]}, 100, GI),
+    "of another container": (SMALL, {"containerStatuses": [told("d", LARGE, LARGE)]}, 100, GI),
+    "smaller, not promised yet": (SMALL, {"containerStatuses": [told("c", LARGE, LARGE)]}, 2000, 4 * GI),
+    "smaller, not in force yet": (SMALL, {"containerStatuses": [told("c", SMALL, LARGE)]}, 2000, 4 * GI),
+    "smaller, in force not told": (SMALL, {"containerStatuses": [told("c", LARGE)]}, 2000, 4 * GI),
+    "smaller, promised not told": (SMALL, {"containerStatuses": [told("c", None, LARGE)]}, 2000, 4 * GI),
+    "larger, deferred": (
+        LARGE,
+        {"conditions": [DEFERRED], "containerStatuses": [told("c", SMALL, SMALL)]},
+        2000,
+        4 * GI,
+    ),
+    "larger, refused": (
+        {"cpu": 1000, "memory": "4Gi"},
+        {"conditions": [INFEASIBLE], "containerStatuses": [told("c", SMALL, SMALL)]},
+        100,
+        GI,
+    ),
+    "one larger and one smaller, refused": (
+        {"cpu": 1000, "memory": 1},
+        {"conditions": [INFEASIBLE], "containerStatuses": [told("c", LARGE, LARGE)]},
+        2000,
+        4 * GI,
+    ),
+}
+
+
+@pytest.mark.parametrize(("wanted", "status", "millis", "size"), RESIZED.values(), ids=RESIZED.keys())
+@pytest.mark.parametrize("sidecar", [False, True])
+def test_resized_in_place(
+    wanted: dict[str, Any], status: dict[str, Any], millis: int, size: int, sidecar: bool
+) -> None:
+    """As kube-scheduler counts: what the kubelet still holds for a pod is nobody else's, and what it refused for good
+    keeps nobody out."""
+    one = asks({**wanted, "kubernetes.io/batch-cpu": 7})
+    spec = {"containers": [one]}
+    if sidecar:
+        spec = {"containers": [asks(name="other")], "initContainers": [{**one, **SIDECAR}]}
+        status = {**status, "containerStatuses": [], "initContainerStatuses": status.get("containerStatuses", [])}
+    read = msgspec.convert(spec, objects.PodSpec)
+    found = amounts_of(read, "Pod ns/p", msgspec.convert(status, objects.PodStatus)).requests()
+    assert (found[CPU], found[MEMORY], found["kubernetes.io/batch-cpu"]) == (millis, size, 7)
+
+
 def test_other_resources_are_scored_as_asked() -> None:
     """Only CPU and memory have defaults."""
     found = amounts(containers=[asks({"nvidia.com/gpu": 2})])
