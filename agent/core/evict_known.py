@@ -59,9 +59,9 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def memory_bytes(seen: Observation, uid: str) -> int:
-    """Memory of the pod that cannot be dropped; 0 where it was not read."""
+    """Memory of the pod that cannot be dropped, of the kernel for it too; 0 where it was not read."""
     sample = seen.pods.get(uid)
-    return sample.memory_bytes if isinstance(sample, CgroupSample) else 0
+    return sample.ends_bytes if isinstance(sample, CgroupSample) else 0
 
 
 def exceeds_limit(pod: Pod, held_bytes: int) -> bool:

@@ -342,7 +342,7 @@ def _in_use(seen: Observation, pods: Iterable[Pod]) -> dict[str, int]:
         containers = ((path, samples.get(name)) for name, path in place.containers.items())
         for path, sample in ((place.path, seen.pods.get(pod.uid)), *containers):
             if isinstance(sample, CgroupSample):
-                found[path] = sample.memory_bytes
+                found[path] = sample.ends_bytes
     return found
 
 

@@ -82,7 +82,8 @@ class CgroupSample(msgspec.Struct, frozen=True, gc=False, tag="cgroup"):
     """CPU time used since the cgroup exists (ns); memory that cannot be dropped, and page cache (bytes).
 
     What is None the kernel does not offer here, or was not read yet; slow files keep their last reading.
-    `charge_bytes` is everything charged, of kubepods and its classes alone.
+    `charge_bytes` is everything charged, of kubepods and its classes alone. `kernel_bytes` is kernel memory that ends
+    with the processes (pipes, sockets, page tables), of pods alone; v1 counts its caches of files there too.
     """
 
     cpu_ns: int
@@ -93,6 +94,12 @@ class CgroupSample(msgspec.Struct, frozen=True, gc=False, tag="cgroup"):
     events: MemoryEvents | None = None
     disk: DiskBytes | None = None
     charge_bytes: int | None = None
+    kernel_bytes: int = 0
+
+    @property
+    def ends_bytes(self) -> int:
+        """Memory that the end of its processes gives back, and nothing else does."""
+        return self.memory_bytes + self.kernel_bytes
 
 
 class NodeSample(msgspec.Struct, frozen=True, tag="node"):

@@ -21,7 +21,7 @@ import structlog
 from agent.core.files import NEEDED, V1_FILES, Cadence, FileKind, Part, Role, cadence, memory_events, moved, pressure
 from agent.core.layout import Layout
 from agent.core.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
-from agent.core.parse import refaults
+from agent.core.parse import droppable_slab, refaults
 from model.fault import KernelFault
 
 log = structlog.get_logger()
@@ -115,7 +115,15 @@ class _Row:
             return self.gone or self.cpu.fault or self.memory.fault or _gone(self.cgroup)
         throttling = self.throttling.value if self.throttling else cpu[1]
         charge = self.level.value if self.level and self.role is Role.ROOT else None
-        return CgroupSample(cpu[0], memory[0], memory[1], throttling, self.pressure, self.events, self.disk, charge)
+        slow = self.pressure, self.events, self.disk
+        return CgroupSample(cpu[0], memory[0], memory[1], throttling, *slow, charge, self._kernel_bytes(*memory))
+
+    def _kernel_bytes(self, anonymous: int, cache: int) -> int:
+        """What a pod was charged beyond both when memory.stat was read, without what can be dropped of it."""
+        if self.memory.cadence is not Cadence.WHEN_MOVED or not self.level_then:
+            return 0
+        slab = droppable_slab(self.memory.text or b"")
+        return max(self.level_then - anonymous - cache - slab, 0)
 
 
 class CgroupReader:

@@ -26,11 +26,12 @@ ROOT = "/kubepods/besteffort"
 
 
 class Holding(msgspec.Struct, frozen=True):
-    """A pod and what it uses: milli-CPU, and memory in MiB (None: it was not read)."""
+    """A pod and what it uses: milli-CPU, and memory in MiB (None: it was not read), `kernel` in pipes and the like."""
 
     pod: Pod
     cpu: int = 100
     memory: int | None = 1024
+    kernel: int = 0
 
 
 def batch(name: str, memory: int | None = 1024, cpu: int = 100, **more: Any) -> Holding:
@@ -44,6 +45,11 @@ def batch(name: str, memory: int | None = 1024, cpu: int = 100, **more: Any) -> 
         "band": PriorityBand.BATCH,
     }
     return Holding(Pod("d", name, name, **{**fields, **more}), cpu, memory)
+
+
+def piping(name: str, memory: int, kernel: int, **more: Any) -> Holding:
+    """One that holds most of its memory in pipes."""
+    return msgspec.structs.replace(batch(name, memory, **more), kernel=kernel)
 
 
 def limited(name: str, memory: int, limit: int, **more: Any) -> Holding:
@@ -64,7 +70,11 @@ def node(memory: int = 10 * GIB, cpu: int = 2000, **allocatable: int) -> Node:
 
 def seen(*holdings: Holding, used: int = 0, at: float = NOW, **more: Any) -> Observation:
     """`used` is the node's memory in MiB."""
-    pods = {each.pod.uid: CgroupSample(0, each.memory * MIB) for each in holdings if each.memory is not None}
+    pods = {
+        each.pod.uid: CgroupSample(0, each.memory * MIB, kernel_bytes=each.kernel * MIB)
+        for each in holdings
+        if each.memory is not None
+    }
     below = [each.pod for each in holdings if each.pod.kubernetes_qos is KubernetesQoS.BEST_EFFORT]
     paths = {pod.uid: f"{ROOT}/pod{pod.uid}" for pod in below}
     places = Places({uid: PodPlace(path) for uid, path in paths.items()}, tuple(paths.values()))

@@ -20,7 +20,7 @@ from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import BATCH_CPU, ResourceVector
 from model.strategy import EvictionStrategy
-from tests.agent.core.evicting import MIB, Holding, batch, costs, known, limited, online
+from tests.agent.core.evicting import MIB, Holding, batch, costs, known, limited, online, piping
 
 BY_PRIORITY = EvictionStrategy(priority_threshold=5999, allocatable_priority_threshold=4999)
 
@@ -102,6 +102,7 @@ def cost(uid: str, gang: str = "", spare: int = 0, age: float | None = None) -> 
 # pods in the order of listing, costs, missing MiB -> who goes, in order
 ORDER: dict[str, tuple[list[Holding], list[EvictionCost], int, list[str]]] = {
     "the largest first": ([batch("a", 10), batch("b", 30), batch("c", 20)], [], 60, ["b", "c", "a"]),
+    "kernel memory is memory": ([batch("a", 30), piping("b", 1, 50), batch("c", 20)], [], 51, ["b"]),
     "priority before size": ([batch("a", 30), batch("b", 10, priority=4000)], [], 40, ["b", "a"]),
     "priority before cost": (
         [batch("a", 30), batch("b", 10, priority=4000)],
@@ -278,6 +279,7 @@ HELPFUL: dict[str, tuple[list[Holding], int, int | None, int, list[str]]] = {
         [f"p{n:02}" for n in range(25)],
     ),
     "by setting, whoever frees anything": ([batch("a", 1), batch("b", 0)], 10_000, None, 0, ["a"]),
+    "it holds pipes": ([batch("a", 1), piping("b", 1, 500)], 10_000, None, 5, ["b"]),
     "nobody frees anything": ([batch("a", 0), batch("b", None)], 10_000, 0, 0, []),
     "less is left than is missing": ([batch("a", 10)], 10_000, 200, 5, ["a"]),
     "still too little of what is left": ([batch("a", 9)], 10_000, 200, 5, []),

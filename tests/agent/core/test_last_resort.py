@@ -16,7 +16,7 @@ from model.qos import KubernetesQoS, QoSClass
 from model.report import EvictionCost
 from model.resources import MEMORY, ResourceVector
 from model.strategy import EvictionStrategy
-from tests.agent.core.evicting import GIB, MIB, ROOT, Holding, batch, costs, limited, node, online, seen
+from tests.agent.core.evicting import GIB, MIB, ROOT, Holding, batch, costs, limited, node, online, piping, seen
 
 
 def prepared(*holdings: Holding, leaving: tuple[str, ...] = (), told: Any = (), **more: Any) -> LastResort | None:
@@ -116,6 +116,11 @@ ORDER: dict[str, tuple[list[Holding], dict[str, Any], list[str]]] = {
         [*(batch(f"p{i}", 1, priority=4000) for i in range(12)), batch("z", 900)],
         {},
         [*(f"p{i}" for i in range(7)), "z"],
+    ),
+    "who holds pipes, before eight that hold more memory": (
+        [*(batch(f"p{i}", 9) for i in range(8)), piping("z", 1, 900)],
+        {},
+        ["z", *(f"p{i}" for i in range(7))],
     ),
     "small ones that help together": (
         [*(batch(f"p{i}", 9, priority=4000) for i in range(8)), batch("z", 900)],

@@ -97,6 +97,9 @@ CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
         b"a 1\nworkingset_refault_anon 2\nworkingset_refault_file 3\nworkingset_restore_file 8\n",
         5,
     ),
+    ("droppable slab", parse.droppable_slab, b"anon 1\nslab_reclaimable 7\nslab_unreclaimable 8\n", 7),
+    ("no droppable slab, as on v1", parse.droppable_slab, b"cache 1\n", 0),
+    ("droppable slab cut short", parse.droppable_slab, b"anon 1\nslab_reclaimable 7", 0),
     ("refaults of old kernels", parse.refaults, b"workingset_refault 7\n", 7),
     ("no refaults", parse.refaults, b"workingset_restore_file 8\n", None),
     (

@@ -57,7 +57,7 @@ V2_TEXTS = {
     "cpu.stat": "usage_usec 5\nuser_usec 5\nsystem_usec 0\nnr_periods 4\nnr_throttled 1\nthrottled_usec 9\n",
     "memory.current": f"{100 * MIB}\n",
     "memory.max": f"{200 * MIB}\n",
-    "memory.stat": f"anon 3\n{STAT.format('')}",
+    "memory.stat": f"anon 3\n{STAT.format('')}slab_reclaimable 900\nslab 1000\n",
     "memory.events.local": "low 0\nhigh 1\nmax 6\noom 3\noom_kill 2\n",
     "memory.events": "low 0\nhigh 1\nmax 6\noom 3\noom_kill 2\n",
     "cpuset.cpus.effective": "0-3\n",
@@ -75,8 +75,11 @@ WHOLE = {
 
 
 def whole(version: int, role: Role) -> CgroupSample:
-    """Of a root also the whole charge."""
-    return msgspec.structs.replace(WHOLE[version], charge_bytes=100 * MIB if role is Role.ROOT else None)
+    """Of a root also the whole charge, of a pod what the kernel holds for it: neither memory, cache nor droppable."""
+    pod = role in (Role.POD, Role.BEST_EFFORT_POD)
+    kernel = 100 * MIB - 7 - 48 - (900 if version == 2 else 0)
+    charge = 100 * MIB if role is Role.ROOT else None
+    return msgspec.structs.replace(WHOLE[version], charge_bytes=charge, kernel_bytes=kernel if pod else 0)
 
 
 class Tree:
@@ -272,7 +275,7 @@ def test_a_vanished_cgroup_is_a_value_and_its_successor_is_read_afresh(tree: Tre
     gone = Missing(POD, Absence.GONE, "no such cgroup")
     assert reader.read() == {POD: gone, "/kubepods": whole(tree.version, Role.ROOT)} == reader.read()
     tree.make(POD)
-    assert reader.read()[POD] == WHOLE[tree.version]
+    assert reader.read()[POD] == whole(tree.version, Role.POD)
     assert reader.open_descriptors == kept
     reader.close()
 
@@ -284,7 +287,7 @@ def test_a_cgroup_half_made_is_gone_until_it_is_whole(v1: Tree) -> None:
     reader.place({POD: Role.POD})
     assert reader.read()[POD] == Missing(POD, Absence.GONE, "no such cgroup")
     v1.make(POD)
-    assert reader.read()[POD] == WHOLE[1]
+    assert reader.read()[POD] == whole(1, Role.POD)
     reader.close()
 
 
@@ -317,7 +320,7 @@ def test_a_failing_file_is_opened_again(v1: Tree) -> None:
     found = reader.read()[POD]
     assert isinstance(found, Missing) and found.absence is Absence.UNREADABLE and found.detail == "Input/output error"
     v1.refuse = lambda _path: 0
-    assert reader.read()[POD] == WHOLE[1]
+    assert reader.read()[POD] == whole(1, Role.POD)
     reader.close()
 
 
@@ -345,7 +348,7 @@ def test_a_hierarchy_made_a_little_later_is_found(v1: Tree) -> None:
     v1.make(POD, late)
     for _ in range(10):
         reader.read()
-    assert reader.read()[POD] == WHOLE[1]
+    assert reader.read()[POD] == whole(1, Role.POD)
     reader.close()
 
 
