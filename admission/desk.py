@@ -8,19 +8,23 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from admission.documents import KINDS
+from admission.evictions import Evictions
 from admission.ports import Meter, Reply
 from admission.reviewer import Answer, Malformed, Path, Request, Reviewer, TooDeep, read, told
 
 log = structlog.get_logger()
 
-_KNOWN_KINDS = frozenset({"Pod", *(kind for _, kind in KINDS)})
+_KNOWN_KINDS = frozenset({"Pod", "Eviction", *(kind for _, kind in KINDS)})
 
 
 class Desk:
     """`look_for` makes a namespace known, as far as it can be."""
 
-    def __init__(self, reviewer: Reviewer, look_for: Callable[[str], Awaitable[None]], meter: Meter) -> None:
+    def __init__(
+        self, reviewer: Reviewer, evictions: Evictions, look_for: Callable[[str], Awaitable[None]], meter: Meter
+    ) -> None:
         self._reviewer = reviewer
+        self._evictions = evictions
         self._look_for = look_for
         self._meter = meter
 
@@ -43,6 +47,8 @@ class Desk:
 
     async def _answer(self, path: Path, body: bytes) -> Answer:
         request = read(body)
+        if path == Path.VALIDATE_EVICTION:
+            return await self._evictions.answer(request)
         if path == Path.MUTATE_POD and request.namespace:
             await self._look_for(request.namespace)
         return self._reviewer.answer(path, request)

@@ -8,6 +8,8 @@ from typing import Annotated, Protocol
 import msgspec
 from msgspec import Meta
 
+from admission.core.evictions import StoredPod
+
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What clients of the webhooks may cost."""
@@ -42,6 +44,9 @@ class Reply(msgspec.Struct, frozen=True):
 
 Handle = Callable[[str, bytes], Awaitable[Reply]]
 """Path and body of a POST."""
+
+FindPod = Callable[[str, str], Awaitable[StoredPod]]
+"""The pod of that namespace and name as it is stored now. Raises KubernetesFault; status 404 where there is none."""
 
 
 class Meter(Protocol):

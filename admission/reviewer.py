@@ -62,6 +62,7 @@ class Path(StrEnum):
     MUTATE_POD = "/mutate-pod"
     VALIDATE_POD = "/validate-pod"
     VALIDATE_OBJECT = "/validate-object"
+    VALIDATE_EVICTION = "/validate-eviction"
 
 
 class _Kind(msgspec.Struct, frozen=True):
@@ -81,6 +82,7 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
     sub_resource: str = ""
     object: msgspec.Raw = msgspec.Raw(b"null")
     old_object: msgspec.Raw = msgspec.Raw(b"null")
+    user_info: msgspec.Raw = msgspec.Raw(b"{}")
     dry_run: bool | None = None
 
 
@@ -128,7 +130,10 @@ _LOOKED_AT: Mapping[Path, tuple[str, ...]] = {
 
 
 class Reviewer:
-    """Answers from what is known of the cluster, without waiting for anything; `draw` gives 0 to 99 at random."""
+    """Answers from what is known of the cluster, without waiting for anything; `draw` gives 0 to 99 at random.
+
+    Evictions wait for the pod they are about, and are answered by `evictions`.
+    """
 
     def __init__(
         self,
@@ -160,7 +165,7 @@ class Reviewer:
 
     def _mutate_pod(self, request: Request) -> Answer:
         if request.kind.kind != "Pod":
-            return _unknown(request)
+            return unknown(request)
         pod = msgspec.json.decode(request.object, type=dict[str, Any])
         # What a pod asks for is settled when it is made, and so is what admission makes of it.
         if request.operation != "CREATE" or self._exempt(request.namespace, msgspec.convert(pod, Pod, strict=False)):
@@ -173,7 +178,7 @@ class Reviewer:
 
     def _validate_pod(self, request: Request) -> Answer:
         if request.kind.kind != "Pod":
-            return _unknown(request)
+            return unknown(request)
         pod = msgspec.json.decode(request.object, type=Pod, strict=False)
         if self._exempt(request.namespace, pod):
             return Answer(request)
@@ -193,7 +198,7 @@ class Reviewer:
         old = bytes(request.old_object) if request.operation == "UPDATE" else None
         found = check(request.kind.group, request.kind.kind, bytes(request.object), old, self._surroundings)
         if found is None and not holds(request.kind.group, request.kind.kind):
-            return _unknown(request)
+            return unknown(request)
         found = found or Checked()
         template = template_of(request.kind.group, request.kind.kind, bytes(request.object), request.namespace)
         told = self._of_template(template, request.namespace) if template else ()
@@ -205,9 +210,9 @@ class Reviewer:
         if self._exempt(namespace, written):
             return ()
         facts = msgspec.structs.replace(self._facts(namespace), draw=DRAWS - 1)
-        if unknown := self._unknown_class(template.pod["spec"]):
+        if absent := self._unknown_class(template.pod["spec"]):
             fix = f"create it, or correct {template.place}.spec.priorityClassName"
-            return (f"{template.where}: its pods are refused: no PriorityClass with name {unknown} was found; {fix}",)
+            return (f"{template.where}: its pods are refused: no PriorityClass with name {absent} was found; {fix}",)
         pod = defaulted(template.pod, self._priority(template.pod["spec"]))
         mutation = created(pod, facts, self._mutation, merge_pod)
         made = msgspec.convert(mutation.pod, Pod, strict=False)
@@ -262,6 +267,6 @@ def _mutated(request: Request, pod: dict[str, Any], mutation: Mutation) -> Answe
     return Answer(request, mutation.refusal, warnings, patch, mutation.steps)
 
 
-def _unknown(request: Request) -> Answer:
+def unknown(request: Request) -> Answer:
     """A rule of a webhook configuration that sends what nobody asked for must not stop anybody."""
     return Answer(request, warnings=(f"sublet-admission does not check {request.kind.kind or 'objects without kind'}",))

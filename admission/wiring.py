@@ -20,6 +20,7 @@ from admission.edge.memoryfiles import MemoryFiles
 from admission.edge.metrics import Metrics
 from admission.edge.server import ReviewServer
 from admission.edge.servingpair import ServingPair
+from admission.evictions import Evictions
 from admission.leading import lead
 from admission.reviewer import Reviewer
 from admission.settings import Settings
@@ -38,6 +39,8 @@ log = structlog.get_logger()
 SERVICES = ("sublet-admission", "sublet-agent", "sublet-scheduler")
 """Whose certificates are made: SERVICE-tls each."""
 _OWN_SECRET = "sublet-admission-tls"
+_AGENTS = "sublet-agent"
+"""The account of all agents."""
 _STUCK_SECONDS = 60.0
 _BEAT_SECONDS = 1.0
 _SYNC_CHECK_SECONDS = 0.05
@@ -120,7 +123,9 @@ class _Program:
         self._state = _State(self._view)
         settings = options.settings
         reviewer = Reviewer(self._view, settings.mutation, settings.pods)
-        self._desk = Desk(reviewer, self._view.look_for, self._metrics)
+        agents = f"system:serviceaccount:{options.namespace}:{_AGENTS}"
+        evictions = Evictions(agents, self._view.find_pod)
+        self._desk = Desk(reviewer, evictions, self._view.look_for, self._metrics)
         self._keeper = CertificateKeeper(client, options.namespace, SERVICES, settings.certificates)
         self._leadership: Leadership | None = None
 

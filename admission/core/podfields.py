@@ -14,6 +14,7 @@ Document = dict[str, Any]
 LABEL_QOS = "koordinator.sh/qosClass"
 LABEL_PRIORITY_CLASS = "koordinator.sh/priority-class"
 LABEL_SUB_PRIORITY = "koordinator.sh/priority"
+LABEL_EVICTION_ENABLED = "koordinator.sh/eviction-enabled"
 CONTAINERS = ("initContainers", "containers")
 """Ephemeral containers can have no resources."""
 

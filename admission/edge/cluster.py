@@ -1,7 +1,7 @@
 """What of the cluster admission decides by: profiles, namespaces, priority classes and nodes, watched.
 
 Answers come from the last state that was seen, however old: a profile from a minute ago is better than none. Without
-the definition of ClusterColocationProfile there are none.
+the definition of ClusterColocationProfile there are none. A pod that is to be evicted is read anew each time.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
+import msgspec
 import structlog
 
+from admission.core.evictions import StoredPod
 from kube import objects
-from kube.client import KubeClient, path_of
+from kube.client import KubeClient, decode, path_of
 from kube.dialects import profiles, upstream
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import KubernetesFault
@@ -23,6 +25,25 @@ from model.profile import Profile
 log = structlog.get_logger()
 
 _FETCH_SECONDS = 2.0
+_POD_SECONDS = 1.5
+"""Less than the API server waits for us (2 s): whether an eviction is judged is decided here and told in our log."""
+
+
+class _PodMetadata(msgspec.Struct, frozen=True):
+    uid: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+    priority: int | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    """Of a pod what its eviction is judged by: nothing else of it can make it unreadable."""
+
+    metadata: _PodMetadata = _PodMetadata()
+    spec: _PodSpec = _PodSpec()
 
 
 class ClusterView:
@@ -84,6 +105,14 @@ class ClusterView:
             log.warning("namespace not found", namespace=namespace, error=str(error) or "no answer in time")
             return
         self._namespaces.items.setdefault(namespace, found)
+
+    async def find_pod(self, namespace: str, name: str) -> StoredPod:
+        """As it is stored: without a resourceVersion the API server asks etcd, and not its own copy."""
+        path = path_of("v1/pods", namespace=namespace, name=name)
+        content = await self._client.request("GET", path, timeout_seconds=_POD_SECONDS)
+        found = decode(content, _Pod, path)
+        labels, spec = found.metadata.labels or {}, found.spec
+        return StoredPod(namespace, name, found.metadata.uid, spec.node_name, labels, spec.priority)
 
     @property
     def _all(self) -> tuple[Informer[Any], ...]:

@@ -8,9 +8,11 @@ import msgspec
 import pytest
 from admission_builders import BATCH, Cluster, profile, raw_pod
 
+from admission.core.evictions import StoredPod
 from admission.core.mutate import MutationPolicy
 from admission.core.validate import PodRules
 from admission.desk import Desk
+from admission.evictions import Evictions
 from admission.ports import Reply
 from admission.reviewer import Reviewer
 
@@ -28,6 +30,10 @@ class Meter:
         self.profiles.append((profile, reason))
 
 
+async def stored(namespace: str, name: str) -> StoredPod:
+    return StoredPod(namespace, name, "u1", "one")
+
+
 def ask(path: str, body: bytes, meter: Meter, cluster: Cluster | None = None) -> Reply:
     known = cluster or Cluster(BATCH)
 
@@ -35,7 +41,8 @@ def ask(path: str, body: bytes, meter: Meter, cluster: Cluster | None = None) ->
         """As the API server would know it."""
         known.namespaces.setdefault(name, {"koordinator.sh/enable-colocation": "true"})
 
-    desk = Desk(Reviewer(known, MutationPolicy(), PodRules()), look_for, meter)
+    evictions = Evictions("system:serviceaccount:sublet-system:sublet-agent", stored)
+    desk = Desk(Reviewer(known, MutationPolicy(), PodRules()), evictions, look_for, meter)
     return asyncio.run(desk.handle(path, body))
 
 
@@ -62,6 +69,19 @@ def test_a_refusal() -> None:
     meter = Meter()
     reply = ask("/mutate-pod", review(), meter, Cluster(profile(priorityClassName="gone")))
     assert (reply.status, meter.reviews) == (200, [("Pod", "refused")])
+
+
+def test_an_eviction() -> None:
+    """Waits for its pod, and is counted as what it is."""
+    user = {"username": "system:serviceaccount:sublet-system:sublet-agent"}
+    told = {"deleteOptions": {"preconditions": {"uid": "u1"}}}
+    asked = {"uid": "u", "kind": {"kind": "Eviction"}, "operation": "CREATE", "namespace": "default", "name": "web"}
+    request = {**asked, "subResource": "eviction", "userInfo": user, "object": told}
+    body = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    meter = Meter()
+    reply = ask("/validate-eviction", body, meter)
+    assert (reply.status, meter.reviews) == (200, [("Eviction", "refused")])
+    assert b"Pod default/web: metadata.labels[koordinator.sh/qosClass] is none" in reply.body
 
 
 def test_kinds_make_no_new_series() -> None:

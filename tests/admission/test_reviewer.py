@@ -144,7 +144,7 @@ def test_documents_are_checked() -> None:
     assert answer["status"]["message"].count("; ") >= 1 and answer["allowed"] is False
 
 
-@pytest.mark.parametrize("path", Path)
+@pytest.mark.parametrize("path", [each for each in Path if each is not Path.VALIDATE_EVICTION])
 def test_unknown_kinds_are_let_in_with_a_warning(path: Path) -> None:
     """A webhook configuration that sends too much must not stop anybody."""
     answer = ask(path, {}, kind={"group": "x", "version": "v1", "kind": "Thing"})

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from admission.core.evictions import StoredPod, refusal
 from local.apiserver.identity import ANONYMOUS, Identity
 from tests.local.apiserver.conftest import Api
 
@@ -153,6 +154,28 @@ NOBODY = {
         "at most 131072 characters in metadata.managedFields",
     ),
     "the same of a pod": (Write("merge", POD, managed(700)), "at most 131072 characters in metadata.managedFields"),
+    "an eviction by name": (Write("POST", f"{POD}/eviction", {**EVICTION, "deleteOptions": {}}), "write its uid"),
+    "an eviction by no uid": (
+        Write("POST", f"{POD}/eviction", {**EVICTION, "deleteOptions": {"preconditions": {"uid": ""}}}),
+        "write its uid",
+    ),
+    "an eviction by name of a pod to come": (
+        Write(
+            "POST",
+            "/api/v1/namespaces/kube-node-lease/pods/later/eviction",
+            {**EVICTION, "metadata": {"name": "later", "namespace": "kube-node-lease"}, "deleteOptions": {}},
+        ),
+        "write its uid",
+    ),
+    # The webhook could not read it, and would be passed over.
+    "an eviction that says more than it has to": (
+        Write(
+            "POST",
+            f"{POD}/eviction",
+            {**EVICTION, "metadata": {**EVICTION["metadata"], "annotations": {"a": "x" * 16384}}},
+        ),
+        "at most 16384 characters",
+    ),
     "a node's deletion": (Write("DELETE", NODE), "deletes nothing"),
     "a pod's deletion": (Write("DELETE", POD), "deletes nothing"),
     "a pod's label": (Write("merge", POD, {"metadata": {"labels": {"a": "b"}}}), "neither labels nor spec"),
@@ -241,8 +264,16 @@ def agent_of(node: str) -> Identity:
     return Identity(AGENT, "uid", ("system:serviceaccounts", "system:authenticated"), extra)
 
 
+def uid_of(api: Api, eviction: str) -> str:
+    """Of the pod that is to be evicted."""
+    code, found = api.call("GET", eviction.removesuffix("/eviction"))
+    return str(found["metadata"]["uid"]) if code == 200 else "of-one-that-is-gone"
+
+
 def send(api: Api, user: Identity, write: Write) -> tuple[int, str]:
-    """What came of it; nothing is stored."""
+    """What came of it; nothing is stored. An Eviction that has no deleteOptions gets the uid of the pod."""
+    if write.url.endswith("/eviction") and "deleteOptions" not in write.body:
+        write = write._replace(body={**write.body, "deleteOptions": {"preconditions": {"uid": uid_of(api, write.url)}}})
     api.user, url = user, f"{write.url}?dryRun=All"
     patches = write.method in ("merge", "strategic")
     code, answer = api.patch(url, write.body, write.method) if patches else api.call(write.method, url, write.body)
@@ -348,14 +379,18 @@ def evicts(api: Api, pod: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("pod", SPARED)
 def test_an_online_pod_is_not_an_agents_to_evict(api: Api, pod: str) -> None:
-    """Not even on its own node; the sentence says which pods are."""
+    """Not even on its own node; the sentence says which pods are. The webhook says the same of the stored pod."""
+    labels, priority = SPARED[pod]
+    assert refusal(StoredPod("default", pod, "", "one", labels, priority), "one")
     code, message = evicts(api, pod)
     assert code == 422 and "an agent may evict pods of class BE" in message and f"{pod} is none of them" in message
 
 
 @pytest.mark.parametrize("pod", EVICTABLE)
 def test_whom_an_agent_may_evict(api: Api, pod: str) -> None:
-    """Best effort, the classes batch and free, and who wants it so."""
+    """Best effort, the classes batch and free, and who wants it so: policy and webhook alike."""
+    labels, priority = EVICTABLE[pod]
+    assert refusal(StoredPod("default", pod, "", "one", labels, priority), "one") == ""
     assert evicts(api, pod) == (201, "")
 
 

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from model.quantity import parse_millis, parse_units
 from tests.e2e.conftest import ALWAYS_ROOM, RunningCluster, StartCluster, until
+from tests.e2e.making import evict_while_made
+
+BINDING = "validatingadmissionpolicybinding"
 
 
 class Thief:
     """Whoever holds the kubeconfig of the agent."""
 
     def __init__(self, cluster: RunningCluster) -> None:
+        self._cluster = cluster
         self._directory = cluster.directory
-        self._kubeconfig = f"{cluster.endpoints['directory']}/keys/agent.kubeconfig"
+        self.kubeconfig = f"{cluster.endpoints['directory']}/keys/agent.kubeconfig"
 
     def kubectl(self, *arguments: str, body: Any = None) -> str:
         """What kubectl says, on both of its outputs."""
         cache = str(self._directory / "cache-of-a-thief")
-        command = ["kubectl", "--kubeconfig", self._kubeconfig, "--cache-dir", cache, *arguments]
+        command = ["kubectl", "--kubeconfig", self.kubeconfig, "--cache-dir", cache, *arguments]
         text = "" if body is None else json.dumps(body)
         done = subprocess.run(command, capture_output=True, text=True, input=text, timeout=60)
         return done.stdout + done.stderr
 
     def evict(self, pod: str) -> str:
+        """With its uid, as the agent does."""
+        uid = self._cluster.kubectl("get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": "default"}}
+        body |= {"deleteOptions": {"preconditions": {"uid": uid}}}
         return self.kubectl("create", "--raw", f"/api/v1/namespaces/default/pods/{pod}/eviction", "-f", "-", body=body)
 
 
@@ -78,6 +87,45 @@ def test_an_online_pod_stays(cluster: RunningCluster, thief: Thief, pods: None) 
 def test_best_effort_goes(thief: Thief, pods: None) -> None:
     """That is what an agent has the right for."""
     assert '"status":"Success"' in thief.evict("batch").replace(" ", "")
+
+
+@pytest.fixture(params=["policies and webhook", "the webhook alone"])
+def barriers(request: pytest.FixtureRequest, cluster: RunningCluster) -> Iterator[None]:
+    """A policy of this API server knows each pod at once; elsewhere it does not, and is as if it were not there.
+
+    With `Fail` a webhook that is too slow on a busy machine refuses and does not let pass.
+    """
+    if request.param == "policies and webhook":
+        yield
+        return
+    configuration = ("validatingwebhookconfiguration", "sublet-admission")
+    hooks = json.loads(cluster.kubectl("get", *configuration, "-o", "json"))["webhooks"]
+    place = [hook["name"] for hook in hooks].index("evictions.sublet.dev")
+    change = {"op": "replace", "path": f"/webhooks/{place}/failurePolicy"}
+    names = ("sublet-agent-own-pods", "sublet-agent-evictions")
+    kept = [json.loads(cluster.kubectl("get", BINDING, name, "-o", "json")) for name in names]
+    cluster.kubectl("patch", *configuration, "--type=json", "-p", json.dumps([{**change, "value": "Fail"}]))
+    cluster.kubectl("delete", BINDING, *names)
+    yield
+    for each in kept:
+        each["metadata"] = {key: each["metadata"].get(key, {}) for key in ("name", "labels", "annotations")}
+        cluster.apply(json.dumps(each))
+    cluster.kubectl("patch", *configuration, "--type=json", "-p", json.dumps([{**change, "value": "Ignore"}]))
+
+
+def test_an_online_pod_stays_also_while_it_is_made(cluster: RunningCluster, thief: Thief, barriers: None) -> None:
+    """Asked for by name before it is there, and by its uid from then on."""
+    node = cluster.endpoints["node"]
+    pods = [pod(f"being-made-{number}", nodeName=node) for number in range(20)]
+    admin = Path(cluster.endpoints["kubeconfig"])
+    try:
+        made = asyncio.run(evict_while_made(admin, Path(thief.kubeconfig), pods))
+        assert [each for each in made if each.evicted or "an agent may evict" not in each.told] == []
+        found = json.loads(cluster.kubectl("get", "pods", *(each.name for each in made), "-o", "json"))["items"]
+        assert [each for each in found if "deletionTimestamp" in each["metadata"]] == []
+    finally:
+        names = [each["metadata"]["name"] for each in pods]
+        cluster.kubectl("delete", "pod", *names, "--ignore-not-found", "--wait=true")
 
 
 BATCH_CPU = "kubernetes.io/batch-cpu"

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from aiohttp import web
 
+from admission.core.evictions import StoredPod
 from admission.edge.cluster import ClusterView
 from kube.client import KubeClient
+from model.fault import KubernetesFault
 from model.profile import Profile
 from model.selector import Selector
 
@@ -26,9 +29,11 @@ class Api:
         self.collections: dict[str, list[dict[str, Any]]] = {"/api/v1/namespaces": [], "/api/v1/nodes": [], CLASSES: []}
         self.events: dict[str, asyncio.Queue[dict[str, Any]]] = {}
         self.asked: list[str] = []
+        self.queries: list[tuple[str, dict[str, str]]] = []
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request.path)
+        self.queries.append((request.path, dict(request.query)))
         if request.path not in self.collections:
             folder, _, name = request.path.rpartition("/")
             found = [each for each in self.collections.get(folder, ()) if each["metadata"]["name"] == name]
@@ -106,6 +111,30 @@ def test_what_is_there_and_what_changes(tmp_path: Path) -> None:
         api.events[PROFILES].put_nowait({"type": "DELETED", "object": named("b")})
         api.events[CLASSES].put_nowait({"type": "DELETED", "object": named("koord-batch", value=5000)})
         await until(lambda: view.profiles() == (Profile("a"),) and not view.classes())
+
+    play(tmp_path, api, scene)
+
+
+def test_a_pod_is_read_as_it_is_stored(tmp_path: Path) -> None:
+    """Each time anew, past every copy; what else stands in it is not looked at."""
+    api = Api()
+    labels, spec = {"koordinator.sh/qosClass": "LS"}, {"nodeName": "n1", "priority": 9000, "containers": "no list"}
+    pods = api.collections["/api/v1/namespaces/shop/pods"] = []
+
+    async def scene(view: ClusterView) -> None:
+        with pytest.raises(KubernetesFault) as error:
+            await view.find_pod("shop", "web")
+        assert error.value.status == 404
+        pods.append(named("web", metadata={"labels": labels}, spec=spec))
+        assert await view.find_pod("shop", "web") == StoredPod("shop", "web", "web", "n1", labels, 9000)
+        pods[0] = named("web", metadata={"uid": "later"}, spec={})
+        assert await view.find_pod("shop", "web") == StoredPod("shop", "web", "later")
+        pods[0] = named("web", metadata={"labels": 5})
+        with pytest.raises(KubernetesFault) as error:
+            await view.find_pod("shop", "web")
+        assert error.value.reason == "Unreadable"
+        asked = [query for path, query in api.queries if path.endswith("/pods/web")]
+        assert asked == [{}] * 4
 
     play(tmp_path, api, scene)
 

@@ -1,0 +1,92 @@
+"""Evictions that a node's agent asks for, judged by the pod as it is stored at that moment.
+
+Policy `sublet-agent-own-pods` judges them first, by the API server's own copy of the pods. What that does not have yet
+it lets pass: a pod that was made some milliseconds ago, whosever it is. The uid that the Eviction names binds the
+verdict to the pod it is about: whatever has that name by the time the API server acts, no other pod is evicted.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from admission.core.evictions import refusal
+from admission.ports import FindPod
+from admission.reviewer import Answer, Malformed, Request, unknown
+from model.fault import KubernetesFault
+
+_NODE = "authentication.kubernetes.io/node-name"
+_NOT_FOUND = 404
+_UNREADABLE = "Unreadable"
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+    extra: dict[str, list[str]] | None = None
+
+
+class _Preconditions(msgspec.Struct, frozen=True):
+    uid: str | None = None
+
+
+class _DeleteOptions(msgspec.Struct, frozen=True):
+    preconditions: _Preconditions | None = None
+
+
+class _Eviction(msgspec.Struct, frozen=True, rename="camel"):
+    """policy/v1 and policy/v1beta1 alike."""
+
+    delete_options: _DeleteOptions | None = None
+
+
+class Evictions:
+    """`agents` is the user name of all agents; `find_pod` asks the API server for the pod as it is stored."""
+
+    def __init__(self, agents: str, find_pod: FindPod) -> None:
+        self._agents = agents
+        self._find_pod = find_pod
+
+    async def answer(self, request: Request) -> Answer:
+        """Raises Malformed where the request holds no Eviction."""
+        if request.kind.kind != "Eviction":
+            return unknown(request)
+        try:
+            user = msgspec.json.decode(request.user_info, type=_User)
+            uid = _uid(msgspec.json.decode(request.object, type=_Eviction | None))
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise Malformed(f"request: {error}") from error
+        # An API server without match conditions (before 1.28) asks about everybody's.
+        if user.username != self._agents:
+            return Answer(request)
+        if not uid:
+            where = f"Eviction {request.namespace}/{request.name}"
+            return Answer(request, f"{where}: deleteOptions.preconditions.uid is missing; write the uid of the pod")
+        return await self._judged(request, uid, next(iter((user.extra or {}).get(_NODE) or ()), ""))
+
+    async def _judged(self, request: Request, uid: str, node: str) -> Answer:
+        try:
+            pod = await self._find_pod(request.namespace, request.name)
+        except KubernetesFault as fault:
+            return _unjudged(request, fault)
+        # Whoever knows a uid knew it after its pod was stored, and this read came later still: that pod is gone for
+        # good, and the API server says so itself.
+        if pod.uid != uid:
+            return Answer(request)
+        return Answer(request, refusal(pod, node))
+
+
+def _uid(eviction: _Eviction | None) -> str:
+    preconditions = eviction and eviction.delete_options and eviction.delete_options.preconditions
+    return (preconditions.uid or "") if preconditions else ""
+
+
+def _unjudged(request: Request, fault: KubernetesFault) -> Answer:
+    """A pod that is not there is the API server's to tell of, and one that cannot be read is nobody's to evict.
+
+    Any other failure is an outage, in which a node that runs short of memory must still get rid of batch pods: as with
+    the webhook's failure policy, the API server's own policies stand alone then.
+    """
+    if fault.status == _NOT_FOUND:
+        return Answer(request)
+    if fault.reason == _UNREADABLE:
+        return Answer(request, f"Pod {request.namespace}/{request.name}: {fault.what}; correct the pod")
+    return Answer(request, warnings=(f"let pass unjudged, since the pod could not be read: {fault.what}",))
