@@ -106,7 +106,7 @@ class NodeSample(msgspec.Struct, frozen=True, tag="node"):
     """CPU time used by everything since boot (ns), memory in use (bytes), CPUs the kernel shows.
 
     `memory_with_cache_bytes` is total minus free; `memory_used_bytes` total minus available. `present_cpus` counts
-    those that are offline as well, 0 where the kernel does not tell.
+    those that are offline as well, 0 where the kernel does not tell. `swapped_bytes` are on a swap device alone.
     """
 
     cpu_ns: int
@@ -114,6 +114,7 @@ class NodeSample(msgspec.Struct, frozen=True, tag="node"):
     cpus: int
     memory_with_cache_bytes: int = 0
     present_cpus: int = 0
+    swapped_bytes: int = 0
 
 
 class NumaSample(msgspec.Struct, frozen=True, gc=False):

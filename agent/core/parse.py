@@ -218,6 +218,14 @@ def meminfo(text: bytes) -> tuple[int, int, int]:
     return total, available, free
 
 
+def swapped(text: bytes) -> int:
+    """Bytes of /proc/meminfo that are on a swap device and not in memory as well; 0 on kernels without swap."""
+    if b"SwapTotal:" not in text:
+        return 0
+    both = _kibibytes(text, b"SwapCached:") if b"SwapCached:" in text else 0
+    return max(_kibibytes(text, b"SwapTotal:") - _kibibytes(text, b"SwapFree:") - both, 0)
+
+
 def cpu_count(text: bytes) -> int:
     """How many CPUs a list such as `0-3,8` names (cpuset.cpus); 0 for an empty list."""
     cpus: set[int] = set()

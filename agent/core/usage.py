@@ -170,12 +170,15 @@ def _root_samples(seen: Observation) -> dict[str, CgroupSample | Missing]:
 
 
 def _as_cgroup(node: NodeSample | Missing) -> CgroupSample | Missing:
-    """The whole node in the shape of a cgroup."""
+    """The whole node in the shape of a cgroup.
+
+    What was swapped out counts as used: nobody tells whose it is, and its owner may want it back at any time. To lend
+    its room would push more of online pods out, and lend that, too.
+    """
     if isinstance(node, Missing):
         return node
-    return CgroupSample(
-        node.cpu_ns, node.memory_used_bytes, max(node.memory_with_cache_bytes - node.memory_used_bytes, 0)
-    )
+    cache = max(node.memory_with_cache_bytes - node.memory_used_bytes, 0)
+    return CgroupSample(node.cpu_ns, node.memory_used_bytes + node.swapped_bytes, cache)
 
 
 def _derived(state: UsageState, counted: Mapping[str, Track], listed: Rate, now: Moment) -> dict[str, Track]:

@@ -37,16 +37,17 @@ class HostReader:
     def sample(self) -> NodeSample | Missing:
         """CPU time of everything since boot, memory in use without and with page cache."""
         processors = self._read("stat", _processors, _STAT_BYTES)
-        memory = self._read("meminfo", parse.meminfo)
+        memory = self._read("meminfo", lambda text: (*parse.meminfo(text), parse.swapped(text)))
         if isinstance(processors, Missing):
             return processors
         if isinstance(memory, Missing):
             return memory
         busy, cpus = processors
-        total, available, free = memory
+        total, available, free, swapped = memory
         present = self._read(self._present, parse.cpu_count)
         there = 0 if isinstance(present, Missing) else present
-        return NodeSample(busy * _NS_PER_TICK, total - available, self._cpus or cpus, total - free, there)
+        online = self._cpus or cpus
+        return NodeSample(busy * _NS_PER_TICK, total - available, online, total - free, there, swapped)
 
     def pressure(self) -> CgroupPressure | None:
         """None where the kernel keeps no pressure stall information."""

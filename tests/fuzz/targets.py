@@ -178,7 +178,7 @@ _KERNEL: Mapping[str, Parser] = {
         name: getattr(parse, name)
         for name in (
             *("counter", "v1_cpu_time", "v2_cpu_time", "v1_throttling", "v1_memory", "v2_memory", "v1_oom_kills"),
-            *("v2_memory_events", "stalls", "v2_disk", "v1_disk", "busy_ticks", "meminfo", "cpu_count"),
+            *("v2_memory_events", "stalls", "v2_disk", "v1_disk", "busy_ticks", "meminfo", "swapped", "cpu_count"),
             *("pids_limit", "task_count", "refaults", "droppable_slab", "vmstat", "v2_stopped"),
         )
     },

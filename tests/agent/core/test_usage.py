@@ -103,6 +103,18 @@ def test_page_cache_policy(build: Any) -> None:
     assert [part.live.memory_bytes for part in parts] == [150, 70, 65, 15]
 
 
+@pytest.mark.parametrize("page_cache", [False, True])
+def test_what_was_swapped_out_counts_as_used(build: Any, page_cache: bool) -> None:
+    """By the system, since nobody tells whose it is: pushing pages of online pods out frees nothing to lend."""
+    windows = msgspec.structs.replace(WINDOWS, page_cache=page_cache)
+    swapped = {t: NodeSample(0, 100, 2, 150, swapped_bytes=30) for t in (0, 1)}
+    before = measured([at(build, 0), at(build, 1)], windows)
+    usage = measured([at(build, t, node_sample=swapped[t]) for t in (0, 1)], windows)
+    more = usage.node.last.memory_bytes - before.node.last.memory_bytes
+    assert (more, usage.system.last.memory_bytes - before.system.last.memory_bytes) == (30, 30)
+    assert usage.online.last.memory_bytes == before.online.last.memory_bytes
+
+
 def test_unlisted_pods_and_no_host_applications_count_as_system(build: Any) -> None:
     """Node 1.5, listed pod 0.5, host application 0.25 → 0.75 is system, though all pods together use 1.0."""
     more = {

@@ -49,6 +49,19 @@ def test_a_made_proc(proc: Path) -> None:
     reader.close()
 
 
+SWAP = "SwapCached:        50 kB\nSwapTotal:      1000 kB\nSwapFree:        300 kB\n"
+
+
+def test_swap(proc: Path) -> None:
+    """What is on the device alone; a file that tells of swap and not how much is free is garbage."""
+    (proc / "meminfo").write_text(MEMINFO + SWAP)
+    reader = HostReader(proc)
+    assert reader.sample() == msgspec.structs.replace(SAMPLE, swapped_bytes=650 * 1024)
+    (proc / "meminfo").write_text(MEMINFO + "SwapTotal:      1000 kB\n")
+    assert isinstance(reader.sample(), Missing)
+    reader.close()
+
+
 PRESENT = {"four": ("0-3\n", 4), "none that is told": ("", 0), "no list": ("x\n", 0), "no file": (None, 0)}
 
 
