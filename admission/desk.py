@@ -10,7 +10,7 @@ import structlog
 from admission.documents import KINDS
 from admission.evictions import Evictions
 from admission.ports import Meter, Reply
-from admission.reviewer import Answer, Malformed, Path, Request, Reviewer, TooDeep, read, told
+from admission.reviewer import UNAVAILABLE, Answer, Malformed, Path, Request, Reviewer, TooDeep, read, told
 
 log = structlog.get_logger()
 
@@ -54,8 +54,10 @@ class Desk:
         return self._reviewer.answer(path, request)
 
     def _tell(self, answer: Answer) -> None:
-        """What was done or refused; what passed untouched is not worth a line."""
+        """What was done or refused; what passed untouched or is put off is not worth a line."""
         request = answer.request
+        if answer.code == UNAVAILABLE:
+            return
         for step in answer.steps:
             if step.profile:
                 self._meter.profiled(step.profile, step.reason.value)

@@ -7,15 +7,20 @@ verdict to the pod it is about: whatever has that name by the time the API serve
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from admission.core.evictions import refusal
 from admission.ports import FindPod
-from admission.reviewer import Answer, Malformed, Request, unknown
+from admission.reviewer import UNAVAILABLE, Answer, Malformed, Request, unknown
 from model.fault import KubernetesFault
 
 _NODE = "authentication.kubernetes.io/node-name"
 _NOT_FOUND = 404
+_AT_ONCE = 8
+"""Of one node: twice what its agent asks for at once. Whoever asks for more with its token would make us too slow to be
+waited for, and what nobody judges passes."""
 _UNREADABLE = "Unreadable"
 
 
@@ -44,6 +49,7 @@ class Evictions:
     def __init__(self, agents: str, find_pod: FindPod) -> None:
         self._agents = agents
         self._find_pod = find_pod
+        self._judging: Counter[str] = Counter()
 
     async def answer(self, request: Request) -> Answer:
         """Raises Malformed where the request holds no Eviction."""
@@ -60,7 +66,21 @@ class Evictions:
         if not uid:
             where = f"Eviction {request.namespace}/{request.name}"
             return Answer(request, f"{where}: deleteOptions.preconditions.uid is missing; write the uid of the pod")
-        return await self._judged(request, uid, next(iter((user.extra or {}).get(_NODE) or ()), ""))
+        return await self._in_turn(request, uid, next(iter((user.extra or {}).get(_NODE) or ()), ""))
+
+    async def _in_turn(self, request: Request, uid: str, node: str) -> Answer:
+        """An agent tries again what is unavailable. Without a node in their tokens all agents would share a turn."""
+        if node and self._judging[node] >= _AT_ONCE:
+            where = f"Eviction {request.namespace}/{request.name}"
+            told = f"{where}: {_AT_ONCE} of node {node} are being judged; ask for fewer at once"
+            return Answer(request, told, code=UNAVAILABLE)
+        self._judging[node] += 1
+        try:
+            return await self._judged(request, uid, node)
+        finally:
+            self._judging[node] -= 1
+            if not self._judging[node]:
+                del self._judging[node]
 
     async def _judged(self, request: Request, uid: str, node: str) -> Answer:
         try:

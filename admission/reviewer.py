@@ -34,7 +34,8 @@ _LONGEST_WARNING = 256
 """Characters; the API server cuts longer ones off."""
 _MOST_WARNINGS = 16
 _LONGEST_NOTE = 1000
-_FORBIDDEN = 403
+FORBIDDEN, UNAVAILABLE = 403, 503
+_REASONS = {FORBIDDEN: "Forbidden", UNAVAILABLE: "ServiceUnavailable"}
 _HEAD = re.compile(
     rb'"request"\s*:\s*\{\s*"uid"\s*:\s*"([^"\\]+)"'
     rb'(?:\s*,\s*"kind"\s*:\s*\{[^{}]*"kind"\s*:\s*"([^"\\]*)")?'
@@ -93,19 +94,23 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A verdict: `refusal` is empty where the object is let in; `patch` is RFC 6902, `steps` say how it came about."""
+    """A verdict: `refusal` is empty where the object is let in; `patch` is RFC 6902, `steps` say how it came about.
+
+    `code` is the HTTP status of a refusal.
+    """
 
     request: Request
     refusal: str = ""
     warnings: tuple[str, ...] = ()
     patch: tuple[dict[str, Any], ...] = ()
     steps: tuple[Step, ...] = ()
+    code: int = FORBIDDEN
 
     def encoded(self) -> bytes:
         """As the API server reads it."""
         response: dict[str, Any] = {"uid": self.request.uid, "allowed": not self.refusal}
         if self.refusal:
-            response["status"] = {"code": _FORBIDDEN, "reason": "Forbidden", "message": self.refusal}
+            response["status"] = {"code": self.code, "reason": _REASONS[self.code], "message": self.refusal}
         if self.warnings:
             response["warnings"] = [text[:_LONGEST_WARNING] for text in self.warnings[:_MOST_WARNINGS]]
         if self.patch:

@@ -10,7 +10,7 @@ import pytest
 
 from admission.core.evictions import StoredPod
 from admission.evictions import Evictions
-from admission.reviewer import Malformed, read
+from admission.reviewer import Malformed, Request, read
 from local.apiserver.webhook_review import verdict
 from model.fault import KubernetesFault
 
@@ -39,12 +39,17 @@ def failed(what: str, status: int = 0, reason: str = "") -> Store:
     return Store(KubernetesFault("GET /api/v1/namespaces/shop/pods/web", what, status=status, reason=reason))
 
 
-def ask(store: Store, eviction: Any = PINNED, user: Any = AGENT, **more: Any) -> dict[str, Any]:
+def review(eviction: Any = PINNED, user: Any = AGENT, **more: Any) -> Request:
     kind = {"group": "policy", "version": "v1", "kind": "Eviction"}
     where = {"namespace": "shop", "name": "web", "operation": "CREATE", "subResource": "eviction"}
     request = {"uid": "r1", "kind": kind, **where, "userInfo": user, "object": eviction, **more}
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    answer = asyncio.run(Evictions(AGENTS, store).answer(read(msgspec.json.encode(review)))).encoded()
+    return read(
+        msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    )
+
+
+def ask(store: Store, eviction: Any = PINNED, user: Any = AGENT, **more: Any) -> dict[str, Any]:
+    answer = asyncio.run(Evictions(AGENTS, store).answer(review(eviction, user, **more))).encoded()
     verdict(answer, "r1", mutating=False)  # what an API server makes of it: raises where it cannot
     response: dict[str, Any] = msgspec.json.decode(answer)["response"]
     return response
@@ -101,6 +106,36 @@ def test_a_pod_that_nobody_understands_stays() -> None:
     """That is no outage, and who it is is not known."""
     said = ask(failed("unreadable object: Expected `str`", reason="Unreadable"))["status"]["message"]
     assert said == "Pod shop/web: unreadable object: Expected `str`; correct the pod"
+
+
+def test_one_token_does_not_make_us_slow() -> None:
+    """Of each node eight are judged at once; more are to be tried again, and other nodes' do not wait for them."""
+
+    async def scene() -> None:
+        answered, busy = asyncio.Event(), set[str]()
+
+        async def slow(namespace: str, name: str) -> StoredPod:
+            busy.add(name)
+            await answered.wait()
+            return BATCH
+
+        evictions = Evictions(AGENTS, slow)
+        first = [asyncio.create_task(evictions.answer(review(name=f"web-{n}"))) for n in range(8)]
+        while len(busy) < 8:
+            await asyncio.sleep(0)
+        refused = await evictions.answer(review())
+        assert refused.refusal == "Eviction shop/web: 8 of node one are being judged; ask for fewer at once"
+        assert msgspec.json.decode(refused.encoded())["response"]["status"]["code"] == 503
+        other = {"username": AGENTS, "extra": {"authentication.kubernetes.io/node-name": ["two"]}}
+        theirs = asyncio.create_task(evictions.answer(review(user=other, name="theirs")))
+        while "theirs" not in busy:
+            await asyncio.sleep(0)
+        answered.set()
+        assert all(not each.refusal for each in await asyncio.gather(*first))
+        assert "leave it to the agent of node one" in (await theirs).refusal
+        assert not (await evictions.answer(review())).refusal
+
+    asyncio.run(scene())
 
 
 def test_nobody_else_is_concerned() -> None:
