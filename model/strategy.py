@@ -88,7 +88,13 @@ class ColocationStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         float, Meta(ge=10, le=3600, description="Even small changes are published this often.")
     ] = 300.0
     resource_diff_ratio: Annotated[
-        float, Meta(ge=0, le=1, description="A change beyond this is published at once (shrinking) or soon (growing).")
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="Growth beyond this is published soon; shrinking beyond this, or beyond 0.1 where that is "
+            "less, at once.",
+        ),
     ] = 0.1
 
     def __post_init__(self) -> None:

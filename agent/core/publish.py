@@ -31,6 +31,8 @@ _FOR_A_DOCUMENT = {
 }
 """Why nothing is lent, where a document is what must be mended for that."""
 _GROWTH_REST_SECONDS = 10.0
+_LARGEST_UNTOLD_RATIO = 0.1
+"""Of what is offered and is not there any more; a document may ask for less of it, and for quieter growth alone."""
 _REASSERT_SECONDS = 5.0
 """Time for our own patch to come back with the Node object."""
 _REPORT_HEARTBEAT_SECONDS = 10.0
@@ -141,7 +143,8 @@ def due(
     if before.keys() - after.keys():
         return True
     changes = [(before.get(name, 0), amount) for name, amount in after.items()]
-    if any(old - new > old * strategy.resource_diff_ratio for old, new in changes):
+    untold_ratio = min(strategy.resource_diff_ratio, _LARGEST_UNTOLD_RATIO)
+    if any(old - new > old * untold_ratio for old, new in changes):
         return True
     appears = bool(after.keys() - before.keys())
     if elapsed_seconds >= strategy.update_interval_seconds:

@@ -83,7 +83,11 @@ _COLOCATION = (
     _lends("midStaticMemoryReservedPercent", "mid-memory in static mode", 50),
     _lends("degradeTimeMinutes", "older facts lend nothing", 5),
     _lends("updateTimeThresholdSeconds", "small changes are published this often", 60),
-    _lends("resourceDiffThreshold", "larger changes are published at once", 0.2),
+    _lends(
+        "resourceDiffThreshold",
+        "larger changes are published at once, and what shrinks by more than a tenth in any case",
+        0.2,
+    ),
     _lends("metricAggregateDurationSeconds", "window of NodeMetric's averages, 60 s to an hour", 600),
     _lends("metricReportIntervalSeconds", "how often NodeMetric is written, 30 s to an hour", 120),
     _lends("metricAggregatePolicy.durations", "windows of the percentiles, at most 6", ["5m"]),

@@ -214,9 +214,19 @@ def test_a_strategy_s_own_thresholds() -> None:
     last = Published(lent(1000)[:1], 0.0)
     told = [
         due_for_node(last, {BATCH_CPU: now}, last.amounts, strategy, at)
-        for now, at in ((501, 19), (499, 19), (999, 20))
+        for now, at in ((1499, 19), (1501, 19), (999, 19), (999, 20))
     ]
-    assert told == [False, True, True]
+    assert told == [False, True, False, True]
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.5, 1.0])
+def test_no_threshold_keeps_what_is_not_there_on_offer(ratio: float) -> None:
+    """However large a resourceDiffThreshold is: more than a tenth less is told at once, and a smaller one still counts."""
+    strategy = ColocationStrategy(resource_diff_ratio=ratio, update_interval_seconds=3600.0)
+    assert not due({BATCH_CPU: 1000}, {BATCH_CPU: 900}, 60.0, strategy)
+    assert due({BATCH_CPU: 1000}, {BATCH_CPU: 899}, 0.1, strategy)
+    finer = ColocationStrategy(resource_diff_ratio=0.01)
+    assert due({BATCH_CPU: 1000}, {BATCH_CPU: 989}, 0.1, finer)
 
 
 SETS: dict[str, tuple[set[str], set[str]]] = {
