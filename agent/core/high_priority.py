@@ -14,12 +14,13 @@ from model.nodemetric import NodeMetric
 from model.pod import Pod
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import Usage
-from model.resources import CPU, ResourceVector
+from model.resources import BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.strategy import CalculatePolicy
 
 _BELOW = (PriorityBand.BATCH, PriorityBand.FREE)
 _NOT_MEASURED = "high-priority not measured"
 _DANGLING = "dangling metrics"
+_UNREQUESTED = "best effort beyond requests"
 _MEASURED = {
     CalculatePolicy.USAGE: "high-priority used",
     CalculatePolicy.REQUEST: "high-priority requested",
@@ -31,6 +32,7 @@ _NOTES = {
     _MEASURED[CalculatePolicy.MAX_USAGE_REQUEST]: "the larger of usage and request of each pod",
     _NOT_MEASURED: "requests count where usage is unknown or CPU is exclusive",
     _DANGLING: "usage of pods that are not listed as running",
+    _UNREQUESTED: "memory in use that no request for batch-memory stands for",
 }
 
 
@@ -38,6 +40,7 @@ class Holder(msgspec.Struct, frozen=True, gc=False):
     """One pod above batch. `requests` is None for a metric whose pod is not live.
 
     `usage` is None where nothing is measured; `missing` names resources that were not, where others were.
+    `unrequested`: a pod of batch or below, with what it uses beyond what it asked for of what is lent.
     """
 
     requests: ResourceVector | None
@@ -45,6 +48,7 @@ class Holder(msgspec.Struct, frozen=True, gc=False):
     missing: tuple[str, ...] = ()
     exclusive_cpu: bool = False
     zones: tuple[int, ...] = ()
+    unrequested: bool = False
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
@@ -71,6 +75,7 @@ def holders(pods: Iterable[Pod], metric: NodeMetric) -> list[Holder]:
     """All live pods above batch, then metrics of such pods that are not live (unlisted, or finished meanwhile).
 
     A pod that the kubelet keeps outside the best-effort root holds what it asked for there, whatever it calls itself.
+    Memory of a pod inside it that it did not ask for is nobody's to lend: CPU is taken back at once, memory is not.
     """
     measured = {pod.key: pod for pod in metric.pods}
     found = []
@@ -81,6 +86,10 @@ def holders(pods: Iterable[Pod], metric: NodeMetric) -> list[Holder]:
         if pod.band not in _BELOW or pod.kubernetes_qos is not KubernetesQoS.BEST_EFFORT:
             usage, missing = (own.usage, own.missing) if own else (None, ())
             found.append(Holder(pod.requests, usage, missing, pod.qos is QoSClass.LSE, pod.numa_zones))
+        elif own is not None and MEMORY not in own.missing:
+            beyond = own.usage.memory_bytes - pod.requests[BATCH_MEMORY]
+            if beyond > 0:
+                found.append(Holder(None, Usage(0, beyond), zones=pod.numa_zones, unrequested=True))
     found.extend(Holder(None, own.usage) for own in measured.values() if own.band not in _BELOW)
     return found
 
@@ -94,7 +103,7 @@ def _claim(resource: Lendable, holder: Holder) -> Claim:
     """An LSE pod's CPU is exclusive: what it leaves idle is not lent. Of a dangling metric counts what is there."""
     used = 0 if holder.usage is None else resource.of(holder.usage)
     if holder.requests is None:
-        return Claim(_DANGLING, used, ())
+        return Claim(_UNREQUESTED if holder.unrequested else _DANGLING, used, holder.zones)
     requested = holder.requests[resource.native]
     measured = _MEASURED[resource.policy]
     if resource.policy is CalculatePolicy.REQUEST:

@@ -484,6 +484,7 @@ def test_the_documented_json_is_what_is_printed(
 
 EVERY_TERM = {
     "usage": [node(), pod(), pod("new"), metric(pods={"web": usage(1, 1), "gone": usage(1, 1)})],
+    "best effort": [node(), {**pod(cpu="0", memory="0", qos="BE"), "status": {"phase": "Running", "qosClass": "BestEffort"}}, metric()],
     "request": [node(), pod(), metric(), settings(memoryCalculatePolicy="request")],
     "the larger": [node(), pod(), metric(), settings(cpuCalculatePolicy="maxUsageRequest")],
     "caps": [node(), metric(prodReclaimableMetric={"resource": usage(9, 900)}), settings(batchCPUThresholdPercent=1, batchMemoryThresholdPercent=1, midCPUThresholdPercent=1, midMemoryThresholdPercent=1)],

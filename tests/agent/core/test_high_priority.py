@@ -12,7 +12,7 @@ from model.nodemetric import NodeMetric, PodMetric
 from model.pod import Pod, PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import Usage
-from model.resources import CPU, MEMORY, ResourceVector
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.strategy import CalculatePolicy, ColocationStrategy
 
 USAGE, REQUEST, LARGER = CalculatePolicy.USAGE, CalculatePolicy.REQUEST, CalculatePolicy.MAX_USAGE_REQUEST
@@ -35,7 +35,11 @@ def keep(pods: list[Pod], metrics: list[PodMetric], policy: CalculatePolicy, mem
 
 
 LSE = {"qos": QoSClass.LSE}
-BELOW = {"kubernetes_qos": KubernetesQoS.BEST_EFFORT}
+BELOW: dict[str, Any] = {
+    "kubernetes_qos": KubernetesQoS.BEST_EFFORT,
+    "requests": ResourceVector({BATCH_CPU: 100, BATCH_MEMORY: 4000}),
+}
+PLAIN: dict[str, Any] = {**BELOW, "requests": ResourceVector()}
 SITUATIONS: dict[str, tuple[list[Pod], list[PodMetric], int, int, int]] = {
     # pods, metrics, then memory kept by usage, request, maxUsageRequest (requests 10000, usage 4000 unless said)
     "measured": ([pod()], [measured()], 4000, 10_000, 10_000),
@@ -53,6 +57,9 @@ SITUATIONS: dict[str, tuple[list[Pod], list[PodMetric], int, int, int]] = {
     "batch in name alone": ([pod(band=PriorityBand.BATCH)], [measured(band=PriorityBand.BATCH)], 4000, 10_000, 10_000),
     "free in name alone": ([pod(band=PriorityBand.FREE, qos=QoSClass.BE)], [], 10_000, 10_000, 10_000),
     "free": ([pod(band=PriorityBand.FREE, **BELOW)], [measured()], 0, 0, 0),
+    "batch beyond what it asked for": ([pod(band=PriorityBand.BATCH, **BELOW)], [measured(cpu=700)], 3000, 3000, 3000),
+    "best effort that asked for nothing": ([pod(band=PriorityBand.BATCH, **PLAIN)], [measured()], 4000, 4000, 4000),
+    "the same, not measured": ([pod(band=PriorityBand.BATCH, **PLAIN)], [], 0, 0, 0),
     "finished": ([pod(phase=PodPhase.SUCCEEDED)], [], 0, 0, 0),
     "finished, still measured": ([pod(phase=PodPhase.FAILED)], [measured()], 4000, 4000, 4000),
     "dangling": ([], [measured()], 4000, 4000, 4000),
@@ -109,6 +116,19 @@ def test_half_a_metric(
     metrics = [PodMetric("d", "web", usage, PriorityBand.PROD, missing=missing)]
     expected = [cpu, memory] if policy is USAGE or not pods else [1000, 10_000]
     assert [sum(keep(pods, metrics, policy, resource).values()) for resource in (False, True)] == expected
+
+
+def test_cpu_that_nobody_asked_for_is_taken_back_and_not_kept() -> None:
+    """Only memory stays with who took it."""
+    plain = pod(band=PriorityBand.BATCH, **PLAIN)
+    for policy in CalculatePolicy:
+        assert sum(keep([plain], [measured()], policy).values()) == 0
+
+
+def test_half_a_metric_of_best_effort() -> None:
+    """Memory that was not measured is no memory in use."""
+    half = PodMetric("d", "web", Usage(400, 0), missing=("memory",))
+    assert sum(keep([pod(band=PriorityBand.BATCH, **PLAIN)], [half], USAGE, memory=True).values()) == 0
 
 
 def test_each_situation_has_its_term() -> None:

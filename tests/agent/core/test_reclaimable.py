@@ -89,7 +89,10 @@ def test_koordinator_example() -> None:
         pod("exclusive", 12_000, 12 * gb, qos=QoSClass.LSE),
         pod("online", 10_000, 10 * gb),
         pod("middle", 20_000, 40 * gb, band=PriorityBand.MID, qos=QoSClass.BE, phase=PodPhase.PENDING),
-        pod("work", 0, 0, band=PriorityBand.BATCH, qos=QoSClass.BE, kubernetes_qos=KubernetesQoS.BEST_EFFORT),
+        msgspec.structs.replace(
+            pod("work", 0, 0, band=PriorityBand.BATCH, qos=QoSClass.BE, kubernetes_qos=KubernetesQoS.BEST_EFFORT),
+            requests=ResourceVector({BATCH_MEMORY: 9 * gb}),
+        ),
         pod("done", 10_000, 10 * gb, phase=PodPhase.SUCCEEDED),
     )
     measured = (("exclusive", 6), ("online", 7), ("middle", 20), ("work", 9), ("done", 3))
