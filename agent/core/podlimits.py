@@ -1,8 +1,8 @@
-"""Limits of batch pods and their containers, from the batch resources they ask for.
+"""Limits of batch and mid pods and their containers, from the batch or mid resources they ask for.
 
     shares = request x 1024 / 1000, as a weight on v2     quota = limit x 100 us     memory = limit, in whole pages
 
-Kubernetes knows nothing of batch resources, so its own cgroup files would leave such pods without any limit. A pod gets
+Kubernetes knows nothing of what is lent, so its own cgroup files would leave such pods without any limit. A pod gets
 what its containers get together, or what an init container needs while it runs, if that is more. Its own spec says so,
 which nobody can change once the pod is made; a pod outside the best-effort root is the kubelet's to limit, whatever its
 labels say (docs/adr/0025). Source: Koordinator pkg/koordlet/runtimehooks/hooks/batchresource (label BE alone),
@@ -23,10 +23,12 @@ from agent.core.observation import Knob, Places
 from model.decision import Decision, TermSum, Unit
 from model.explain import amount
 from model.pod import Container, Pod
-from model.qos import QoSClass
+from model.qos import PriorityBand, QoSClass
 from model.reason import Reason
-from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 
+_LENT = {CPU: (BATCH_CPU, MID_CPU), MEMORY: (BATCH_MEMORY, MID_MEMORY)}
+"""The names under which each is lent; a pod that asks under both was promised both."""
 _FEWEST_SHARES, _MOST_SHARES = 2, 262_144
 _LARGEST_WEIGHT = 10_000
 _US_PER_MILLI = 100
@@ -46,9 +48,10 @@ class _Group(msgspec.Struct, frozen=True):
     containers: tuple[Container, ...]
     inits: tuple[Container, ...] = ()
 
-    def names(self, resource: str) -> bool:
-        """Somebody asks for the resource or limits it, 0 included."""
-        return any(resource in c.requests or resource in c.limits for c in (*self.containers, *self.inits))
+    def names(self, *resources: str) -> bool:
+        """Somebody asks for one of the resources or limits it, 0 included."""
+        everyone = (*self.containers, *self.inits)
+        return any(name in c.requests or name in c.limits for c in everyone for name in resources)
 
 
 class _Node(msgspec.Struct, frozen=True):
@@ -70,7 +73,7 @@ def pod_limits(
     in_use: Mapping[str, int],
     at_seconds: float = 0.0,
 ) -> dict[Knob, Limit]:
-    """Every limit of pods labelled BE that ask for batch resources and have a cgroup below the best-effort root.
+    """Every limit of pods labelled BE or of band mid that ask for what is lent, of those below the best-effort root.
 
     `ratio` is the node's CPU normalization, `root_quota_us` what the best-effort root will hold, `in_use` the bytes by
     cgroup path that cannot be dropped: a memory limit below them would kill.
@@ -89,7 +92,8 @@ def _groups(layout: Layout, places: Places, pods: Iterable[Pod]) -> Iterator[_Gr
     below = f"{layout.best_effort}/"
     for pod in pods:
         place = places.pods.get(pod.uid)
-        if place is None or not place.path.startswith(below) or pod.qos_label is not QoSClass.BE or pod.terminal:
+        lives_on_lent = pod.qos_label is QoSClass.BE or pod.band is PriorityBand.MID
+        if place is None or not place.path.startswith(below) or not lives_on_lent or pod.terminal:
             continue
         yield _Group(place.path, f"pod {pod.key}", pod.containers, pod.init_containers)
         for container in (*pod.containers, *pod.init_containers):
@@ -99,18 +103,18 @@ def _groups(layout: Layout, places: Places, pods: Iterable[Pod]) -> Iterator[_Gr
 
 
 def _knobs(layout: Layout, group: _Group) -> Iterator[Knob]:
-    if group.names(BATCH_CPU):
+    if group.names(*_LENT[CPU]):
         yield shares_knob(layout, group.cgroup)
         yield quota_knob(layout, group.cgroup)
-    if group.names(BATCH_MEMORY):
+    if group.names(*_LENT[MEMORY]):
         yield memory_knob(layout, group.cgroup)
 
 
 def _limits(node: _Node, group: _Group) -> Iterator[Limit]:
-    if group.names(BATCH_CPU):
+    if group.names(*_LENT[CPU]):
         yield _shares(node, group)
         yield _quota(node, group)
-    if group.names(BATCH_MEMORY):
+    if group.names(*_LENT[MEMORY]):
         yield _memory(node, group)
 
 
@@ -127,10 +131,10 @@ def _shares(node: _Node, group: _Group) -> Limit:
 def _quota(node: _Node, group: _Group) -> Limit:
     knob = quota_knob(node.layout, group.cgroup)
     if (missing := _without(group, _cpu_limit)) is not None:
-        return _limit(node, group, knob, Unit.MICROSECONDS, _no_limit(missing, BATCH_CPU))
+        return _limit(node, group, knob, Unit.MICROSECONDS, _no_limit(missing, _named(group, CPU)))
     millis, note = _together(group, _cpu_limit, Unit.MILLI_CPU)
     terms = TermSum().add("limits", millis * _US_PER_MILLI, note)
-    if node.ratio is not None and node.ratio > 1:
+    if node.ratio is not None and node.ratio > 1 and group.names(BATCH_CPU):
         terms.become("normalization", math.ceil(terms.value / node.ratio), f"ratio {node.ratio:g}, rounded up")
     terms.at_least("the kernel's smallest", SMALLEST_QUOTA_US).at_most("the kernel's largest", LARGEST_QUOTA_US)
     if node.layout.version == 1 and node.root_quota_us != UNLIMITED and terms.value > node.root_quota_us:
@@ -142,7 +146,7 @@ def _quota(node: _Node, group: _Group) -> Limit:
 def _memory(node: _Node, group: _Group) -> Limit:
     knob = memory_knob(node.layout, group.cgroup)
     if (missing := _without(group, _memory_limit)) is not None:
-        return _limit(node, group, knob, Unit.BYTES, _no_limit(missing, BATCH_MEMORY))
+        return _limit(node, group, knob, Unit.BYTES, _no_limit(missing, _named(group, MEMORY)))
     wanted, note = _together(group, _memory_limit, Unit.BYTES)
     terms = TermSum().add("limits", wanted, note)
     terms.become("whole pages", max(wanted // _PAGE_BYTES, 1) * _PAGE_BYTES).at_most("no machine has more", _MOST_BYTES)
@@ -174,21 +178,31 @@ def _without(group: _Group, of: Callable[[Container], int]) -> Container | None:
 
 def _request(container: Container) -> int:
     """Kubernetes takes the limit for a request that is not there."""
-    named = container.requests if BATCH_CPU in container.requests else container.limits
-    return named[BATCH_CPU]
+    asks = any(name in container.requests for name in _LENT[CPU])
+    return _amount(container.requests if asks else container.limits, CPU)
 
 
 def _cpu_limit(container: Container) -> int:
-    return _tighter(container, BATCH_CPU, CPU)
+    return _tighter(container, CPU)
 
 
 def _memory_limit(container: Container) -> int:
-    return _tighter(container, BATCH_MEMORY, MEMORY)
+    return _tighter(container, MEMORY)
 
 
-def _tighter(container: Container, batch: str, native: str) -> int:
-    """The batch limit, or the one that the kubelet holds the container to, where that is less; a limit of 0 is none."""
-    return min((limit for limit in (container.limits[batch], container.limits[native]) if limit), default=0)
+def _tighter(container: Container, native: str) -> int:
+    """The limit of what is lent, or the kubelet's of the container, where that is less; a limit of 0 is none."""
+    return min((limit for limit in (_amount(container.limits, native), container.limits[native]) if limit), default=0)
+
+
+def _amount(amounts: ResourceVector, native: str) -> int:
+    return sum(amounts[name] for name in _LENT[native])
+
+
+def _named(group: _Group, native: str) -> str:
+    """What people call it: batch where anybody asks for that."""
+    batch, mid = _LENT[native]
+    return batch if group.names(batch) else mid
 
 
 def _together(group: _Group, of: Callable[[Container], int], unit: Unit) -> tuple[int, str]:

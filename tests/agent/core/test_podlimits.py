@@ -12,9 +12,9 @@ from agent.core.limit import Limit
 from agent.core.observation import Places, PodPlace
 from agent.core.podlimits import pod_knobs, pod_limits
 from model.pod import Container, Pod, PodPhase
-from model.qos import KubernetesQoS, QoSClass
+from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.reason import Reason
-from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
+from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 
 V1 = Layout("/kubepods")
 V2 = Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD)
@@ -257,3 +257,32 @@ def test_order_is_of_the_pods() -> None:
     assert [knob.cgroup for knob in pod_knobs(V1, where, (first, second))] == [PATH] * 2 + [
         "/kubepods/besteffort/pody"
     ] * 2
+
+
+MID = ResourceVector({MID_CPU: 500, MID_MEMORY: 64 * MI})
+
+
+@pytest.mark.parametrize("label", [QoSClass.BE, QoSClass.LS, QoSClass.NONE])
+def test_a_mid_pod_is_held_to_what_it_asked_for(label: QoSClass) -> None:
+    """Whatever class it says: it lives below the best-effort root, where nobody else limits it. mid-cpu is not
+    normalized, so its quota is not either."""
+    of = pod(Container("main", MID, MID), qos_label=label, band=PriorityBand.MID)
+    for ratio in (None, 2.0):
+        found = values(of, ratio=ratio)
+        assert found == {
+            (cgroup, file): value
+            for cgroup in ("", "/main")
+            for file, value in ((SHARES, 512), (QUOTA, 50_000), (MEMORY, 64 * MI))
+        }
+
+
+def test_a_mid_pod_without_limits_is_told_so() -> None:
+    """By the name of what it asked for."""
+    of = pod(Container("main", MID), qos_label=QoSClass.LS, band=PriorityBand.MID)
+    limit = decided(of)["", MEMORY]
+    assert limit.value == -1 and MID_MEMORY in limit.decision.terms[0].note
+
+
+def test_a_pod_that_is_neither_batch_nor_mid_is_left_alone() -> None:
+    """Below the best-effort root as well."""
+    assert not values(pod(Container("main", MID, MID), qos_label=QoSClass.LS, band=PriorityBand.PROD))
