@@ -119,15 +119,17 @@ class ControlFiles:
         return in_force if value <= in_force < least else least
 
     def step_down(self, knob: Knob, value: Value) -> Value | None:
-        """One step towards a memory limit of v1 below what the cgroup holds, and what the kernel kept of it; None where
-        none is left but the last.
+        """One step towards a memory limit below what the cgroup holds, and what the kernel kept of it; None where none
+        is left but the last.
 
         v1 takes a limit only once less is held, and pages that are dirtied as fast as others are freed put that off for
-        good. What was freed below a limit that is in force stays free. Raises OSError.
+        good; v2 has it at once and answers when less is held, which is up to the disk. What was freed below a limit
+        that is in force stays free. Raises OSError.
         """
-        if knob.file != "memory.limit_in_bytes" or isinstance(value, str) or value == UNLIMITED:
+        files = _MEMORY_FILES.get(knob.file)
+        if files is None or isinstance(value, str) or value == UNLIMITED:
             return None
-        lower = counter(_content(self._path(replace(knob, file="memory.usage_in_bytes")))) - _STEP_BYTES
+        lower = counter(_content(self._path(replace(knob, file=files[0])))) - _STEP_BYTES
         if lower <= value:
             return None
         return self.put_alone(knob, lower)

@@ -2,7 +2,7 @@
 
 The tick and the brake both write through here, under one lock: a raise planned before a cut never lands after it.
 Memory limits have a thread of their own, since the kernel reclaims before it answers; so has the disk. The tick hears
-of a limit that failed when it plans the next, which it does each tick until one is kept. On v1 a limit far below what
+of a limit that failed when it plans the next, which it does each tick until one is kept. A limit far below what
 a cgroup holds is lowered in steps, for no longer at a time than others may wait.
 Whether the disk takes anything is tried at the start, once a minute, and each tick while it does not.
 What an agent before this one left behind counts as ours: the state file names the knob, the kernel holds another value.

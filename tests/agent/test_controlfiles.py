@@ -128,17 +128,20 @@ def test_a_cgroup_that_is_gone(files: ControlFiles, root: Path, exists: str, exp
         ("memory.limit_in_bytes", 80 << 20, 64 << 20, None),
         ("memory.limit_in_bytes", 81 << 20, 64 << 20, 65 << 20),
         ("memory.limit_in_bytes", 200 << 20, UNLIMITED, None),
-        ("memory.max", 200 << 20, 64 << 20, None),
+        ("memory.max", 200 << 20, 64 << 20, 184 << 20),
+        ("memory.max", 80 << 20, 64 << 20, None),
+        ("memory.high", 200 << 20, 64 << 20, None),
     ],
 )
 def test_a_step_towards_a_limit(
     files: ControlFiles, root: Path, file: str, usage: int, limit: int, expected: int | None
 ) -> None:
-    """16 MiB below what is held, on v1 alone; the last step is the limit itself."""
+    """16 MiB below what is held; the last step is the limit itself. memory.high is never far below."""
     knob = Knob("/podx", "memory", file)
     folder = root / "memory/podx"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "memory.usage_in_bytes").write_text(f"{usage}\n")
+    for level in ("memory.usage_in_bytes", "memory.current"):
+        (folder / level).write_text(f"{usage}\n")
     (folder / file).write_text("9223372036854771712\n")
     assert files.step_down(knob, limit) == expected
     assert files.held(knob) == Held(expected or UNLIMITED, str(expected or 9223372036854771712))
