@@ -100,11 +100,14 @@ def claims(resource: Lendable, held: Iterable[Holder]) -> list[Claim]:
 
 
 def _claim(resource: Lendable, holder: Holder) -> Claim:
-    """An LSE pod's CPU is exclusive: what it leaves idle is not lent. Of a dangling metric counts what is there."""
+    """An LSE pod's CPU is exclusive: what it leaves idle is not lent. Of a dangling metric counts what is there.
+
+    What was lent to a mid pod was promised to it, and is not promised to a batch pod as well where requests count.
+    """
     used = 0 if holder.usage is None else resource.of(holder.usage)
     if holder.requests is None:
         return Claim(_UNREQUESTED if holder.unrequested else _DANGLING, used, holder.zones)
-    requested = holder.requests[resource.native]
+    requested = holder.requests[resource.native] + holder.requests[resource.mid]
     measured = _MEASURED[resource.policy]
     if resource.policy is CalculatePolicy.REQUEST:
         return Claim(measured, requested, holder.zones)

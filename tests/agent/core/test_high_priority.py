@@ -12,7 +12,7 @@ from model.nodemetric import NodeMetric, PodMetric
 from model.pod import Pod, PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import Usage
-from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import CalculatePolicy, ColocationStrategy
 
 USAGE, REQUEST, LARGER = CalculatePolicy.USAGE, CalculatePolicy.REQUEST, CalculatePolicy.MAX_USAGE_REQUEST
@@ -39,6 +39,7 @@ BELOW: dict[str, Any] = {
     "kubernetes_qos": KubernetesQoS.BEST_EFFORT,
     "requests": ResourceVector({BATCH_CPU: 100, BATCH_MEMORY: 4000}),
 }
+LENT: dict[str, Any] = {**BELOW, "requests": ResourceVector({MID_CPU: 900, MID_MEMORY: 9000})}
 PLAIN: dict[str, Any] = {**BELOW, "requests": ResourceVector()}
 SITUATIONS: dict[str, tuple[list[Pod], list[PodMetric], int, int, int]] = {
     # pods, metrics, then memory kept by usage, request, maxUsageRequest (requests 10000, usage 4000 unless said)
@@ -51,6 +52,8 @@ SITUATIONS: dict[str, tuple[list[Pod], list[PodMetric], int, int, int]] = {
     "of an unknown phase": ([pod(phase=PodPhase.UNKNOWN)], [], 10_000, 10_000, 10_000),
     "mid": ([pod(band=PriorityBand.MID)], [measured()], 4000, 10_000, 10_000),
     "mid with QoS BE": ([pod(band=PriorityBand.MID, qos=QoSClass.BE)], [measured()], 4000, 10_000, 10_000),
+    "mid that was lent what it asked for": ([pod(band=PriorityBand.MID, **LENT)], [measured()], 4000, 9000, 9000),
+    "the same, not measured yet": ([pod(band=PriorityBand.MID, **LENT)], [], 9000, 9000, 9000),
     "no band": ([pod(band=PriorityBand.NONE)], [measured()], 4000, 10_000, 10_000),
     "batch": ([pod(band=PriorityBand.BATCH, **BELOW)], [measured()], 0, 0, 0),
     "batch whose metric says prod": ([pod(band=PriorityBand.BATCH, **BELOW)], [measured()], 0, 0, 0),
