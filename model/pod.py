@@ -151,6 +151,11 @@ class Pod(msgspec.Struct, frozen=True):
         return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
     @property
+    def borrows(self) -> bool:
+        """Lives on what is lent, as batch or as mid, where its kubelet keeps it below the best-effort root."""
+        return self.qos_label is QoSClass.BE or self.band is PriorityBand.MID
+
+    @property
     def best_effort(self) -> bool:
         """Suppressed as batch work: label BE, or Kubernetes class BestEffort (Koordinator's rule for suppression)."""
         return self.qos_label is QoSClass.BE or self.kubernetes_qos is KubernetesQoS.BEST_EFFORT

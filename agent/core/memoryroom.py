@@ -20,7 +20,7 @@ from agent.core.observation import Absence, CgroupSample, Knob, KnobReading, Mis
 from agent.core.watch import MemoryMark, MemorySigns
 from model.decision import Decision, TermSum, Unit
 from model.node import Node
-from model.qos import KubernetesQoS, QoSClass
+from model.qos import KubernetesQoS
 from model.reason import Reason
 from model.resources import MEMORY
 from model.strategy import EvictionStrategy
@@ -160,10 +160,9 @@ def high_limit(
 
 
 def _batch_may_run(seen: Observation) -> bool:
-    """Some pod labelled BE lives below the best-effort root, or that cannot be told."""
+    """Some pod labelled BE or of band mid lives below the best-effort root, or that cannot be told."""
     return seen.listed is None or any(
-        pod.qos_label is QoSClass.BE and pod.kubernetes_qos is KubernetesQoS.BEST_EFFORT and not pod.terminal
-        for pod in seen.listed
+        pod.borrows and pod.kubernetes_qos is KubernetesQoS.BEST_EFFORT and not pod.terminal for pod in seen.listed
     )
 
 

@@ -21,7 +21,6 @@ from agent.core.observation import Absence, Knob, KnobReading, Missing, Observat
 from agent.core.standing import looser
 from model.decision import Decision, TermSum, Unit
 from model.pod import Pod
-from model.qos import QoSClass
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 
@@ -109,11 +108,11 @@ def _of_pod(pod: Pod, knob: Knob, reading: KnobReading, seen: Observation, strat
 
 
 def _batch_pods(layout: Layout, places: Places, pods: Iterable[Pod]) -> Iterable[tuple[Pod, Knob]]:
-    """Those labelled BE that live below the best-effort root; of others nothing is touched."""
+    """Those labelled BE or of band mid that live below the best-effort root; of others nothing is touched."""
     for pod in pods:
         place = places.pods.get(pod.uid)
         below = place is not None and place.path.startswith(f"{layout.best_effort}/")
-        if place is not None and below and pod.qos_label is QoSClass.BE and not pod.terminal:
+        if place is not None and below and pod.borrows and not pod.terminal:
             yield pod, pids_knob(layout, place.path)
 
 

@@ -23,7 +23,6 @@ from agent.core.observation import Knob, Places
 from model.decision import Decision, TermSum, Unit
 from model.explain import amount
 from model.pod import Container, Pod
-from model.qos import PriorityBand, QoSClass
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 
@@ -92,8 +91,7 @@ def _groups(layout: Layout, places: Places, pods: Iterable[Pod]) -> Iterator[_Gr
     below = f"{layout.best_effort}/"
     for pod in pods:
         place = places.pods.get(pod.uid)
-        lives_on_lent = pod.qos_label is QoSClass.BE or pod.band is PriorityBand.MID
-        if place is None or not place.path.startswith(below) or not lives_on_lent or pod.terminal:
+        if place is None or not place.path.startswith(below) or not pod.borrows or pod.terminal:
             continue
         yield _Group(place.path, f"pod {pod.key}", pod.containers, pod.init_containers)
         for container in (*pod.containers, *pod.init_containers):

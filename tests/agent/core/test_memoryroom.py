@@ -24,7 +24,7 @@ from agent.core.observation import Absence, CgroupSample, KnobReading, Missing, 
 from agent.core.watch import MemoryMark, MemorySigns
 from model.node import Node
 from model.pod import Pod, PodPhase
-from model.qos import KubernetesQoS, QoSClass
+from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.reason import Reason
 from model.resources import MEMORY, ResourceVector
 from model.strategy import EvictionStrategy
@@ -182,6 +182,7 @@ LISTED: dict[str, tuple[tuple[Pod, ...] | None, int]] = {
     "a batch pod": ((BATCH,), HELD + GIB),
     "the pods are not known": (None, HELD + GIB),
     "nobody": ((), -1),
+    "a mid pod": ((replace(BATCH, qos_label=QoSClass.NONE, band=PriorityBand.MID),), HELD + GIB),
     "a daemon without the label": ((replace(BATCH, qos_label=QoSClass.NONE),), -1),
     "a batch pod that ended": ((replace(BATCH, phase=PodPhase.SUCCEEDED),), -1),
     "a batch pod that lives elsewhere": ((replace(BATCH, kubernetes_qos=KubernetesQoS.BURSTABLE),), -1),

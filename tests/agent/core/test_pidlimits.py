@@ -15,7 +15,7 @@ from agent.core.pidlimits import is_absent, pods_pids, pods_pids_to_read, root_p
 from agent.core.plan import plan
 from model.decision import Unit
 from model.pod import Pod, PodPhase
-from model.qos import QoSClass
+from model.qos import PriorityBand, QoSClass
 from model.reason import Reason
 from model.strategy import EvictionStrategy, SuppressStrategy
 
@@ -117,6 +117,11 @@ def test_a_batch_pod(build: Any, reading: KnobReading, told: SuppressStrategy, e
     """Its share of best effort's, never looser than podPidsLimit."""
     limit = of_pods(build, reading, told)
     assert (limit.value, limit.decision.reason, limit.decision.detail) == (*expected, "pod default/job")
+
+
+def test_a_mid_pod_has_the_same_share(build: Any) -> None:
+    """Whatever QoS class it says."""
+    assert of_pods(build, KnobReading(-1), qos_label=QoSClass.NONE, band=PriorityBand.MID).value == 4096
 
 
 def test_what_others_need_moves_no_pod(build: Any) -> None:
