@@ -19,10 +19,10 @@ from pathlib import Path
 from local.apiserver.audit import AuditLog
 from local.apiserver.auth import TokenFileError, Tokens, certificate_names
 from local.apiserver.authentication import Credentials
-from local.apiserver.bootstrap import ManifestError, apply_manifests, create_system_objects
+from local.apiserver.bootstrap import ManifestError, apply_manifests, create_system_objects, restore
 from local.apiserver.controllers import Controllers
 from local.apiserver.core import Core
-from local.apiserver.journal import Journal, restore
+from local.apiserver.journal import Journal
 from local.apiserver.kubelet_logs import KubeletLogs
 from local.apiserver.pod_streams import NodeDoor
 from local.apiserver.rbac_defaults import create_default_roles

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from local.apiserver import status
 from local.apiserver.authorization import Attributes, Authorizer
+from local.apiserver.field_errors import FieldError, bad_value
 from local.apiserver.identity import Identity
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, dig, ensure
@@ -18,7 +19,6 @@ from local.apiserver.registry import ResourceType
 from local.apiserver.requestbody import body_of
 from local.apiserver.resources import Resources
 from local.apiserver.routes import Target
-from local.apiserver.status import FieldError, bad_value
 from local.apiserver.write_options import write_options
 
 _GROUP, _VERSION, _CREATE = "authorization.k8s.io", "v1", ("create",)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from local.apiserver import status
+from local.apiserver.field_errors import bad_value
 from local.apiserver.label_keys import merge_label_keys
 from local.apiserver.objects import Object, dig, ensure, name_of, namespace_of, uid_of
 from local.apiserver.pod_service_accounts import admit_pod_account
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-HIGHEST_USER_PRIORITY = 1_000_000_000
 _EVICTION_TOLERATION_SECONDS = 300
 # Main-resource writes of these carry their status at birth; everyone else's status starts empty.
 BORN_WITH_STATUS = frozenset({"nodes", "services"})
@@ -305,9 +305,9 @@ def check_not_deleted_by(rtype: ResourceType, old: Object, new: Object, subresou
     meta, old_meta, errors = new["metadata"], old["metadata"], []
     moment, grace = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
     if moment and not old_meta.get("deletionTimestamp") and not (rtype is PODS and subresource == "status"):
-        errors.append(status.bad_value("metadata.deletionTimestamp", moment, "field is immutable"))
+        errors.append(bad_value("metadata.deletionTimestamp", moment, "field is immutable"))
     if grace not in (None, old_meta.get("deletionGracePeriodSeconds")):
-        errors.append(status.bad_value("metadata.deletionGracePeriodSeconds", grace, "field is immutable"))
+        errors.append(bad_value("metadata.deletionGracePeriodSeconds", grace, "field is immutable"))
     if errors:
         raise status.invalid(rtype, old_meta["name"], errors)
 

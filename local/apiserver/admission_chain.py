@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from local.apiserver.objects import Object
+from local.apiserver.operation import Operation
 from local.apiserver.registry import ResourceType
 from local.apiserver.resources import DeleteOptions, Draft
-from local.apiserver.webhook_operations import Operation
 from local.apiserver.writes import Hooks
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from local.apiserver.objects import Object, dig
+from local.apiserver.operation import Operation
 from local.apiserver.registry import NAMESPACES, ResourceType
 from local.apiserver.resources import Resources
 from local.apiserver.status import not_found
-from local.apiserver.webhook_operations import Operation
 
 
 def served_versions(resources: Resources, rtype: ResourceType) -> Sequence[ResourceType]:

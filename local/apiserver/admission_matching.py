@@ -11,7 +11,7 @@ from local.apiserver.registry import ResourceType
 from local.apiserver.selectors import Selector, admits, parse_label_selector
 
 if TYPE_CHECKING:
-    from local.apiserver.webhook_operations import Operation
+    from local.apiserver.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.objects import Object
 from local.apiserver.selector_validation import expression_errors, label_selector_errors
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

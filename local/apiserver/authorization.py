@@ -12,7 +12,7 @@ from typing import Protocol
 
 from local.apiserver.identity import Identity
 from local.apiserver.messages import Request
-from local.apiserver.objects import encode
+from local.apiserver.objects import quoted
 from local.apiserver.routes import split_path
 from local.apiserver.status import StatusError
 
@@ -115,8 +115,3 @@ def _cannot(attributes: Attributes) -> str:
     what = f"{who} resource {quoted(attributes.combined_resource)} in API group {quoted(attributes.group)}"
     where = f"in the namespace {quoted(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
     return f"{what} {where}"
-
-
-def quoted(text: str) -> str:
-    """As Go's %q writes it, of text that needs no more escapes than JSON does."""
-    return encode(text).decode()

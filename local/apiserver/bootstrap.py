@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
-from local.apiserver.objects import Object, name_of, namespace_of
-from local.apiserver.registry import NAMESPACES, PRIORITY_CLASSES
+from local.apiserver import crd
+from local.apiserver.objects import Object, decode_object, name_of, namespace_of
+from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES
 from local.apiserver.resources import Resources
+from local.apiserver.statedir import StateDirectory, StateError
 from local.apiserver.status import StatusError
 from local.apiserver.validation import SYSTEM_CLASSES
 
@@ -84,3 +87,24 @@ def _renewed(live: Object, given: Object) -> Object:
         if kept := {**(meta.get(key) or {}), **(given["metadata"].get(key) or {})}:
             meta[key] = kept
     return {**live, **given, "metadata": meta, **({"status": live["status"]} if "status" in live else {})}
+
+
+def restore(resources: Resources, directory: StateDirectory) -> int:
+    """Put back everything an earlier run left, definitions first; returns how many objects. Raises StateError."""
+    found = [(type_id, _decoded(type_id, body)) for type_id, body in directory.objects()]
+    found.sort(key=lambda item: item[0] != CUSTOM_RESOURCE_DEFINITIONS.id)
+    for type_id, obj in found:
+        rtype = resources.stored_type(type_id)
+        if rtype is None:
+            raise StateError(f"--state-dir: holds objects of type {type_id}, which this program does not serve")
+        if rtype is CUSTOM_RESOURCE_DEFINITIONS:
+            crd.serve(resources.registry, obj)
+        crd.load(resources.store, rtype, obj)
+    return len(found)
+
+
+def _decoded(type_id: str, body: bytes) -> Object:
+    try:
+        return decode_object(body)
+    except msgspec.DecodeError as error:
+        raise StateError(f"--state-dir: an object of type {type_id} is damaged: {error}") from None

@@ -10,9 +10,8 @@ from local.apiserver.cel_authorizer import Asking
 from local.apiserver.cel_types import moment
 from local.apiserver.cel_variables import EVALUATED
 from local.apiserver.objects import Object
+from local.apiserver.operation import Operation, request_of, shown
 from local.apiserver.registry import ResourceType
-from local.apiserver.webhook_operations import Operation
-from local.apiserver.webhook_review import request_of, shown
 
 # What of a namespace's metadata is shown. Source: kubernetes `admission/plugin/cel/condition.go`.
 _SHOWN = (

@@ -13,10 +13,18 @@ from functools import lru_cache
 
 from local.apiserver import names
 from local.apiserver.data_validation import key_errors
+from local.apiserver.field_errors import (
+    FieldError,
+    bad_value,
+    duplicate,
+    not_allowed,
+    not_existing,
+    not_supported,
+    required,
+)
 from local.apiserver.objects import Object
 from local.apiserver.probe_validation import lifecycle_errors, probe_errors
 from local.apiserver.security_validation import container_security_errors
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_existing, not_supported, required
 from model.quantity import parse
 
 _STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})

@@ -8,37 +8,16 @@ from dataclasses import dataclass, field
 from local.apiserver import crd_rules, schema
 from local.apiserver.crd_rule_compiling import rules_of
 from local.apiserver.definition_rules import APPROVAL
+from local.apiserver.field_errors import FieldError
 from local.apiserver.objects import Object, being_deleted, condition, decode_object, dig, encode, name_of, set_condition
-from local.apiserver.registry import Registry, ResourceType, version_order
+from local.apiserver.registry import CustomVersion, PrinterColumn, Registry, ResourceType, ScalePaths, version_order
 from local.apiserver.selectors import EVERYTHING
-from local.apiserver.status import FieldError
 from local.apiserver.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class PrinterColumn:
-    """One additionalPrinterColumn of a definition."""
-
-    name: str
-    type: str
-    json_path: str
-    description: str
-    priority: int
-    format: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ScalePaths:
-    """Where the objects keep what autoscaling/v1 Scale shows, as dotted paths; `selector` may be empty."""
-
-    spec_replicas: str
-    status_replicas: str
-    selector: str
-
-
-@dataclass(frozen=True, slots=True)
-class CustomVersion:
-    """What one version of a definition says about its objects."""
+class DefinedVersion:
+    """Implements resource_types.CustomVersion, from the schema of a definition."""
 
     schema: Object | None
     columns: tuple[PrinterColumn, ...]
@@ -113,9 +92,9 @@ def _type_of(definition: Object, version: Object) -> ResourceType:
     )
 
 
-def _custom_version(definition: Object, version: Object) -> CustomVersion:
+def _custom_version(definition: Object, version: Object) -> DefinedVersion:
     spec, storage, scale = definition["spec"], _storage_version(definition), dig(version, "subresources.scale")
-    return CustomVersion(
+    return DefinedVersion(
         schema=dig(version, "schema.openAPIV3Schema"),
         columns=_columns(version),
         storage_api_version=f"{spec['group']}/{storage['name']}",

@@ -19,8 +19,8 @@ from local.apiserver.cel_types import PACKAGE, Shape, Shapes
 from local.apiserver.crd_rule_costs import Costed, cost_errors, times_below
 from local.apiserver.crd_rule_paths import InvalidPath, field_path
 from local.apiserver.crd_rules import EVALUATED, Node, Rule
+from local.apiserver.field_errors import FieldError, bad_value
 from local.apiserver.objects import Object, decode_object, encode
-from local.apiserver.status import FieldError, bad_value
 
 RULES = "x-kubernetes-validations"
 _TAKE_PATTERNS = ("matches", "find", "findAll")

@@ -13,8 +13,8 @@ from typing import Any
 from local.apiserver.cel_ast import read_checked
 from local.apiserver.cel_cost import MOST, estimated_cost
 from local.apiserver.cel_sizes import LARGEST_REQUEST_BYTES, Extent
+from local.apiserver.field_errors import FieldError, not_allowed
 from local.apiserver.objects import Object
-from local.apiserver.status import FieldError, not_allowed
 
 _BUDGET = 10_000_000  # of one expression
 _WHOLE_BUDGET = 100_000_000  # of all rules of a schema

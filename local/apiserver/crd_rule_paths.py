@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from local.apiserver.field_errors import FieldError, bad_value, not_supported, required
 from local.apiserver.objects import Object
-from local.apiserver.status import FieldError, bad_value, not_supported, required
 
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\['(?P<key>(?:\\.|[^'\\])*)'\]")

@@ -12,9 +12,9 @@ from typing import Any
 from local.apiserver import cel
 from local.apiserver.cel import Environment, EvaluationError, Program
 from local.apiserver.cel_types import Shape
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, required
 from local.apiserver.objects import Object, encode
 from local.apiserver.schema import NOWHERE
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, required
 
 _BLOCKING = frozenset(f"FieldValue{kind}" for kind in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"))
 _UNCHECKED = FieldError(

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from local.apiserver.cron_schedule import Next, ScheduleError, parse_schedule, time_zone
-from local.apiserver.job_plan import Notice, is_finished, is_true
+from local.apiserver.job_plan import is_finished, is_true
+from local.apiserver.notices import Notice
 from local.apiserver.objects import Object, being_deleted, copy, dig, name_of, parse_time, rfc3339, uid_of
 
 _MANY_MISSED = 100

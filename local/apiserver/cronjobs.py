@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from local.apiserver.adoption import owner_reference
 from local.apiserver.cron_plan import job_name, plan_cron
 from local.apiserver.cron_schedule import time_zone
-from local.apiserver.job_plan import Notice
+from local.apiserver.notices import Notice
 from local.apiserver.objects import Object, controller_of, copy, ensure, name_of, rfc3339, uid_of
 from local.apiserver.recorder import record_event
 from local.apiserver.records import Change, Event

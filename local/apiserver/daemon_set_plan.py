@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from local.apiserver.daemon_nodes import Daemon, DaemonNode, Standing
 from local.apiserver.daemon_set_update import Update, most_surplus, plan_update
-from local.apiserver.job_plan import Notice
+from local.apiserver.notices import Notice
 from local.apiserver.objects import Object, dig
 from local.apiserver.template_hash import REVISION_HASH
 from local.apiserver.workload_pods import WorkloadPod, next_available

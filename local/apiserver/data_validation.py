@@ -7,8 +7,8 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator
 
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, required, too_long
 from local.apiserver.objects import Object
-from local.apiserver.status import FieldError, bad_value, not_allowed, required, too_long
 
 _MOST_BYTES = 1 << 20
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")

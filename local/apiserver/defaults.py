@@ -4,7 +4,8 @@ from base64 import b64encode
 from collections.abc import Callable
 
 from local.apiserver.objects import Object, copy, dig, ensure
-from local.apiserver.pod_service_accounts import DEFAULT_ACCOUNT, MIRROR
+from local.apiserver.pod_host_validation import MIRROR
+from local.apiserver.pod_service_accounts import DEFAULT_ACCOUNT
 from local.apiserver.policy_configurations import default_policy, default_policy_binding
 from local.apiserver.rbac_validation import default_binding
 from local.apiserver.registry import ResourceType

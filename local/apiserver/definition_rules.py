@@ -6,8 +6,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from local.apiserver import formats, jsonpath, names
+from local.apiserver.field_errors import (
+    FieldError,
+    bad_value,
+    duplicate,
+    not_allowed,
+    not_supported,
+    required,
+    too_many,
+)
 from local.apiserver.objects import Object, dig, name_of
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required, too_many
 from local.apiserver.structural import new_schema_errors, schema_errors
 
 APPROVAL = "api-approved.kubernetes.io"

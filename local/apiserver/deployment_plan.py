@@ -35,7 +35,7 @@ from local.apiserver.deployment_status import (
     note_progress,
     numbers,
 )
-from local.apiserver.job_plan import Notice
+from local.apiserver.notices import Notice
 from local.apiserver.numerals import natural
 from local.apiserver.objects import Object, being_deleted, dig, name_of, namespace_of
 from local.apiserver.template_hash import TEMPLATE_HASH, template_hash, with_entry, with_label

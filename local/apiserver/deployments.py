@@ -11,7 +11,7 @@ from local.apiserver.deployment_plan import (
     refused_creation,
 )
 from local.apiserver.deployment_sets import REVISION, Sized, new_and_old, sized
-from local.apiserver.job_plan import Notice
+from local.apiserver.notices import Notice
 from local.apiserver.objects import Object, controller_of, dig, ensure, name_of, namespace_of, uid_of
 from local.apiserver.recorder import record_event
 from local.apiserver.records import Change, Event, Record

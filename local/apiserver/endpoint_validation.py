@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_supported, required, too_many
 from local.apiserver.objects import Object, dig
-from local.apiserver.status import FieldError, bad_value, duplicate, not_supported, required, too_many
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from local.apiserver.authorization import Attributes, Authorizer, quoted
+from local.apiserver.authorization import Attributes, Authorizer
 from local.apiserver.identity import MASTERS, Identity
-from local.apiserver.objects import Object, copy, dig
+from local.apiserver.objects import Object, copy, dig, quoted
+from local.apiserver.operation import Operation
 from local.apiserver.rbac import Rbac
 from local.apiserver.rbac_rules import Rule, missing, quoted_list, rule_of
 from local.apiserver.registry import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, ResourceType
 from local.apiserver.resources import DeleteOptions, Draft
 from local.apiserver.status import forbidden
-from local.apiserver.webhook_operations import Operation
 from local.apiserver.writes import Hooks
 
 _ROLE_IDS = frozenset({CLUSTER_ROLES.id, ROLES.id})

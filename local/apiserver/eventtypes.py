@@ -5,9 +5,9 @@ Source: kubernetes `pkg/apis/events/v1/conversion.go` and `zz_generated.conversi
 
 from collections.abc import Iterator
 
+from local.apiserver.field_errors import FieldError, bad_value, not_supported, required
 from local.apiserver.objects import Object, dig
 from local.apiserver.registry import EVENTS, Form, ResourceType
-from local.apiserver.status import FieldError, bad_value, not_supported, required
 
 # events.k8s.io name → core name
 _RENAMED = {

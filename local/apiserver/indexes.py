@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from local.apiserver.authorization import quoted
+from local.apiserver.objects import quoted
 
 
 def index_text(numbers: Iterable[int]) -> str:

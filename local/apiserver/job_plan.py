@@ -11,6 +11,7 @@ from local.apiserver.indexes import index_text
 from local.apiserver.job_count import Count, Tally, count, is_indexed
 from local.apiserver.job_pods import JobPod
 from local.apiserver.job_rules import success_rule
+from local.apiserver.notices import Notice
 from local.apiserver.objects import Object, condition, copy, parse_time, rfc3339, set_condition
 
 _FIRST_RETRY_SECONDS = 10.0
@@ -25,15 +26,6 @@ class NewPod:
 
     index: int | None = None
     failures: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """An Event about the job."""
-
-    reason: str
-    message: str
-    kind: str = "Normal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from local.apiserver import names
 from local.apiserver.cron_schedule import ScheduleError, parse_schedule, time_zone
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_supported, required, too_long
 from local.apiserver.indexes import index_count
 from local.apiserver.objects import Object, copy, dig, name_of, uid_of
 from local.apiserver.pod_validation import pod_spec_errors
 from local.apiserver.selector_validation import label_selector_errors
 from local.apiserver.selectors import admits, parse_label_selector
-from local.apiserver.status import FieldError, bad_value, duplicate, not_supported, required, too_long
 
 _NATURAL = (
     "parallelism",

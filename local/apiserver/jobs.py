@@ -7,8 +7,9 @@ import asyncio
 from local.apiserver.adoption import owner_reference
 from local.apiserver.generated_names import random_suffix
 from local.apiserver.job_count import Tally, remembered
-from local.apiserver.job_plan import JobPlan, NewPod, Notice, is_ours, plan_job
+from local.apiserver.job_plan import JobPlan, NewPod, is_ours, plan_job
 from local.apiserver.job_pods import FAILURES_KEY, INDEX_KEY, JobPod, decode_job_pod
+from local.apiserver.notices import Notice
 from local.apiserver.objects import Object, being_deleted, copy, ensure, uid_of
 from local.apiserver.recorder import record_event
 from local.apiserver.records import Change, Event, Record

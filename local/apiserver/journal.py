@@ -16,14 +16,8 @@ import logging
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
-import msgspec
-
-from local.apiserver import crd
-from local.apiserver.objects import Object, decode_object
 from local.apiserver.records import Record
-from local.apiserver.registry import CUSTOM_RESOURCE_DEFINITIONS
-from local.apiserver.resources import Resources
-from local.apiserver.statedir import Row, StateDirectory, StateError
+from local.apiserver.statedir import Row, StateDirectory
 from local.apiserver.status import StatusError
 
 _log = logging.getLogger(__name__)
@@ -178,24 +172,3 @@ class Journal:
 
 def _refusal(why: str) -> StatusError:
     return StatusError(500, "InternalError", f"Internal error occurred: the state directory fails: {why}")
-
-
-def restore(resources: Resources, directory: StateDirectory) -> int:
-    """Put back everything an earlier run left, definitions first; returns how many objects. Raises StateError."""
-    found = [(type_id, _decoded(type_id, body)) for type_id, body in directory.objects()]
-    found.sort(key=lambda item: item[0] != CUSTOM_RESOURCE_DEFINITIONS.id)
-    for type_id, obj in found:
-        rtype = resources.stored_type(type_id)
-        if rtype is None:
-            raise StateError(f"--state-dir: holds objects of type {type_id}, which this program does not serve")
-        if rtype is CUSTOM_RESOURCE_DEFINITIONS:
-            crd.serve(resources.registry, obj)
-        crd.load(resources.store, rtype, obj)
-    return len(found)
-
-
-def _decoded(type_id: str, body: bytes) -> Object:
-    try:
-        return decode_object(body)
-    except msgspec.DecodeError as error:
-        raise StateError(f"--state-dir: an object of type {type_id} is damaged: {error}") from None

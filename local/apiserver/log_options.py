@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed
 from local.apiserver.options import integer
-from local.apiserver.status import FieldError, bad_value, invalid_log_options, not_allowed
+from local.apiserver.status import invalid_log_options
 
 # Option → its least value, and what a smaller one is told.
 _LEAST = {

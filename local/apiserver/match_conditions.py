@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from local.apiserver import names
 from local.apiserver.cel import CompileError, EvaluationError, Program
 from local.apiserver.cel_variables import Compiler
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, required, too_many
 from local.apiserver.objects import Object
-from local.apiserver.status import FieldError, bad_value, duplicate, required, too_many
 
 if TYPE_CHECKING:
     from local.apiserver.cel_admission import Facts

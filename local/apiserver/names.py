@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
+from local.apiserver.field_errors import FieldError, bad_value, not_supported, required, too_long
 from local.apiserver.objects import Object, dig, encode
 from local.apiserver.registry import ResourceType
-from local.apiserver.status import FieldError, bad_value, not_supported, required, too_long
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from ipaddress import ip_network
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required
 from local.apiserver.objects import Object
 from local.apiserver.selector_validation import label_selector_errors
-from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
 
 _TYPES = ("Ingress", "Egress")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")

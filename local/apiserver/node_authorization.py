@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from local.apiserver.authorization import Attributes, Authorizer, Decision, quoted
+from local.apiserver.authorization import Attributes, Authorizer, Decision
 from local.apiserver.messages import Request
-from local.apiserver.objects import Object, decode_object, dig
-from local.apiserver.pod_service_accounts import MIRROR
+from local.apiserver.objects import Object, decode_object, dig, quoted
+from local.apiserver.pod_host_validation import MIRROR
 from local.apiserver.rbac_defaults import NODE_RULES
 from local.apiserver.registry import LEASES, NODES, PODS, ResourceType
 from local.apiserver.requestbody import body_object

@@ -9,9 +9,8 @@ https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#n
 
 from __future__ import annotations
 
-from local.apiserver.authorization import quoted
 from local.apiserver.identity import Identity
-from local.apiserver.objects import Object, dig, name_of
+from local.apiserver.objects import Object, dig, name_of, quoted
 from local.apiserver.registry import NODES, PODS, ResourceType
 from local.apiserver.status import forbidden
 

@@ -142,3 +142,8 @@ def set_condition(obj: Object, wanted: Object, now: float) -> None:
     if old.get("status") == wanted["status"]:
         fresh["lastTransitionTime"] = old.get("lastTransitionTime", fresh["lastTransitionTime"])
     conditions[conditions.index(old)] = {**old, **fresh}
+
+
+def quoted(text: str) -> str:
+    """As Go's %q writes it, of text that needs no more escapes than JSON does."""
+    return encode(text).decode()

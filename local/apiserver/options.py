@@ -9,17 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required
 from local.apiserver.messages import Request
-from local.apiserver.status import (
-    FieldError,
-    StatusError,
-    bad_request,
-    bad_value,
-    invalid_options,
-    not_allowed,
-    not_supported,
-    required,
-)
+from local.apiserver.status import StatusError, bad_request, invalid_options
 
 _APPLY = "application/apply-patch+yaml"
 _INTEGER = re.compile(r"[+-]?[0-9]+")

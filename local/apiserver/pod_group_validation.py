@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, required, too_many
 from local.apiserver.objects import Object, copy, dig
-from local.apiserver.status import FieldError, bad_value, not_allowed, required, too_many
 
 _ONE_POLICY = "must specify exactly one of: `basic`, `gang`"
 _ONE_MODE = "must specify exactly one of: `all`, `single`"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, not_existing, required
 from local.apiserver.objects import Object, dig
-from local.apiserver.pod_service_accounts import MIRROR
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_existing, required
 
+MIRROR = "kubernetes.io/config.mirror"
 _MOST_NAMESERVERS, _MOST_SEARCHES, _MOST_SEARCH_CHARACTERS = 3, 32, 2048
 _CLAIM_KEYS = ("resourceClaimName", "resourceClaimTemplateName")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from local.apiserver import status
 from local.apiserver.generated_names import random_suffix
 from local.apiserver.objects import Object, copy, dig, name_of, namespace_of
+from local.apiserver.pod_host_validation import MIRROR
 from local.apiserver.registry import NAMESPACES, PODS, SERVICE_ACCOUNTS
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 DEFAULT_ACCOUNT = "default"
 AUTHORITY_MAP = "kube-root-ca.crt"
-MIRROR = "kubernetes.io/config.mirror"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _VOLUME = "kube-api-access-"
 _TOKEN_SECONDS = 3607  # an hour and what marks it as asked for by nobody

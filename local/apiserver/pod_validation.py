@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from local.apiserver import names
 from local.apiserver.affinity_validation import affinity_errors, spread_errors
 from local.apiserver.container_validation import containers_errors
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, not_supported
 from local.apiserver.objects import Object, copy, dig
 from local.apiserver.pod_host_validation import surroundings_errors
 from local.apiserver.pod_volume_validation import volume_list_errors
 from local.apiserver.security_validation import operating_system_errors, pod_security_errors
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.objects import Object
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 
 _HOST_PATH_TYPES = (
     *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from local.apiserver import disruption, status
+from local.apiserver.field_errors import not_supported
 from local.apiserver.log_options import check_log_options
 from local.apiserver.messages import Response, Stream
 from local.apiserver.objects import Object, being_deleted, dig, ensure, name_of, set_condition, uid_of
@@ -30,7 +31,7 @@ def bind(
         raise status.bad_request("name in URL does not match name in Binding object")
     node = str(dig(binding, "target.name") or "")
     if (kind := dig(binding, "target.kind")) not in (None, "", "Node"):
-        raise status.bad_request(str(status.not_supported("target.kind", kind, ("Node", "<empty>"))))
+        raise status.bad_request(str(not_supported("target.kind", kind, ("Node", "<empty>"))))
     if not node:
         raise status.bad_request("target.name: Required value: a binding names a node")
     asked_uid = dig(binding, "metadata.uid")

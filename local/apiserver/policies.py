@@ -17,11 +17,11 @@ from local.apiserver.cel_admission import Facts
 from local.apiserver.cel_authorizer import Asking
 from local.apiserver.match_conditions import hold
 from local.apiserver.objects import Object
+from local.apiserver.operation import Operation
 from local.apiserver.policies_configured import Binding, Configured, Misconfigured, Policy, Validation
 from local.apiserver.registry import VALIDATING_POLICIES, ResourceType
 from local.apiserver.resources import DeleteOptions, Draft, Resources
 from local.apiserver.status import StatusError, forbidden
-from local.apiserver.webhook_operations import Operation
 
 _CODES = {"Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
 _LONGEST_MESSAGE_BYTES = 5 * 1024  # of a message that an expression makes

@@ -10,10 +10,10 @@ from local.apiserver.cel import Program
 from local.apiserver.cel_variables import Compiler
 from local.apiserver.match_conditions import programs
 from local.apiserver.objects import Object, name_of
+from local.apiserver.operation import Operation
 from local.apiserver.registry import VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS, ResourceType
 from local.apiserver.resources import Resources
 from local.apiserver.selectors import EVERYTHING, Filter, parse_label_selector
-from local.apiserver.webhook_operations import Operation
 
 
 class Misconfigured(ValueError):

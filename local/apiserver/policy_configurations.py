@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from local.apiserver import names
 from local.apiserver.cel import CompileError
 from local.apiserver.cel_variables import Compiler
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.match_conditions import condition_errors
 from local.apiserver.objects import Object, name_of
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.webhook_configurations import rule_errors, selector_errors
 
 _FAILURE_POLICIES = ("Fail", "Ignore")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required
 from local.apiserver.objects import Object
-from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
 
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")

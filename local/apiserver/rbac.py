@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from local.apiserver.authorization import Attributes, Decision, quoted
+from local.apiserver.authorization import Attributes, Decision
 from local.apiserver.identity import ACCOUNT_USER, MASTERS, Identity
-from local.apiserver.objects import Object, name_of, namespace_of
+from local.apiserver.objects import Object, name_of, namespace_of, quoted
 from local.apiserver.rbac_rules import Rule, rule_of
 from local.apiserver.registry import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, ResourceType
 from local.apiserver.resources import Resources

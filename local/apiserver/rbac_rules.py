@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from local.apiserver.authorization import Attributes, quoted
-from local.apiserver.objects import Object
+from local.apiserver.authorization import Attributes
+from local.apiserver.objects import Object, quoted
 
 _ALL = "*"
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, not_supported, required
 from local.apiserver.objects import Object
 from local.apiserver.registry import CLUSTER_ROLES
 from local.apiserver.selector_validation import label_selector_errors
-from local.apiserver.status import FieldError, bad_value, not_supported, required
 
 _GROUP = CLUSTER_ROLES.group
 _SUBJECT_KINDS = ("Group", "ServiceAccount", "User")

@@ -9,10 +9,9 @@ from itertools import islice
 import msgspec
 
 from local.apiserver import status
-from local.apiserver.authorization import quoted
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.numerals import natural
-from local.apiserver.objects import Object, decode_object, encode
+from local.apiserver.objects import Object, decode_object, encode, quoted
 from local.apiserver.registry import ResourceType
 from local.apiserver.resources import Resources
 from local.apiserver.routes import Target

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from local.apiserver.crd import CustomVersion
+from local.apiserver.field_errors import FieldError
 
 # Groups whose words a custom type may have too, and then means: those come after the custom groups.
 _LAST_GROUPS = ("scheduling.k8s.io", "metrics.k8s.io")
@@ -23,6 +22,58 @@ class Form:
 
     shown: Callable[[dict[str, Any]], dict[str, Any]]
     stored: Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class PrinterColumn:
+    """One additionalPrinterColumn of a definition."""
+
+    name: str
+    type: str
+    json_path: str
+    description: str
+    priority: int
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the objects keep what autoscaling/v1 Scale shows, as dotted paths; `selector` may be empty."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str
+
+
+class CustomVersion(Protocol):
+    """What one version of a definition says about its objects."""
+
+    @property
+    def schema(self) -> dict[str, Any] | None: ...
+
+    @property
+    def columns(self) -> tuple[PrinterColumn, ...]: ...
+
+    @property
+    def storage_api_version(self) -> str: ...
+
+    @property
+    def only_version(self) -> bool: ...
+
+    @property
+    def scale(self) -> ScalePaths | None: ...
+
+    @property
+    def storage_schema(self) -> dict[str, Any] | None: ...
+
+    def default(self, obj: dict[str, Any]) -> None:
+        """Fill in what the schema has defaults for."""
+
+    def restore(self, obj: dict[str, Any]) -> None:
+        """Bring an object that was stored under an earlier definition in line, in place."""
+
+    def errors(self, obj: dict[str, Any], old: dict[str, Any] | None) -> Sequence[FieldError]:
+        """What the schema does not allow; what `old` has as well is not held against a change."""
 
 
 @dataclass(frozen=True, slots=True)

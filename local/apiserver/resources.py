@@ -10,6 +10,7 @@ from typing import Any
 
 from local.apiserver import admission, crd, decoding, defaults, names, status, validation
 from local.apiserver.definition_rules import definition_warnings
+from local.apiserver.field_errors import bad_value, required
 from local.apiserver.generated_names import random_suffix
 from local.apiserver.identity import INTERNAL, Identity
 from local.apiserver.node_restriction import check_node_write
@@ -280,7 +281,7 @@ class Resources:
             meta["generation"] = 1
         obj["apiVersion"], obj["kind"] = rtype.api_version, rtype.kind
         if not meta.get("name"):
-            raise status.invalid(rtype, "", [status.required("metadata.name", "name or generateName is required")])
+            raise status.invalid(rtype, "", [required("metadata.name", "name or generateName is required")])
 
     def _generated_name(self, rtype: ResourceType, meta: Object) -> str:
         prefix = meta["generateName"][:_PREFIX_CHARACTERS]
@@ -405,9 +406,7 @@ class Resources:
             )
         if (asked := meta.get("resourceVersion")) not in (None, "", "0", old_meta["resourceVersion"]):
             if not asked.isdecimal():
-                raise status.invalid(
-                    rtype, name, [status.bad_value("metadata.resourceVersion", asked, "must be a number")]
-                )
+                raise status.invalid(rtype, name, [bad_value("metadata.resourceVersion", asked, "must be a number")])
             raise status.stale(rtype, name)
 
     # -- deleting ------------------------------------------------------------------------------------------

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from local.apiserver import status, writing
 from local.apiserver.columns import selector_text
-from local.apiserver.crd import ScalePaths
+from local.apiserver.field_errors import FieldError, bad_value
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, copy, dig, name_of
 from local.apiserver.options import check_options
 from local.apiserver.patch import json_patch, merge_patch
-from local.apiserver.registry import SCALES
+from local.apiserver.registry import SCALES, ScalePaths
 from local.apiserver.requestbody import body_of, check_named
 from local.apiserver.resources import WriteOptions, check_preconditions
-from local.apiserver.status import FieldError, StatusError
+from local.apiserver.status import StatusError
 from local.apiserver.table import table, wants_table
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _replicas(wanted: Object, name: str) -> int:
     if name_of(wanted) not in ("", name):
         raise status.misnamed(name_of(wanted), name)
     if replicas < 0:
-        raise _invalid(name, status.bad_value("spec.replicas", replicas, "must be greater than or equal to 0"))
+        raise _invalid(name, bad_value("spec.replicas", replicas, "must be greater than or equal to 0"))
     return replicas
 
 

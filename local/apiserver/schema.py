@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from local.apiserver import formats, patterns
+from local.apiserver.field_errors import FieldError, bad_type, bad_value, duplicate, not_supported, required
 from local.apiserver.objects import Object, copy, encode
-from local.apiserver.status import FieldError, bad_type, bad_value, duplicate, not_supported, required
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"

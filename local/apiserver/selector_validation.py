@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, required
 from local.apiserver.objects import Object
-from local.apiserver.status import FieldError, bad_value, not_allowed, required
 
 _NO_OPERATOR = "not a valid selector operator"
 

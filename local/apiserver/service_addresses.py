@@ -9,9 +9,10 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from local.apiserver.field_errors import bad_value
 from local.apiserver.objects import Object, name_of, namespace_of, uid_of
 from local.apiserver.registry import SERVICES
-from local.apiserver.status import bad_value, invalid
+from local.apiserver.status import invalid
 
 if TYPE_CHECKING:
     from local.apiserver.resources import Resources

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from local.apiserver.field_errors import bad_value
 from local.apiserver.objects import Object, name_of, namespace_of, uid_of
 from local.apiserver.registry import SERVICES
-from local.apiserver.status import bad_value, invalid
+from local.apiserver.service_validation import needs_health_port
+from local.apiserver.status import invalid
 
 if TYPE_CHECKING:
     from local.apiserver.resources import Resources
@@ -26,11 +28,6 @@ def needs_node_ports(spec: Object) -> bool:
     if spec.get("type") == "LoadBalancer":
         return spec.get("allocateLoadBalancerNodePorts") is not False
     return spec.get("type") == "NodePort"
-
-
-def needs_health_port(spec: Object) -> bool:
-    """Whether a load balancer asks nodes for their health."""
-    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def settle_ports(resources: Resources, service: Object) -> None:

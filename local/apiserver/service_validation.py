@@ -7,9 +7,8 @@ from ipaddress import IPv6Address
 
 from local.apiserver import names
 from local.apiserver.endpoint_validation import reachable_address_errors
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.objects import Object, dig
-from local.apiserver.service_ports import needs_health_port
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -167,3 +166,8 @@ def _port_errors(ports: list[Object]) -> Iterator[FieldError]:
         if place in seen:
             yield duplicate(path, {"port": port["port"], "protocol": port["protocol"]})
         seen |= {place, name}
+
+
+def needs_health_port(spec: Object) -> bool:
+    """Whether a load balancer asks nodes for their health."""
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"

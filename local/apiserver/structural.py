@@ -11,8 +11,8 @@ from local.apiserver import patterns
 from local.apiserver import schema as values
 from local.apiserver.crd_rule_compiling import RULES, budget_errors, compile_errors
 from local.apiserver.crd_rule_paths import rule_errors
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required
 from local.apiserver.objects import Object, copy
-from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
 from local.apiserver.structural_lists import LIST_TYPE, MAP_KEYS, MAP_TYPE, list_type_errors
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")

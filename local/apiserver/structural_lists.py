@@ -5,8 +5,8 @@ https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy
 
 from collections.abc import Iterator
 
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required
 from local.apiserver.objects import Object
-from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required
 
 LIST_TYPE = "x-kubernetes-list-type"
 MAP_KEYS = "x-kubernetes-list-map-keys"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from local.apiserver import status
 from local.apiserver.authentication import API_AUDIENCES
+from local.apiserver.field_errors import FieldError, bad_value
 from local.apiserver.identity import Identity
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, dig, name_of, namespace_of, rfc3339, uid_of
@@ -66,7 +67,7 @@ class TokenRequests:
         for key, wanted, what in (("name", target.name, "name"), ("namespace", target.namespace, "namespace")):
             if meta.get(key) and meta[key] != wanted:
                 why = f"must match the service account {what} if specified"
-                raise status.invalid(TOKEN_REQUESTS, target.name, [status.bad_value(f"metadata.{key}", meta[key], why)])
+                raise status.invalid(TOKEN_REQUESTS, target.name, [bad_value(f"metadata.{key}", meta[key], why)])
         account = self._resources.get(SERVICE_ACCOUNTS, target.namespace, target.name)
         if meta.get("uid") and meta["uid"] != uid_of(account):
             raise status.conflict(
@@ -153,12 +154,12 @@ def _bindable(bound: Object) -> ResourceType:
     return rtype
 
 
-def _errors(spec: Object) -> Iterator[status.FieldError]:
+def _errors(spec: Object) -> Iterator[FieldError]:
     seconds = spec["expirationSeconds"]
     if seconds < _LEAST_SECONDS:
-        yield status.bad_value("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+        yield bad_value("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
     if seconds > _MOST_SECONDS:
-        yield status.bad_value("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
+        yield bad_value("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
 
 
 def _refused(target: Target, why: str) -> status.StatusError:

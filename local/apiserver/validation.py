@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from local.apiserver import names
-from local.apiserver.admission import HIGHEST_USER_PRIORITY
 from local.apiserver.container_validation import is_extended
 from local.apiserver.data_validation import config_map_changes, config_map_errors, secret_changes, secret_errors
 from local.apiserver.definition_rules import change_errors as definition_change_errors
 from local.apiserver.definition_rules import definition_errors, new_definition_errors
 from local.apiserver.endpoint_validation import endpoint_slice_changes, endpoint_slice_errors, endpoints_errors
 from local.apiserver.eventtypes import EVENTS_V1, event_change_errors, new_event_errors
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.job_validation import cron_job_errors, generated_errors, job_errors, job_update_errors
 from local.apiserver.network_policy_validation import network_policy_errors
 from local.apiserver.numerals import natural
@@ -29,7 +29,6 @@ from local.apiserver.rbac_validation import (
 from local.apiserver.registry import ResourceType
 from local.apiserver.selector_validation import label_selector_errors
 from local.apiserver.service_validation import service_changes, service_errors
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.volume_validation import (
     claim_changes,
     claim_errors,
@@ -52,6 +51,7 @@ from local.apiserver.workload_validation import (
 )
 from model.quantity import parse
 
+HIGHEST_USER_PRIORITY = 1_000_000_000
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 

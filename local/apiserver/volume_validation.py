@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from local.apiserver import names
 from local.apiserver.affinity_validation import node_selector_errors
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required, too_long
 from local.apiserver.objects import Object, dig
 from local.apiserver.pod_volume_validation import host_path_errors, nfs_errors
 from local.apiserver.selector_validation import label_selector_errors
-from local.apiserver.status import FieldError, bad_value, not_allowed, not_supported, required, too_long
 from model.quantity import parse
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from local.apiserver.match_conditions import condition_errors
 from local.apiserver.objects import Object
-from local.apiserver.status import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")

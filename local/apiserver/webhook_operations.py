@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from local.apiserver.admission import BORN_WITH_STATUS
 from local.apiserver.identity import Identity
 from local.apiserver.objects import Object, copy, name_of, namespace_of
+from local.apiserver.operation import Operation
 from local.apiserver.registry import NAMESPACES, PODS, ResourceType
 from local.apiserver.resources import DeleteOptions, Draft, WriteOptions
 
 # What a new object gets only after the mutating webhooks have seen it.
 _GIVEN_LATER = ("uid", "creationTimestamp", "generation")
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One write, or a way into a pod; `new` is None for a deletion, `old` for a creation."""
-
-    verb: str  # CREATE, UPDATE, DELETE, CONNECT
-    rtype: ResourceType
-    subresource: str
-    namespace: str  # of a Namespace: its own name
-    name: str
-    new: Object | None
-    old: Object | None
-    options: Object
-    user: Identity
-    dry_run: bool
 
 
 def birth(draft: Draft) -> Operation:

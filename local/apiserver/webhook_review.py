@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from local.apiserver.objects import Object, copy, decode
+from local.apiserver.objects import Object, decode
+from local.apiserver.operation import Operation, request_of, shown
 from local.apiserver.registry import ResourceType
 from local.apiserver.status import StatusError
-from local.apiserver.webhook_operations import Operation
 
 _API_VERSION = "admission.k8s.io/v1"
 
@@ -38,45 +38,6 @@ def question(operation: Operation, shown_as: ResourceType, uid: str) -> Object:
     }
     request = {"uid": uid, **request_of(operation, shown_as), **objects}
     return {"kind": "AdmissionReview", "apiVersion": _API_VERSION, "request": request}
-
-
-def request_of(operation: Operation, shown_as: ResourceType) -> Object:
-    """Who wants to do what to which object, without the object; without the fields that say nothing."""
-    request = {
-        "kind": _kind(operation, shown_as),
-        "resource": _resource(shown_as),
-        "requestKind": _kind(operation, operation.rtype),
-        "requestResource": _resource(operation.rtype),
-        "operation": operation.verb,
-        "userInfo": operation.user.as_info(),
-        "dryRun": operation.dry_run,
-        "options": operation.options,
-    }
-    places = {"name": operation.name, "namespace": operation.namespace}
-    if operation.subresource:
-        places |= {"subResource": operation.subresource, "requestSubResource": operation.subresource}
-    return request | {key: value for key, value in places.items() if value}
-
-
-def shown(operation: Operation, obj: Object | None, shown_as: ResourceType) -> Object | None:
-    """An object of the operation in the version the webhook wants."""
-    if obj is None or obj.get("apiVersion") != operation.rtype.api_version:
-        return obj
-    return {**copy(obj), "apiVersion": shown_as.api_version}
-
-
-def _kind(operation: Operation, rtype: ResourceType) -> Object:
-    """Some sub-resources speak a kind of their own, such as Binding."""
-    sample = operation.new or operation.old or {}
-    kind, api_version = sample.get("kind", rtype.kind), sample.get("apiVersion", rtype.api_version)
-    if kind == rtype.kind:
-        return {"group": rtype.group, "version": rtype.version, "kind": rtype.kind}
-    group, _, version = api_version.rpartition("/")
-    return {"group": group, "version": version, "kind": kind}
-
-
-def _resource(rtype: ResourceType) -> Object:
-    return {"group": rtype.group, "version": rtype.version, "resource": rtype.plural}
 
 
 def verdict(body: bytes, uid: str, mutating: bool) -> Verdict:

@@ -15,12 +15,12 @@ from local.apiserver import webhook_operations as operations
 from local.apiserver import webhook_review
 from local.apiserver.authorization import Authorizer
 from local.apiserver.objects import Object, copy, encode
+from local.apiserver.operation import Operation, shown
 from local.apiserver.patch import json_patch
 from local.apiserver.registry import ResourceType
 from local.apiserver.resources import DeleteOptions, Draft, Resources
 from local.apiserver.status import StatusError
 from local.apiserver.webhook_call import Address, CallFailed
-from local.apiserver.webhook_operations import Operation
 from local.apiserver.webhook_review import BadAnswer, Verdict
 from local.apiserver.webhook_rules import Webhook, exempt
 from local.apiserver.webhooks_configured import Configured
@@ -132,7 +132,7 @@ class Webhooks:
         _heed(hook, verdict, draft.options.warnings)
         if not verdict.patch:
             return False
-        sent, before = webhook_review.shown(operation, operation.new, shown_as), copy(draft.new)
+        sent, before = shown(operation, operation.new, shown_as), copy(draft.new)
         try:
             self._resources.amend(draft, json_patch(sent, verdict.patch))
         except StatusError as error:

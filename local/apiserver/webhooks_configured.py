@@ -12,6 +12,7 @@ from local.apiserver.cel_admission import Facts
 from local.apiserver.cel_authorizer import Asking
 from local.apiserver.match_conditions import hold
 from local.apiserver.objects import Object, dig, name_of, namespace_of
+from local.apiserver.operation import Operation
 from local.apiserver.registry import (
     ENDPOINTS,
     MUTATING_WEBHOOKS,
@@ -23,7 +24,6 @@ from local.apiserver.resources import Resources
 from local.apiserver.selectors import EVERYTHING
 from local.apiserver.status import forbidden
 from local.apiserver.webhook_call import Address, CallFailed
-from local.apiserver.webhook_operations import Operation
 from local.apiserver.webhook_rules import Webhook, webhooks_of
 
 # On a Service: where the webhook behind it is, for one that runs beside the cluster and not in a pod of it.

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from local.apiserver import names
+from local.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required
 from local.apiserver.objects import Object, dig, name_of
 from local.apiserver.pod_validation import pod_spec_errors
 from local.apiserver.selector_validation import label_selector_errors
 from local.apiserver.selectors import admits, parse_label_selector
-from local.apiserver.status import FieldError, StatusError, bad_value, not_allowed, not_supported, required
+from local.apiserver.status import StatusError
 from local.apiserver.volume_validation import claim_spec_errors
 
 _STATEFUL_SET_MAY_CHANGE = (

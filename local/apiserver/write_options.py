@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from local.apiserver.field_errors import FieldError, not_supported
 from local.apiserver.messages import Request
 from local.apiserver.objects import Object
 from local.apiserver.options import deletion_errors
 from local.apiserver.requestbody import body_object
 from local.apiserver.resources import DeleteOptions, WriteOptions
-from local.apiserver.status import FieldError, bad_request, invalid_options, not_supported
+from local.apiserver.status import bad_request, invalid_options
 
 _MANAGER_LENGTH = 128
 _TYPES: dict[str, type] = {

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 from local.apiserver import status
 from local.apiserver.aside import aside
 from local.apiserver.bodies import copy_body
+from local.apiserver.field_errors import FieldError
 from local.apiserver.objects import Object, dig, name_of, namespace_of
 from local.apiserver.registry import ResourceType
 from local.apiserver.resources import DeleteOptions, Draft, Resources, WriteOptions, check_preconditions
 from local.apiserver.status import StatusError
 
 if TYPE_CHECKING:
-    from local.apiserver.webhook_operations import Operation
+    from local.apiserver.operation import Operation
 
 _ATTEMPTS = 5  # at a change that others overtake while webhooks think about it
 
@@ -108,7 +109,7 @@ class Writes:
         """PUT: like update, but some types insist on a resourceVersion."""
         if dig(obj, "metadata.resourceVersion") in (None, "", "0") and not rtype.unconditional_update:
             self.resources.get(rtype, namespace, name)
-            error = status.FieldError(
+            error = FieldError(
                 "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
             )
             raise status.invalid(rtype, name, [error])

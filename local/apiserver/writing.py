@@ -9,6 +9,7 @@ from typing import Any
 from local.apiserver import applying, status
 from local.apiserver.aside import aside
 from local.apiserver.bodies import repeated_fields
+from local.apiserver.field_errors import bad_value
 from local.apiserver.messages import Request, Response, answer
 from local.apiserver.objects import Object, copy
 from local.apiserver.patch import json_patch, merge_patch
@@ -149,7 +150,7 @@ def _check_kept(rtype: ResourceType, old: Object, new: Object) -> None:
     if (kind, api_version) != (rtype.kind, rtype.api_version):
         raise status.undecodable(rtype, f"{api_version}, Kind={kind} is not {rtype.api_version}, Kind={rtype.kind}")
     if (uid := new["metadata"].get("uid")) and uid != old["metadata"]["uid"]:
-        error = status.bad_value("metadata.uid", uid, "field is immutable")
+        error = bad_value("metadata.uid", uid, "field is immutable")
         raise status.invalid(rtype, old["metadata"]["name"], [error])
 
 

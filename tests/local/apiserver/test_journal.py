@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local.apiserver.authorization import AllowAll
-from local.apiserver.bootstrap import apply_manifests, create_system_objects
+from local.apiserver.bootstrap import apply_manifests, create_system_objects, restore
 from local.apiserver.core import Core
-from local.apiserver.journal import Journal, restore
+from local.apiserver.journal import Journal
 from local.apiserver.messages import Request
 from local.apiserver.selectors import EVERYTHING
 from local.apiserver.statedir import FORMAT, StateDirectory, StateError
