@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from embedded.own_files import write_private
 from kube.client import KubeClient, path_of
-from local.certificates import LOOPBACK_NAMES, Authority, random_token, write_private
+from local.certificates import LOOPBACK_NAMES, Authority, random_token
 from local.choices import Choices, Slot
 from local.kubeconfig import kubeconfig
 from local.rundir import RunDirectory

@@ -5,10 +5,8 @@ The authority's key never reaches the disk: it lives as long as the process that
 
 from __future__ import annotations
 
-import os
 import secrets
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from kube import x509
 
@@ -36,12 +34,3 @@ class Authority:
 def random_token() -> str:
     """A bearer token that cannot be guessed: 256 bits, safe in URLs, headers and `token,name` lines."""
     return secrets.token_urlsafe(32)
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that its owner alone may read, from its first byte on; an older file is replaced."""
-    path.unlink(missing_ok=True)
-    # O_EXCL with the mode: at no moment does the file exist with wider rights or under another's ownership.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)

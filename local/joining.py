@@ -18,12 +18,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from embedded.own_files import write_private
 from kube import x509
 from kube.client import KubeClient, PatchKind, path_of
 from local import localroutes, manifests
 from local.accounts import NAMESPACE, kubeconfig_of, service_account_token
-from local.certificates import write_private
 from local.choices import Choices
+from local.faults import FAULTS
 from local.kubeconfig import certified, flattened, kubeconfig
 from local.node.addresses import ROUTED
 from local.node.mirrors import MIRROR
@@ -31,7 +32,7 @@ from local.node.mirrors import NAMESPACE as PROGRAMS
 from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, settings_files
 from local.rundir import RunDirectory
 from local.simnodes.settings import SIMULATED
-from model.fault import ConfigurationFault, Fault, KubernetesFault
+from model.fault import ConfigurationFault, KubernetesFault
 
 _REQUESTS = "certificates.k8s.io/v1/certificatesigningrequests"
 _SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -100,7 +101,7 @@ class Joining:
         try:
             if self._run.kubeconfig.exists():
                 await self._remove()
-        except Fault as fault:
+        except FAULTS as fault:
             self._tell(f"not everything was removed: {fault}")
         finally:
             await self._held.aclose()

@@ -17,11 +17,11 @@ from typing import Any
 
 import msgspec
 
+from embedded.own_files import write_private
 from kube.client import KubeClient
 from local import manifests
 from local.accounts import NAMESPACE, give_agent_tokens, kubeconfig_of, link_token_of
 from local.admissionservice import publish, publish_endpoint
-from local.certificates import write_private
 from local.choices import ANY_PORT, Choices, Slot, host_and_port
 from local.node.addresses import node_address
 from local.node.settings import Kernel
@@ -223,7 +223,7 @@ def _apiserver(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
     bootstrap += [argument for path in settings for argument in ("--bootstrap-once", str(path))]
     audit = ["--audit-log", str(choices.audit_log.expanduser().absolute())] if choices.audit_log else []
     return [
-        *_module("local.apiserver", run, "apiserver"),
+        *_module("embedded.apiserver", run, "apiserver"),
         *("--listen", _api_listen(choices, bound)),
         *_certificate(run, "apiserver"),
         *("--token-file", str(run.keys / "users")),

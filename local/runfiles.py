@@ -11,7 +11,7 @@ from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 
-from local.certificates import write_private
+from embedded.own_files import write_private
 from local.node import mounting
 from model.fault import ConfigurationFault
 

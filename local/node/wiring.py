@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from embedded.ready_file import write_ready_file
 from kube.client import KubeClient
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Informer
@@ -40,7 +41,6 @@ from local.node.shownpart import ShownPart
 from local.node.stats import NodeUses, Statistics, use_of_machine
 from local.node.streams.server import PodStreams
 from local.node.tokenserver import LOG_ADDRESS
-from local.readyfile import write_ready_file
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
 
 log = structlog.get_logger()

@@ -8,6 +8,7 @@ import signal
 
 import structlog
 
+from embedded.ready_file import write_ready_file
 from kube.client import KubeClient
 from kube.informer import Change, Informer
 from local.proxy.fronts import Fronts
@@ -15,7 +16,6 @@ from local.proxy.health import serve_health
 from local.proxy.objects import EndpointSliceObject, ServiceObject
 from local.proxy.routes import routes
 from local.proxy.settings import Access, ProxySettings
-from local.readyfile import write_ready_file
 
 log = structlog.get_logger()
 

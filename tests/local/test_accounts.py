@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from embedded.apiserver.authentication.token_file import Tokens
 from local.accounts import give_agent_tokens, kubeconfig_of, link_token_of, users, write_secrets
-from local.apiserver.auth import Tokens
 from local.choices import Choices, Slot
 from local.rundir import RunDirectory
 from model.fault import KubernetesFault

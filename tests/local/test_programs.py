@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from embedded.apiserver.authentication.token_file import Tokens
 from local.accounts import write_kubeconfigs, write_secrets
-from local.apiserver.auth import Tokens
 from local.choices import Choices
 from local.node.pressure import Signal, parse_thresholds
 from local.node.settings import Kernel

@@ -80,7 +80,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     if named:
         yield Cluster(Path(named).resolve(), home, foreign=True)
         return
-    from tests.local.apiserver.conftest import Live  # the check of another cluster needs none of our server
+    from embedded.tests.apiserver.conftest import Live  # the check of another cluster needs none of our server
 
     live = Live(home)
     yield Cluster(live.kubeconfig, home, foreign=False)

@@ -11,13 +11,13 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 import pytest
 
+from embedded.apiserver.bootstrap import create_system_objects
+from embedded.apiserver.controller_manager import Controllers
+from embedded.apiserver.handlers.watch import WatchLimits
+from embedded.apiserver.http.router import Core
+from embedded.apiserver.request import messages
+from embedded.apiserver.request.attributes import AllowAll
 from kube.informer import Change, ChangeKind
-from local.apiserver import messages
-from local.apiserver.authorization import AllowAll
-from local.apiserver.bootstrap import create_system_objects
-from local.apiserver.controllers import Controllers
-from local.apiserver.core import Core
-from local.apiserver.watches import WatchLimits
 from local.node.podobject import NodeObject, PodObject
 from local.simnodes.cluster import SimulatedCluster
 from local.simnodes.requests import Write
