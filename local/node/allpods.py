@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from kube.informer import Change
+from kube.informer import Change, ChangeKind
 from local.node.kubelet import Kubelet
 from local.node.mirrors import Mirrors, is_mirror
 from local.node.podobject import PodObject
@@ -21,7 +21,10 @@ class AllPods:
         self._mirrors = mirrors
 
     def observe(self, change: Change[PodObject]) -> None:
-        (self._mirrors if is_mirror(change.object) else self._kubelet).observe(change)
+        if is_mirror(change.object):
+            self._mirrors.observe(change)
+        else:
+            self._kubelet.observe(change.object, gone=change.kind is ChangeKind.DELETED)
 
     def living(self) -> list[Living]:
         """Pods of which something may run."""

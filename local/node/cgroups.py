@@ -14,9 +14,9 @@ import structlog
 
 from agent.core.layout import CgroupDriver
 from local import cgrouptree
+from local.node.ceilings import Ceiling
 from local.node.knobs import KNOBS, Use, Write, number_of
 from local.node.layout import CONTROLLERS, REQUIRED_CONTROLLERS, V2_CONTROLLERS, Layout
-from local.node.resources import Ceiling
 from model.fault import KernelFault
 
 log = structlog.get_logger()

@@ -10,11 +10,11 @@ from pathlib import Path
 import structlog
 
 from local.child import Child, how_it_ended
+from local.node.ceilings import Ceiling, quota_us
 from local.node.cgroups import Cgroups, discover
 from local.node.layout import Layout
 from local.node.machine import cpus_of_machine
 from local.node.ownership import Owner
-from local.node.resources import Ceiling, quota_us
 from local.node.settings import Kernel, NodeSettings
 from local.node.share import Share, siblings
 from local.node.simkernel.table import ProcessTable

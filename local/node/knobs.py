@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from local.node.resources import PERIOD_US, Ceiling
+from local.node.ceilings import PERIOD_US, Ceiling
 
 _LEAST_SHARES, _MOST_SHARES, _MOST_WEIGHT = 2, 262_144, 10_000
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import structlog
 
-from kube.informer import Change, ChangeKind
 from local.node.admission import Rejection, judge, judge_under_pressure
 from local.node.podobject import NodeObject, PodObject
 from local.node.ports import ContainerPort, Services
@@ -26,7 +25,7 @@ _ANY = ("0.0.0.0", "::")
 
 
 class Kubelet:
-    """`observe` takes the informer's changes in order; `run` works them off; `node` is our Node as last seen.
+    """`observe` takes changes in order; `run` works them off; `node` is our Node as last seen.
 
     `pressures` are the conditions that hold; see housekeeping.Housekeeping.
     """
@@ -34,22 +33,23 @@ class Kubelet:
     def __init__(self, services: Services, node: Callable[[], NodeObject | None]) -> None:
         self._services = services
         self._node = node
-        self._changes: asyncio.Queue[Change[PodObject]] = asyncio.Queue()
+        self._changes: asyncio.Queue[tuple[PodObject, bool]] = asyncio.Queue()
         self._workers: dict[str, PodWorker] = {}
         self.pressures: frozenset[str] = frozenset()
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def observe(self, change: Change[PodObject]) -> None:
-        self._changes.put_nowait(change)
+    def observe(self, pod: PodObject, *, gone: bool = False) -> None:
+        """A pod of this node as it is now; of one that is gone, as it was last."""
+        self._changes.put_nowait((pod, gone))
 
     async def run(self) -> None:
         """Starts with what was observed before the call: the pods already bound here, oldest first."""
         known = [self._changes.get_nowait() for _ in range(self._changes.qsize())]
-        self._services.runtime.keep_only({change.object.uid for change in known})
-        for change in sorted(known, key=lambda each: each.object.metadata.creation_timestamp or ""):
-            await self._apply(change)
+        self._services.runtime.keep_only({pod.uid for pod, _ in known})
+        for pod, gone in sorted(known, key=lambda each: each[0].metadata.creation_timestamp or ""):
+            await self._apply(pod, gone)
         while True:
-            await self._apply(await self._changes.get())
+            await self._apply(*await self._changes.get())
 
     async def stop(self, grace_seconds: float) -> None:
         """SIGTERM to every container; what the grace does not end is left to the removal of all cgroups at once."""
@@ -103,10 +103,9 @@ class Kubelet:
             raise LookupError(name)
         return worker
 
-    async def _apply(self, change: Change[PodObject]) -> None:
-        pod = change.object
+    async def _apply(self, pod: PodObject, gone: bool) -> None:
         worker = self._workers.get(pod.uid)
-        if change.kind is ChangeKind.DELETED:
+        if gone:
             if worker:
                 worker.vanish()
         elif worker:

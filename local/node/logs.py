@@ -12,7 +12,6 @@ are, so that neither writer nor reader notices.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
 from bisect import bisect_right
@@ -25,6 +24,8 @@ import msgspec
 
 from local.node.podobject import PodObject
 
+from .sparsefiles import punch_hole
+
 SEGMENT_BYTES = 10 * 1024 * 1024
 SEGMENTS = 5
 LOOK_SECONDS = 0.2
@@ -33,8 +34,6 @@ _NOTE = struct.Struct("<QQ")
 # A mebibyte of them for one log, whoever writes it and however slowly.
 _NOTES = 65536
 Note = tuple[int, ...]
-_KEEP_SIZE_AND_PUNCH_HOLE = 3
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def pod_directory(run_dir: Path, pod: PodObject) -> Path:
@@ -130,12 +129,6 @@ class LogKeeper:
             self._sizes[file] = self._starts[file] = 0
         except OSError:
             self._starts[file] = self._sizes[file]
-
-
-def punch_hole(descriptor: int, length: int) -> bool:
-    """Give the space of the first bytes back; False where the file system cannot. See fallocate(2)."""
-    answer = _libc.fallocate(descriptor, _KEEP_SIZE_AND_PUNCH_HOLE, ctypes.c_long(0), ctypes.c_long(length))
-    return bool(answer == 0)
 
 
 def _times(file: Path) -> Path:

@@ -1,10 +1,9 @@
-"""Container output, and what is in use, over HTTPS on the loopback address; the API server asks here.
+"""Container output, and what is in use, for the API server to ask: what a node answers, whatever serves it.
 
 GET /containerLogs/{namespace}/{pod}/{container}    kubectl logs: follow, previous, tailLines, limitBytes,
                                                     sinceSeconds, sinceTime, timestamps
 GET /stats/summary                                  the kubelet's Summary API, for metrics.k8s.io
 GET /metrics/resource                               the same numbers for Prometheus
-callers.py says whom it answers.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from typing import Protocol
 
 from aiohttp import web
 
-from local.node.callers import Admits
 from local.node.logreading import LogQuery, LogReading, parse
-from local.node.tokenserver import Handler, TokenServer
+from local.node.ports import Handler
 from model.fault import ConfigurationFault
 
 _LOOK_SECONDS = 0.1
@@ -39,29 +37,26 @@ class Statistics(Protocol):
     def metrics(self) -> str: ...
 
 
-class LogServer(TokenServer):
-    """`still_running` says whether a followed container may write more; `streams` are paths into pods."""
+class LogHandlers:
+    """`still_running` says whether a followed container may write more."""
 
     def __init__(
         self,
         source: LogSource,
         statistics: Statistics,
-        admits: Admits,
         still_running: Callable[[str, str, str], bool],
-        streams: Mapping[str, Handler] | None = None,
     ) -> None:
         self._statistics = statistics
         self._source = source
         self._still_running = still_running
-        super().__init__(
-            admits,
-            {
-                "/containerLogs/{namespace}/{pod}/{container}": self._answer,
-                "/stats/summary": self._summary,
-                "/metrics/resource": self._metrics,
-            },
-            streams or {},
-        )
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """Of GET, by path."""
+        return {
+            "/containerLogs/{namespace}/{pod}/{container}": self._answer,
+            "/stats/summary": self._summary,
+            "/metrics/resource": self._metrics,
+        }
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         where = (request.match_info["namespace"], request.match_info["pod"], request.match_info["container"])

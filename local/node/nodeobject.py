@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from kube.dialects.koordinator import ANNOTATION_RAW_ALLOCATABLE
 from local.node.machine import Machine
 from local.node.metatime import stamp
 from model.quantity import format_millis
@@ -68,20 +67,18 @@ def labels(name: str, machine: Machine) -> dict[str, str]:
     }
 
 
-def node_annotations(machine: Machine) -> dict[str, str | None]:
-    """What is really there where the Node says more: that is an amplified node, and an agent lends only what is there.
-
-    None removes what an earlier run wrote. Source: Koordinator apis/extension/node_resource_amplification.go.
-    """
+def true_amounts(machine: Machine) -> dict[str, str] | None:
+    """What is really there where the Node says something else."""
     if not machine.true_cpu_millis:
-        return {ANNOTATION_RAW_ALLOCATABLE: None}
-    true = {**amounts(machine), **_compute(machine.true_cpu_millis, machine.true_memory_bytes)}
-    return {ANNOTATION_RAW_ALLOCATABLE: msgspec.json.encode(true).decode()}
+        return None
+    return {**amounts(machine), **_compute(machine.true_cpu_millis, machine.true_memory_bytes)}
 
 
-def new_node(name: str, machine: Machine, pod_cidr: str = "") -> dict[str, Any]:
+def new_node(
+    name: str, machine: Machine, pod_cidr: str = "", annotations: Mapping[str, str | None] | None = None
+) -> dict[str, Any]:
     """A Node for the first registration; nothing is scheduled here until it is Ready."""
-    told = {key: text for key, text in node_annotations(machine).items() if text is not None}
+    told = {key: text for key, text in (annotations or {}).items() if text is not None}
     return {
         "apiVersion": "v1",
         "kind": "Node",

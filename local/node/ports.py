@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+from aiohttp import web
 
 from local.node.images import Missing, Refused
 from local.node.podobject import NodeObject, PodContainer, PodObject
 from local.node.sources import SourceRef, Sources, TokenRef
 from local.node.tokens import Token
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+"""What answers one path of a node's HTTPS server."""
 
 
 class ApiPort(Protocol):
@@ -36,6 +40,26 @@ class ApiPort(Protocol):
 
     def record(self, pod: PodObject, reason: str, message: str, *, warning: bool = False) -> None:
         """Queue an Event about the pod; never fails."""
+
+
+class NodePort(Protocol):
+    """Our Node and its lease on the API server; every method raises KubernetesFault (status 0: the server is away)."""
+
+    async def read_node(self) -> NodeObject: ...
+
+    async def create_node(self, body: dict[str, Any]) -> bool:
+        """False where there is one of that name already."""
+
+    async def patch_node(self, body: dict[str, Any]) -> None:
+        """As a merge patch."""
+
+    async def patch_node_status(self, status: dict[str, Any]) -> None:
+        """As a strategic merge patch: conditions and addresses of others stay."""
+
+    async def create_lease(self, body: dict[str, Any]) -> None: ...
+
+    async def patch_lease(self, body: dict[str, Any]) -> None:
+        """As a merge patch."""
 
 
 class Exit(msgspec.Struct, frozen=True):

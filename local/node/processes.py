@@ -12,6 +12,7 @@ import structlog
 from local.node import containermounts, logs, mounting, volumes
 from local.node.addresses import Addresses, pod_range
 from local.node.attachment import MainStreams
+from local.node.ceilings import Ceiling, shares
 from local.node.cgroups import Cgroups
 from local.node.containerprocess import ContainerProcess, Program
 from local.node.hostview import HostView
@@ -20,7 +21,7 @@ from local.node.knobs import Use
 from local.node.listeners import listening
 from local.node.podobject import PodContainer, PodObject
 from local.node.preparation import Preparation, Provision
-from local.node.resources import Ceiling, container_ceiling, oom_score, pod_ceiling, qos_class, shares
+from local.node.resources import container_ceiling, oom_score, pod_ceiling, qos_class
 from local.node.sources import Sources
 from local.node.spawning import spawn
 from local.node.volumes import Places

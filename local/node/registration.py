@@ -7,16 +7,17 @@ change its own taints (NodeRestriction): those that follow from its conditions a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import structlog
 
-from kube.client import KubeClient, PatchKind, path_of
 from local.node import nodeobject
 from local.node.machine import Machine
 from local.node.podobject import NodeObject
+from local.node.ports import NodePort
 from model.fault import KubernetesFault
 
 log = structlog.get_logger()
@@ -25,26 +26,31 @@ HEARTBEAT_SECONDS = 10.0
 _STATUS_EVERY_HEARTBEATS = 30
 _FIRST_RETRY_SECONDS = 0.2
 _LONGEST_RETRY_SECONDS = 3.0
-_LEASES = "coordination.k8s.io/v1/leases"
+
+
+class NodeFacts(msgspec.Struct, frozen=True):
+    """What the Node says. `log_port` is where the node's server listens, `pod_cidr` where pods' addresses are from.
+
+    An annotation that is None is taken away.
+    """
+
+    name: str
+    machine: Machine
+    log_port: int
+    pod_cidr: str
+    annotations: Mapping[str, str | None] = {}
 
 
 class Registration:
-    """`log_port` is where the log server listens, `pod_cidr` where the addresses of pods are from."""
+    """Makes the Node, keeps it alive, and says how it fares."""
 
-    def __init__(
-        self, client: KubeClient, name: str, machine: Machine, log_port: int, pod_cidr: str, now: Callable[[], datetime]
-    ) -> None:
-        self._client = client
-        self._name = name
-        self._machine = machine
-        self._log_port = log_port
-        self._pod_cidr = pod_cidr
+    def __init__(self, api: NodePort, facts: NodeFacts, now: Callable[[], datetime]) -> None:
+        self._api = api
+        self._facts = facts
+        self._name = facts.name
+        self._machine = facts.machine
         self._now = now
         self._health = nodeobject.healthy(now())
-        self._path = path_of("v1/nodes", name=name)
-
-    async def read(self) -> NodeObject:
-        return await self._client.get(self._path, NodeObject)
 
     async def register(self) -> None:
         """Returns once the Node exists with our facts; waits for an API server that is away."""
@@ -83,7 +89,7 @@ class Registration:
     async def _beat(self, *, with_status: bool) -> None:
         await self._renew()
         try:
-            node = await self.read()
+            node = await self._api.read_node()
         except KubernetesFault as fault:
             if fault.status != 404:
                 raise
@@ -110,7 +116,7 @@ class Registration:
 
     async def _await_pods_welcome(self) -> None:
         delay, told = _FIRST_RETRY_SECONDS, False
-        while keeping := _keeping_pods_away(await self.read()):
+        while keeping := _keeping_pods_away(await self._api.read_node()):
             if delay >= _LONGEST_RETRY_SECONDS and not told:
                 told = True
                 log.warning("node is ready, and the control plane still keeps its taints", taints=sorted(keeping))
@@ -119,25 +125,22 @@ class Registration:
             await self._renew()
 
     async def _make_or_adopt(self) -> None:
-        new = nodeobject.new_node(self._name, self._machine, self._pod_cidr)
-        if not await self._client.create_missing(path_of("v1/nodes"), new):
+        new = nodeobject.new_node(self._name, self._machine, self._facts.pod_cidr, self._facts.annotations)
+        if not await self._api.create_node(new):
             labels = nodeobject.labels(self._name, self._machine)
-            annotations = nodeobject.node_annotations(self._machine)
-            ours: dict[str, Any] = {"metadata": {"labels": labels, "annotations": annotations}}
-            if not (await self.read()).spec.pod_cidr:  # it may be set once
-                ours["spec"] = nodeobject.pod_range(self._pod_cidr)
-            await self._client.patch(self._path, ours, PatchKind.MERGE)
+            ours: dict[str, Any] = {"metadata": {"labels": labels, "annotations": dict(self._facts.annotations)}}
+            if not (await self._api.read_node()).spec.pod_cidr:  # it may be set once
+                ours["spec"] = nodeobject.pod_range(self._facts.pod_cidr)
+            await self._api.patch_node(ours)
 
     async def _publish(self) -> None:
-        status = nodeobject.status(self._name, self._machine, self._log_port, self._health, self._now())
-        path = path_of("v1/nodes", name=self._name, subresource="status")
-        await self._client.patch(path, {"status": status}, PatchKind.STRATEGIC)
+        status = nodeobject.status(self._name, self._machine, self._facts.log_port, self._health, self._now())
+        await self._api.patch_node_status(status)
 
     async def _renew(self) -> None:
         body = nodeobject.lease(self._name, self._now())
-        path = path_of(_LEASES, namespace=nodeobject.LEASE_NAMESPACE, name=self._name)
         try:
-            await self._client.patch(path, {"spec": body["spec"]}, PatchKind.MERGE)
+            await self._api.patch_lease({"spec": body["spec"]})
         except KubernetesFault as fault:
             if fault.status != 404:
                 raise
@@ -145,7 +148,7 @@ class Registration:
 
     async def _create_lease(self, body: dict[str, Any]) -> None:
         try:
-            await self._client.create(path_of(_LEASES, namespace=nodeobject.LEASE_NAMESPACE), body)
+            await self._api.create_lease(body)
         except KubernetesFault as fault:
             if fault.status not in (404, 409):
                 raise

@@ -7,37 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
+from local.node.ceilings import Ceiling, quota_us, shares
 from local.node.podobject import PodContainer, PodObject
 from model.qos import KubernetesQoS
 from model.resources import CPU, MEMORY, ResourceVector, parse_resources
 
-PERIOD_US = 100_000
-_LEAST_QUOTA_US = 1_000
-_LEAST_SHARES = 2
-_MOST_SHARES = 262_144
-_SHARES_PER_CPU = 1_024
 _GUARANTEED_OOM_SCORE = -997
 _BEST_EFFORT_OOM_SCORE = 1_000
-
-
-class Ceiling(msgspec.Struct, frozen=True):
-    """Values for one cgroup; None leaves the kernel's default (no ceiling)."""
-
-    cpu_shares: int
-    cpu_quota_us: int | None = None
-    memory_limit_bytes: int | None = None
-
-
-def shares(cpu_millis: int) -> int:
-    """cpu.shares for a CPU request."""
-    return min(max(cpu_millis * _SHARES_PER_CPU // 1000, _LEAST_SHARES), _MOST_SHARES)
-
-
-def quota_us(cpu_millis: int) -> int | None:
-    """cpu.cfs_quota_us per PERIOD_US for a CPU limit; None for no limit."""
-    return max(cpu_millis * PERIOD_US // 1000, _LEAST_QUOTA_US) if cpu_millis > 0 else None
 
 
 def requests(container: PodContainer) -> ResourceVector:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from aiohttp import web
 
 from kube.crowd import Bounds
 from kube.listener import TlsListener, Waits
 from local.node.callers import Admits
+from local.node.ports import Handler
 
 LOG_ADDRESS = "127.0.0.1"
 _LINE_BYTES = 1 << 20  # as Go's server takes; a command to run stands in the path
 _BOUNDS = Bounds(connections=1024, greetings=64)
 _WAITS = Waits(handshake_seconds=10.0, first_seconds=10.0)
 """For the API server, which connects to ask at once; whoever else of this machine does costs little."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class TokenServer:

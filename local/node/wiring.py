@@ -16,10 +16,10 @@ from embedded.ready_file import write_ready_file
 from kube.client import KubeClient
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Informer
-from local.node import mounting, ownership
+from local.node import amplification, mounting, ownership
 from local.node.addresses import pod_range
 from local.node.allpods import AllPods
-from local.node.api import KubeApi
+from local.node.api import KubeApi, KubeNodeApi
 from local.node.callers import certified_callers, token_callers, trust_clients_of
 from local.node.cgroups import Cgroups
 from local.node.environment import api_server_variables
@@ -27,20 +27,20 @@ from local.node.hostsfile import ServiceObject
 from local.node.housekeeping import Housekeeping, Levels, NodeVoice
 from local.node.kernels import Simulator, confine, open_cgroups
 from local.node.kubelet import Kubelet
-from local.node.logserver import LogServer, read_token, tls_context
+from local.node.logserver import LogHandlers, read_token, tls_context
 from local.node.machine import read_machine, share_of_machine
 from local.node.mirrors import Mirrors, WithMirrors
 from local.node.podobject import NodeObject, PodObject
 from local.node.ports import Services
 from local.node.preparation import Provision
 from local.node.processes import Place, ProcessRuntime
-from local.node.registration import Registration
+from local.node.registration import NodeFacts, Registration
 from local.node.settings import Kernel, NodeSettings
 from local.node.share import Share
 from local.node.shownpart import ShownPart
 from local.node.stats import NodeUses, Statistics, use_of_machine
 from local.node.streams.server import PodStreams
-from local.node.tokenserver import LOG_ADDRESS
+from local.node.tokenserver import LOG_ADDRESS, TokenServer
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
 
 log = structlog.get_logger()
@@ -86,7 +86,6 @@ class _Node:
         self._routed = settings.client_ca is not None
         self._part = None if share.whole else ShownPart(settings, share, cgroups)
         self._cgroups = cgroups
-        self._client = client
         self._machine = read_machine(settings.run_dir, share, routed=self._routed)
         self._memory_bytes = share.bound_memory_bytes
         self._names = Informer(
@@ -102,6 +101,7 @@ class _Node:
         )
         self._events = EventRecorder(client, "kubelet", settings.node_name)
         self._own = Informer(client, "v1/nodes", NodeObject, field_selector=f"metadata.name={settings.node_name}")
+        self._node_api = KubeNodeApi(client, settings.node_name)
         api = KubeApi(client, self._events, self._read_node)
         self._kubelet = Kubelet(
             Services(api, self._runtime, _now, settings.backoff_base_seconds),
@@ -126,15 +126,16 @@ class _Node:
         uses = NodeUses(WithMirrors(self._runtime, self._mirrors), self._part.use if self._part else use_of_machine)
         self._statistics = Statistics(settings.node_name, uses, self._all_pods.living, _now)
         admits = certified_callers(client, settings.node_name) if self._routed else token_callers(token)
-        pods, streams = self._all_pods, PodStreams(self._all_pods).handlers()
-        self._logs = LogServer(pods, self._statistics, admits, pods.running, streams)
+        logs = LogHandlers(self._all_pods, self._statistics, self._all_pods.running).handlers()
+        self._server = TokenServer(admits, logs, PodStreams(self._all_pods).handlers())
         self._registration: Registration | None = None
 
     async def run(self, context: Any, stop: asyncio.Event) -> None:
         self._runtime.make_node()
-        port = await self._logs.start(context, self._log_address)
-        addresses = str(pod_range(self._settings.share[0], routed=self._routed))
-        self._registration = Registration(self._client, self._settings.node_name, self._machine, port, addresses, _now)
+        port = await self._server.start(context, self._log_address)
+        name, addresses = self._settings.node_name, str(pod_range(self._settings.share[0], routed=self._routed))
+        facts = NodeFacts(name, self._machine, port, addresses, amplification.raw_allocatable(self._machine))
+        self._registration = Registration(self._node_api, facts, _now)
         loops: list[asyncio.Task[Any]] = [asyncio.create_task(self._work(self._registration, port))]
         loops += [asyncio.create_task(each) for each in self._loops()]
         stopping = asyncio.create_task(stop.wait())
@@ -147,7 +148,7 @@ class _Node:
             for task in (stopping, *loops):
                 task.cancel()
             await asyncio.gather(self._kubelet.stop(STOP_GRACE_SECONDS), self._say_goodbye(self._registration))
-            await self._logs.stop()
+            await self._server.stop()
 
     @property
     def _log_address(self) -> str:
@@ -214,7 +215,7 @@ class _Node:
     async def _read_node(self) -> NodeObject:
         if self._registration is None:
             raise KubernetesFault(self._settings.node_name, "the node is not registered yet")
-        return await self._registration.read()
+        return await self._node_api.read_node()
 
     def _announce(self, port: int) -> None:
         prefix = self._cgroups.layout.prefix

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from local.node.logs import punch_hole
 from local.node.simkernel.accounts import Account
 from local.node.simkernel.limits import CONTROLS
 from local.node.simkernel.table import Process
 from local.node.simkernel.tree import JOINED, MEMBERS, PROCS, first_data, parse_pairs
+from local.node.sparsefiles import punch_hole
 
 _LONGEST_BYTES = 8192
 _LIST_BYTES = 63

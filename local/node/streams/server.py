@@ -17,7 +17,7 @@ from typing import Protocol
 from aiohttp import web
 
 from embedded.raw_connection import TakenOver, taken_over
-from local.node.ports import CommandPort, ContainerPort, Ends
+from local.node.ports import CommandPort, ContainerPort, Ends, Handler
 from local.node.streams import portforward
 from local.node.streams.connections import (
     SPDY_PROTOCOLS,
@@ -32,7 +32,6 @@ from local.node.streams.connections import (
 from local.node.streams.portforward import SpdyForwarding
 from local.node.streams.remotecommand import Conversation, channels, status_of_fault, tell
 from local.node.streams.spdy import FrameError
-from local.node.tokenserver import Handler
 from model.fault import KernelFault
 
 _STREAMS_SECONDS = 30.0  # remotecommand.DefaultStreamCreationTimeout

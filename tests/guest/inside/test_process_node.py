@@ -16,10 +16,10 @@ import pytest
 from agent.core.layout import CgroupDriver
 from agent.edge.discovery import find_layout
 from local.node import ownership
+from local.node.ceilings import Ceiling
 from local.node.cgroups import Cgroups, discover
 from local.node.kernels import confine
 from local.node.ownership import Owner
-from local.node.resources import Ceiling
 from local.node.share import Claim, share_of
 from model.fault import ConfigurationFault
 from model.qos import KubernetesQoS

@@ -16,9 +16,9 @@ import pytest
 
 from agent.core.layout import CgroupDriver
 from local.node import ownership
+from local.node.ceilings import Ceiling
 from local.node.cgroups import Cgroups, UnsuitableKernel, discover
 from local.node.ownership import Owner
-from local.node.resources import Ceiling
 from model.fault import ConfigurationFault, KernelFault
 
 pytestmark = pytest.mark.kernel

@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from kube.informer import Change, ChangeKind
 from local.node.housekeeping import Housekeeping, Levels, NodeVoice
 from local.node.knobs import Use
 from local.node.kubelet import Kubelet
@@ -45,7 +44,7 @@ class World:
         self.kubelet = Kubelet(services, lambda: NodeObject())
         for name in ("1", "2", "3"):
             built = pod(metadata={"name": name, "uid": name}, containers=[{"resources": {}}])
-            self.kubelet.observe(Change(ChangeKind.ADDED, built))
+            self.kubelet.observe(built)
         self.levels: dict[Signal, Level] = {}
         self.shown: list[frozenset[str]] = []
         self.events: list[tuple[str, str]] = []

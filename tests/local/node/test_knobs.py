@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from local.node.ceilings import Ceiling
 from local.node.knobs import KNOBS, Use, number_of, weight
-from local.node.resources import Ceiling
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from kube.informer import Change, ChangeKind
 from local.node.kubelet import Kubelet
 from local.node.podobject import NodeObject
 from local.node.ports import Services
@@ -41,7 +40,7 @@ def test_oldest_first(pod: Any, services: Services, api: Any, runtime: Any, even
     kubelet = Kubelet(services, lambda: node(cpu="2"))
     for name, age in (("a-young", "2030-01-02T00:00:00Z"), ("b-old", "2030-01-01T00:00:00Z")):
         metadata = {"name": name, "uid": name, "creationTimestamp": age}
-        kubelet.observe(Change(ChangeKind.ADDED, pod(metadata=metadata, containers=asks("1500m"))))
+        kubelet.observe(pod(metadata=metadata, containers=asks("1500m")))
     api.allocatable = {"cpu": "2", "pods": "110"}
 
     async def script() -> None:
@@ -59,11 +58,11 @@ def test_freed_room_is_used(pod: Any, services: Services, api: Any, runtime: Any
 
     async def script() -> None:
         first = pod(metadata={"uid": "1", "name": "one"}, containers=asks("1500m"), restartPolicy="Never")
-        kubelet.observe(Change(ChangeKind.ADDED, first))
+        kubelet.observe(first)
         await eventually(lambda: runtime.started)
         runtime.started[0].end(0)
         await eventually(lambda: runtime.removed == ["1"])
-        kubelet.observe(Change(ChangeKind.ADDED, pod(metadata={"uid": "2", "name": "two"}, containers=asks("1500m"))))
+        kubelet.observe(pod(metadata={"uid": "2", "name": "two"}, containers=asks("1500m")))
         await eventually(lambda: len(runtime.started) == 2)
 
     play(kubelet, script)
@@ -78,7 +77,7 @@ def test_stale_watch_is_checked(pod: Any, services: Services, api: Any, runtime:
     batch = [{"resources": {"requests": {"kubernetes.io/batch-cpu": "500"}}}]
 
     async def script() -> None:
-        kubelet.observe(Change(ChangeKind.ADDED, pod(containers=batch)))
+        kubelet.observe(pod(containers=batch))
         await eventually(lambda: runtime.started)
 
     play(kubelet, script)
@@ -93,10 +92,10 @@ def test_running_pods_are_not_judged_again(
 
     async def script() -> None:
         built = pod(containers=asks("1500m"))
-        kubelet.observe(Change(ChangeKind.ADDED, built))
+        kubelet.observe(built)
         await eventually(lambda: runtime.started)
         seen[0] = node(cpu="1")
-        kubelet.observe(Change(ChangeKind.MODIFIED, built))
+        kubelet.observe(built)
         await eventually(lambda: api.phases[-1:] == ["Running"])
         assert runtime.started[0].signals == []
 
@@ -110,10 +109,10 @@ def test_same_name_again(pod: Any, services: Services, api: Any, runtime: Any, e
 
     async def script() -> None:
         first, second = pod(metadata={"uid": "1"}), pod(metadata={"uid": "2"})
-        kubelet.observe(Change(ChangeKind.ADDED, first))
+        kubelet.observe(first)
         await eventually(lambda: len(runtime.started) == 1)
-        kubelet.observe(Change(ChangeKind.DELETED, first))
-        kubelet.observe(Change(ChangeKind.ADDED, second))
+        kubelet.observe(first, gone=True)
+        kubelet.observe(second)
         await eventually(lambda: len(runtime.started) == 2 and runtime.removed == ["1"])
         worker = kubelet.worker_of("shop", "web")
         assert worker is not None and worker.pod.uid == "2"
@@ -126,8 +125,8 @@ def test_unreadable_amount(pod: Any, services: Services, api: Any, runtime: Any,
     kubelet = Kubelet(services, lambda: node(cpu="2"))
 
     async def script() -> None:
-        kubelet.observe(Change(ChangeKind.ADDED, pod(metadata={"uid": "1"}, containers=asks("much"))))
-        kubelet.observe(Change(ChangeKind.ADDED, pod(metadata={"uid": "2", "name": "next"})))
+        kubelet.observe(pod(metadata={"uid": "1"}, containers=asks("much")))
+        kubelet.observe(pod(metadata={"uid": "2", "name": "next"}))
         await eventually(lambda: runtime.started)
 
     play(kubelet, script)
@@ -144,7 +143,7 @@ def test_stop_leaves_the_stubborn_to_one_kill_of_all(
     async def script() -> None:
         task = asyncio.create_task(kubelet.run())
         for uid in ("1", "2"):
-            kubelet.observe(Change(ChangeKind.ADDED, pod(metadata={"uid": uid, "name": uid})))
+            kubelet.observe(pod(metadata={"uid": uid, "name": uid}))
         await eventually(lambda: len(runtime.started) == 2)
         await kubelet.stop(0.05)
         task.cancel()
@@ -159,7 +158,7 @@ def test_stop_kills_who_does_not_heed_it(pod: Any, services: Services, api: Any,
 
     async def script() -> None:
         task = asyncio.create_task(kubelet.run())
-        kubelet.observe(Change(ChangeKind.ADDED, pod()))
+        kubelet.observe(pod())
         await eventually(lambda: runtime.started)
         runtime.started[0].deaf = True
         await kubelet.stop(3600)

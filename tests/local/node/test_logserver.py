@@ -13,7 +13,8 @@ import pytest
 
 from local.node.callers import token_callers
 from local.node.logs import LogKeeper
-from local.node.logserver import LogServer, tls_context
+from local.node.logserver import LogHandlers, tls_context
+from local.node.tokenserver import TokenServer
 from model.fault import ConfigurationFault
 
 TOKEN = "a-token"
@@ -48,7 +49,9 @@ def ask(
     meanwhile: Callable[[], Awaitable[None]] | None = None,
 ) -> tuple[int, str]:
     async def run() -> tuple[int, str]:
-        server = LogServer(Source(file), Numbers(), token_callers(TOKEN), lambda *where: running())
+        server = TokenServer(
+            token_callers(TOKEN), LogHandlers(Source(file), Numbers(), lambda *where: running()).handlers()
+        )
         port = await server.start(None)
         try:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -115,7 +118,7 @@ def test_a_token_of_bytes_that_are_no_text(log: Path) -> None:
     """Is a wrong token like any other."""
 
     async def run() -> bytes:
-        server = LogServer(Source(log), Numbers(), token_callers(TOKEN), lambda *where: False)
+        server = TokenServer(token_callers(TOKEN), LogHandlers(Source(log), Numbers(), lambda *where: False).handlers())
         reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(None))
         try:
             writer.write(b"GET /containerLogs/ns/pod/c HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \x80\r\n\r\n")

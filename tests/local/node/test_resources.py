@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.node import resources
-from local.node.resources import Ceiling
+from local.node.ceilings import Ceiling
 from model.qos import KubernetesQoS
 
 MI = 1 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from local.node.resources import Ceiling
+from local.node.ceilings import Ceiling
 from local.node.simkernel.table import ProcessTable
 from local.node.simkernel.tree import SimulatedCgroups
 
