@@ -17,8 +17,8 @@ from agent.core.layout import CgroupDriver
 from cli.interrupts import ending_at_once
 
 if TYPE_CHECKING:
+    from embedded.node.machine.share import Share
     from local.choices import Choices
-    from local.node.share import Share
     from local.rundir import Endpoints
 
 
@@ -183,10 +183,10 @@ def up(
     kernel; as an ordinary user a simulated kernel takes its place, which a pod's process can escape that means to.
     """
     # Imported here: an agent's image has no cryptography, and needs none.
+    from embedded.node.machine.facts import share_of_machine
+    from embedded.node.machine.share import Claim
+    from embedded.node.settings import Kernel
     from local.choices import Choices, usable_kernel
-    from local.node.machine import share_of_machine
-    from local.node.settings import Kernel
-    from local.node.share import Claim
 
     wanted = None if kernel is KernelChoice.AUTO else Kernel(kernel.value)
     found, why = usable_kernel(wanted, "sublet up") if not no_process_node else (Kernel.SIMULATED, "")

@@ -28,3 +28,11 @@ class ConfigurationFault(Fault):
 
 class KernelFault(Fault):
     """A kernel file is missing, unreadable or holds something impossible."""
+
+
+class KubernetesFault(Fault):
+    """The API server refused a request or could not be reached; `status` is the HTTP code, 0 for no answer."""
+
+    def __init__(self, where: str, what: str, fix: str = "", *, status: int = 0) -> None:
+        self.status = status
+        super().__init__(where, what, fix)

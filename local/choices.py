@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from agent.core.layout import CgroupDriver
+from embedded.cgroups.hierarchy import Cgroups, UnsuitableKernel, discover
+from embedded.node.machine.share import Claim
+from embedded.node.settings import Kernel
 from local.certificates import LOOPBACK_NAMES
-from local.node.cgroups import Cgroups, UnsuitableKernel, discover
-from local.node.settings import Kernel
-from local.node.share import Claim
 from local.runfiles import MOST_NODES
 from model.fault import ConfigurationFault, KernelFault
 

@@ -18,17 +18,18 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from embedded import local_routes
+from embedded.node.network.addresses import ROUTED
 from embedded.own_files import write_private
 from kube import x509
 from kube.client import KubeClient, PatchKind, path_of
-from local import localroutes, manifests
+from local import manifests
 from local.accounts import NAMESPACE, kubeconfig_of, service_account_token
 from local.choices import Choices
 from local.faults import FAULTS
 from local.kubeconfig import certified, flattened, kubeconfig
-from local.node.addresses import ROUTED
-from local.node.mirrors import MIRROR
-from local.node.mirrors import NAMESPACE as PROGRAMS
+from local.node.mirror_pods import MIRROR
+from local.node.mirror_pods import NAMESPACE as PROGRAMS
 from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, settings_files
 from local.rundir import RunDirectory
 from local.simnodes.settings import SIMULATED
@@ -88,13 +89,13 @@ class Joining:
         try:
             lock = self._held.enter_context(os.fdopen(os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            await localroutes.refuse_used(str(ROUTED))
-            await localroutes.add(str(ROUTED))
+            await local_routes.refuse_used(str(ROUTED))
+            await local_routes.add(str(ROUTED))
         except BlockingIOError as error:
             raise ConfigurationFault("--join", "another `sublet up --join` runs here", "stop that one first") from error
         except OSError as error:
             raise ConfigurationFault("--join", f"not possible: {error.strerror or error}", fix) from error
-        self._held.push_async_callback(localroutes.remove, str(ROUTED))
+        self._held.push_async_callback(local_routes.remove, str(ROUTED))
 
     async def leave(self) -> None:
         """Take nodes and webhooks away, which nobody serves any more, and say what else stays."""

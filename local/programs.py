@@ -17,14 +17,14 @@ from typing import Any
 
 import msgspec
 
+from embedded.node.network.addresses import node_address
+from embedded.node.settings import Kernel
 from embedded.own_files import write_private
 from kube.client import KubeClient
 from local import manifests
 from local.accounts import NAMESPACE, give_agent_tokens, kubeconfig_of, link_token_of
 from local.admissionservice import publish, publish_endpoint
 from local.choices import ANY_PORT, Choices, Slot, host_and_port
-from local.node.addresses import node_address
-from local.node.settings import Kernel
 from local.probing import Door
 from local.rundir import RunDirectory
 from local.staticprograms import Life, StaticProgram

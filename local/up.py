@@ -14,11 +14,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
+from embedded.cgroups.ownership import boot_id, started_ticks
 from local.accounts import write_kubeconfigs, write_secrets
 from local.choices import Choices, Slot, ids_of
 from local.joining import Joining
 from local.leftovers import Trees, end_processes
-from local.node.ownership import boot_id, started_ticks
 from local.programs import (
     api_address,
     embedded_programs,

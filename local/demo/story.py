@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from embedded.node.settings import Kernel
 from kube.client import KubeClient
 from local.choices import Choices
 from local.demo import manifests
@@ -38,7 +39,6 @@ from local.demo.results import (
 from local.demo.service import LOOPBACK, ROUNDS, answers, cost_of_request, free_port, load_for
 from local.faults import FAULTS
 from local.leftovers import Trees
-from local.node.settings import Kernel
 from local.up import Cluster
 from model.fault import ConfigurationFault, KubernetesFault
 

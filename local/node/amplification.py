@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+from embedded.node.machine.facts import Machine
+from embedded.node.registration.node_object import true_amounts
 from kube.dialects.koordinator import ANNOTATION_RAW_ALLOCATABLE
-from local.node.machine import Machine
-from local.node.nodeobject import true_amounts
 
 
 def raw_allocatable(machine: Machine) -> dict[str, str | None]:

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 import model.fault
+from embedded.fault import KubernetesFault
+from embedded.node.objects.pod import NodeObject, PodObject
+from embedded.node.objects.sources import SourceKind, SourceRef, TokenRef
+from embedded.node.objects.times import moment
+from embedded.node.objects.tokens import Token
+from embedded.node.registration.node_object import LEASE_NAMESPACE
 from kube.client import KubeClient, PatchKind, decode, path_of
 from kube.events import EventRecorder, ObjectRef
-from local.node.metatime import moment
-from local.node.nodeobject import LEASE_NAMESPACE
-from local.node.podobject import NodeObject, PodObject
-from local.node.sources import SourceKind, SourceRef, TokenRef
-from local.node.tokens import Token
-from model.fault import KubernetesFault
 
 _LEASES = "coordination.k8s.io/v1/leases"
 

@@ -12,36 +12,38 @@ from typing import Any
 
 import structlog
 
+from embedded.cgroups import ownership
+from embedded.cgroups.hierarchy import Cgroups
+from embedded.fault import ConfigurationFault, KernelFault, KubernetesFault
+from embedded.node.kernels.kernels import Simulator, confine, open_cgroups
+from embedded.node.kernels.partial_view_upkeep import ShownPart
+from embedded.node.logs.server import LogHandlers, read_token, tls_context
+from embedded.node.machine.facts import read_machine, share_of_machine
+from embedded.node.machine.share import Share
+from embedded.node.network.addresses import pod_range
+from embedded.node.network.hosts_file import ServiceObject
+from embedded.node.objects.environment import api_server_variables
+from embedded.node.objects.pod import NodeObject, PodObject
+from embedded.node.pods.housekeeping import Housekeeping, Levels, NodeVoice
+from embedded.node.pods.kubelet import Kubelet
+from embedded.node.pods.statistics import NodeUses, Statistics, use_of_machine
+from embedded.node.ports import Services
+from embedded.node.processes import mounting
+from embedded.node.processes.preparation import Provision
+from embedded.node.processes.runtime import Place, ProcessRuntime
+from embedded.node.registration.registration import NodeFacts, Registration
+from embedded.node.settings import Kernel, NodeSettings
+from embedded.node.streams.server import PodStreams
 from embedded.ready_file import write_ready_file
 from kube.client import KubeClient
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Informer
-from local.node import amplification, mounting, ownership
-from local.node.addresses import pod_range
-from local.node.allpods import AllPods
+from local.node import amplification
+from local.node.all_pods import AllPods
 from local.node.api import KubeApi, KubeNodeApi
 from local.node.callers import certified_callers, token_callers, trust_clients_of
-from local.node.cgroups import Cgroups
-from local.node.environment import api_server_variables
-from local.node.hostsfile import ServiceObject
-from local.node.housekeeping import Housekeeping, Levels, NodeVoice
-from local.node.kernels import Simulator, confine, open_cgroups
-from local.node.kubelet import Kubelet
-from local.node.logserver import LogHandlers, read_token, tls_context
-from local.node.machine import read_machine, share_of_machine
-from local.node.mirrors import Mirrors, WithMirrors
-from local.node.podobject import NodeObject, PodObject
-from local.node.ports import Services
-from local.node.preparation import Provision
-from local.node.processes import Place, ProcessRuntime
-from local.node.registration import NodeFacts, Registration
-from local.node.settings import Kernel, NodeSettings
-from local.node.share import Share
-from local.node.shownpart import ShownPart
-from local.node.stats import NodeUses, Statistics, use_of_machine
-from local.node.streams.server import PodStreams
-from local.node.tokenserver import LOG_ADDRESS, TokenServer
-from model.fault import ConfigurationFault, KernelFault, KubernetesFault
+from local.node.mirror_pods import Mirrors, WithMirrors
+from local.node.token_server import LOG_ADDRESS, TokenServer
 
 log = structlog.get_logger()
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import structlog
 
-from local.proxy.settings import Access, Pick, ProxySettings
+from embedded.proxy.settings import Access, Pick, ProxySettings
+from local.faults import FAULTS
 from local.proxy.wiring import serve
-from model.fault import Fault
 
 EXIT_FAULT = 1
 _DEFAULTS = ProxySettings()
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     try:
         asyncio.run(serve(settings, Access(options.kubeconfig, options.ready_file)))
-    except Fault as fault:
+    except FAULTS as fault:
         print(f"error: {fault}", file=sys.stderr)
         return EXIT_FAULT
     return 0

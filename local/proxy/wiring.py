@@ -8,14 +8,14 @@ import signal
 
 import structlog
 
+from embedded.proxy.health import serve_health
+from embedded.proxy.listeners import Fronts
+from embedded.proxy.objects import EndpointSliceObject, ServiceObject
+from embedded.proxy.routes import routes
+from embedded.proxy.settings import Access, ProxySettings
 from embedded.ready_file import write_ready_file
 from kube.client import KubeClient
 from kube.informer import Change, Informer
-from local.proxy.fronts import Fronts
-from local.proxy.health import serve_health
-from local.proxy.objects import EndpointSliceObject, ServiceObject
-from local.proxy.routes import routes
-from local.proxy.settings import Access, ProxySettings
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from local.node.machine import Machine
+from embedded.node.machine.facts import Machine
 from model import quantity
 from model.fault import ConfigurationFault
 

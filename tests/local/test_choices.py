@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from embedded.node.settings import Kernel
 from local.choices import Choices, ids_of, usable_kernel
-from local.node.settings import Kernel
 from model.fault import ConfigurationFault, KernelFault
 
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from embedded.apiserver.authentication.token_file import Tokens
+from embedded.node.machine.share import Claim
+from embedded.node.pods.pressure import Signal, parse_thresholds
+from embedded.node.settings import Kernel
 from local.accounts import write_kubeconfigs, write_secrets
 from local.choices import Choices
-from local.node.pressure import Signal, parse_thresholds
-from local.node.settings import Kernel
-from local.node.share import Claim
 from local.probing import Door
 from local.programs import (
     Program,

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from embedded.cgroups.ownership import boot_id, this_process
 from embedded.fault import ConfigurationFault as NotOwn
-from local.node import mountspace
-from local.node.ownership import boot_id, this_process
+from embedded.node.processes import mount_namespace
 from local.rundir import Endpoints, NodeEndpoints, RunDirectory, read_endpoints
 from model.fault import ConfigurationFault
 
@@ -160,7 +160,7 @@ def test_memory_volumes_of_a_killed_node_are_unmounted(tmp_path: Path, name: str
     run = killed(tmp_path / "run")
     volume = run.path / name / "volumes" / "uid" / "memory"
     volume.mkdir(parents=True)
-    mountspace.mount("tmpfs", str(volume), "tmpfs", 0, "size=64k")
+    mount_namespace.mount("tmpfs", str(volume), "tmpfs", 0, "size=64k")
     with RunDirectory(tmp_path / "run") as following:
         following.forget_previous()
         assert str(volume) not in Path("/proc/self/mountinfo").read_text()

@@ -1,8 +1,6 @@
 """An API without sockets (`api`), and one real server process over TLS for the clients (`live`)."""
 
 import asyncio
-import datetime
-import ipaddress
 import json
 import os
 import shutil
@@ -16,10 +14,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from embedded.apiserver.authentication.authenticator import Credentials
 from embedded.apiserver.bootstrap import create_system_objects
@@ -29,6 +23,7 @@ from embedded.apiserver.http.router import Core
 from embedded.apiserver.request.attributes import AllowAll, Authorizer
 from embedded.apiserver.request.messages import Request, Stream
 from embedded.apiserver.request.user_info import ANONYMOUS
+from embedded.tests.authority import Authority
 
 Object = dict[str, Any]
 NOON = 1_790_000_000.0
@@ -137,46 +132,11 @@ def clock() -> FakeClock:
 # -- a real server ---------------------------------------------------------------------------------------------
 
 
-def _certificate(common_name: str, issuer: Any = None) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """A certificate authority (no issuer), or a server certificate for loopback signed by one."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    now = datetime.datetime.now(datetime.UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-    signer_name, signer_key = (name, key) if issuer is None else (issuer[0].subject, issuer[1])
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(signer_name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=2))
-        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer_key.public_key()), critical=False)
-    )
-    if issuer is None:
-        use = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
-        builder = builder.add_extension(use, critical=True).add_extension(
-            x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
-        )
-    else:
-        names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    return builder.sign(signer_key, hashes.SHA256()), key
-
-
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-
-
 def _write_credentials(directory: Path) -> None:
-    authority = _certificate("authority of tests")
-    certificate, key = _certificate("apiserver", authority)
-    (directory / "ca.crt").write_bytes(authority[0].public_bytes(serialization.Encoding.PEM))
-    (directory / "tls.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    _write_key(directory / "tls.key", key)
+    authority = Authority("authority of tests")
+    certificate, key = authority.issue("apiserver")
+    for name, content in (("ca.crt", authority.certificate_pem), ("tls.crt", certificate), ("tls.key", key)):
+        (directory / name).write_bytes(content)
     (directory / "tokens").write_text(f"# who may do everything\n{TOKEN},admin,,system:masters\n")
 
 

@@ -15,12 +15,12 @@ import pytest
 
 from agent.core.layout import CgroupDriver
 from agent.edge.discovery import find_layout
-from local.node import ownership
-from local.node.ceilings import Ceiling
-from local.node.cgroups import Cgroups, discover
-from local.node.kernels import confine
-from local.node.ownership import Owner
-from local.node.share import Claim, share_of
+from embedded.cgroups import ownership
+from embedded.cgroups.ceilings import Ceiling
+from embedded.cgroups.hierarchy import Cgroups, discover
+from embedded.cgroups.ownership import Owner
+from embedded.node.kernels.kernels import confine
+from embedded.node.machine.share import Claim, share_of
 from model.fault import ConfigurationFault
 from model.qos import KubernetesQoS
 

@@ -10,10 +10,11 @@ import pytest
 
 from agent.core.batch import batch
 from agent.core.room import lendables, node_room, system_use
+from embedded.node.machine.facts import Machine, read_machine
+from embedded.node.machine.share import Claim, share_of
+from embedded.node.registration import node_object
 from kube.dialects.koordinator import raw_allocatable
-from local.node import amplification, nodeobject
-from local.node.machine import Machine, read_machine
-from local.node.share import Claim, share_of
+from local.node import amplification
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.report import Usage
@@ -32,7 +33,7 @@ def lent(policy: CalculatePolicy, name: str, claim: Claim, reclaim_pct: int) -> 
     share = share_of(1, 1, range(2), 24 << 30, claim)
     machine = read_machine(Path("/"), share)
     told = {key: text for key, text in amplification.raw_allocatable(machine).items() if text is not None}
-    amounts = parse_resources(nodeobject.amounts(machine), "node")
+    amounts = parse_resources(node_object.amounts(machine), "node")
     node = Node("n", amounts, amounts, annotations=told)
     strategy = ColocationStrategy(
         cpu_policy=policy,
@@ -60,7 +61,9 @@ def test_a_claim_is_told_as_amplification() -> None:
     """On the Node from its first moment; a node that claims nothing removes what an earlier run told."""
     key = "node.koordinator.sh/raw-allocatable"
     machine = read_machine(Path("/"), share_of(1, 1, range(2), 24 << 30, Claim("4", "1Gi")))
-    told = nodeobject.new_node("n", machine, "", amplification.raw_allocatable(machine))["metadata"]["annotations"]
+    told = node_object.new_node("n", machine, "", amplification.raw_allocatable(machine))["metadata"]["annotations"]
     assert json.loads(told[key]).items() >= {"cpu": "2", "memory": f"{1 << 20}Ki"}.items()
     assert amplification.raw_allocatable(MACHINE) == {key: None}
-    assert nodeobject.new_node("n", MACHINE, "", amplification.raw_allocatable(MACHINE))["metadata"]["annotations"] == {}
+    assert (
+        node_object.new_node("n", MACHINE, "", amplification.raw_allocatable(MACHINE))["metadata"]["annotations"] == {}
+    )

@@ -26,9 +26,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from local.node.cgroups import UnsuitableKernel, discover
-from local.node.mounting import images_possible
-from local.node.ownership import started_ticks
+from embedded.cgroups.hierarchy import UnsuitableKernel, discover
+from embedded.cgroups.ownership import started_ticks
+from embedded.node.processes.mounting import images_possible
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kernel]
 

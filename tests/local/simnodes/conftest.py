@@ -17,8 +17,8 @@ from embedded.apiserver.handlers.watch import WatchLimits
 from embedded.apiserver.http.router import Core
 from embedded.apiserver.request import messages
 from embedded.apiserver.request.attributes import AllowAll
+from embedded.node.objects.pod import NodeObject, PodObject
 from kube.informer import Change, ChangeKind
-from local.node.podobject import NodeObject, PodObject
 from local.simnodes.cluster import SimulatedCluster
 from local.simnodes.requests import Write
 from local.simnodes.settings import Simulation

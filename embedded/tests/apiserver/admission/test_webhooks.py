@@ -16,7 +16,7 @@ from embedded.apiserver.request.attributes import AllowAll
 from embedded.apiserver.request.messages import Request
 from embedded.apiserver.request.user_info import Identity
 from embedded.tests.apiserver.webhook_server import BREAK, WebhookServer, adding, allowed, denied, patching
-from local.certificates import Authority
+from embedded.tests.authority import Authority
 
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 MUTATING = f"{REGISTRATION}/mutatingwebhookconfigurations"

@@ -10,7 +10,7 @@ import threading
 import pytest
 from aiohttp import web
 
-from tests.local.conformance.kubectl import binaries
+from embedded.tests.conformance.kubectl import binaries
 
 VERSIONS = list(binaries().values())
 NODE_TOKEN = "a-token-of-nodes"
