@@ -12,9 +12,13 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-# Few examples where somebody waits for them. How long making one takes is not judged: the machine may be busy.
-for _name, _examples in (("brief", 15), ("long", 200)):
-    settings.register_profile(_name, max_examples=_examples, suppress_health_check=[HealthCheck.too_slow])
+# Properties with few examples where somebody waits for them. No property is judged by speed.
+_ANY_SPEED = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("brief", max_examples=15, **_ANY_SPEED)
+settings.register_profile("long", max_examples=200, **_ANY_SPEED)
 settings.load_profile(os.environ.get("SUBLET_EXAMPLES", "brief"))
 
 # Machines without a kubectl of their own have the one that is installed beside Python.

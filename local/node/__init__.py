@@ -1,1 +1,1 @@
-"""The process node as a program of Sublet's: `embedded.node` over the shared Kubernetes client, with Sublet's static pods."""
+"""The process node as a program of Sublet's: `embedded.node` over the shared client, with Sublet's static pods."""

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from local.apiserver.identity import ANONYMOUS, Identity
-from tests.local.apiserver.conftest import Api
+from embedded.apiserver.request.user_info import ANONYMOUS, Identity
+from embedded.tests.apiserver.conftest import Api
 
 POLICY = Path(__file__).parent.parent.parent / "deploy/scheduler/policy.yaml"
 Object = dict[str, Any]
