@@ -18,14 +18,14 @@ from pathlib import Path
 
 from embedded.apiserver.authentication.authenticator import Credentials
 from embedded.apiserver.authentication.signing_key import SigningKey, SigningKeyError
-from embedded.apiserver.authentication.token_file import TokenFileError, Tokens, certificate_names
+from embedded.apiserver.authentication.token_file import TokenFile, TokenFileError, certificate_names
 from embedded.apiserver.authorization.bootstrap_roles import create_default_roles
 from embedded.apiserver.bootstrap import ManifestError, apply_manifests, create_system_objects, restore
 from embedded.apiserver.controller_manager import Controllers
-from embedded.apiserver.handlers.pod_streams import NodeDoor
+from embedded.apiserver.handlers.pod_streams import NodeHttpsConnections
 from embedded.apiserver.http.audit import AuditLog
 from embedded.apiserver.http.kubelet_client import KubeletLogs
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.http.server import Server, tls_context
 from embedded.apiserver.storage.journal import Journal
 from embedded.apiserver.storage.state_directory import KEY, StateDirectory, StateError
@@ -108,13 +108,13 @@ def _secured(options: argparse.Namespace) -> tuple[ssl.SSLContext, frozenset[str
         raise StartError(f"--tls-cert {options.tls_cert}, --tls-key {options.tls_key}: {error}") from None
 
 
-def _node_servers(options: argparse.Namespace) -> tuple[KubeletLogs, NodeDoor] | tuple[None, None]:
+def _node_servers(options: argparse.Namespace) -> tuple[KubeletLogs, NodeHttpsConnections] | tuple[None, None]:
     if options.kubelet_token_file is None:
         return None, None
     try:
         token = options.kubelet_token_file.read_text().strip()
         authority = ssl.create_default_context(cafile=options.kubelet_ca)
-        return KubeletLogs(token, authority), NodeDoor(token, authority)
+        return KubeletLogs(token, authority), NodeHttpsConnections(token, authority)
     except (OSError, ssl.SSLError) as error:
         raise StartError(
             f"--kubelet-token-file {options.kubelet_token_file}, --kubelet-ca {options.kubelet_ca}: {error}"
@@ -126,13 +126,13 @@ async def serve(options: argparse.Namespace) -> None:
     host, port = listen_address(options.listen)
     authority = options.root_ca.read_text() if options.root_ca else ""
     _warn_of_others(options.listen, host)
-    tokens, (nodes, door), (tls, names) = Tokens.read(options.token_file), _node_servers(options), _secured(options)
+    tokens, (nodes, door), (tls, names) = TokenFile.read(options.token_file), _node_servers(options), _secured(options)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with _state(options.state_dir) as (directory, journal):
         credentials, audit = Credentials(tokens, _signing_key(options.state_dir)), _audit_log(options.audit_log)
-        core = Core(time.time, nodes, log=journal, credentials=credentials, audit=audit, door=door)
+        core = Router(time.time, nodes, log=journal, credentials=credentials, audit=audit, door=door)
         if directory is not None:
             restore(core.resources, directory)
         create_system_objects(core.resources)

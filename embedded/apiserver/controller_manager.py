@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 from embedded.apiserver.apimachinery.resource_types import EVENTS
 from embedded.apiserver.apimachinery.selectors import EVERYTHING
 from embedded.apiserver.apimachinery.status import StatusError
@@ -18,16 +18,16 @@ from embedded.apiserver.controllers.disruption_budgets import Budgets
 from embedded.apiserver.controllers.endpoints import EndpointController
 from embedded.apiserver.controllers.garbage_collector import Collector
 from embedded.apiserver.controllers.node_lifecycle import NodeLife
-from embedded.apiserver.controllers.orphaned_pods import Stranded
+from embedded.apiserver.controllers.orphaned_pods import OrphanedPods
 from embedded.apiserver.controllers.pod_garbage_collector import PodCollector
-from embedded.apiserver.controllers.service_accounts import NamespaceFurnisher
+from embedded.apiserver.controllers.service_accounts import NamespaceDefaults
 from embedded.apiserver.controllers.taint_eviction import TaintEviction
 from embedded.apiserver.controllers.volume_binder import VolumeBinder
 from embedded.apiserver.jobs.cron_jobs import CronJobController
 from embedded.apiserver.jobs.jobs import JobController
 from embedded.apiserver.reconciling.event_recorder import EventExpiry, trim_events
 from embedded.apiserver.reconciling.pods_by_node import PodsByNode
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.storage.records import Change, Event
 from embedded.apiserver.workloads.daemon_sets import DaemonSetController
@@ -42,10 +42,10 @@ _RETRY_SECONDS = 1.0
 _SHORTEST_PAUSE_SECONDS = 0.05
 
 
-class Creator(Protocol):
+class CreatingController(Protocol):
     """A controller that creates objects, and so may have to wait for admission by others."""
 
-    waiting: Waiting
+    waiting: WorkQueue
 
     def react(self, type_id: str, event: Event) -> None: ...
 
@@ -59,7 +59,7 @@ class Controllers:
     `authority` is the PEM certificate that every namespace is told of; empty when there is none to tell.
     """
 
-    def __init__(self, resources: Resources, writes: Writes, authority: str = "") -> None:
+    def __init__(self, resources: Resources, writes: AdmittedWrites, authority: str = "") -> None:
         self._resources = resources
         self._changes = resources.store.listen()
         self._backlog = deque(_everything(resources))
@@ -72,7 +72,7 @@ class Controllers:
         self._volumes = VolumeBinder(resources)
         self._expiry = EventExpiry(resources)
         self._jobs = JobController(resources, writes)
-        self._creators: tuple[Creator, ...] = (
+        self._creators: tuple[CreatingController, ...] = (
             self._jobs,
             CronJobController(resources, writes),
             DeploymentController(resources, writes),
@@ -85,7 +85,7 @@ class Controllers:
         self._creators_wake = asyncio.Event()
         self._next_sweep = resources.clock() + _SWEEP_SECONDS
         self._failed: dict[Key, Callable[[], object]] = {}
-        self._retries = Waiting()
+        self._retries = WorkQueue()
 
     def _all_reactors(self, authority: str) -> tuple[Callable[[str, Event], None], ...]:
         """Those others ask about come before those who ask."""
@@ -96,11 +96,11 @@ class Controllers:
             *(creator.react for creator in self._creators),
             self._budgets.react,
             self._volumes.react,
-            Stranded(self._resources, self._pods).react,
+            OrphanedPods(self._resources, self._pods).react,
             self._orphans.react,
             self._evictions.react,
             self._expiry.react,
-            NamespaceFurnisher(self._resources, authority).react,
+            NamespaceDefaults(self._resources, authority).react,
             RoleAggregation(self._resources).react,
         )
 
@@ -147,7 +147,7 @@ class Controllers:
             self._guarded(self._nodes.advance, name)
         self._nodes.again(due[_STEPS_AT_ONCE:])
 
-    def _advance(self, due: list[Key], step: Callable[[Key], None], waiting: Waiting) -> None:
+    def _advance(self, due: list[Key], step: Callable[[Key], None], waiting: WorkQueue) -> None:
         for key in due[:_STEPS_AT_ONCE]:
             self._guarded(step, key)
         for key in due[_STEPS_AT_ONCE:]:

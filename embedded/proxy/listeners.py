@@ -21,7 +21,7 @@ log = structlog.get_logger()
 _CHUNK_BYTES = 1 << 16
 
 
-class Fronts:
+class Listeners:
     """All open fronts. `apply` brings them in line with a table; `close` lets connections end and then ends them."""
 
     def __init__(self, settings: ProxySettings) -> None:

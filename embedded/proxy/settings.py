@@ -35,7 +35,7 @@ class ProxySettings(msgspec.Struct, frozen=True):
     ] = 5.0
 
 
-class Access(msgspec.Struct, frozen=True):
+class ProxyAccess(msgspec.Struct, frozen=True):
     """Where the API server is, and whom to tell that the proxy serves."""
 
     kubeconfig: Path | None = None

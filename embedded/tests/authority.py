@@ -21,9 +21,8 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         use = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
-        own = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         builder = self._builder(self._name, self._key, ca=True).add_extension(use, critical=True)
-        self._certificate = builder.add_extension(own, critical=False).sign(self._key, hashes.SHA256())
+        self._certificate = builder.sign(self._key, hashes.SHA256())
 
     @property
     def certificate_pem(self) -> bytes:
@@ -50,6 +49,7 @@ class Authority:
             .not_valid_before(now - datetime.timedelta(hours=1))
             .not_valid_after(now + datetime.timedelta(days=2))
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
 

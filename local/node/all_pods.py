@@ -7,14 +7,14 @@ from pathlib import Path
 
 from embedded.node.objects.pod import PodObject
 from embedded.node.pods.kubelet import Kubelet
-from embedded.node.pods.statistics import Living
+from embedded.node.pods.statistics import RunningPod
 from embedded.node.ports import ContainerPort
 from kube.informer import Change, ChangeKind
 from local.node.mirror_pods import Mirrors, is_mirror
 
 
 class AllPods:
-    """Implements logserver.LogSource and streams.server.Pods. A program that a mirror shows cannot be entered."""
+    """Implements logs.server.LogSource and streams.server.Pods. A program that a mirror shows cannot be entered."""
 
     def __init__(self, kubelet: Kubelet, mirrors: Mirrors) -> None:
         self._kubelet = kubelet
@@ -26,7 +26,7 @@ class AllPods:
         else:
             self._kubelet.observe(change.object, gone=change.kind is ChangeKind.DELETED)
 
-    def living(self) -> list[Living]:
+    def living(self) -> list[RunningPod]:
         """Pods of which something may run."""
         return [*self._kubelet.living(), *self._mirrors.living()]
 

@@ -29,7 +29,7 @@ from embedded.node.objects.pod import NodeObject, PodObject
 from embedded.node.objects.times import moment
 from embedded.node.pods.pod_status import pod_status
 from embedded.node.pods.pod_view import ContainerView, PodView, Running, Terminated, Waiting
-from embedded.node.pods.statistics import Living, Uses
+from embedded.node.pods.statistics import ResourceUsage, RunningPod
 from embedded.node.pods.status_reporting import ready_of
 from embedded.node.processes import mounting
 from kube.informer import Change, ChangeKind
@@ -316,12 +316,12 @@ class Mirrors:
 
     # -- use ---------------------------------------------------------------------------------------------------
 
-    def living(self) -> Iterator[Living]:
+    def living(self) -> Iterator[RunningPod]:
         """The mirrors of programs that run."""
         for key, mirror in self._mirrors.items():
             program = self._programs.get(key)
             if program is not None and not program.run.over:
-                yield Living(mirror.pod, (self._view(mirror.pod, program),))
+                yield RunningPod(mirror.pod, (self._view(mirror.pod, program),))
 
     def use(self, pod: PodObject) -> Use | None:
         """What a program and the processes it started use; None where the pod is no mirror, or nothing runs."""
@@ -332,7 +332,7 @@ class Mirrors:
 class WithMirrors:
     """What runs on the node, the programs that are no pods of it included."""
 
-    def __init__(self, uses: Uses, mirrors: Mirrors) -> None:
+    def __init__(self, uses: ResourceUsage, mirrors: Mirrors) -> None:
         self._uses = uses
         self._mirrors = mirrors
 

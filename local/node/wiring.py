@@ -16,7 +16,7 @@ from embedded.cgroups import ownership
 from embedded.cgroups.hierarchy import Cgroups
 from embedded.fault import ConfigurationFault, KernelFault, KubernetesFault
 from embedded.node.kernels.kernels import Simulator, confine, open_cgroups
-from embedded.node.kernels.partial_view_upkeep import ShownPart
+from embedded.node.kernels.partial_view_upkeep import PartialViewUpkeep
 from embedded.node.logs.server import LogHandlers, read_token, tls_context
 from embedded.node.machine.facts import read_machine, share_of_machine
 from embedded.node.machine.share import Share
@@ -24,7 +24,7 @@ from embedded.node.network.addresses import pod_range
 from embedded.node.network.hosts_file import ServiceObject
 from embedded.node.objects.environment import api_server_variables
 from embedded.node.objects.pod import NodeObject, PodObject
-from embedded.node.pods.housekeeping import Housekeeping, Levels, NodeVoice
+from embedded.node.pods.housekeeping import Housekeeping, MachineSignals, NodeReporter
 from embedded.node.pods.kubelet import Kubelet
 from embedded.node.pods.statistics import NodeUses, Statistics, use_of_machine
 from embedded.node.ports import Services
@@ -86,7 +86,7 @@ class _Node:
     def __init__(self, settings: NodeSettings, share: Share, cgroups: Cgroups, client: KubeClient, token: str) -> None:
         self._settings = settings
         self._routed = settings.client_ca is not None
-        self._part = None if share.whole else ShownPart(settings, share, cgroups)
+        self._part = None if share.whole else PartialViewUpkeep(settings, share, cgroups)
         self._cgroups = cgroups
         self._machine = read_machine(settings.run_dir, share, routed=self._routed)
         self._memory_bytes = share.bound_memory_bytes
@@ -190,9 +190,9 @@ class _Node:
         return [self._events.run(), self._hold_best_effort(), *self._care(), *shown]
 
     def _care(self) -> list[Coroutine[Any, Any, None]]:
-        levels = Levels(self._runtime, self._memory_bytes, self._settings.run_dir)
+        levels = MachineSignals(self._runtime, self._memory_bytes, self._settings.run_dir)
         keeper = Housekeeping(self._runtime, self._kubelet, self._statistics, levels, self._settings.eviction)
-        return keeper.loops(NodeVoice(self._show_pressures, self._record), _now)
+        return keeper.loops(NodeReporter(self._show_pressures, self._record), _now)
 
     async def _show_pressures(self, pressures: frozenset[str]) -> None:
         if self._registration:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import structlog
 
-from embedded.proxy.settings import Access, Pick, ProxySettings
+from embedded.proxy.settings import Pick, ProxyAccess, ProxySettings
 from local.faults import FAULTS
 from local.proxy.wiring import serve
 
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         routed=options.routed,
     )
     try:
-        asyncio.run(serve(settings, Access(options.kubeconfig, options.ready_file)))
+        asyncio.run(serve(settings, ProxyAccess(options.kubeconfig, options.ready_file)))
     except FAULTS as fault:
         print(f"error: {fault}", file=sys.stderr)
         return EXIT_FAULT

@@ -81,7 +81,7 @@ class Simulation(msgspec.Struct, frozen=True):
             os_image="simulated",
             machine_id="",
             boot_id="",
-            sublet_version="0.0.0",
+            software_version="0.0.0",
         )
 
 

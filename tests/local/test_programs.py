@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from embedded.apiserver.authentication.token_file import Tokens
+from embedded.apiserver.authentication.token_file import TokenFile
 from embedded.node.machine.share import Claim
 from embedded.node.pods.pressure import Signal, parse_thresholds
 from embedded.node.settings import Kernel
@@ -209,7 +209,7 @@ def test_every_program_has_its_own_identity(tmp_path: Path) -> None:
     with RunDirectory(tmp_path / "run") as run:
         tokens = write_secrets(run, CHOICES)
         write_kubeconfigs(run, "127.0.0.1:6443", tokens)
-        users = Tokens.read(run.keys / "users")
+        users = TokenFile.read(run.keys / "users")
         known = {name: users.user_of(token.encode()) for name, token in tokens.items()}
         config = yaml.safe_load(run.kubeconfig.read_text())
     assert len(set(tokens.values())) == 4

@@ -1,7 +1,7 @@
 """Writes that admission webhooks may look at: between this server's own decisions and the store, others are asked.
 
 Where nobody asks to be asked, the write of an ordinary object is one atomic step, as in `Resources`; that of a large
-one is made aside, and again where another came first.
+one is made in the worker thread, and again where another came first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from embedded.apiserver.apimachinery.repeated_fields import copy_body
 from embedded.apiserver.apimachinery.resource_types import ResourceType
 from embedded.apiserver.apimachinery.status import StatusError
 from embedded.apiserver.registry.resources import DeleteOptions, Draft, Resources, WriteOptions, check_preconditions
-from embedded.apiserver.request.worker_thread import aside
+from embedded.apiserver.request.worker_thread import in_worker_thread
 
 if TYPE_CHECKING:
     from embedded.apiserver.request.operation import Operation
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 5  # at a change that others overtake while webhooks think about it
 
 
-class Hooks(Protocol):
+class AdmissionHooks(Protocol):
     """Admission by others. Every method raises StatusError for what they refuse."""
 
     def concern(self, rtype: ResourceType, namespace: str, subresource: str) -> bool:
@@ -43,7 +43,7 @@ class Hooks(Protocol):
         """Ask whether somebody may be led into a pod."""
 
 
-class NoHooks:
+class NoAdmissionHooks:
     """Nobody else is asked."""
 
     def concern(self, rtype: ResourceType, namespace: str, subresource: str) -> bool:
@@ -58,10 +58,10 @@ class NoHooks:
     async def validate_connection(self, operation: Operation, warnings: list[str]) -> None: ...
 
 
-class Writes:
+class AdmittedWrites:
     """Creates, changes and deletes as clients and controllers do. Raises StatusError for what is refused."""
 
-    def __init__(self, resources: Resources, hooks: Hooks) -> None:
+    def __init__(self, resources: Resources, hooks: AdmissionHooks) -> None:
         self.resources = resources
         self._hooks = hooks
 
@@ -69,7 +69,9 @@ class Writes:
         self, rtype: ResourceType, namespace: str, obj: Object, options: WriteOptions | None = None
     ) -> Object:
         options = options or WriteOptions()
-        draft = await aside(options.body_bytes, lambda: self.resources.draft_create(rtype, namespace, obj, options))
+        draft = await in_worker_thread(
+            options.body_bytes, lambda: self.resources.draft_create(rtype, namespace, obj, options)
+        )
         return await self._finish(draft, options.body_bytes)
 
     async def update(
@@ -87,7 +89,7 @@ class Writes:
         for attempt in range(_ATTEMPTS):
             del options.warnings[told:]
             size = max(options.body_bytes, self._held_bytes(rtype, namespace, name))
-            draft = await aside(
+            draft = await in_worker_thread(
                 size, lambda: self.resources.draft_update(rtype, namespace, name, change, options, subresource)
             )
             try:
@@ -152,7 +154,7 @@ class Writes:
         asked = self._hooks.concern(draft.rtype, draft.namespace, draft.subresource)
         if asked:
             await self._hooks.mutate(draft)
-        await aside(size_bytes, lambda: self.resources.complete(draft))
+        await in_worker_thread(size_bytes, lambda: self.resources.complete(draft))
         if asked:
             await self._hooks.validate(draft)
         return self.resources.commit(draft)

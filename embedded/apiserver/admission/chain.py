@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from embedded.apiserver.admission.admitted_writes import Hooks
+from embedded.apiserver.admission.admitted_writes import AdmissionHooks
 from embedded.apiserver.apimachinery.objects import Object
 from embedded.apiserver.apimachinery.resource_types import ResourceType
 from embedded.apiserver.registry.resources import DeleteOptions, Draft
 from embedded.apiserver.request.operation import Operation
 
 
-class Chain:
-    """Implements `writes.Hooks`; the first that refuses is heard alone."""
+class AdmissionChain:
+    """Implements `admitted_writes.AdmissionHooks`; the first that refuses is heard alone."""
 
-    def __init__(self, *links: Hooks) -> None:
+    def __init__(self, *links: AdmissionHooks) -> None:
         self._links = links
 
     def concern(self, rtype: ResourceType, namespace: str, subresource: str) -> bool:

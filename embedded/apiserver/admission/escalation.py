@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from embedded.apiserver.admission.admitted_writes import Hooks
+from embedded.apiserver.admission.admitted_writes import AdmissionHooks
 from embedded.apiserver.apimachinery.objects import Object, copy, dig, quoted
 from embedded.apiserver.apimachinery.resource_types import (
     CLUSTER_ROLE_BINDINGS,
@@ -23,7 +23,7 @@ from embedded.apiserver.authorization.rbac_rules import Rule, missing, quoted_li
 from embedded.apiserver.registry.resources import DeleteOptions, Draft
 from embedded.apiserver.request.attributes import Attributes, Authorizer
 from embedded.apiserver.request.operation import Operation
-from embedded.apiserver.request.user_info import MASTERS, Identity
+from embedded.apiserver.request.user_info import MASTERS, UserInfo
 
 _ROLE_IDS = frozenset({CLUSTER_ROLES.id, ROLES.id})
 _BINDING_IDS = frozenset({CLUSTER_ROLE_BINDINGS.id, ROLE_BINDINGS.id})
@@ -32,9 +32,9 @@ _COLLECTED = ("finalizers", "ownerReferences", "managedFields", "resourceVersion
 
 
 class Escalation:
-    """Holds back what would give more than its writer has, and passes everything on; implements `writes.Hooks`."""
+    """Holds back what would give more than its writer has, passes the rest on; an `admitted_writes.AdmissionHooks`."""
 
-    def __init__(self, others: Hooks, authorizer: Authorizer, rbac: Rbac) -> None:
+    def __init__(self, others: AdmissionHooks, authorizer: Authorizer, rbac: Rbac) -> None:
         self._others = others
         self._authorizer = authorizer
         self._rbac = rbac
@@ -69,18 +69,18 @@ class Escalation:
             if not self._may(user, "bind", draft, plural, reference["name"]):
                 self._check_rules(user, draft, self._rbac.rules_of(reference, draft.namespace))
 
-    def _may(self, user: Identity, verb: str, draft: Draft, plural: str, name: str) -> bool:
+    def _may(self, user: UserInfo, verb: str, draft: Draft, plural: str, name: str) -> bool:
         wanted = Attributes(user, verb, draft.rtype.group, "*", plural, namespace=draft.namespace, name=name)
         return self._authorizer.decide(wanted).allowed
 
-    def _check_role(self, user: Identity, draft: Draft) -> None:
+    def _check_role(self, user: UserInfo, draft: Draft) -> None:
         self._check_rules(user, draft, [rule_of(rule) for rule in draft.new.get("rules") or ()])
         gathers = (dig(obj, "aggregationRule.clusterRoleSelectors") for obj in (draft.new, draft.old or {}))
         if any(gathers) and missing(self._rbac.rules_for(user, "")[0], _EVERYTHING):
             why = "must have cluster-admin privileges to use the aggregationRule"
             raise forbidden(draft.rtype, draft.name, why)
 
-    def _check_rules(self, user: Identity, draft: Draft, wanted: Sequence[Rule]) -> None:
+    def _check_rules(self, user: UserInfo, draft: Draft, wanted: Sequence[Rule]) -> None:
         held, faults = self._rbac.rules_for(user, draft.namespace)
         if lacking := missing(held, wanted):
             why = (

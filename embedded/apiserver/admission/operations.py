@@ -7,7 +7,7 @@ from embedded.apiserver.apimachinery.resource_types import NAMESPACES, PODS, Res
 from embedded.apiserver.registry.resources import DeleteOptions, Draft, WriteOptions
 from embedded.apiserver.registry.strategies import BORN_WITH_STATUS
 from embedded.apiserver.request.operation import Operation
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 
 # What a new object gets only after the mutating webhooks have seen it.
 _GIVEN_LATER = ("uid", "creationTimestamp", "generation")
@@ -50,7 +50,7 @@ def deletion(rtype: ResourceType, old: Object, options: DeleteOptions) -> Operat
     )
 
 
-def connection(namespace: str, name: str, way: str, options: Object, user: Identity) -> Operation:
+def connection(namespace: str, name: str, way: str, options: Object, user: UserInfo) -> Operation:
     """A way into a pod, whose object is what the request asks for."""
     return Operation("CONNECT", PODS, way, namespace, name, options, None, {}, user, False)
 

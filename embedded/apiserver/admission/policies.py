@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from embedded.apiserver.admission import operations
 from embedded.apiserver.admission.context import labels_of_namespace, namespace_of_operation, served_versions
-from embedded.apiserver.admission.policy_source import Binding, Configured, Misconfigured, Policy, Validation
+from embedded.apiserver.admission.policy_source import Binding, Misconfigured, Policy, PolicySource, Validation
 from embedded.apiserver.apimachinery.objects import Object
 from embedded.apiserver.apimachinery.resource_types import VALIDATING_POLICIES, ResourceType
 from embedded.apiserver.apimachinery.status import StatusError, forbidden
-from embedded.apiserver.cel.admission_variables import Facts
-from embedded.apiserver.cel.authorizer import Asking
+from embedded.apiserver.cel.admission_variables import AdmissionVariables
+from embedded.apiserver.cel.authorizer import AuthorizerContext
 from embedded.apiserver.cel.expressions import EvaluationError, Program
 from embedded.apiserver.cel.match_conditions import hold
 from embedded.apiserver.registry.resources import DeleteOptions, Draft, Resources
@@ -46,18 +46,18 @@ class _Case:
     """One policy looking at one write with one set of parameters."""
 
     policy: Policy
-    facts: Facts
+    facts: AdmissionVariables
     shown_as: ResourceType
     params: Object | None
 
 
 class Policies:
-    """The stored policies at work; implements `writes.Hooks`."""
+    """The stored policies at work; implements `admitted_writes.AdmissionHooks`."""
 
     def __init__(self, resources: Resources, authorizer: Authorizer) -> None:
         self._resources = resources
         self._authorizer = authorizer
-        self._configured = Configured(resources)
+        self._configured = PolicySource(resources)
 
     def concern(self, rtype: ResourceType, namespace: str, subresource: str) -> bool:
         # A policy that refused these could not be removed again.
@@ -93,8 +93,8 @@ class Policies:
             return
         labels = labels_of_namespace(self._resources, operation)
         versions = served_versions(self._resources, operation.rtype)
-        asking = Asking(operation.user, self._authorizer)
-        facts = Facts(operation, namespace_of_operation(self._resources, operation), asking)
+        asking = AuthorizerContext(operation.user, self._authorizer)
+        facts = AdmissionVariables(operation, namespace_of_operation(self._resources, operation), asking)
         for policy, bindings in bound:
             shown_as = policy.matching.wanted_as(operation, versions, labels)
             if shown_as is None:
@@ -104,7 +104,7 @@ class Policies:
                     yield from self._denials_of(policy, binding, (facts, shown_as), warnings)
 
     def _denials_of(
-        self, policy: Policy, binding: Binding, shown: tuple[Facts, ResourceType], warnings: list[str]
+        self, policy: Policy, binding: Binding, shown: tuple[AdmissionVariables, ResourceType], warnings: list[str]
     ) -> Iterator[_Denial]:
         facts, shown_as = shown
         try:

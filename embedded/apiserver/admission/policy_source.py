@@ -61,7 +61,7 @@ class Binding:
 Bound = tuple[Policy, tuple[Binding, ...]]
 
 
-class Configured:
+class PolicySource:
     """Looks at the store each time; compiles the policies only when one of them, or a binding, changed."""
 
     def __init__(self, resources: Resources) -> None:

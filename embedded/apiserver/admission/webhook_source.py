@@ -18,8 +18,8 @@ from embedded.apiserver.apimachinery.resource_types import (
 )
 from embedded.apiserver.apimachinery.selectors import EVERYTHING
 from embedded.apiserver.apimachinery.status import forbidden
-from embedded.apiserver.cel.admission_variables import Facts
-from embedded.apiserver.cel.authorizer import Asking
+from embedded.apiserver.cel.admission_variables import AdmissionVariables
+from embedded.apiserver.cel.authorizer import AuthorizerContext
 from embedded.apiserver.cel.expressions import EvaluationError
 from embedded.apiserver.cel.match_conditions import hold
 from embedded.apiserver.registry.resources import Resources
@@ -31,13 +31,13 @@ ADDRESS_ANNOTATION = "sublet.dev/address"
 _HTTPS = 443
 
 
-class Configured:
+class WebhookSource:
     """Looks at the store each time; parses a kind's configurations only when one of them changed."""
 
     def __init__(self, resources: Resources, authorizer: Authorizer) -> None:
         self._resources = resources
         self._authorizer = authorizer
-        self._facts: Facts | None = None  # of the write that was asked about last
+        self._facts: AdmissionVariables | None = None  # of the write that was asked about last
         self._parsed: dict[str, tuple[list[int], list[Webhook]]] = {}
 
     def mutating(self) -> list[Webhook]:
@@ -74,10 +74,10 @@ class Configured:
                 return None
             raise forbidden(operation.rtype, operation.name, str(error)) from None
 
-    def _facts_of(self, operation: Operation) -> Facts:
+    def _facts_of(self, operation: Operation) -> AdmissionVariables:
         if self._facts is None or self._facts.operation is not operation:
-            asking = Asking(operation.user, self._authorizer)
-            self._facts = Facts(operation, namespace_of_operation(self._resources, operation), asking)
+            asking = AuthorizerContext(operation.user, self._authorizer)
+            self._facts = AdmissionVariables(operation, namespace_of_operation(self._resources, operation), asking)
         return self._facts
 
     def address(self, client: Object) -> Address:

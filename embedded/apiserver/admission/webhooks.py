@@ -15,7 +15,7 @@ from embedded.apiserver.admission import operations, review
 from embedded.apiserver.admission.review import BadAnswer, Verdict
 from embedded.apiserver.admission.webhook_call import Address, CallFailed
 from embedded.apiserver.admission.webhook_rules import Webhook, exempt
-from embedded.apiserver.admission.webhook_source import Configured
+from embedded.apiserver.admission.webhook_source import WebhookSource
 from embedded.apiserver.apimachinery.json_patch import json_patch
 from embedded.apiserver.apimachinery.objects import Object, copy, encode
 from embedded.apiserver.apimachinery.resource_types import ResourceType
@@ -54,12 +54,12 @@ class _Rounds:
 
 
 class Webhooks:
-    """The stored configurations at work; implements `writes.Hooks`."""
+    """The stored configurations at work; implements `admitted_writes.AdmissionHooks`."""
 
     def __init__(self, resources: Resources, caller: Caller, authorizer: Authorizer) -> None:
         self._resources = resources
         self._caller = caller
-        self._configured = Configured(resources, authorizer)
+        self._configured = WebhookSource(resources, authorizer)
 
     def concern(self, rtype: ResourceType, namespace: str, subresource: str) -> bool:
         if exempt(rtype):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from embedded.apiserver.apiextensions.rule_costs import Costed, cost_errors, times_below
+from embedded.apiserver.apiextensions.rule_costs import RuleExpression, cost_errors, times_below
 from embedded.apiserver.apiextensions.rule_paths import InvalidPath, field_path
 from embedded.apiserver.apiextensions.validation_rules import EVALUATED, Node, Rule
 from embedded.apiserver.apimachinery.field_errors import FieldError, bad_value
@@ -20,7 +20,7 @@ from embedded.apiserver.cel.ast import read_checked
 from embedded.apiserver.cel.expressions import CompileError, Environment, Program
 from embedded.apiserver.cel.messages import pool_of
 from embedded.apiserver.cel.schema_types import PACKAGE, Shape, Shapes
-from embedded.apiserver.cel.sizes import Extent, extent_of
+from embedded.apiserver.cel.sizes import SizeBounds, extent_of
 
 RULES = "x-kubernetes-validations"
 _TAKE_PATTERNS = ("matches", "find", "findAll")
@@ -55,7 +55,7 @@ def _within(path: str, error: FieldError) -> FieldError:
 
 
 @lru_cache(maxsize=128)
-def _compiled(text: bytes) -> tuple[Node | None, tuple[FieldError, ...], tuple[Costed, ...]]:
+def _compiled(text: bytes) -> tuple[Node | None, tuple[FieldError, ...], tuple[RuleExpression, ...]]:
     schema = decode_object(text)
     shapes = Shapes()
     shape = shapes.of(schema, root=True)
@@ -79,7 +79,7 @@ class _Place:
     """Where a rule is."""
 
     path: str
-    extent: Extent | None
+    extent: SizeBounds | None
     times: int | None
 
 
@@ -89,7 +89,7 @@ class _Compiler:
     def __init__(self, pool: Any) -> None:
         self._pool = pool
         self.faults: list[FieldError] = []
-        self.costed: list[Costed] = []
+        self.costed: list[RuleExpression] = []
 
     def node(self, path: str, schema: Object, shape: Shape, around: _Around) -> Node | None:
         rules = tuple(self._rules(f"{path}.{RULES}", schema, shape, around))
@@ -155,7 +155,7 @@ class _Compiler:
 
     def _observe(self, at: _Place, key: str, checked: Any, bound: bool) -> None:
         if at.extent is not None:
-            self.costed.append(Costed(f"{at.path}.{key}", checked, bound, at.extent, at.times))
+            self.costed.append(RuleExpression(f"{at.path}.{key}", checked, bound, at.extent, at.times))
 
     def _told(self, at: _Place, rule: Object, known: tuple[Environment, Environment], maybe: bool) -> Program | None:
         text, path = rule.get("messageExpression") or "", at.path

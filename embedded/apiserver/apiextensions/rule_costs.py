@@ -14,7 +14,7 @@ from embedded.apiserver.apimachinery.field_errors import FieldError, not_allowed
 from embedded.apiserver.apimachinery.objects import Object
 from embedded.apiserver.cel.ast import read_checked
 from embedded.apiserver.cel.cost import MOST, estimated_cost
-from embedded.apiserver.cel.sizes import LARGEST_REQUEST_BYTES, Extent
+from embedded.apiserver.cel.sizes import LARGEST_REQUEST_BYTES, SizeBounds
 
 _BUDGET = 10_000_000  # of one expression
 _WHOLE_BUDGET = 100_000_000  # of all rules of a schema
@@ -27,13 +27,13 @@ _CONTRIBUTED = "contributed to estimated rule cost total exceeding cost limit fo
 
 
 @dataclass(frozen=True, slots=True)
-class Costed:
+class RuleExpression:
     """A compiled expression of a rule. `bound` says that it stands inside a `cel.bind` that is not its own."""
 
     path: str
     expression: Any  # of the engine
     bound: bool
-    extent: Extent
+    extent: SizeBounds
     times: int | None  # how many values it is held against; None where the schema gives no bound
 
     @property
@@ -63,7 +63,7 @@ def times_below(schema: Object, times: int | None) -> int | None:
     return None if times is None or most is None else min(times * max(most, 0), MOST)
 
 
-def cost_errors(found: Sequence[Costed]) -> Iterator[FieldError]:
+def cost_errors(found: Sequence[RuleExpression]) -> Iterator[FieldError]:
     """Of the rules of one schema, by paths within it."""
     costs = [(each, each.cost()) for each in found]
     for each, cost in costs:

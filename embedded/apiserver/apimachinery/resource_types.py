@@ -418,7 +418,7 @@ class Registry:
         self.register(*types)
 
     def register(self, *types: ResourceType) -> None:
-        # Replaced as a whole, since large bodies are read aside from the event loop.
+        # Replaced as a whole, since large bodies are read beside the event loop.
         self._types = self._types | {(rtype.group, rtype.version, rtype.plural): rtype for rtype in types}
         self.generation += 1
 

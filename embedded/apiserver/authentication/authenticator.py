@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from embedded.apiserver.authentication.service_account_tokens import AccountTokens, Claims, TokenError
 from embedded.apiserver.authentication.signing_key import ISSUER, SigningKey
-from embedded.apiserver.authentication.token_file import Tokens, bearer_token
-from embedded.apiserver.request.user_info import ANONYMOUS, Identity
+from embedded.apiserver.authentication.token_file import TokenFile, bearer_token
+from embedded.apiserver.request.user_info import ANONYMOUS, UserInfo
 
 # Who a token must be meant for to be worth something here, and whom it is meant for when its request names nobody.
 API_AUDIENCES = (ISSUER,)
@@ -16,10 +16,10 @@ _INVALID = "invalid bearer token"
 
 
 @dataclass(frozen=True, slots=True)
-class Proven:
+class AuthenticatedToken:
     """The user of a token, and which of the audiences that were asked about it is meant for."""
 
-    user: Identity
+    user: UserInfo
     audiences: tuple[str, ...]
 
 
@@ -27,18 +27,18 @@ class Proven:
 class Credentials:
     """What a server knows its users by; the key signs the tokens of service accounts."""
 
-    known: Tokens = field(default_factory=lambda: Tokens({}))
+    known: TokenFile = field(default_factory=lambda: TokenFile({}))
     key: SigningKey = field(default_factory=SigningKey.new)
 
 
 class Authenticator:
     """Knows the users of the token file, and service accounts by the tokens issued to them."""
 
-    def __init__(self, known: Tokens, accounts: AccountTokens) -> None:
+    def __init__(self, known: TokenFile, accounts: AccountTokens) -> None:
         self._known = known
         self._accounts = accounts
 
-    def user_of(self, authorization: str) -> Identity | None:
+    def user_of(self, authorization: str) -> UserInfo | None:
         """Who sends this Authorization header: ANONYMOUS without a bearer token, None with one that is no good."""
         token = bearer_token(authorization)
         if not token:
@@ -48,12 +48,12 @@ class Authenticator:
         except TokenError:
             return None
 
-    def check(self, token: bytes, audiences: Sequence[str] = ()) -> Proven:
+    def check(self, token: bytes, audiences: Sequence[str] = ()) -> AuthenticatedToken:
         """Whose token this is, if it is meant for any of the audiences (none: this server); raises TokenError."""
         asked = tuple(audiences) or API_AUDIENCES
         known = self._known.user_of(token)
         if known is not None:
-            return Proven(known, _meant(API_AUDIENCES, asked))
+            return AuthenticatedToken(known, _meant(API_AUDIENCES, asked))
         claims = self._accounts.claims(token)
         if claims is None:
             raise TokenError(_INVALID)
@@ -62,13 +62,13 @@ class Authenticator:
         except TokenError as error:
             raise TokenError(f"[{_INVALID}, {error}]") from None
 
-    def _checked(self, claims: Claims, asked: tuple[str, ...]) -> Proven:
+    def _checked(self, claims: Claims, asked: tuple[str, ...]) -> AuthenticatedToken:
         meant = tuple(each for each in claims.aud if each in asked)
         if not meant:
             raise TokenError(
                 f"token audiences {_listed(claims.aud)} is invalid for the target audiences {_listed(asked)}"
             )
-        return Proven(self._accounts.identity(claims), meant)
+        return AuthenticatedToken(self._accounts.identity(claims), meant)
 
 
 def _meant(audiences: tuple[str, ...], asked: tuple[str, ...]) -> tuple[str, ...]:

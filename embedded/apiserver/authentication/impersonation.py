@@ -18,7 +18,7 @@ from embedded.apiserver.request.user_info import (
     ANONYMOUS,
     AUTHENTICATED,
     UNAUTHENTICATED,
-    Identity,
+    UserInfo,
 )
 
 IMPERSONATE = "impersonate-"
@@ -28,14 +28,14 @@ SEPARATOR = "\n"
 _AUTHENTICATION = "authentication.k8s.io"
 
 
-def impersonated(request: Request, authorizer: Authorizer) -> Identity:
+def impersonated(request: Request, authorizer: Authorizer) -> UserInfo:
     """Whom a request acts as, its own user where it does not say; raises 403, or 500 as upstream for half a request."""
     asked = {name: value for name, value in request.headers.items() if name.startswith(IMPERSONATE)}
     if not asked:
         return request.user
     if not asked.get(_USER):
         raise internal(f"requested {sorted(asked)} without impersonating a user name")
-    wanted = Identity(asked[_USER], asked.get(_UID, ""), _values(asked.get(_GROUP, "")), dict(_extra(asked)))
+    wanted = UserInfo(asked[_USER], asked.get(_UID, ""), _values(asked.get(_GROUP, "")), dict(_extra(asked)))
     for attributes in _acts(request.user, wanted):
         decision = authorizer.decide(attributes)
         if not decision.allowed:
@@ -53,7 +53,7 @@ def _extra(asked: dict[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield unquote(name.removeprefix(_EXTRA)).lower(), _values(text)
 
 
-def _acts(user: Identity, wanted: Identity) -> Iterator[Attributes]:
+def _acts(user: UserInfo, wanted: UserInfo) -> Iterator[Attributes]:
     """What has to be allowed, one thing at a time."""
     account = _account_of(wanted.name)
     if account:
@@ -75,7 +75,7 @@ def _account_of(name: str) -> tuple[str, str] | None:
     return (namespace, account) if name.startswith(ACCOUNT_USER) and colon and namespace and account else None
 
 
-def _groups_of(wanted: Identity) -> tuple[str, ...]:
+def _groups_of(wanted: UserInfo) -> tuple[str, ...]:
     """The groups asked for and, of service accounts where none was, those they have; all but one are authenticated."""
     groups, account = wanted.groups, _account_of(wanted.name)
     if not groups and account:

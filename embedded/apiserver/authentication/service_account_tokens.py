@@ -24,7 +24,7 @@ from embedded.apiserver.request.user_info import (
     NODE_UID,
     POD_NAME,
     POD_UID,
-    Identity,
+    UserInfo,
 )
 from embedded.apiserver.storage.object_store import Record, Store
 
@@ -89,7 +89,7 @@ class AccountTokens:
         return self._key.sign(msgspec.json.encode(claims)), claims.exp
 
     def claims(self, token: bytes) -> Claims | None:
-        """What a token says, if this server signed it; whether it still holds is for `identity` to tell."""
+        """What a token says, if this server signed it; whether it still holds is for `authenticator` to tell."""
         if len(token) > _LONGEST_BYTES or token.count(b".") != 2:
             return None
         digest = hashlib.sha256(token).digest()
@@ -101,7 +101,7 @@ class AccountTokens:
             self._verified[digest] = found
         return found
 
-    def identity(self, claims: Claims) -> Identity:
+    def identity(self, claims: Claims) -> UserInfo:
         """The user of a token that holds at this moment; raises TokenError."""
         self._check_time(claims)
         subject = claims.subject
@@ -109,7 +109,7 @@ class AccountTokens:
         for rtype, namespace, bound in _bound(subject):
             self._check_bound(rtype, namespace, bound)
         groups = (ACCOUNTS, f"{ACCOUNTS}:{subject.namespace}", AUTHENTICATED)
-        return Identity(claims.sub, subject.serviceaccount.uid, groups, _extra(claims))
+        return UserInfo(claims.sub, subject.serviceaccount.uid, groups, _extra(claims))
 
     def _check_time(self, claims: Claims) -> None:
         now = self._clock()

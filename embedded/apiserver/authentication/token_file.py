@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from embedded.apiserver.request.user_info import Identity, known_user
+from embedded.apiserver.request.user_info import UserInfo, known_user
 
 _LOCAL_HOSTS = frozenset(
     {"127.0.0.1", "localhost", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
@@ -20,15 +20,15 @@ class TokenFileError(ValueError):
     """The token file cannot be used; the message says which line is wrong."""
 
 
-class Tokens:
+class TokenFile:
     """Bearer tokens that do not change while the server runs, and whose they are."""
 
-    def __init__(self, users: Mapping[str, Identity]) -> None:
+    def __init__(self, users: Mapping[str, UserInfo]) -> None:
         # By digest: how far a wrong guess gets tells nothing about the tokens.
         self._users = {_digest(token.encode()): user for token, user in users.items()}
 
     @classmethod
-    def read(cls, path: Path) -> Tokens:
+    def read(cls, path: Path) -> TokenFile:
         """Read lines of `token,user,uid,"group1,group2"`, the last two optional.
 
         Every user is in `system:authenticated`, those named `system:node:…` in `system:nodes` too. Raises
@@ -50,7 +50,7 @@ class Tokens:
             raise TokenFileError(f"{path}: holds no token")
         return cls(users)
 
-    def user_of(self, token: bytes) -> Identity | None:
+    def user_of(self, token: bytes) -> UserInfo | None:
         return self._users.get(_digest(token))
 
 

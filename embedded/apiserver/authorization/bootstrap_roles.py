@@ -88,7 +88,7 @@ _REVIEWS = (
     _rule("create", _AUTHENTICATION, "tokenreviews"),
     _rule("create", _AUTHORIZATION, "subjectaccessreviews"),
 )
-# What a node may do; which of the objects are its own is for `node_authorization` to say.
+# What a node may do; which of the objects are its own is for `node_authorizer` to say.
 NODE_RULES = (
     *_REVIEWS,
     _rule("create", _AUTHORIZATION, "localsubjectaccessreviews"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from embedded.apiserver.apimachinery.objects import Object, dig, name_of, namespace_of
 from embedded.apiserver.authorization.rbac_rules import Rule, rule_of
 from embedded.apiserver.request.attributes import Attributes
-from embedded.apiserver.request.user_info import ACCOUNT_USER, Identity
+from embedded.apiserver.request.user_info import ACCOUNT_USER, UserInfo
 
 _DENIED = 403
 _DECISION = "authorization.k8s.io/decision"
@@ -99,7 +99,7 @@ def _call(event: Object) -> Attributes:
     found = event.get("objectRef") or {}
     path = "" if found else str(event["requestURI"]).partition("?")[0]
     words = {key: str(found.get(key) or "") for key in ("resource", "subresource", "namespace", "name")}
-    return Attributes(Identity(""), event["verb"], str(found.get("apiGroup") or ""), path=path, **words)
+    return Attributes(UserInfo(""), event["verb"], str(found.get("apiGroup") or ""), path=path, **words)
 
 
 def _asked(call: Attributes) -> Permission:

@@ -36,7 +36,7 @@ _REFERENCES: dict[str, dict[str, str]] = {
 
 
 class Nodes:
-    """Decides for nodes, and leaves everything else to another; implements `authorization.Authorizer`."""
+    """Decides for nodes, and leaves everything else to another; implements `attributes.Authorizer`."""
 
     def __init__(self, resources: Resources, others: Authorizer) -> None:
         self._resources = resources

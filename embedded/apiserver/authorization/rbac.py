@@ -21,7 +21,7 @@ from embedded.apiserver.apimachinery.status import StatusError, not_found
 from embedded.apiserver.authorization.rbac_rules import Rule, rule_of
 from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.request.attributes import Attributes, Decision
-from embedded.apiserver.request.user_info import ACCOUNT_USER, MASTERS, Identity
+from embedded.apiserver.request.user_info import ACCOUNT_USER, MASTERS, UserInfo
 
 _TYPES = (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
 _MOST_USERS = 4096
@@ -53,7 +53,7 @@ class _Held:
 
 
 class Rbac:
-    """Decides by the stored roles and bindings; implements `authorization.Authorizer`.
+    """Decides by the stored roles and bindings; implements `attributes.Authorizer`.
 
     What a user holds is gathered once and kept until any role or binding changes.
     """
@@ -75,7 +75,7 @@ class Rbac:
                 faults.append(grant.fault)
         return Decision(False, f"RBAC: {_aggregate(faults)}") if faults else _NO_OPINION
 
-    def rules_for(self, user: Identity, namespace: str) -> tuple[list[Rule], str]:
+    def rules_for(self, user: UserInfo, namespace: str) -> tuple[list[Rule], str]:
         """Every rule a user holds in a namespace and cluster-wide, and which roles of theirs are not there."""
         grants = list(self._held_by(user).within(namespace))
         faults = [grant.fault for grant in grants if grant.fault]
@@ -89,7 +89,7 @@ class Rbac:
             raise not_found(rtype, reference["name"])
         return tuple(rule_of(rule) for rule in role.get("rules") or ())
 
-    def _held_by(self, user: Identity) -> _Held:
+    def _held_by(self, user: UserInfo) -> _Held:
         self._renew()
         key = (user.name, user.groups)
         found = self._held.get(key)
@@ -99,7 +99,7 @@ class Rbac:
             found = self._held[key] = self._gathered(user)
         return found
 
-    def _gathered(self, user: Identity) -> _Held:
+    def _gathered(self, user: UserInfo) -> _Held:
         held = _Held()
         subjects = [("User", user.name), *(("Group", group) for group in user.groups)]
         # Of a binding with several subjects that are this user, the first of them is named.

@@ -7,7 +7,7 @@ from typing import Any
 from embedded.apiserver.apimachinery.objects import Object
 from embedded.apiserver.apimachinery.resource_types import ResourceType
 from embedded.apiserver.cel import authorizer
-from embedded.apiserver.cel.authorizer import Asking
+from embedded.apiserver.cel.authorizer import AuthorizerContext
 from embedded.apiserver.cel.expressions import Activation, EvaluationError, Program
 from embedded.apiserver.cel.schema_types import moment
 from embedded.apiserver.cel.variables import EVALUATED
@@ -20,10 +20,10 @@ _SHOWN = (
 )
 
 
-class Facts:
+class AdmissionVariables:
     """A write; what of it an expression asks for is converted once for each version that it is shown in."""
 
-    def __init__(self, operation: Operation, namespace: Object | None, asking: Asking) -> None:
+    def __init__(self, operation: Operation, namespace: Object | None, asking: AuthorizerContext) -> None:
         self.operation = operation
         self._namespace = namespace
         self._asking = asking

@@ -15,23 +15,23 @@ from embedded.apiserver.cel.functions import Function
 from embedded.apiserver.cel.messages import Authorizer as AuthorizerMessage
 from embedded.apiserver.cel.messages import Decision, GroupCheck, PathCheck, ResourceCheck
 from embedded.apiserver.request.attributes import Attributes, Authorizer
-from embedded.apiserver.request.user_info import AUTHENTICATED, Identity
+from embedded.apiserver.request.user_info import AUTHENTICATED, UserInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AuthorizerContext:
     """Who asks, and who decides."""
 
-    user: Identity
+    user: UserInfo
     authorizer: Authorizer
 
 
 # A function gets its arguments from the engine and nothing else, while who decides belongs to one server.
-_ASKING: ContextVar[Asking] = ContextVar("asking")
+_ASKING: ContextVar[AuthorizerContext] = ContextVar("asking")
 
 
 @contextmanager
-def asking(who: Asking) -> Iterator[None]:
+def asking(who: AuthorizerContext) -> Iterator[None]:
     """Whom the checks within are about."""
     token = _ASKING.set(who)
     try:
@@ -51,12 +51,12 @@ def resource_check(group: str, version: str, resource: str, subresource: str, na
     )
 
 
-def _user(account: str) -> Identity:
+def _user(account: str) -> UserInfo:
     """Of a service account as `namespace:name`, or of the one who asks."""
     if not account:
         return _ASKING.get().user
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{account.partition(':')[0]}", AUTHENTICATED)
-    return Identity(f"system:serviceaccount:{account}", groups=groups)
+    return UserInfo(f"system:serviceaccount:{account}", groups=groups)
 
 
 def _decided(attributes: Attributes) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from embedded.apiserver.cel.ast import CheckedExpression, Expr, Loop, Type
-from embedded.apiserver.cel.sizes import Extent
+from embedded.apiserver.cel.sizes import SizeBounds
 
 MOST = (1 << 64) - 1  # where all counting stops
 _TEXT_STEP = 0.1  # of reading one character
@@ -102,7 +102,7 @@ class _Estimate:
     """One estimate. `self` and `oldSelf` are values of the schema with this extent."""
 
     checked: CheckedExpression
-    extent: Extent
+    extent: SizeBounds
     _paths: dict[int, tuple[str, ...]] = field(default_factory=dict)
     _sizes: dict[int, Range] = field(default_factory=dict)
     _entries: dict[int, _Entry] = field(default_factory=dict)
@@ -342,7 +342,7 @@ _COSTS: dict[str, Callable[[_Estimate, Expr], Range]] = {
 }
 
 
-def estimated_cost(checked: CheckedExpression, root: Expr, extent: Extent) -> int:
+def estimated_cost(checked: CheckedExpression, root: Expr, extent: SizeBounds) -> int:
     """The most that an expression, or the part of it that is `root`, may cost where `self` has this extent."""
     return _Estimate(checked, extent).cost(root).most
 

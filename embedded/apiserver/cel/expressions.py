@@ -55,7 +55,7 @@ _TYPES: dict[str, Type] = {
 
 
 def type_of(name: str, package: str = PACKAGE) -> Type:
-    """The type of a name as in `cel_messages`."""
+    """The type of a name as in `messages`."""
     if name.startswith("[]"):
         return engine.Type.List(type_of(name[2:], package))
     if name.startswith("{}"):

@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One form of a function; types by name, as in `cel_messages`. A member's first parameter stands before the dot.
+    """One form of a function; types by name, as in `messages`. A member's first parameter stands before the dot.
 
     A ValueError of `does` is an error of the expression that calls it.
     """

@@ -16,7 +16,7 @@ from embedded.apiserver.cel.variables import Compiler
 
 if TYPE_CHECKING:
     from embedded.apiserver.apimachinery.resource_types import ResourceType
-    from embedded.apiserver.cel.admission_variables import Facts
+    from embedded.apiserver.cel.admission_variables import AdmissionVariables
 
 _MOST = 64
 
@@ -54,7 +54,9 @@ def programs(conditions: Sequence[Object], params: bool = False) -> tuple[Progra
     return tuple(compiler.compile(condition["expression"].strip(), ("bool",)) for condition in conditions)
 
 
-def hold(conditions: Sequence[Program], facts: Facts, shown_as: ResourceType, params: Object | None = None) -> bool:
+def hold(
+    conditions: Sequence[Program], facts: AdmissionVariables, shown_as: ResourceType, params: Object | None = None
+) -> bool:
     """Whether all hold. One that does not decides; else raises EvaluationError for those that have no value."""
     errors = []
     for condition in conditions:

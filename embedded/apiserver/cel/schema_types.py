@@ -40,7 +40,7 @@ _SIMPLE = {"boolean": "bool", "integer": "int", "string": "string"}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One schema: the name of its type, as in `cel_messages`, and how its values are made; None leaves them alone."""
+    """One schema: the name of its type, as in `messages`, and how its values are made; None leaves them alone."""
 
     type: str
     convert: Convert | None = None

@@ -14,7 +14,7 @@ from embedded.apiserver.controllers.endpoint_plan import (
     plan_slices,
 )
 from embedded.apiserver.reconciling.adoption import owner_reference
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.storage.records import Change, Event, Record
 from embedded.apiserver.workloads.pods import SeenPods, WorkloadPod
@@ -30,7 +30,7 @@ class EndpointController:
         self._resources = resources
         self._selectors: dict[str, dict[str, Selector]] = {}  # namespace → Service → the pods behind it
         self._seen = SeenPods()
-        self.waiting = Waiting()
+        self.waiting = WorkQueue()
 
     def react(self, type_id: str, event: Event) -> None:
         record, gone = event.record, event.change is Change.DELETED

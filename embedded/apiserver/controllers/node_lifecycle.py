@@ -11,7 +11,7 @@ from embedded.apiserver.apimachinery.objects import Object, ensure, parse_time, 
 from embedded.apiserver.apimachinery.resource_types import LEASES, NODES, PODS
 from embedded.apiserver.reconciling.event_recorder import record_event
 from embedded.apiserver.reconciling.pods_by_node import PodsByNode
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.registry.taints import NO_EXECUTE, Taint, surplus_and_missing, wanted_taints, with_taints
 from embedded.apiserver.storage.records import Change, Event, Record
@@ -87,7 +87,7 @@ class NodeLife:
         self._nodes: dict[str, _Known] = {}
         self._dirty: set[str] = set()
         self._next_look = 0.0
-        self.lost_pods = Waiting()
+        self.lost_pods = WorkQueue()
         self.changed: set[str] = set()
 
     def react(self, type_id: str, event: Event) -> None:

@@ -8,7 +8,7 @@ from embedded.apiserver.registry.resources import DeleteOptions, Resources
 from embedded.apiserver.storage.records import Change, Event, Record
 
 
-class Stranded:
+class OrphanedPods:
     """Finishes deleting pods whose node does not exist, as the pod garbage collector upstream does."""
 
     def __init__(self, resources: Resources, pods: PodsByNode) -> None:

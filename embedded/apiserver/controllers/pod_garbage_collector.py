@@ -12,7 +12,7 @@ import msgspec
 from embedded.apiserver.apimachinery.resource_types import NODES, PODS
 from embedded.apiserver.controllers.taint_eviction import disrupt
 from embedded.apiserver.reconciling.pods_by_node import PodsByNode
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import DeleteOptions, Resources
 from embedded.apiserver.storage.records import Change, Event, Record
 
@@ -41,7 +41,7 @@ class PodCollector:
         self._pods = pods
         self._limit = finished_limit
         self._finished: dict[Key, str] = {}  # key → creation time
-        self.waiting = Waiting()
+        self.waiting = WorkQueue()
 
     def react(self, type_id: str, event: Event) -> None:
         record, gone = event.record, event.change is Change.DELETED

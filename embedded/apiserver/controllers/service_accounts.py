@@ -15,7 +15,7 @@ _DESCRIPTION = (
 )
 
 
-class NamespaceFurnisher:
+class NamespaceDefaults:
     """Makes both in a new namespace, and again when somebody takes them away. `authority` is PEM, empty if unknown."""
 
     def __init__(self, resources: Resources, authority: str) -> None:

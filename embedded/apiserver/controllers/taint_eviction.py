@@ -9,7 +9,7 @@ from embedded.apiserver.apimachinery.resource_types import PODS
 from embedded.apiserver.controllers.node_lifecycle import NodeLife
 from embedded.apiserver.reconciling.event_recorder import record_event
 from embedded.apiserver.reconciling.pods_by_node import PodsByNode
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.registry.taints import Toleration, stay_seconds
 from embedded.apiserver.storage.records import Change, Event, Record
@@ -37,7 +37,7 @@ class TaintEviction:
         self._nodes = nodes
         self._pods = pods
         self._since: dict[Key, float] = {}  # when the taints of its node began to count for a pod
-        self.waiting = Waiting()
+        self.waiting = WorkQueue()
 
     def react(self, type_id: str, event: Event) -> None:
         if type_id != PODS.id:

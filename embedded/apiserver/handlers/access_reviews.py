@@ -18,7 +18,7 @@ from embedded.apiserver.request.attributes import Attributes, Authorizer
 from embedded.apiserver.request.messages import Request, Response, answer
 from embedded.apiserver.request.query_options import check_options
 from embedded.apiserver.request.target import Target
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 from embedded.apiserver.serialization.request_body import body_of
 
 _GROUP, _VERSION, _CREATE = "authorization.k8s.io", "v1", ("create",)
@@ -61,7 +61,7 @@ class AccessReviews:
             review["status"] = self._reviewed(target, review, request.user)
         return answer(review, 201, options.warnings)
 
-    def _reviewed(self, target: Target, review: Object, asker: Identity) -> Object:
+    def _reviewed(self, target: Target, review: Object, asker: UserInfo) -> Object:
         spec = review.get("spec") or {}
         if errors := list(_errors(target.rtype, review, spec)):
             raise status.invalid(target.rtype, "", errors)
@@ -72,7 +72,7 @@ class AccessReviews:
         decision = self._authorizer.decide(_attributes(user, spec))
         return {"allowed": decision.allowed, **({"reason": decision.reason} if decision.reason else {})}
 
-    def _rules(self, review: Object, user: Identity) -> Object:
+    def _rules(self, review: Object, user: UserInfo) -> Object:
         namespace = str(dig(review, "spec.namespace") or "")
         if not namespace:
             raise status.bad_request("no namespace on request")
@@ -87,12 +87,12 @@ class AccessReviews:
         return found | ({"evaluationError": faults} if faults else {})
 
 
-def _subject(spec: Object) -> Identity:
+def _subject(spec: Object) -> UserInfo:
     extra = {key: tuple(values or ()) for key, values in (spec.get("extra") or {}).items()}
-    return Identity(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()), extra)
+    return UserInfo(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()), extra)
 
 
-def _attributes(user: Identity, spec: Object) -> Attributes:
+def _attributes(user: UserInfo, spec: Object) -> Attributes:
     paths, found = spec.get("nonResourceAttributes"), spec.get("resourceAttributes") or {}
     if paths is not None:
         return Attributes(user, paths.get("verb") or "", path=paths.get("path") or "")

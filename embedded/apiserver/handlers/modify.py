@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace as replaced
 from typing import Any
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 from embedded.apiserver.apimachinery import status
 from embedded.apiserver.apimachinery.field_errors import bad_value
 from embedded.apiserver.apimachinery.json_patch import json_patch, merge_patch
@@ -22,7 +22,7 @@ from embedded.apiserver.managedfields.strategic_merge import strategic_merge
 from embedded.apiserver.registry.resources import DeleteOptions, Resources, WriteOptions
 from embedded.apiserver.request.messages import Request, Response, answer
 from embedded.apiserver.request.target import Target
-from embedded.apiserver.request.worker_thread import aside
+from embedded.apiserver.request.worker_thread import in_worker_thread
 from embedded.apiserver.serialization.request_body import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -59,12 +59,12 @@ _ANSWER_WITH_THEMSELVES = frozenset(
 )
 
 
-async def create(writes: Writes, target: Target, request: Request) -> Response:
+async def create(writes: AdmittedWrites, target: Target, request: Request) -> Response:
     obj, options = body_of(request, target.rtype), write_options(request)
     return answer(await writes.create(target.rtype, target.namespace, obj, options), 201, options.warnings)
 
 
-async def replace(writes: Writes, target: Target, request: Request) -> Response:
+async def replace(writes: AdmittedWrites, target: Target, request: Request) -> Response:
     """PUT, which creates what is not there where the type is one of those that clients write blindly."""
     rtype, options, body = target.rtype, write_options(request), body_of(request, target.rtype)
     check_named(body, rtype, target.namespace, target.name)
@@ -98,13 +98,13 @@ def check_patch_type(rtype: ResourceType, kind: str) -> None:
     raise status.unsupported_patch() if rtype.custom is None else unknown_format(known)
 
 
-async def patch(writes: Writes, target: Target, request: Request) -> Response:
+async def patch(writes: AdmittedWrites, target: Target, request: Request) -> Response:
     """Apply a patch of any kind to the live object."""
     check_patch_type(target.rtype, request.content_type)
     if request.content_type == APPLY_PATCH:
         return await apply.apply(writes, target, request)
     value = body_value(request)
-    options = await aside(len(request.body), lambda: _patch_options(request, value))
+    options = await in_worker_thread(len(request.body), lambda: _patch_options(request, value))
 
     def change(obj: Object) -> Object:
         # A copy, because what becomes of it is changed on its way, and a change that is overtaken is made again.
@@ -162,7 +162,7 @@ def _deletion(target: Target, request: Request) -> DeleteOptions:
     return options
 
 
-async def delete(writes: Writes, target: Target, request: Request) -> Response:
+async def delete(writes: AdmittedWrites, target: Target, request: Request) -> Response:
     options = _deletion(target, request)
     obj, gone = await writes.delete(target.rtype, target.namespace, target.name, options)
     if target.rtype.id not in _ANSWER_WITH_THEMSELVES and gone:
@@ -171,7 +171,7 @@ async def delete(writes: Writes, target: Target, request: Request) -> Response:
 
 
 async def _delete_matching(
-    writes: Writes, rtype: ResourceType, found: Record, wanted: Filter, options: DeleteOptions
+    writes: AdmittedWrites, rtype: ResourceType, found: Record, wanted: Filter, options: DeleteOptions
 ) -> Object | None:
     """Delete what a selection found, unless while others were asked it went, made place for another or left it."""
     held: Record | None = found
@@ -190,7 +190,7 @@ async def _delete_matching(
     raise status.stale(rtype, found.name)
 
 
-async def delete_collection(writes: Writes, target: Target, request: Request) -> Response:
+async def delete_collection(writes: AdmittedWrites, target: Target, request: Request) -> Response:
     """Delete the page that a list with the same options would show; answers with it, as it was."""
     options, wanted, resources = _deletion(target, request), filter_of(target, request), writes.resources
     page, meta = page_of(resources.store, target.rtype, wanted, request)

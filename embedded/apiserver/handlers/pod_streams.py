@@ -101,7 +101,7 @@ def _flag(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeDoor:
+class NodeHttpsConnections:
     """Implements NodeConnections: `https://127.0.0.1:<port>/…` with the nodes' bearer token."""
 
     token: str

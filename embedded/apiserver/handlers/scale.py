@@ -24,7 +24,7 @@ from embedded.apiserver.request.query_options import check_options
 from embedded.apiserver.serialization.request_body import body_of, check_named
 
 if TYPE_CHECKING:
-    from embedded.apiserver.admission.admitted_writes import Writes
+    from embedded.apiserver.admission.admitted_writes import AdmittedWrites
     from embedded.apiserver.apimachinery.resource_types import ResourceType
     from embedded.apiserver.request.target import Target
 
@@ -62,7 +62,7 @@ class _Scaled:
         return dig(self.obj, self.paths.selector) if self.paths.selector else None
 
 
-async def respond(writes: Writes, target: Target, request: Request) -> Response:
+async def respond(writes: AdmittedWrites, target: Target, request: Request) -> Response:
     """GET, PUT and PATCH of …/scale; raises StatusError."""
     check_options(request)
     found = _scaled(target, writes.resources.get(target.rtype, target.namespace, target.name))
@@ -86,7 +86,7 @@ def _scaled(target: Target, obj: Object) -> _Scaled:
     return _Scaled(target.rtype, paths, obj)
 
 
-def _read(found: _Scaled, writes: Writes, request: Request) -> Response:
+def _read(found: _Scaled, writes: AdmittedWrites, request: Request) -> Response:
     shown = _readable(found)
     if not wants_table(request.accept):
         return answer(shown)
@@ -114,7 +114,7 @@ def _patched(shown: Object, kind: str, patch: Any) -> Object:
     return changed
 
 
-async def _written(writes: Writes, target: Target, wanted: Object, options: WriteOptions) -> Object:
+async def _written(writes: AdmittedWrites, target: Target, wanted: Object, options: WriteOptions) -> Object:
     if (kind := wanted.get("kind", "Scale")) != "Scale" or wanted.get("apiVersion", _API_VERSION) != _API_VERSION:
         raise status.bad_request(f"wrong object passed to Scale update: {wanted.get('apiVersion')}, Kind={kind}")
     check_named(wanted, SCALES, target.namespace, target.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 from embedded.apiserver.apimachinery import status
 from embedded.apiserver.apimachinery.field_errors import FieldError, bad_value
 from embedded.apiserver.apimachinery.objects import Object, dig, name_of, namespace_of, rfc3339, uid_of
@@ -20,7 +20,7 @@ from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.request.messages import Request, Response, answer
 from embedded.apiserver.request.query_options import check_options
 from embedded.apiserver.request.target import Target
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 from embedded.apiserver.serialization.request_body import body_of
 
 TOKEN_REQUESTS = ResourceType("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True, verbs=("create",))
@@ -37,7 +37,7 @@ _BINDABLE = {"Pod": PODS, "Secret": SECRETS, "Node": NODES}
 class TokenRequests:
     """Answers token requests. `create` raises StatusError for what is refused."""
 
-    def __init__(self, resources: Resources, writes: Writes, tokens: AccountTokens) -> None:
+    def __init__(self, resources: Resources, writes: AdmittedWrites, tokens: AccountTokens) -> None:
         self._resources = resources
         self._writes = writes
         self._tokens = tokens
@@ -92,7 +92,7 @@ class TokenRequests:
         head = {"apiVersion": TOKEN_REQUESTS.api_version, "kind": TOKEN_REQUESTS.kind}
         return {**head, "metadata": meta, "spec": spec}
 
-    def _check_node(self, target: Target, spec: Object, user: Identity) -> None:
+    def _check_node(self, target: Target, spec: Object, user: UserInfo) -> None:
         """A kubelet gets tokens for the pods of its node alone, and for audiences that those name."""
         bound = spec.get("boundObjectRef") or {}
         if (bound.get("apiVersion"), bound.get("kind")) != ("v1", "Pod") or not bound.get("name"):

@@ -16,7 +16,7 @@ from embedded.apiserver.presentation.tables import included, metadata_only, tabl
 from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.request.messages import Request, Stream
 from embedded.apiserver.request.target import Target
-from embedded.apiserver.storage.object_store import Record, Seen
+from embedded.apiserver.storage.object_store import Record, WatchEvent
 from embedded.apiserver.storage.watch_queue import Watcher
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -104,7 +104,7 @@ class _Session:
         self._columns_sent = False
 
     async def chunks(
-        self, watcher: Watcher[Seen], backlog: list[Record], initial_end: int | None
+        self, watcher: Watcher[WatchEvent], backlog: list[Record], initial_end: int | None
     ) -> AsyncIterator[bytes]:
         try:
             for chunk in _chunked(self._shown("ADDED", record) for record in backlog):
@@ -117,7 +117,7 @@ class _Session:
         finally:
             watcher.close()
 
-    async def _live(self, watcher: Watcher[Seen]) -> AsyncIterator[bytes]:
+    async def _live(self, watcher: Watcher[WatchEvent]) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._timeout_seconds
         while not (watcher.closed and watcher.idle):

@@ -10,13 +10,13 @@ from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.request.attributes import Attributes, Authorizer, Decision, attributes_of, forbidden
 from embedded.apiserver.request.messages import Request
 from embedded.apiserver.request.target import Target
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 
 _WAYS_INTO_PODS = {("", "pods/attach"), ("", "pods/exec"), ("", "pods/portforward")}
 
 
 @dataclass(slots=True)
-class Visit:
+class AdmittedRequest:
     """One request on its way through the server; `received` in seconds since the epoch.
 
     `acts_as` is whom its sender impersonates, `decision` is None until somebody has decided.
@@ -25,22 +25,22 @@ class Visit:
     request: Request
     attributes: Attributes
     received: float
-    acts_as: Identity | None = None
+    acts_as: UserInfo | None = None
     decision: Decision | None = None
 
     @classmethod
-    def of(cls, request: Request, now: float) -> Visit:
+    def of(cls, request: Request, now: float) -> AdmittedRequest:
         return cls(request, attributes_of(request), now)
 
 
-class Access:
+class AccessControl:
     """Lets requests in. Every method raises 403 for what is not allowed."""
 
     def __init__(self, resources: Resources, authorizer: Authorizer) -> None:
         self._resources = resources
         self._authorizer = authorizer
 
-    def admit(self, visit: Visit) -> Request:
+    def admit(self, visit: AdmittedRequest) -> Request:
         """The request as that of the user it acts as."""
         request, wanted = visit.request, visit.attributes
         user = impersonated(request, self._authorizer)

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from embedded.apiserver.apimachinery.objects import Clock, Object, decode_object
-from embedded.apiserver.http.access import Visit
+from embedded.apiserver.http.access import AdmittedRequest
 from embedded.apiserver.request.attributes import Attributes
 from embedded.apiserver.request.messages import JSON, Response, Stream, Upgraded
 from embedded.own_files import open_own
@@ -38,7 +38,7 @@ class AuditLog:
         self._lines: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def record(self, visit: Visit, result: Response | Stream | Upgraded) -> None:
+    def record(self, visit: AdmittedRequest, result: Response | Stream | Upgraded) -> None:
         self._lines.append(msgspec.json.encode(event_of(visit, result, self._clock())))
         if len(self._lines) >= _FLUSH_LINES:
             self.flush()
@@ -61,7 +61,7 @@ class AuditLog:
         self._file.close()
 
 
-def event_of(visit: Visit, result: Response | Stream | Upgraded, now: float) -> Object:
+def event_of(visit: AdmittedRequest, result: Response | Stream | Upgraded, now: float) -> Object:
     """The event of an answered request, of a watch when it begins; `now` in seconds since the epoch."""
     request, wanted = visit.request, visit.attributes
     given = request.query_string or urlencode(request.query)
@@ -86,7 +86,7 @@ def event_of(visit: Visit, result: Response | Stream | Upgraded, now: float) -> 
     return {key: value for key, value in event.items() if value}
 
 
-def _annotations(visit: Visit) -> dict[str, str]:
+def _annotations(visit: AdmittedRequest) -> dict[str, str]:
     if visit.decision is None:
         return {}
     prefix, decision = "authorization.k8s.io/", visit.decision

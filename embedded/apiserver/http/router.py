@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from embedded.apiserver.admission.admitted_writes import Writes
-from embedded.apiserver.admission.chain import Chain
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
+from embedded.apiserver.admission.chain import AdmissionChain
 from embedded.apiserver.admission.escalation import Escalation
 from embedded.apiserver.admission.operations import connection
 from embedded.apiserver.admission.policies import Policies
@@ -30,7 +30,7 @@ from embedded.apiserver.handlers.pod_streams import NodeConnections
 from embedded.apiserver.handlers.token_requests import TokenRequests
 from embedded.apiserver.handlers.token_reviews import AUTHENTICATION_REVIEWS, AuthenticationReviews
 from embedded.apiserver.handlers.watch import WatchLimits, watch
-from embedded.apiserver.http.access import Access, Visit
+from embedded.apiserver.http.access import AccessControl, AdmittedRequest
 from embedded.apiserver.http.audit import AuditLog
 from embedded.apiserver.presentation import discovery, encodings, openapi
 from embedded.apiserver.registry.resources import Resources, WriteOptions
@@ -38,14 +38,14 @@ from embedded.apiserver.request.attributes import Authorizer
 from embedded.apiserver.request.messages import Request, Response, Stream, Upgraded, answer
 from embedded.apiserver.request.query_options import check_options
 from embedded.apiserver.request.target import Target, resolve, split_path
-from embedded.apiserver.serialization.request_body import APPLY_PATCH, body_of, check_place, read_aside
+from embedded.apiserver.serialization.request_body import APPLY_PATCH, body_of, check_place, read_in_worker_thread
 from embedded.apiserver.storage.object_store import Log, Store
 
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer", bound=Response | Stream | Upgraded)
 
 
-class Core:
+class Router:
     """One embedded API server: its objects, its types, and `handle`."""
 
     def __init__(
@@ -70,9 +70,9 @@ class Core:
         rbac = Rbac(self.resources)
         self.authorizer = authorizer or Nodes(self.resources, rbac)
         webhooks = Webhooks(self.resources, self._webhook_calls, self.authorizer)
-        hooks = Chain(Policies(self.resources, self.authorizer), webhooks)
-        self.writes = Writes(self.resources, Escalation(hooks, self.authorizer, rbac))
-        self._access = Access(self.resources, self.authorizer)
+        hooks = AdmissionChain(Policies(self.resources, self.authorizer), webhooks)
+        self.writes = AdmittedWrites(self.resources, Escalation(hooks, self.authorizer, rbac))
+        self._access = AccessControl(self.resources, self.authorizer)
         self._access_reviews = AccessReviews(self.resources, self.authorizer, rbac)
         self._audit = audit
         self._key = credentials.key
@@ -88,7 +88,7 @@ class Core:
 
     async def handle(self, request: Request) -> Response | Stream | Upgraded:
         """Answer a request. Never raises: what is refused or fails becomes a Status."""
-        visit = Visit.of(request, self.resources.clock())
+        visit = AdmittedRequest.of(request, self.resources.clock())
         try:
             media = encodings.negotiated(request)
         except StatusError as error:
@@ -96,20 +96,20 @@ class Core:
         result = self._recorded(visit, await self._result(visit))
         return await encodings.written(result, media, request) if isinstance(result, Response) else result
 
-    def _recorded(self, visit: Visit, result: _Answer) -> _Answer:
+    def _recorded(self, visit: AdmittedRequest, result: _Answer) -> _Answer:
         self._monitoring.count(visit.attributes, result.status, self.resources.clock() - visit.received)
         if self._audit is not None:
             self._audit.record(visit, result)
         return result
 
-    async def _result(self, visit: Visit) -> Response | Stream | Upgraded:
+    async def _result(self, visit: AdmittedRequest) -> Response | Stream | Upgraded:
         request = visit.request
         try:
             request = self._access.admit(visit)
             if request.method == "GET":
                 return await self._route(request)
             self.store.log.admit()
-            result = await self._route(await read_aside(request))
+            result = await self._route(await read_in_worker_thread(request))
             await self.store.log.settled()
             return result
         except StatusError as error:
@@ -277,7 +277,7 @@ def _refused(error: StatusError) -> Response:
     return Response(error.code, encode(error.body), headers={"Retry-After": str(seconds)} if seconds else {})
 
 
-_Act = Callable[[Writes, Target, Request], Awaitable[Response]]
+_Act = Callable[[AdmittedWrites, Target, Request], Awaitable[Response]]
 _COLLECTION: dict[str, _Act] = {"POST": modify.create, "DELETE": modify.delete_collection}
 _OBJECT: dict[str, _Act] = {"PUT": modify.replace, "PATCH": modify.patch, "DELETE": modify.delete}
 _SUBRESOURCE: dict[str, _Act] = {"PUT": modify.replace, "PATCH": modify.patch}

@@ -20,9 +20,9 @@ from embedded.apiserver.apimachinery.status import StatusError
 from embedded.apiserver.authentication.authenticator import Authenticator
 from embedded.apiserver.authentication.impersonation import IMPERSONATE, SEPARATOR
 from embedded.apiserver.authentication.token_file import is_known_host
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.request.messages import Request, Response, Stream, Upgraded, answer
-from embedded.apiserver.request.user_info import ANONYMOUS, Identity
+from embedded.apiserver.request.user_info import ANONYMOUS, UserInfo
 from embedded.apiserver.request.warning_headers import warning_headers
 from embedded.raw_connection import TakenOver, pass_on, taken_over
 
@@ -56,7 +56,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
 class Server:
     """Serves a core on one address until stopped; `hosts` are the names it answers to besides the local ones."""
 
-    core: Core
+    core: Router
     authenticator: Authenticator
     tls: ssl.SSLContext
     hosts: frozenset[str] = frozenset()
@@ -113,7 +113,7 @@ class Server:
             upgraded.writer.close()
         return TakenOver()
 
-    def _refusal(self, raw: web.BaseRequest, user: Identity | None) -> status.StatusError | None:
+    def _refusal(self, raw: web.BaseRequest, user: UserInfo | None) -> status.StatusError | None:
         if not is_known_host(raw.headers.get("Host", ""), self.hosts):
             return status.StatusError(403, "Forbidden", "forbidden: the Host header does not name this machine")
         if user is None or (user is ANONYMOUS and raw.path not in _OPEN_PATHS):
@@ -149,7 +149,7 @@ def _with_warnings(upgraded: Upgraded) -> bytes:
     return upgraded.head[:-2] + "".join(lines).encode() + b"\r\n"
 
 
-def _request(raw: web.BaseRequest, body: bytes, user: Identity) -> Request:
+def _request(raw: web.BaseRequest, body: bytes, user: UserInfo) -> Request:
     target = raw.rel_url
     return Request(
         raw.method, target.raw_path, dict(raw.query), _received(raw), body, user, query_string=target.raw_query_string

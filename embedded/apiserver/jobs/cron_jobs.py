@@ -1,10 +1,10 @@
-"""The CronJob controller: carries out what `cron_plan` decides."""
+"""The CronJob controller: carries out what `cron_job_plan` decides."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 from embedded.apiserver.apimachinery.objects import Object, controller_of, copy, ensure, name_of, rfc3339, uid_of
 from embedded.apiserver.apimachinery.resource_types import CRON_JOBS, JOBS
 from embedded.apiserver.apimachinery.status import StatusError
@@ -12,7 +12,7 @@ from embedded.apiserver.jobs.cron_job_plan import job_name, plan_cron
 from embedded.apiserver.reconciling.adoption import owner_reference
 from embedded.apiserver.reconciling.event_recorder import record_event
 from embedded.apiserver.reconciling.notices import Notice
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import DeleteOptions, Resources
 from embedded.apiserver.storage.records import Change, Event
 from embedded.apiserver.validation.cron_schedule import time_zone
@@ -24,10 +24,10 @@ _COMPONENT = "cronjob-controller"
 class CronJobController:
     """Looks at a CronJob when it or a job of it changes, and when its next time has come."""
 
-    def __init__(self, resources: Resources, writes: Writes) -> None:
+    def __init__(self, resources: Resources, writes: AdmittedWrites) -> None:
         self._resources = resources
         self._writes = writes
-        self.waiting = Waiting()
+        self.waiting = WorkQueue()
 
     def react(self, type_id: str, event: Event) -> None:
         record = event.record

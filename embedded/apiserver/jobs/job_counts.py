@@ -13,7 +13,7 @@ from embedded.apiserver.validation.completion_indexes import parse_indexes
 
 
 @dataclass(slots=True)
-class Tally:
+class EndedPods:
     """Pods of a job that ended and are no longer there to be counted.
 
     `dismissed` are the uids of pods the controller itself sent away: their end is nobody's failure.
@@ -52,11 +52,11 @@ class Tally:
                 self.failed_indexes.add(pod.index)
 
 
-def remembered(job: Object, pods: Iterable[JobPod]) -> Tally:
+def remembered(job: Object, pods: Iterable[JobPod]) -> EndedPods:
     """The tally of a job seen for the first time by this process: what its status counts and its pods do not show."""
-    status, seen = job.get("status") or {}, count(job, list(pods), Tally())
+    status, seen = job.get("status") or {}, count(job, list(pods), EndedPods())
     done = parse_indexes(status.get("completedIndexes"))
-    return Tally(
+    return EndedPods(
         succeeded=max(0, (status.get("succeeded") or 0) - seen.succeeded),
         failed=max(0, (status.get("failed") or 0) - seen.failed),
         done_indexes=set(done),
@@ -94,7 +94,7 @@ class Count:
         return {pod.index for pod in self.active if pod.index is not None}
 
 
-def count(job: Object, pods: list[JobPod], tally: Tally) -> Count:
+def count(job: Object, pods: list[JobPod], tally: EndedPods) -> Count:
     """Pods of an Indexed job without an index that its completions cover do not count."""
     spec, indexed = job["spec"], is_indexed(job)
     if indexed:
@@ -139,7 +139,7 @@ def _failed(spec: Object, pod: JobPod) -> bool:
 class _Failures:
     """Failed pods, added up."""
 
-    def __init__(self, job: Object, tally: Tally, last_success: float) -> None:
+    def __init__(self, job: Object, tally: EndedPods, last_success: float) -> None:
         self._spec, self._namespace = job["spec"], job["metadata"]["namespace"]
         self._last_success = max(last_success, tally.last_success)
         self.number = tally.failed

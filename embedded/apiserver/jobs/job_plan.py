@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from embedded.apiserver.apimachinery.objects import Object, condition, copy, parse_time, rfc3339, set_condition
-from embedded.apiserver.jobs.job_counts import Count, Tally, count, is_indexed
+from embedded.apiserver.jobs.job_counts import Count, EndedPods, count, is_indexed
 from embedded.apiserver.jobs.job_pods import JobPod
 from embedded.apiserver.jobs.job_policies import success_rule
 from embedded.apiserver.reconciling.notices import Notice
@@ -57,7 +57,7 @@ def is_finished(job: Object) -> bool:
     return is_true(job, "Complete") or is_true(job, "Failed")
 
 
-def plan_job(job: Object, pods: list[JobPod], tally: Tally, now: float) -> JobPlan:
+def plan_job(job: Object, pods: list[JobPod], tally: EndedPods, now: float) -> JobPlan:
     """One look at a job: finish it, fail it, suspend it, or bring its active pods to the wanted number."""
     if is_finished(job):
         return _after_the_end(job, now)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 from embedded.apiserver.apimachinery.generated_names import random_suffix
 from embedded.apiserver.apimachinery.objects import Object, being_deleted, copy, ensure, uid_of
 from embedded.apiserver.apimachinery.resource_types import JOBS, PODS
 from embedded.apiserver.apimachinery.status import StatusError
-from embedded.apiserver.jobs.job_counts import Tally, remembered
+from embedded.apiserver.jobs.job_counts import EndedPods, remembered
 from embedded.apiserver.jobs.job_plan import JobPlan, NewPod, is_ours, plan_job
 from embedded.apiserver.jobs.job_pods import FAILURES_KEY, INDEX_KEY, JobPod, decode_job_pod
 from embedded.apiserver.reconciling.adoption import owner_reference
 from embedded.apiserver.reconciling.event_recorder import record_event
 from embedded.apiserver.reconciling.notices import Notice
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import DeleteOptions, Resources
 from embedded.apiserver.storage.records import Change, Event, Record
 
@@ -27,12 +27,12 @@ _NAME_CHARACTERS = 57  # what a suffix leaves of a pod's name, so that it stays 
 class JobController:
     """Remembers which jobs to look at, and the pods of each that are no longer there to be counted."""
 
-    def __init__(self, resources: Resources, writes: Writes) -> None:
+    def __init__(self, resources: Resources, writes: AdmittedWrites) -> None:
         self._resources = resources
         self._writes = writes
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, EndedPods] = {}
         self._pods: dict[str, tuple[int, JobPod]] = {}  # uid → revision and what was decoded of it
-        self.waiting = Waiting()
+        self.waiting = WorkQueue()
 
     def react(self, type_id: str, event: Event) -> None:
         record, gone = event.record, event.change is Change.DELETED
@@ -61,7 +61,7 @@ class JobController:
         if pod.controller_uid == uid_of(job):
             self._tally(job, [*self._pods_of(job), pod]).add(job, pod, self._resources.clock())
 
-    def _tally(self, job: Object, pods: list[JobPod]) -> Tally:
+    def _tally(self, job: Object, pods: list[JobPod]) -> EndedPods:
         uid = uid_of(job)
         if uid not in self._tallies:
             self._tallies[uid] = remembered(job, pods)

@@ -12,14 +12,14 @@ from embedded.apiserver.apimachinery.resource_types import ResourceType
 from embedded.apiserver.apimachinery.status import MOST_ERRORS, StatusError, bad_request
 from embedded.apiserver.managedfields import managers
 from embedded.apiserver.managedfields.fieldsets import Difference, difference, fields_of
-from embedded.apiserver.managedfields.managers import Claim, Managers, Owner
+from embedded.apiserver.managedfields.managers import Claim, FieldManager, Managers
 from embedded.apiserver.managedfields.merging import merged, without
 from embedded.apiserver.managedfields.paths import NONE, Paths, shown
 from embedded.apiserver.managedfields.structure import ABSENT, problems, whole_schema, with_named_parents
 from embedded.apiserver.managedfields.tracking import (
     LAST_APPLIED,
     NOBODYS,
-    Author,
+    FieldWriter,
     bare,
     first_managers,
     last_applied_fields,
@@ -33,17 +33,17 @@ _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class ApplyRequest:
     """One apply: who, with which configuration, and whether to take fields that others own."""
 
     rtype: ResourceType
     config: Object
-    author: Author
+    author: FieldWriter
     force: bool = False
 
     @property
-    def owner(self) -> Owner:
-        return Owner(self.author.manager, "Apply", self.author.subresource)
+    def owner(self) -> FieldManager:
+        return FieldManager(self.author.manager, "Apply", self.author.subresource)
 
 
 def check(rtype: ResourceType, name: str, config: Object) -> None:
@@ -93,7 +93,7 @@ def _overlaid(config: Any, kept: Any) -> Any:
     return kept
 
 
-def applied(application: Application, live: Object) -> Object:
+def applied(application: ApplyRequest, live: Object) -> Object:
     """The live object ({} for none) after an apply, `managedFields` included; raises 409 with every conflict."""
     try:
         new = _applied(application, live)
@@ -105,12 +105,12 @@ def applied(application: Application, live: Object) -> Object:
 class _Conflicts(Exception):
     """Fields that others own and that the configuration sets to other values."""
 
-    def __init__(self, paths: Mapping[Owner, Paths]) -> None:
+    def __init__(self, paths: Mapping[FieldManager, Paths]) -> None:
         super().__init__()
         self.paths = paths
 
 
-def _taken_over(application: Application, live: Object, conflicts: Mapping[Owner, Paths]) -> Object:
+def _taken_over(application: ApplyRequest, live: Object, conflicts: Mapping[FieldManager, Paths]) -> Object:
     """kubectl may take what its own client-side apply wrote; every other conflict is the caller's to resolve."""
     allowed = NONE
     if application.author.manager == _KUBECTL:
@@ -121,7 +121,7 @@ def _taken_over(application: Application, live: Object, conflicts: Mapping[Owner
     return _applied(replace(application, force=True), live)
 
 
-def refusal(conflicts: Mapping[Owner, Paths]) -> StatusError:
+def refusal(conflicts: Mapping[FieldManager, Paths]) -> StatusError:
     """In the words of the real server."""
     found = [(owner, shown(path)) for owner in sorted(conflicts, key=str) for path in sorted(conflicts[owner])]
     causes = [
@@ -137,7 +137,7 @@ def refusal(conflicts: Mapping[Owner, Paths]) -> StatusError:
     return StatusError(409, "Conflict", message, {"causes": causes})
 
 
-def _applied(application: Application, live: Object) -> Object:
+def _applied(application: ApplyRequest, live: Object) -> Object:
     rtype, author, owner = application.rtype, application.author, application.owner
     schema = whole_schema(rtype)
     held = managers_of(live)
@@ -160,7 +160,7 @@ def _applied(application: Application, live: Object) -> Object:
 
 
 def _with_claim(
-    left: Managers, owner: Owner, claim: Claim, before: Claim | None, author: Author, found: Difference
+    left: Managers, owner: FieldManager, claim: Claim, before: Claim | None, author: FieldWriter, found: Difference
 ) -> Managers:
     if not claim.paths:
         return left

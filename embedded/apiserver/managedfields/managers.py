@@ -16,7 +16,7 @@ _FORMAT = "FieldsV1"
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FieldManager:
     """One identity among managers. An applier stays the same across API versions, an updater does not."""
 
     manager: str
@@ -38,7 +38,7 @@ class Claim:
     time: str | None = None
 
 
-Managers = Mapping[Owner, Claim]
+Managers = Mapping[FieldManager, Claim]
 NOBODY: Managers = {}
 
 
@@ -50,11 +50,11 @@ def read(entries: Any) -> Managers:
         return NOBODY
 
 
-def _entry(entry: Object) -> tuple[Owner, Claim]:
+def _entry(entry: Object) -> tuple[FieldManager, Claim]:
     operation, api_version = entry.get("operation"), entry.get("apiVersion")
     if operation not in ("Apply", "Update") or not isinstance(api_version, str) or entry.get("fieldsType") != _FORMAT:
         raise ValueError("not an entry of managedFields")
-    owner = Owner(
+    owner = FieldManager(
         str(entry.get("manager") or ""),
         operation,
         str(entry.get("subresource") or ""),
@@ -73,12 +73,12 @@ def written(managers: Managers) -> list[Object]:
     return [_written(owner, managers[owner]) for owner in sorted(managers, key=lambda each: _place(each, managers))]
 
 
-def _place(owner: Owner, managers: Managers) -> tuple[Any, ...]:
+def _place(owner: FieldManager, managers: Managers) -> tuple[Any, ...]:
     claim = managers[owner]
     return owner.operation, parse_time(claim.time) or 0.0, owner.manager, claim.api_version, owner.subresource
 
 
-def _written(owner: Owner, claim: Claim) -> Object:
+def _written(owner: FieldManager, claim: Claim) -> Object:
     entry = {
         "manager": owner.manager,
         "operation": owner.operation,
@@ -91,7 +91,7 @@ def _written(owner: Owner, claim: Claim) -> Object:
     return {key: value for key, value in entry.items() if value not in (None, "")}
 
 
-def released(managers: Managers, paths: Paths, by: Owner | None = None) -> Managers:
+def released(managers: Managers, paths: Paths, by: FieldManager | None = None) -> Managers:
     """The managers after all but one have lost these paths; who owns nothing is forgotten."""
     left = {
         owner: claim if owner == by or claim.paths.isdisjoint(paths) else replace(claim, paths=claim.paths - paths)
@@ -108,7 +108,7 @@ def capped(managers: Managers) -> Managers:
     kept = dict(managers)
     for owner in updaters[: len(updaters) - _MOST_UPDATERS + 1]:
         claim = kept.pop(owner)
-        oldest = Owner(_OLDEST, "Update", api_version=owner.api_version)
+        oldest = FieldManager(_OLDEST, "Update", api_version=owner.api_version)
         held = kept.get(oldest)
         kept[oldest] = claim if held is None else replace(claim, paths=held.paths | claim.paths)
     return kept

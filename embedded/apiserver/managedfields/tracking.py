@@ -13,7 +13,7 @@ from embedded.apiserver.apimachinery.objects import Object, decode, dig, rfc3339
 from embedded.apiserver.apimachinery.resource_types import ResourceType
 from embedded.apiserver.managedfields import managers
 from embedded.apiserver.managedfields.fieldsets import difference, fields_of
-from embedded.apiserver.managedfields.managers import Claim, Managers, Owner
+from embedded.apiserver.managedfields.managers import Claim, FieldManager, Managers
 from embedded.apiserver.managedfields.paths import NONE, Path, Paths
 from embedded.apiserver.managedfields.structure import problems, whole_schema
 
@@ -40,7 +40,7 @@ _ALWAYS_THERE = frozenset({"f:metadata", "f:spec", "f:status", "f:template", "f:
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
+class FieldWriter:
     """Who writes, through which part of the object, and when (seconds since the epoch)."""
 
     manager: str
@@ -69,7 +69,7 @@ def set_managers(obj: Object, held: Managers) -> None:
         obj["metadata"].pop("managedFields", None)
 
 
-def tracked(rtype: ResourceType, old: Object, new: Object, sent: Any, author: Author) -> Managers:
+def tracked(rtype: ResourceType, old: Object, new: Object, sent: Any, author: FieldWriter) -> Managers:
     """The managers after an update. `sent` is the `managedFields` of the request, which it may rewrite or reset."""
     if author.subresource or sent is None:
         held = managers_of(old)
@@ -80,14 +80,14 @@ def tracked(rtype: ResourceType, old: Object, new: Object, sent: Any, author: Au
     return updated(rtype, old, new, held, author) if held else held
 
 
-def updated(rtype: ResourceType, old: Object, new: Object, held: Managers, author: Author) -> Managers:
+def updated(rtype: ResourceType, old: Object, new: Object, held: Managers, author: FieldWriter) -> Managers:
     """The managers after somebody has written the difference between two objects without applying it."""
     found = difference(whole_schema(rtype), bare(old), bare(new))
     left = managers.released(held, found.written | found.removed)
     mine = ownable(rtype, found.written)
     if not mine:
         return left
-    owner = Owner(author.manager, "Update", author.subresource, rtype.api_version)
+    owner = FieldManager(author.manager, "Update", author.subresource, rtype.api_version)
     before = held[owner].paths - found.removed if owner in held else NONE
     return managers.capped({**left, owner: Claim(before | mine, rtype.api_version, author.time)})
 
@@ -111,7 +111,7 @@ def first_managers(rtype: ResourceType, live: Object, now: float) -> Managers:
         by_kubectl &= everything
     claims = {_CLIENT_SIDE: by_kubectl, _BEFORE: everything - by_kubectl}
     return {
-        Owner(name, "Update", "", rtype.api_version): Claim(paths, rtype.api_version, rfc3339(now))
+        FieldManager(name, "Update", "", rtype.api_version): Claim(paths, rtype.api_version, rfc3339(now))
         for name, paths in claims.items()
         if paths
     }

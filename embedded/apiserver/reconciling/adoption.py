@@ -19,7 +19,7 @@ from embedded.apiserver.apimachinery.objects import (
 from embedded.apiserver.apimachinery.resource_types import ResourceType
 from embedded.apiserver.apimachinery.selectors import Filter, Selector, admits, parse_label_selector
 from embedded.apiserver.apimachinery.status import StatusError
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.storage.records import Change, Event, Record
 
@@ -36,7 +36,7 @@ def owner_reference(rtype: ResourceType, owner: Object) -> Object:
     }
 
 
-class Family:
+class Children:
     """The children of one kind that controllers of another kind have; hears of every change of a child."""
 
     def __init__(self, resources: Resources, parent: ResourceType, child: ResourceType) -> None:
@@ -99,7 +99,7 @@ class Family:
 
     # -- who has to look ---------------------------------------------------------------------------------------
 
-    def tell(self, event: Event, waiting: Waiting) -> None:
+    def tell(self, event: Event, waiting: WorkQueue) -> None:
         """Its owners have to look, those from before too; at an orphan, whoever may want it."""
         record, orphans = event.record, self._orphans.setdefault(event.record.namespace, set())
         orphaned = event.change is not Change.DELETED and self._controller(record) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 from embedded.apiserver.apimachinery.objects import Object, copy, name_of, namespace_of, uid_of
 from embedded.apiserver.apimachinery.resource_types import PODS, ResourceType
 from embedded.apiserver.apimachinery.status import StatusError
@@ -19,7 +19,7 @@ _CREATED_AT_ONCE = 20  # pods; requests are answered between one portion and the
 class ControlledPods:
     """The pods of one kind of controller; `component` is who tells of them."""
 
-    def __init__(self, resources: Resources, writes: Writes, owner: ResourceType, component: str) -> None:
+    def __init__(self, resources: Resources, writes: AdmittedWrites, owner: ResourceType, component: str) -> None:
         self._resources = resources
         self._writes = writes
         self._owner = owner

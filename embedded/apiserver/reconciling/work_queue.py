@@ -10,7 +10,7 @@ _LAST_RETRY_SECONDS = 60.0
 _MOST_VOID = 64  # entries of objects that are gone, whose time may be a day ahead
 
 
-class Waiting:
+class WorkQueue:
     """Keys to look at, each once however often it was asked for. Times are seconds."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from embedded.apiserver.apimachinery.objects import Object, dig, name_of, quoted
 from embedded.apiserver.apimachinery.resource_types import NODES, PODS, ResourceType
 from embedded.apiserver.apimachinery.status import forbidden
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 
 _RESTRICTED = "node-restriction.kubernetes.io"
 _KUBERNETES = ("kubernetes.io", "k8s.io")
@@ -34,7 +34,7 @@ _OWN_LABELS = frozenset(
 )
 
 
-def check_node_write(user: Identity, rtype: ResourceType, old: Object | None, new: Object) -> None:
+def check_node_write(user: UserInfo, rtype: ResourceType, old: Object | None, new: Object) -> None:
     """Refuse (403) what a kubelet may not write of its Node, or of the status of a pod; `old` is None of a new one."""
     node = user.node
     if not node:

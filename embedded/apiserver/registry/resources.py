@@ -24,7 +24,7 @@ from embedded.apiserver.apimachinery.selectors import EVERYTHING, Filter
 from embedded.apiserver.managedfields import tracking
 from embedded.apiserver.registry import defaults, strategies
 from embedded.apiserver.registry.node_restriction import check_node_write
-from embedded.apiserver.request.user_info import INTERNAL, Identity
+from embedded.apiserver.request.user_info import INTERNAL, UserInfo
 from embedded.apiserver.serialization import decoding
 from embedded.apiserver.storage.object_store import Record, Store, check_size
 from embedded.apiserver.validation import objects
@@ -50,7 +50,7 @@ class WriteOptions:
     repeated: tuple[str, ...] = ()
     manager: str = CONTROLLERS
     applies: bool = False
-    user: Identity = INTERNAL  # who asks
+    user: UserInfo = INTERNAL  # who asks
     body_bytes: int = 0  # of the request
 
 
@@ -63,7 +63,7 @@ class DeleteOptions:
     uid: str | None = None
     resource_version: str | None = None
     dry_run: bool = False
-    user: Identity = INTERNAL
+    user: UserInfo = INTERNAL
     warnings: list[str] = field(default_factory=list)
 
 
@@ -364,7 +364,7 @@ class Resources:
         if draft.options.applies:
             meta["managedFields"] = sent
         elif sent or "managedFields" in old["metadata"]:
-            author = tracking.Author(draft.options.manager, draft.subresource, self.clock())
+            author = tracking.FieldWriter(draft.options.manager, draft.subresource, self.clock())
             held = tracking.tracked(draft.rtype, old, draft.new, sent, author)
             tracking.set_managers(draft.new, held)
 

@@ -14,7 +14,7 @@ from embedded.apiserver.apimachinery.objects import quoted
 from embedded.apiserver.apimachinery.status import StatusError
 from embedded.apiserver.request.messages import Request
 from embedded.apiserver.request.target import split_path
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -26,7 +26,7 @@ _PINNED_NAME = re.compile(r"(?:[^\\]*,)?metadata\.name==?([^,\\=!/%]+)(?:,[^\\]*
 class Attributes:
     """Who wants to do what to which resource; of requests for no resource only `verb` and `path` are set."""
 
-    user: Identity
+    user: UserInfo
     verb: str
     group: str = ""
     version: str = ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from embedded.apiserver.apimachinery.objects import Object, encode
 from embedded.apiserver.apimachinery.status import StatusError
-from embedded.apiserver.request.user_info import ANONYMOUS, Identity
+from embedded.apiserver.request.user_info import ANONYMOUS, UserInfo
 
 JSON = "application/json"
 
@@ -29,7 +29,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    user: Identity = ANONYMOUS
+    user: UserInfo = ANONYMOUS
     read: Read | None = None  # what the body says, where it was read already
     query_string: str = ""  # the query as it came, which `query` has only the last of equal names of
 

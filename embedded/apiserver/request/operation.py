@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from embedded.apiserver.apimachinery.objects import Object, copy
 from embedded.apiserver.apimachinery.resource_types import ResourceType
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Operation:
     new: Object | None
     old: Object | None
     options: Object
-    user: Identity
+    user: UserInfo
     dry_run: bool
 
 

@@ -20,7 +20,7 @@ NODE_NAME, NODE_UID = _PROVEN + "node-name", _PROVEN + "node-uid"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class UserInfo:
     """A user; `groups` is complete, `extra` holds what else is proven, such as the node of a pod-bound token."""
 
     name: str
@@ -40,12 +40,12 @@ class Identity:
         return {key: value for key, value in info.items() if value}
 
 
-ANONYMOUS = Identity("system:anonymous", groups=(UNAUTHENTICATED,))
+ANONYMOUS = UserInfo("system:anonymous", groups=(UNAUTHENTICATED,))
 # Writes that no request caused are made by the controllers inside the server.
-INTERNAL = Identity("system:kube-controller-manager", groups=(MASTERS, AUTHENTICATED))
+INTERNAL = UserInfo("system:kube-controller-manager", groups=(MASTERS, AUTHENTICATED))
 
 
-def known_user(name: str, uid: str = "", groups: tuple[str, ...] = ()) -> Identity:
+def known_user(name: str, uid: str = "", groups: tuple[str, ...] = ()) -> UserInfo:
     """A user of the token file, with the groups that its name brings along."""
     inherent = (NODES,) if name.startswith(NODE_USER) else ()
-    return Identity(name, uid, tuple(dict.fromkeys((*groups, *inherent, AUTHENTICATED))))
+    return UserInfo(name, uid, tuple(dict.fromkeys((*groups, *inherent, AUTHENTICATED))))

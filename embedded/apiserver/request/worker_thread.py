@@ -17,7 +17,7 @@ LARGE_BYTES = 32 << 10  # from which on a body takes longer than most requests a
 _thread = ThreadPoolExecutor(1, "large-bodies")
 
 
-async def aside(size_bytes: int, work: Callable[[], T]) -> T:
+async def in_worker_thread(size_bytes: int, work: Callable[[], T]) -> T:
     """What `work` returns or raises; where the body is large the event loop goes on meanwhile."""
     if size_bytes < LARGE_BYTES:
         return work()

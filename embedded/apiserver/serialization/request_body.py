@@ -16,7 +16,7 @@ from embedded.apiserver.apimachinery.repeated_fields import decode_json
 from embedded.apiserver.apimachinery.resource_types import ResourceType
 from embedded.apiserver.protobuf.reading import MAGIC, decode_protobuf
 from embedded.apiserver.request.messages import JSON, Read, Request
-from embedded.apiserver.request.worker_thread import LARGE_BYTES, aside
+from embedded.apiserver.request.worker_thread import LARGE_BYTES, in_worker_thread
 from embedded.apiserver.serialization.yaml_body import decode_yaml
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -38,11 +38,11 @@ def unknown_format(accepted: Sequence[str]) -> status.StatusError:
     )
 
 
-async def read_aside(request: Request) -> Request:
+async def read_in_worker_thread(request: Request) -> Request:
     """The request, its body read already where that takes long: a YAML of 3 MiB takes seconds."""
     if len(request.body) < LARGE_BYTES:
         return request
-    return replace(request, read=await aside(len(request.body), lambda: _read(request)))
+    return replace(request, read=await in_worker_thread(len(request.body), lambda: _read(request)))
 
 
 def _read(request: Request) -> Read:

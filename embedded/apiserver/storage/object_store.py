@@ -11,11 +11,11 @@ from embedded.apiserver.apimachinery.objects import Clock, Object
 from embedded.apiserver.apimachinery.resource_types import STORED_AS, ResourceType
 from embedded.apiserver.apimachinery.selectors import Filter
 from embedded.apiserver.apimachinery.status import StatusError, expired, from_the_future
-from embedded.apiserver.storage.records import Change, Event, Record, Seen, record_of
-from embedded.apiserver.storage.watch_cache import Shelf
+from embedded.apiserver.storage.records import Change, Event, Record, WatchEvent, record_of
+from embedded.apiserver.storage.watch_cache import TypeCache
 from embedded.apiserver.storage.watch_queue import Watcher
 
-__all__ = ["Change", "Event", "Record", "Seen", "Store"]  # a reader of the store needs no other module
+__all__ = ["Change", "Event", "Record", "WatchEvent", "Store"]  # a reader of the store needs no other module
 
 _EPOCH_2020_SECONDS = 1_577_836_800
 MOST_OBJECT_BYTES = 3 << 19  # 1.5 MiB, etcd's `--max-request-bytes`
@@ -85,7 +85,7 @@ class Store:
         self._floor = self.revision
         self._ring_events = ring_events
         self._history_bytes = history_bytes
-        self._shelves: dict[str, Shelf] = {}
+        self._shelves: dict[str, TypeCache] = {}
         self._uids: dict[str, tuple[str, str, str]] = {}
         self._children: dict[str, set[tuple[str, str, str]]] = {}
         self._listeners: list[Watcher[tuple[str, Event]]] = []
@@ -154,10 +154,10 @@ class Store:
         """(type, namespace, name) of every object that names this uid as an owner."""
         return sorted(self._children.get(uid, ()))
 
-    def watch(self, type_id: str, wanted: Filter, since: int | None, limit: int = 8192) -> Watcher[Seen]:
+    def watch(self, type_id: str, wanted: Filter, since: int | None, limit: int = 8192) -> Watcher[WatchEvent]:
         """Changes after a revision (None: from now on); raises 410 or 504 when that revision is out of reach."""
         shelf = self._shelf(type_id)
-        watcher: Watcher[Seen] = Watcher(limit)
+        watcher: Watcher[WatchEvent] = Watcher(limit)
         if since is not None:
             self.check_reachable(type_id, since)
             watcher.preload(shelf.since(since, wanted))
@@ -192,11 +192,11 @@ class Store:
         listener.on_close(lambda: self._listeners.remove(listener))
         return listener
 
-    def _shelf(self, type_id: str) -> Shelf:
+    def _shelf(self, type_id: str) -> TypeCache:
         type_id = STORED_AS.get(type_id, type_id)
         shelf = self._shelves.get(type_id)
         if shelf is None:
-            shelf = self._shelves[type_id] = Shelf(self._floor, self._ring_events)
+            shelf = self._shelves[type_id] = TypeCache(self._floor, self._ring_events)
         return shelf
 
     def _stamped(self, rtype: ResourceType, obj: Object) -> Record:
@@ -219,7 +219,7 @@ class Store:
             if not found:
                 self._children.pop(owner, None)
 
-    def _publish(self, type_id: str, shelf: Shelf, event: Event) -> None:
+    def _publish(self, type_id: str, shelf: TypeCache, event: Event) -> None:
         shelf.publish(event)
         self._trim()
         for listener in self._listeners:

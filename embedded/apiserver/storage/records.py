@@ -55,7 +55,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         return wanted.admits(self.namespace, self.labels, self.fields)
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
     """A change as one watcher sees it."""
 
     change: Change
@@ -69,15 +69,15 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     record: Record
     old: Record | None
 
-    def seen_by(self, wanted: Filter) -> Seen | None:
+    def seen_by(self, wanted: Filter) -> WatchEvent | None:
         """This change to someone who sees only part of the objects; None when they see nothing."""
         if wanted.admits_all:
-            return Seen(self.change, self.record)
+            return WatchEvent(self.change, self.record)
         before = self.old is not None and self.old.admitted_by(wanted)
         after = self.change is not Change.DELETED and self.record.admitted_by(wanted)
         if after:
-            return Seen(Change.MODIFIED if before else Change.ADDED, self.record)
-        return Seen(Change.DELETED, self._left()) if before else None
+            return WatchEvent(Change.MODIFIED if before else Change.ADDED, self.record)
+        return WatchEvent(Change.DELETED, self._left()) if before else None
 
     def _left(self) -> Record:
         """What someone sees of an object that leaves what they see: its last state there, as of this change."""

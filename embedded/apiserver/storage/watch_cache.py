@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from embedded.apiserver.apimachinery.selectors import Filter
-from embedded.apiserver.storage.records import Event, Record, Seen
+from embedded.apiserver.storage.records import Event, Record, WatchEvent
 from embedded.apiserver.storage.watch_queue import Watcher
 
 # Lists and watches that demand one value of this field go by an index: each of a thousand nodes asks for its own pods.
@@ -17,7 +17,7 @@ _Pin = tuple[str, str | None]  # a namespace (all when empty) and a value of the
 _RECORD_BYTES, _LABEL_BYTES = 768, 160  # what an event holds besides the body: its record, fields and names; a label
 
 
-class Shelf:
+class TypeCache:
     """Objects by (namespace, name), and an event log bounded in number; whoever holds the shelf bounds its bytes."""
 
     def __init__(self, floor: int, ring_events: int) -> None:
@@ -29,7 +29,7 @@ class Shelf:
         self._events: deque[Event] = deque()
         self._ring_events = ring_events
         self.history_bytes = 0  # about what the event log takes of memory
-        self._watchers: dict[_Pin, dict[Watcher[Seen], Filter]] = {}
+        self._watchers: dict[_Pin, dict[Watcher[WatchEvent], Filter]] = {}
 
     # -- objects -------------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class Shelf:
 
     # -- changes -------------------------------------------------------------------------------------------
 
-    def since(self, revision: int, wanted: Filter) -> list[Seen]:
+    def since(self, revision: int, wanted: Filter) -> list[WatchEvent]:
         """The changes after a revision, as a watcher with this filter sees them."""
         newest_first: list[Event] = []
         for event in reversed(self._events):
@@ -119,7 +119,7 @@ class Shelf:
             nodes.add(event.old.fields.get(PINNED_FIELD))
         return [(namespace, node) for namespace in {"", event.record.namespace} for node in nodes]
 
-    def attach(self, watcher: Watcher[Seen], wanted: Filter) -> None:
+    def attach(self, watcher: Watcher[WatchEvent], wanted: Filter) -> None:
         """Offer the watcher what its filter admits, until it is closed."""
         pin = (wanted.namespace, wanted.pinned(PINNED_FIELD))
         self._watchers.setdefault(pin, {})[watcher] = wanted
@@ -129,14 +129,14 @@ class Shelf:
         for watcher in [watcher for held in self._watchers.values() for watcher in held]:
             watcher.close()
 
-    def _detach(self, pin: _Pin, watcher: Watcher[Seen]) -> None:
+    def _detach(self, pin: _Pin, watcher: Watcher[WatchEvent]) -> None:
         held = self._watchers.get(pin, {})
         held.pop(watcher, None)
         if not held:
             self._watchers.pop(pin, None)
 
 
-_NOBODY: dict[Watcher[Seen], Filter] = {}
+_NOBODY: dict[Watcher[WatchEvent], Filter] = {}
 
 
 def _bytes_of(event: Event) -> int:
@@ -151,5 +151,5 @@ def _matching(records: dict[Key, Record], order: list[Key], wanted: Filter, afte
     keys = order[bisect_left(order, start) : last]
     if wanted.admits_namespace_only:
         return filter(None, map(records.get, keys))
-    # Read aside from the event loop, an object may have gone since.
+    # Read beside the event loop, an object may have gone since.
     return (record for key in keys if (record := records.get(key)) is not None and record.admitted_by(wanted))

@@ -55,7 +55,7 @@ _SUBSCRIPTED = re.compile(r"metadata\.(annotations|labels)\['(.*)'\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PodContext:
     """What a container's errors depend on besides itself."""
 
     volumes: frozenset[str]
@@ -74,7 +74,7 @@ def containers_errors(path: str, spec: Object, volumes: frozenset[str]) -> Itera
         yield required(f"{path}.containers")
     seen: set[str] = set()
     for group, found in (("containers", containers), ("initContainers", spec.get("initContainers") or [])):
-        around = Surroundings(
+        around = PodContext(
             volumes,
             blocks,
             init=group == "initContainers",
@@ -91,7 +91,7 @@ def containers_errors(path: str, spec: Object, volumes: frozenset[str]) -> Itera
     yield from _host_port_errors(f"{path}.containers", containers)
 
 
-def _container_errors(path: str, container: Object, around: Surroundings) -> Iterator[FieldError]:
+def _container_errors(path: str, container: Object, around: PodContext) -> Iterator[FieldError]:
     if container["name"]:
         yield from names.dns_label(f"{path}.name", container["name"])
     else:
@@ -249,7 +249,7 @@ def _mount_kind_errors(path: str, mount: Object, container: Object) -> Iterator[
         )
 
 
-def _device_errors(path: str, container: Object, around: Surroundings) -> Iterator[FieldError]:
+def _device_errors(path: str, container: Object, around: PodContext) -> Iterator[FieldError]:
     for index, device in enumerate(container.get("volumeDevices") or ()):
         if not device.get("name"):
             yield required(f"{path}[{index}].name")
@@ -278,7 +278,7 @@ def _resize_errors(path: str, found: list[Object], restart: str) -> Iterator[Fie
             yield bad_value(path, policy, "must be 'NotRequired' when `restartPolicy` is 'Never'")
 
 
-def _life_errors(path: str, container: Object, around: Surroundings) -> Iterator[FieldError]:
+def _life_errors(path: str, container: Object, around: PodContext) -> Iterator[FieldError]:
     """Probes and hooks, which belong to containers that go on running."""
     policy, init = container.get("restartPolicy"), around.init
     if policy is not None and init and policy != "Always":

@@ -52,7 +52,7 @@ decode_daemon_node = msgspec.json.Decoder(DaemonNode).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NodeFitness:
     """Whether a node should have a daemon, and whether one that is there may stay."""
 
     should_run: bool
@@ -67,12 +67,12 @@ class Daemon:
         tolerations = _with_tolerations(self._spec)
         self._tolerations = msgspec.convert(tolerations, list[Toleration])
 
-    def standing(self, node: DaemonNode) -> Standing:
+    def standing(self, node: DaemonNode) -> NodeFitness:
         if self._spec.get("nodeName") not in (None, "", node.name) or not self._wanted(node):
-            return Standing(False, False)
+            return NodeFitness(False, False)
         bad = [taint for taint in node.spec.taints or () if not any(each.covers(taint) for each in self._tolerations)]
         effects = {taint.effect for taint in bad}
-        return Standing(not effects & {NO_SCHEDULE, NO_EXECUTE}, NO_EXECUTE not in effects)
+        return NodeFitness(not effects & {NO_SCHEDULE, NO_EXECUTE}, NO_EXECUTE not in effects)
 
     def _wanted(self, node: DaemonNode) -> bool:
         """By the node selector, and by any term of the required affinity."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from embedded.apiserver.apimachinery.objects import Object, dig
 from embedded.apiserver.reconciling.notices import Notice
 from embedded.apiserver.reconciling.template_hash import REVISION_HASH
-from embedded.apiserver.workloads.daemon_nodes import Daemon, DaemonNode, Standing
+from embedded.apiserver.workloads.daemon_nodes import Daemon, DaemonNode, NodeFitness
 from embedded.apiserver.workloads.daemon_set_update import Update, most_surplus, plan_update
 from embedded.apiserver.workloads.pods import WorkloadPod, next_available
 
@@ -37,7 +37,7 @@ class DaemonView:
                 found.setdefault(pod.target, []).append(pod)
         return found
 
-    def standings(self) -> dict[str, Standing]:
+    def standings(self) -> dict[str, NodeFitness]:
         daemon = Daemon(self.daemon_set)
         return {node.name: daemon.standing(node) for node in self.nodes}
 
@@ -75,7 +75,7 @@ def plan_daemon_set(view: DaemonView, now: float) -> DaemonSetPlan:
     return plan
 
 
-def _update_view(view: DaemonView, standings: dict[str, Standing], by_node: dict[str, list[WorkloadPod]]) -> Update:
+def _update_view(view: DaemonView, standings: dict[str, NodeFitness], by_node: dict[str, list[WorkloadPod]]) -> Update:
     should_run = frozenset(node for node, standing in standings.items() if standing.should_run)
     places = {node: by_node.get(node, []) for node in sorted({*by_node, *should_run})}
     return Update(view.daemon_set, view.is_current, places, should_run)
@@ -88,7 +88,7 @@ class _Place:
         self._view, self._plan, self._now = view, plan, now
         self._namespace = view.daemon_set["metadata"]["namespace"]
 
-    def settle(self, node: str, standing: Standing, pods: list[WorkloadPod]) -> None:
+    def settle(self, node: str, standing: NodeFitness, pods: list[WorkloadPod]) -> None:
         if standing.should_run and not pods:
             self._plan.create.append(node)
         elif standing.may_stay:
@@ -115,7 +115,7 @@ class _Place:
         self._plan.delete.append(pod.name)
         self._plan.notices.append(notice)
 
-    def _settle_surplus(self, node: str, standing: Standing, running: list[WorkloadPod]) -> None:
+    def _settle_surplus(self, node: str, standing: NodeFitness, running: list[WorkloadPod]) -> None:
         """With a surplus allowed, one old and one new pod may be there until the new one serves."""
         if not running and standing.should_run:
             self._plan.create.append(node)

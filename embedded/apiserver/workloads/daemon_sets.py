@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 from embedded.apiserver.apimachinery.objects import Object, being_deleted, dig, name_of, namespace_of, uid_of
 from embedded.apiserver.apimachinery.resource_types import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from embedded.apiserver.apimachinery.selectors import EVERYTHING
 from embedded.apiserver.apimachinery.status import StatusError
-from embedded.apiserver.reconciling.adoption import Family, owner_reference
+from embedded.apiserver.reconciling.adoption import Children, owner_reference
 from embedded.apiserver.reconciling.pod_control import ControlledPods, write_status
 from embedded.apiserver.reconciling.template_hash import REVISION_HASH
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.storage.records import Change, Event, Record
 from embedded.apiserver.workloads.controller_revisions import forgotten, hash_of, history_of, new_revision, patch_of
@@ -25,16 +25,16 @@ _LONGEST_REST_SECONDS = 900.0
 class DaemonSetController:
     """Looks at a DaemonSet when it or a pod of it changes, and at all of them when a node does in a way that counts."""
 
-    def __init__(self, resources: Resources, writes: Writes) -> None:
+    def __init__(self, resources: Resources, writes: AdmittedWrites) -> None:
         self._resources = resources
         self._writes = writes
-        self._family = Family(resources, DAEMON_SETS, PODS)
-        self._history = Family(resources, DAEMON_SETS, CONTROLLER_REVISIONS)
+        self._family = Children(resources, DAEMON_SETS, PODS)
+        self._history = Children(resources, DAEMON_SETS, CONTROLLER_REVISIONS)
         self._pods = ControlledPods(resources, writes, DAEMON_SETS, "daemonset-controller")
         self._seen = SeenPods()
         self._nodes: dict[str, DaemonNode] = {}
         self._rests = _Rests()
-        self.waiting = Waiting()
+        self.waiting = WorkQueue()
 
     def react(self, type_id: str, event: Event) -> None:
         record, gone = event.record, event.change is Change.DELETED

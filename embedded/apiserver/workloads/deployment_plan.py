@@ -15,7 +15,7 @@ from embedded.apiserver.reconciling.template_hash import TEMPLATE_HASH, template
 from embedded.apiserver.workloads.deployment_replica_sets import (
     DESIRED,
     REVISION,
-    Sized,
+    SizedReplicaSet,
     counted,
     grown,
     is_rolling,
@@ -51,7 +51,7 @@ class DeploymentPlan:
 
     status: Object
     revision: str = ""
-    change: tuple[Sized, ...] = ()
+    change: tuple[SizedReplicaSet, ...] = ()
     create: Object | None = None
     delete: tuple[str, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -77,7 +77,7 @@ def plan_deployment(
 class _Look:
     """One look at one Deployment: changes its view of the ReplicaSets step by step."""
 
-    def __init__(self, deployment: Object, sets: list[Sized], now: float) -> None:
+    def __init__(self, deployment: Object, sets: list[SizedReplicaSet], now: float) -> None:
         self._deployment, self._spec = deployment, deployment["spec"]
         self._new, self._old = new_and_old(deployment, sets)
         self._conditions = Conditions(list(dig(deployment, "status.conditions") or ()), now)
@@ -86,7 +86,7 @@ class _Look:
         self._notices: list[Notice] = []
 
     @property
-    def _all(self) -> list[Sized]:
+    def _all(self) -> list[SizedReplicaSet]:
         return [*self._old, *([self._new] if self._new else [])]
 
     # -- what is the case --------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class _Look:
             self._clean_up_when_complete()
         return self._plan()
 
-    def _shrunk(self, new: Sized) -> bool:
+    def _shrunk(self, new: SizedReplicaSet) -> bool:
         least = self._spec["replicas"] - most_unavailable(self._deployment)
         missing = new.replicas - new.status("availableReplicas")
         spare = wanted_of(self._all) - least - missing
@@ -190,7 +190,7 @@ class _Look:
 
     # -- steps -------------------------------------------------------------------------------------------------
 
-    def _resize(self, each: Sized, size: int) -> bool:
+    def _resize(self, each: SizedReplicaSet, size: int) -> bool:
         """Whether that is a change."""
         before = each.replicas
         if before == size:
@@ -200,13 +200,13 @@ class _Look:
         self._tell_size(each, before)
         return True
 
-    def _tell_size(self, each: Sized, before: int) -> None:
+    def _tell_size(self, each: SizedReplicaSet, before: int) -> None:
         if each.replicas != before and (self._create is None or each.obj is not self._create):
             way = "up" if before < each.replicas else "down"
             message = f"Scaled {way} replica set {each.name} from {before} to {each.replicas}"
             self._notices.append(Notice("ScalingReplicaSet", message))
 
-    def _made(self) -> Sized:
+    def _made(self) -> SizedReplicaSet:
         """A ReplicaSet for the current template, of no size yet."""
         self._create = new_replica_set(self._deployment)
         self._new = made = sized(self._create)

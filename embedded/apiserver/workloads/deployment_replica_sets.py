@@ -25,7 +25,7 @@ _HISTORY_CHARACTERS = 2000
 
 
 @dataclass(slots=True)
-class Sized:
+class SizedReplicaSet:
     """One ReplicaSet; the wanted number of pods, the annotations and the seconds of readiness may be changed."""
 
     obj: Object
@@ -68,9 +68,11 @@ class Sized:
         self.annotations[key] = value
 
 
-def sized(replica_set: Object) -> Sized:
+def sized(replica_set: Object) -> SizedReplicaSet:
     spec, annotations = replica_set["spec"], replica_set["metadata"].get("annotations") or {}
-    return Sized(replica_set, spec["replicas"], dict(annotations), spec.get("minReadySeconds") or 0, spec["replicas"])
+    return SizedReplicaSet(
+        replica_set, spec["replicas"], dict(annotations), spec.get("minReadySeconds") or 0, spec["replicas"]
+    )
 
 
 def is_rolling(deployment: Object) -> bool:
@@ -102,16 +104,18 @@ def most_surplus(deployment: Object) -> int:
     return _scaled(deployment["spec"]["strategy"]["rollingUpdate"]["maxSurge"], deployment["spec"]["replicas"], up=True)
 
 
-def wanted_of(sets: Iterable[Sized]) -> int:
+def wanted_of(sets: Iterable[SizedReplicaSet]) -> int:
     return sum(each.replicas for each in sets)
 
 
-def counted(sets: Iterable[Sized], key: str) -> int:
+def counted(sets: Iterable[SizedReplicaSet], key: str) -> int:
     """The sum of a number of their statuses."""
     return sum(each.status(key) for each in sets)
 
 
-def new_and_old(deployment: Object, sets: Sequence[Sized]) -> tuple[Sized | None, list[Sized]]:
+def new_and_old(
+    deployment: Object, sets: Sequence[SizedReplicaSet]
+) -> tuple[SizedReplicaSet | None, list[SizedReplicaSet]]:
     """The oldest ReplicaSet with the Deployment's template, and all others, the oldest first."""
     template = without_label(deployment["spec"]["template"], TEMPLATE_HASH)
     ordered = sorted(sets, key=lambda each: each.age)
@@ -120,14 +124,14 @@ def new_and_old(deployment: Object, sets: Sequence[Sized]) -> tuple[Sized | None
     return new, [each for each in ordered if each is not new]
 
 
-def note_sizes(deployment: Object, each: Sized) -> None:
+def note_sizes(deployment: Object, each: SizedReplicaSet) -> None:
     """What the Deployment was when this ReplicaSet got its size: by that a later change of size is shared out."""
     wanted = deployment["spec"]["replicas"]
     each.note(DESIRED, str(wanted))
     each.note(MOST, str(wanted + most_surplus(deployment)))
 
 
-def take_revision(deployment: Object, new: Sized, revision: int) -> None:
+def take_revision(deployment: Object, new: SizedReplicaSet, revision: int) -> None:
     """Give the current ReplicaSet the newest revision, and the Deployment's annotations."""
     for key, value in (deployment["metadata"].get("annotations") or {}).items():
         if key not in _NOT_COPIED:
@@ -147,7 +151,7 @@ def _with_revision(history: str, revision: str) -> str:
     return ",".join(kept)
 
 
-def grown(deployment: Object, sets: Sequence[Sized], new: Sized) -> int:
+def grown(deployment: Object, sets: Sequence[SizedReplicaSet], new: SizedReplicaSet) -> int:
     """To how many pods the current ReplicaSet may grow at this moment."""
     wanted = deployment["spec"]["replicas"]
     if not is_rolling(deployment):
@@ -156,7 +160,7 @@ def grown(deployment: Object, sets: Sequence[Sized], new: Sized) -> int:
     return new.replicas if room <= 0 else new.replicas + int(min(room, wanted - new.replicas))
 
 
-def share_out(deployment: Object, active: Sequence[Sized]) -> None:
+def share_out(deployment: Object, active: Sequence[SizedReplicaSet]) -> None:
     """Change the sizes of ReplicaSets in the middle of an update in proportion; the largest takes what rounding leaves.
 
     https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#proportional-scaling
@@ -175,14 +179,14 @@ def share_out(deployment: Object, active: Sequence[Sized]) -> None:
         ordered[0].replicas = max(0, ordered[0].replicas + add - added)
 
 
-def _share(deployment: Object, each: Sized, add: int, added: int) -> int:
+def _share(deployment: Object, each: SizedReplicaSet, add: int, added: int) -> int:
     if not each.replicas or add in (0, added):
         return 0
     fraction = _fraction(deployment, each)
     return min(fraction, add - added) if add > 0 else max(fraction, add - added)
 
 
-def _fraction(deployment: Object, each: Sized) -> int:
+def _fraction(deployment: Object, each: SizedReplicaSet) -> int:
     wanted: int = deployment["spec"]["replicas"]
     if not wanted:
         return -each.replicas

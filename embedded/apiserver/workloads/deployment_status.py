@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embedded.apiserver.apimachinery.objects import Object, dig, name_of, parse_time, rfc3339
-from embedded.apiserver.workloads.deployment_replica_sets import Sized, counted, most_unavailable, wanted_of
+from embedded.apiserver.workloads.deployment_replica_sets import SizedReplicaSet, counted, most_unavailable, wanted_of
 
 PROGRESSING, AVAILABLE, FAILURE = "Progressing", "Available", "ReplicaFailure"
 _FOR_EVER = 2**31 - 1
@@ -57,7 +57,7 @@ def note_pause(deployment: Object, conditions: Conditions) -> None:
         conditions.set(PROGRESSING, "Unknown", _RESUMED, "Deployment is resumed")
 
 
-def numbers(deployment: Object, new: Sized | None, sets: Sequence[Sized]) -> Object:
+def numbers(deployment: Object, new: SizedReplicaSet | None, sets: Sequence[SizedReplicaSet]) -> Object:
     """The status without conditions. As Go writes it: zeros are left out, but for the number of pods that end."""
     available = counted(sets, "availableReplicas")
     found: Object = {
@@ -90,7 +90,7 @@ def is_complete(deployment: Object, status: Object) -> bool:
     return seen and all(status.get(key, 0) == wanted for key in keys)
 
 
-def note_progress(deployment: Object, new: Sized | None, status: Object, conditions: Conditions) -> None:
+def note_progress(deployment: Object, new: SizedReplicaSet | None, status: Object, conditions: Conditions) -> None:
     held = conditions.get(PROGRESSING) or {}
     if not has_deadline(deployment):
         conditions.drop(PROGRESSING)
@@ -133,7 +133,7 @@ def next_check(deployment: Object, status: Object, conditions: Conditions) -> fl
     return _deadline(deployment, held) + 1.0
 
 
-def note_failures(sets: Sequence[Sized], new: Sized | None, conditions: Conditions) -> None:
+def note_failures(sets: Sequence[SizedReplicaSet], new: SizedReplicaSet | None, conditions: Conditions) -> None:
     """Pods that cannot be made: what the current ReplicaSet says of it comes before what others say."""
     ordered = [*([new] if new else []), *sets]
     told = (each for one in ordered for each in dig(one.obj, "status.conditions") or () if each["type"] == FAILURE)

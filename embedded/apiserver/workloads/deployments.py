@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 from embedded.apiserver.apimachinery.objects import Object, controller_of, dig, ensure, name_of, namespace_of, uid_of
 from embedded.apiserver.apimachinery.resource_types import DEPLOYMENTS, PODS, REPLICA_SETS
 from embedded.apiserver.apimachinery.status import StatusError
-from embedded.apiserver.reconciling.adoption import Family, owner_reference
+from embedded.apiserver.reconciling.adoption import Children, owner_reference
 from embedded.apiserver.reconciling.event_recorder import record_event
 from embedded.apiserver.reconciling.notices import Notice
 from embedded.apiserver.reconciling.pod_control import write_status
 from embedded.apiserver.reconciling.template_hash import TEMPLATE_HASH, without_label
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import DeleteOptions, Resources
 from embedded.apiserver.storage.records import Change, Event, Record
 from embedded.apiserver.workloads.deployment_plan import (
@@ -20,7 +20,7 @@ from embedded.apiserver.workloads.deployment_plan import (
     plan_deployment,
     refused_creation,
 )
-from embedded.apiserver.workloads.deployment_replica_sets import REVISION, Sized, new_and_old, sized
+from embedded.apiserver.workloads.deployment_replica_sets import REVISION, SizedReplicaSet, new_and_old, sized
 
 _COMPONENT = "deployment-controller"
 
@@ -31,11 +31,11 @@ class DeploymentController:
     The last pod of another template is what the strategy Recreate waits for.
     """
 
-    def __init__(self, resources: Resources, writes: Writes) -> None:
+    def __init__(self, resources: Resources, writes: AdmittedWrites) -> None:
         self._resources = resources
         self._writes = writes
-        self._family = Family(resources, DEPLOYMENTS, REPLICA_SETS)
-        self.waiting = Waiting()
+        self._family = Children(resources, DEPLOYMENTS, REPLICA_SETS)
+        self.waiting = WorkQueue()
 
     def react(self, type_id: str, event: Event) -> None:
         record = event.record
@@ -130,7 +130,7 @@ class DeploymentController:
         fresh = {**(deployment.get("status") or {}), "collisionCount": count}
         write_status(self._resources, DEPLOYMENTS, deployment, fresh)
 
-    async def _change(self, deployment: Object, each: Sized) -> None:
+    async def _change(self, deployment: Object, each: SizedReplicaSet) -> None:
         def changed(held: Object) -> Object:
             held["metadata"]["annotations"] = {**(held["metadata"].get("annotations") or {}), **each.annotations}
             held["spec"] |= {"replicas": each.replicas, "minReadySeconds": each.min_ready_seconds}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 from embedded.apiserver.apimachinery.objects import Object, being_deleted, controller_of
 from embedded.apiserver.apimachinery.resource_types import PODS, REPLICA_SETS
-from embedded.apiserver.reconciling.adoption import Family
+from embedded.apiserver.reconciling.adoption import Children
 from embedded.apiserver.reconciling.pod_control import ControlledPods, write_status
-from embedded.apiserver.reconciling.work_queue import Key, Waiting
+from embedded.apiserver.reconciling.work_queue import Key, WorkQueue
 from embedded.apiserver.registry.resources import Resources
 from embedded.apiserver.storage.records import Change, Event
 from embedded.apiserver.workloads.pods import SeenPods, WorkloadPod
@@ -17,12 +17,12 @@ from embedded.apiserver.workloads.replica_set_plan import ReplicaSetPlan, plan_r
 class ReplicaSetController:
     """Looks at a ReplicaSet when it or a pod of it changes, and when a pod has been ready for long enough."""
 
-    def __init__(self, resources: Resources, writes: Writes) -> None:
+    def __init__(self, resources: Resources, writes: AdmittedWrites) -> None:
         self._resources = resources
-        self._family = Family(resources, REPLICA_SETS, PODS)
+        self._family = Children(resources, REPLICA_SETS, PODS)
         self._pods = ControlledPods(resources, writes, REPLICA_SETS, "replicaset-controller")
         self._seen = SeenPods()
-        self.waiting = Waiting()
+        self.waiting = WorkQueue()
 
     def react(self, type_id: str, event: Event) -> None:
         record, gone = event.record, event.change is Change.DELETED

@@ -3,7 +3,7 @@
 A directory that looks like /proc and one that looks like /sys. CPU time and memory in use are those of the node's own
 pods and its part of everything that is no pod. What the node claims beyond its true share counts as in use for ever, so
 that who lends what is idle lends nothing that does not exist; who lends what nobody requested learns it from the Node
-(`nodeobject.true_amounts`). Source of the forms: proc(5), sysfs-devices-system-cpu.
+(`node_object.true_amounts`). Source of the forms: proc(5), sysfs-devices-system-cpu.
 """
 
 from __future__ import annotations

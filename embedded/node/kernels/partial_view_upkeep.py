@@ -18,7 +18,7 @@ log = structlog.get_logger()
 _EVERY_SECONDS = 0.1
 
 
-class ShownPart:
+class PartialViewUpkeep:
     """`directories` are what the agent of this node is to take for /proc and /sys."""
 
     def __init__(self, settings: NodeSettings, share: Share, cgroups: Cgroups) -> None:

@@ -114,7 +114,7 @@ class LogReading:
 
     def _next(self) -> tuple[int, bytes]:
         if self._file.stat().st_size < self._log.tell():
-            self._log.seek(0)  # the log was emptied, see logs.LogKeeper
+            self._log.seek(0)  # the log was emptied, see LogKeeper
             self._times = files.read_times(self._file)
         while True:
             offset = self._log.tell()

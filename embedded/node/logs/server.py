@@ -25,13 +25,13 @@ _LOOK_SECONDS = 0.1
 
 
 class LogSource(Protocol):
-    """Where outputs are; see kubelet.Kubelet."""
+    """Where outputs are; see pods.kubelet.Kubelet."""
 
     def log_file(self, namespace: str, name: str, container: str, *, previous: bool) -> Path | str: ...
 
 
-class Statistics(Protocol):
-    """What is in use; see stats.Statistics."""
+class UsageSource(Protocol):
+    """What is in use; see pods.statistics.Statistics."""
 
     def summary(self) -> bytes: ...
     def metrics(self) -> str: ...
@@ -43,7 +43,7 @@ class LogHandlers:
     def __init__(
         self,
         source: LogSource,
-        statistics: Statistics,
+        statistics: UsageSource,
         still_running: Callable[[str, str, str], bool],
     ) -> None:
         self._statistics = statistics

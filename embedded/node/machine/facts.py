@@ -32,7 +32,7 @@ class Machine(msgspec.Struct, frozen=True):
     os_image: str
     machine_id: str
     boot_id: str
-    sublet_version: str
+    software_version: str
     true_cpu_millis: int = 0
     true_memory_bytes: int = 0
     address: str = HOST_ADDRESS
@@ -59,7 +59,7 @@ def read_machine(storage: Path, share: Share, *, routed: bool = False) -> Machin
         os_image=_os_image(),
         machine_id=_line("/etc/machine-id"),
         boot_id=_line("/proc/sys/kernel/random/boot_id"),
-        sublet_version=_version(),
+        software_version=_version(),
         true_cpu_millis=share.bound_cpu_millis if share.overstated else 0,
         true_memory_bytes=share.bound_memory_bytes if share.overstated else 0,
         address=node_address(share.number, routed=routed),
@@ -82,6 +82,6 @@ def _line(path: str) -> str:
 
 def _version() -> str:
     try:
-        return metadata.version("sublet")
+        return metadata.version("sublet-embedded")
     except metadata.PackageNotFoundError:
         return "0.0.0"

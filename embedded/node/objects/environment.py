@@ -29,7 +29,7 @@ class Unsupported(Exception):
     """The container asks for something this node cannot give now; the text goes into its waiting message."""
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class EnvironmentSources(msgspec.Struct, frozen=True):
     """What an environment is made of besides the pod: PATH, HOME, fetched objects, and what the node has.
 
     `api_server` has the variables by which clients in a pod find it.
@@ -64,7 +64,7 @@ def expand_all(texts: Iterable[str], variables: Mapping[str, str]) -> list[str]:
     return [expand(text, variables) for text in texts]
 
 
-def given(pod: PodObject, around: Surroundings) -> dict[str, str]:
+def given(pod: PodObject, around: EnvironmentSources) -> dict[str, str]:
     """What every container has, unless it declares another: only its processes see these, no `$(NAME)` does."""
     return {"PATH": around.search_path, "HOME": around.home, "LANG": "C.UTF-8", "HOSTNAME": hostname(pod)}
 
@@ -74,7 +74,7 @@ def hostname(pod: PodObject) -> str:
     return (pod.spec.node_name if pod.spec.host_network else pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")
 
 
-def declared(pod: PodObject, container: PodContainer, around: Surroundings) -> dict[str, str]:
+def declared(pod: PodObject, container: PodContainer, around: EnvironmentSources) -> dict[str, str]:
     """The API server's variables, then those of env and envFrom. Raises Unsupported in the kubelet's words."""
     variables: dict[str, str] = dict(around.api_server)
     for source in container.env_from or []:
@@ -98,7 +98,7 @@ def _whole(source: Mapping[str, Any], sources: Sources) -> dict[str, str]:
 
 
 def _value(
-    pod: PodObject, container: PodContainer, variable: EnvVar, declared: Mapping[str, str], around: Surroundings
+    pod: PodObject, container: PodContainer, variable: EnvVar, declared: Mapping[str, str], around: EnvironmentSources
 ) -> str | None:
     if not variable.value_from:
         return expand(variable.value or "", declared)

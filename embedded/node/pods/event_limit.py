@@ -11,7 +11,7 @@ _BURST = 25
 _REFILL_SECONDS = 300.0
 
 
-class EventBudget:
+class EventLimit:
     """A bucket of events that fills up again."""
 
     def __init__(self, now: datetime) -> None:

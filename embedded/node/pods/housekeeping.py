@@ -20,7 +20,7 @@ from embedded.node.objects.pod_resources import effective_requests, requests
 from embedded.node.pods import pressure
 from embedded.node.pods.kubelet import Kubelet
 from embedded.node.pods.pressure import Candidate, Crossed, Level, Limits, Signal
-from embedded.node.pods.statistics import SAMPLE_SECONDS, Statistics, Uses
+from embedded.node.pods.statistics import SAMPLE_SECONDS, ResourceUsage, Statistics
 from embedded.node.pods.worker import PodWorker
 from embedded.resources import MEMORY
 
@@ -29,8 +29,8 @@ log = structlog.get_logger()
 _PRESSURE_SECONDS = 10.0
 
 
-class Runtime(Uses, Protocol):
-    """See processes.ProcessRuntime."""
+class Runtime(ResourceUsage, Protocol):
+    """See processes.runtime.ProcessRuntime."""
 
     def look_at_logs(self) -> None: ...
     def processes(self, pod: PodObject) -> int: ...
@@ -43,7 +43,7 @@ class Signals(Protocol):
     def read(self) -> Mapping[Signal, Level]: ...
 
 
-class NodeVoice(msgspec.Struct, frozen=True):
+class NodeReporter(msgspec.Struct, frozen=True):
     """How the node speaks about itself: its conditions (raises KubernetesFault), and events about the Node."""
 
     show_pressures: Callable[[frozenset[str]], Awaitable[None]]
@@ -65,7 +65,7 @@ class Housekeeping:
         self._shown: frozenset[str] = frozenset()
 
     def loops(
-        self, voice: NodeVoice, now: Callable[[], datetime], pause_seconds: float = _PRESSURE_SECONDS
+        self, voice: NodeReporter, now: Callable[[], datetime], pause_seconds: float = _PRESSURE_SECONDS
     ) -> list[Coroutine[Any, Any, None]]:
         """`pause_seconds` lies between two looks at the signals."""
         return [self._look_at_logs(), self._sample(), self._relieve(voice, now, pause_seconds)]
@@ -80,7 +80,7 @@ class Housekeeping:
             self._statistics.sample()
             await asyncio.sleep(SAMPLE_SECONDS)
 
-    async def _relieve(self, voice: NodeVoice, now: Callable[[], datetime], pause_seconds: float) -> None:
+    async def _relieve(self, voice: NodeReporter, now: Callable[[], datetime], pause_seconds: float) -> None:
         while True:
             await asyncio.sleep(pause_seconds)
             try:
@@ -89,7 +89,7 @@ class Housekeeping:
                 # The next look is soon; a file system may refuse one.
                 log.warning("pressure not looked after", error=str(fault))
 
-    async def relieve(self, voice: NodeVoice, now: datetime) -> None:
+    async def relieve(self, voice: NodeReporter, now: datetime) -> None:
         """One look at the signals: conditions, and one victim where a threshold is met. Raises KubernetesFault."""
         met = pressure.crossed(self._limits.thresholds, self._levels.read())
         self._last_met = pressure.observed(self._last_met, met, now, self._limits.transition_seconds)
@@ -135,10 +135,10 @@ class Housekeeping:
         )
 
 
-class Levels:
+class MachineSignals:
     """The signals of this machine. A node that has only a part of it is short when its own part is used up."""
 
-    def __init__(self, uses: Uses, memory_bytes: int, storage: Path) -> None:
+    def __init__(self, uses: ResourceUsage, memory_bytes: int, storage: Path) -> None:
         self._uses = uses
         self._memory_bytes = memory_bytes
         self._storage = storage

@@ -14,7 +14,7 @@ from embedded.kubernetes_qos import KubernetesQoS
 from embedded.node.objects.pod import NodeObject, PodObject
 from embedded.node.objects.pod_resources import effective_requests, qos_class
 from embedded.node.pods.admission import Rejection, judge, judge_under_pressure
-from embedded.node.pods.statistics import Living
+from embedded.node.pods.statistics import RunningPod
 from embedded.node.pods.worker import PodWorker
 from embedded.node.ports import ContainerPort, Services
 from embedded.resources import CPU, parse_resources
@@ -27,7 +27,7 @@ _ANY = ("0.0.0.0", "::")
 class Kubelet:
     """`observe` takes changes in order; `run` works them off; `node` is our Node as last seen.
 
-    `pressures` are the conditions that hold; see housekeeping.Housekeeping.
+    `pressures` are the conditions that hold; see pods.housekeeping.Housekeeping.
     """
 
     def __init__(self, services: Services, node: Callable[[], NodeObject | None]) -> None:
@@ -73,9 +73,9 @@ class Kubelet:
         """Of pods that hold resources."""
         return [each for each in self._workers.values() if each.holds_resources]
 
-    def living(self) -> list[Living]:
+    def living(self) -> list[RunningPod]:
         """Pods of which something may run."""
-        return [Living(each.pod, each.views) for each in self.workers]
+        return [RunningPod(each.pod, each.views) for each in self.workers]
 
     def log_file(self, namespace: str, name: str, container: str, *, previous: bool) -> Path | str:
         """A container's output, or a sentence why there is none."""

@@ -38,7 +38,7 @@ class Timing(msgspec.Struct, frozen=True):
     failure_threshold: int
 
 
-class Tally(msgspec.Struct, frozen=True):
+class ProbeTally(msgspec.Struct, frozen=True):
     """What a probe says now (`passing`), and how many equal outcomes in a row were seen last."""
 
     passing: bool | None
@@ -56,16 +56,16 @@ def timing(probe: ProbeSpec) -> Timing:
     )
 
 
-def start_tally(kind: ProbeKind) -> Tally:
+def start_tally(kind: ProbeKind) -> ProbeTally:
     """Before the first try a container is alive, not ready, and neither started nor not."""
-    return Tally({ProbeKind.STARTUP: None, ProbeKind.READINESS: False, ProbeKind.LIVENESS: True}[kind])
+    return ProbeTally({ProbeKind.STARTUP: None, ProbeKind.READINESS: False, ProbeKind.LIVENESS: True}[kind])
 
 
-def count(tally: Tally, passed: bool, numbers: Timing) -> Tally:
+def count(tally: ProbeTally, passed: bool, numbers: Timing) -> ProbeTally:
     """The tally after one more try: the verdict changes only when its threshold is reached."""
     in_a_row = tally.in_a_row + 1 if tally.last is passed else 1
     threshold = numbers.success_threshold if passed else numbers.failure_threshold
-    return Tally(passed if in_a_row >= threshold else tally.passing, passed, in_a_row)
+    return ProbeTally(passed if in_a_row >= threshold else tally.passing, passed, in_a_row)
 
 
 def probe_of(container: PodContainer, kind: ProbeKind) -> ProbeSpec | None:

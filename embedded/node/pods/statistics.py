@@ -21,8 +21,8 @@ from embedded.node.pods.pod_view import ContainerView, Running
 SAMPLE_SECONDS = 5.0
 
 
-class Uses(Protocol):
-    """See processes.ProcessRuntime."""
+class ResourceUsage(Protocol):
+    """See processes.runtime.ProcessRuntime."""
 
     def use(self, pod: PodObject, container_id: str = "") -> Use | None: ...
     def use_of_all(self) -> Use | None:
@@ -32,7 +32,7 @@ class Uses(Protocol):
 class NodeUses:
     """As `uses`, but the node's own use is `of_node`: with what is no pod, as an agent on it sees it."""
 
-    def __init__(self, uses: Uses, of_node: Callable[[], Use]) -> None:
+    def __init__(self, uses: ResourceUsage, of_node: Callable[[], Use]) -> None:
         self._uses = uses
         self._of_node = of_node
 
@@ -51,7 +51,7 @@ def use_of_machine() -> Use:
     return Use(round(busy * 1e9), memory.used, memory.total - memory.available)
 
 
-class Living(msgspec.Struct, frozen=True):
+class RunningPod(msgspec.Struct, frozen=True):
     """A pod of this node and its containers."""
 
     pod: PodObject
@@ -77,7 +77,11 @@ class Statistics:
     """`sample` is called every SAMPLE_SECONDS; the answers are made of the last samples."""
 
     def __init__(
-        self, node_name: str, uses: Uses, living: Callable[[], Iterable[Living]], now: Callable[[], datetime]
+        self,
+        node_name: str,
+        uses: ResourceUsage,
+        living: Callable[[], Iterable[RunningPod]],
+        now: Callable[[], datetime],
     ) -> None:
         self._node_name = node_name
         self._uses = uses
@@ -115,7 +119,7 @@ class Statistics:
         node.get("memory", {})["availableBytes"] = psutil.virtual_memory().available
         return msgspec.json.encode({"node": node, "pods": [self._pod(each) for each in self._living()]})
 
-    def _pod(self, living: Living) -> dict[str, Any]:
+    def _pod(self, living: RunningPod) -> dict[str, Any]:
         metadata = living.pod.metadata
         return {
             "podRef": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},

@@ -16,7 +16,7 @@ from embedded.node.objects.pod_resources import effective_requests, qos_class
 from embedded.node.objects.sources import VolumeNotReady
 from embedded.node.objects.times import moment
 from embedded.node.pods.admission import Rejection
-from embedded.node.pods.event_limit import EventBudget
+from embedded.node.pods.event_limit import EventLimit
 from embedded.node.pods.pod_status import initial_views, pod_status, rejected_status
 from embedded.node.pods.pod_view import ContainerView, Gate, PodView, Terminated
 from embedded.node.pods.pod_volumes import PodVolumes
@@ -62,7 +62,7 @@ class PodWorker:
         self._stopping = asyncio.Event()
         self._silent = False
         self.quiet = asyncio.Event()
-        self._budget = EventBudget(services.now())
+        self._budget = EventLimit(services.now())
         self.qos = KubernetesQoS.BEST_EFFORT if rejection else qos_class(pod)
         self.requests = ResourceVector() if rejection else effective_requests(pod)
         if not self._over:

@@ -17,7 +17,7 @@ from embedded.node.images.users import User
 from embedded.node.network import hosts_file
 from embedded.node.network.hosts_file import ServiceObject
 from embedded.node.objects import environment
-from embedded.node.objects.environment import Surroundings
+from embedded.node.objects.environment import EnvironmentSources
 from embedded.node.objects.pod import CapabilityChange, PodContainer, PodObject, Security
 from embedded.node.objects.sources import Sources
 from embedded.node.processes import mounting
@@ -94,9 +94,9 @@ class Preparation:
         if _RESOLV_CONF.is_file() and not (etc / _RESOLVER).exists():
             shutil.copyfile(_RESOLV_CONF, etc / _RESOLVER)
 
-    def _around(self, pod: PodObject, container: PodContainer, sources: Sources) -> Surroundings:
+    def _around(self, pod: PodObject, container: PodContainer, sources: Sources) -> EnvironmentSources:
         search, home = images.search_path(container.image), str(self.home(pod))
-        return Surroundings(search, home, sources, self._allocatable, self._provision.api_server)
+        return EnvironmentSources(search, home, sources, self._allocatable, self._provision.api_server)
 
     def _on_machine(
         self, pod: PodObject, container: PodContainer, restart_count: int, sources: Sources

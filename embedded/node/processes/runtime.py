@@ -176,7 +176,7 @@ class ProcessRuntime:
             raise
 
     def look_at_logs(self) -> None:
-        """To be called every `logs.LOOK_SECONDS`: times of lines, and rotation."""
+        """To be called every `logs.files.LOOK_SECONDS`: times of lines, and rotation."""
         self._logs.look()
 
     def container_ended(self, pod: PodObject, container: str, restart_count: int) -> None:

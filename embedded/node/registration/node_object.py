@@ -115,10 +115,10 @@ def status(name: str, machine: Machine, log_port: int, health: Health, now: date
         "nodeInfo": {
             "architecture": machine.architecture,
             "bootID": machine.boot_id,
-            "containerRuntimeVersion": f"process://{machine.sublet_version}",
+            "containerRuntimeVersion": f"process://{machine.software_version}",
             "kernelVersion": machine.kernel,
             "kubeProxyVersion": "",
-            "kubeletVersion": f"v{machine.sublet_version}-sublet",
+            "kubeletVersion": f"v{machine.software_version}-sublet",
             "machineID": machine.machine_id,
             "operatingSystem": "linux",
             "osImage": machine.os_image,

@@ -41,7 +41,7 @@ _MOST_PORTS = 100
 
 
 class Pods(Protocol):
-    """The pods of the node; see kubelet.Kubelet."""
+    """The pods of the node; see pods.kubelet.Kubelet."""
 
     def container(self, namespace: str, name: str, container: str) -> ContainerPort | str:
         """One that runs, or a sentence why there is none. Raises LookupError for an unknown pod."""

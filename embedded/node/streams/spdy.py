@@ -96,13 +96,13 @@ class GoAway(msgspec.Struct, frozen=True):
     status: int = 0
 
 
-class Unheeded(msgspec.Struct, frozen=True):
+class IgnoredFrame(msgspec.Struct, frozen=True):
     """SETTINGS, WINDOW_UPDATE, and control frames of unknown types, which are to be ignored (2.2.1)."""
 
     kind: int
 
 
-Frame = SynStream | SynReply | Headers | Data | Reset | Ping | GoAway | Unheeded
+Frame = SynStream | SynReply | Headers | Data | Reset | Ping | GoAway | IgnoredFrame
 
 
 class FrameReader:
@@ -164,7 +164,7 @@ class FrameReader:
         if kind == _GOAWAY:
             last, status = _fields(">II", body)
             return GoAway(last & _STREAM_MASK, status)
-        return Unheeded(kind)
+        return IgnoredFrame(kind)
 
     def _headers(self, block: bytes) -> dict[str, str]:
         try:

@@ -19,7 +19,7 @@ from embedded.apiserver.authentication.authenticator import Credentials
 from embedded.apiserver.bootstrap import create_system_objects
 from embedded.apiserver.controller_manager import Controllers
 from embedded.apiserver.handlers.watch import WatchLimits
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.request.attributes import AllowAll, Authorizer
 from embedded.apiserver.request.messages import Request, Stream
 from embedded.apiserver.request.user_info import ANONYMOUS
@@ -52,7 +52,7 @@ class Api:
         self.clock = FakeClock()
         self.user = ANONYMOUS  # who asks
         limits = WatchLimits(bookmark_seconds=0.01)
-        self.core = Core(
+        self.core = Router(
             self.clock, None, limits, ring_events, credentials=credentials, authorizer=authorizer or AllowAll()
         )
         self.resources = self.core.resources

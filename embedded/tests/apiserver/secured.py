@@ -7,16 +7,16 @@ from urllib.parse import parse_qsl, urlsplit
 
 from embedded.apiserver.authorization.bootstrap_roles import create_default_roles
 from embedded.apiserver.bootstrap import create_system_objects
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.request.messages import JSON, Request, Response
-from embedded.apiserver.request.user_info import AUTHENTICATED, MASTERS, Identity, known_user
+from embedded.apiserver.request.user_info import AUTHENTICATED, MASTERS, UserInfo, known_user
 
-ROOT = Identity("root", groups=(MASTERS, AUTHENTICATED))
+ROOT = UserInfo("root", groups=(MASTERS, AUTHENTICATED))
 GROUP = "rbac.authorization.k8s.io"
 RBAC = f"/apis/{GROUP}/v1"
 
 
-def user(name: str, *groups: str) -> Identity:
+def user(name: str, *groups: str) -> UserInfo:
     return known_user(name, groups=groups)
 
 
@@ -25,12 +25,12 @@ class Secured:
 
     def __init__(self, clock: Any) -> None:
         self.clock = clock
-        self.core = Core(clock)
+        self.core = Router(clock)
         self.resources = self.core.resources
         create_system_objects(self.resources)
         create_default_roles(self.resources)
 
-    def call(self, method: str, url: str, body: Any = None, who: Identity = ROOT, **headers: str) -> tuple[int, Any]:
+    def call(self, method: str, url: str, body: Any = None, who: UserInfo = ROOT, **headers: str) -> tuple[int, Any]:
         """Status and body; keyword headers use `_` for `-`."""
         parts = urlsplit(url)
         named = {name.replace("_", "-"): value for name, value in headers.items()}

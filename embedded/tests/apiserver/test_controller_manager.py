@@ -2,7 +2,7 @@
 
 import asyncio
 
-from embedded.apiserver.admission.admitted_writes import NoHooks, Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites, NoAdmissionHooks
 from embedded.apiserver.apimachinery.resource_types import CONFIG_MAPS, JOBS, PODS
 from embedded.apiserver.apimachinery.status import StatusError
 from embedded.apiserver.controller_manager import Controllers
@@ -12,7 +12,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
 
 
-class Slow(NoHooks):
+class Slow(NoAdmissionHooks):
     """A webhook that answers when it is told to."""
 
     def __init__(self):
@@ -32,7 +32,7 @@ def test_a_slow_webhook_holds_up_the_job_alone(api):
 
     async def scenario():
         hooks = Slow()
-        controllers = Controllers(resources, Writes(resources, hooks))
+        controllers = Controllers(resources, AdmittedWrites(resources, hooks))
         controllers.start()
         resources.create(JOBS, "default", {"metadata": {"name": "j"}, "spec": {"template": TEMPLATE}})
         await hooks.asked.wait()
@@ -57,7 +57,7 @@ def test_a_job_that_goes_while_its_pod_is_made_leaves_nothing(api):
 
     async def scenario():
         hooks = Slow()
-        controllers = Controllers(resources, Writes(resources, hooks))
+        controllers = Controllers(resources, AdmittedWrites(resources, hooks))
         controllers.start()
         resources.create(JOBS, "default", {"metadata": {"name": "j"}, "spec": {"template": TEMPLATE}})
         await hooks.asked.wait()

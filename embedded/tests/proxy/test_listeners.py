@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from embedded.proxy.listeners import Fronts
+from embedded.proxy.listeners import Listeners
 from embedded.proxy.settings import Pick, ProxySettings
 
 SECONDS = 10  # nothing here waits for it unless something is broken
@@ -56,7 +56,7 @@ def run(body, names=("one", "two"), **settings):
     """`body` gets the fronts, an address to serve, and backends that listen."""
 
     async def whole() -> None:
-        fronts = Fronts(ProxySettings(**{"pick": Pick.ROUND_ROBIN, "drain_seconds": 0.01, **settings}))
+        fronts = Listeners(ProxySettings(**{"pick": Pick.ROUND_ROBIN, "drain_seconds": 0.01, **settings}))
         backends = [Backend(name) for name in names]
         places = tuple([await backend.start() for backend in backends])
         async with asyncio.timeout(SECONDS):

@@ -14,7 +14,7 @@ import pytest
 from embedded.apiserver.bootstrap import create_system_objects
 from embedded.apiserver.controller_manager import Controllers
 from embedded.apiserver.handlers.watch import WatchLimits
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.request import messages
 from embedded.apiserver.request.attributes import AllowAll
 from embedded.node.objects.pod import NodeObject, PodObject
@@ -52,7 +52,7 @@ class CoreClient:
     """Implements writer.Client; `sent` are all requests, as (method, path)."""
 
     def __init__(self, clock: Clock) -> None:
-        self.core = Core(clock, None, WatchLimits(bookmark_seconds=0.01), 8192, authorizer=AllowAll())
+        self.core = Router(clock, None, WatchLimits(bookmark_seconds=0.01), 8192, authorizer=AllowAll())
         create_system_objects(self.core.resources)
         self.controllers = Controllers(self.core.resources, self.core.writes)
         self.sent: list[tuple[str, str]] = []

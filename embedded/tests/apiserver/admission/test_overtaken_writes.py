@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from embedded.apiserver.admission.admitted_writes import NoHooks, Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites, NoAdmissionHooks
 from embedded.apiserver.apimachinery.resource_types import CONFIG_MAPS
 from embedded.apiserver.apimachinery.status import StatusError, forbidden
 from embedded.apiserver.handlers import modify
@@ -17,7 +17,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 WIDGET_DEFINITION = f"{DEFINITIONS}/widgets.example.com"
 
 
-class Meddled(NoHooks):
+class Meddled(NoAdmissionHooks):
     """Allows what is not labelled `keep`; meanwhile something happens, the first time it is asked."""
 
     def __init__(self, happens):
@@ -57,7 +57,7 @@ def label(api, **labels):
 
 def overtaken(api, happens):
     hooks = Meddled(happens)
-    return Writes(api.resources, hooks), hooks
+    return AdmittedWrites(api.resources, hooks), hooks
 
 
 KEPT = {"changed": label, "another of its name": replace}

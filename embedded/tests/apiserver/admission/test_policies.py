@@ -9,17 +9,17 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from embedded.apiserver.bootstrap import create_system_objects
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.request.attributes import Decision
 from embedded.apiserver.request.messages import Request
-from embedded.apiserver.request.user_info import AUTHENTICATED, MASTERS, NODE_NAME, Identity
+from embedded.apiserver.request.user_info import AUTHENTICATED, MASTERS, NODE_NAME, UserInfo
 
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{REGISTRATION}/validatingadmissionpolicies", f"{REGISTRATION}/validatingadmissionpolicybindings"
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
-ADMIN = Identity("admin", groups=(MASTERS, AUTHENTICATED))
+ADMIN = UserInfo("admin", groups=(MASTERS, AUTHENTICATED))
 DENIED = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
 
 
@@ -34,7 +34,7 @@ class World:
     """A core whose requests come from whom one says."""
 
     def __init__(self, clock):
-        self.core = Core(clock, authorizer=Permits())
+        self.core = Router(clock, authorizer=Permits())
         create_system_objects(self.core.resources)
 
     def raw(self, method, url, body=None, user=ADMIN, kind="application/json"):
@@ -332,8 +332,8 @@ def test_an_agent_may_touch_its_own_node_alone(world):
     for name in ("one", "two"):
         world.post(NODES, {"metadata": {"name": name}})
     extra = {NODE_NAME: ("one",)}
-    agent = Identity("system:serviceaccount:sublet-system:sublet-agent", groups=(AUTHENTICATED,), extra=extra)
-    unbound = Identity(agent.name, groups=(AUTHENTICATED,))
+    agent = UserInfo("system:serviceaccount:sublet-system:sublet-agent", groups=(AUTHENTICATED,), extra=extra)
+    unbound = UserInfo(agent.name, groups=(AUTHENTICATED,))
 
     def label(node, user):
         body, kind = {"metadata": {"labels": {"a": user.name[-3:]}}}, "application/merge-patch+json"

@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 
 from embedded.apiserver.bootstrap import create_system_objects
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.request.attributes import AllowAll
 from embedded.apiserver.request.messages import Request
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 from embedded.tests.apiserver.webhook_server import BREAK, WebhookServer, adding, allowed, denied, patching
 from embedded.tests.authority import Authority
 
@@ -42,7 +42,7 @@ class World:
 
     def __init__(self, server, clock):
         self.server = server
-        self.core = Core(clock, authorizer=AllowAll())
+        self.core = Router(clock, authorizer=AllowAll())
         create_system_objects(self.core.resources)
 
     async def raw(self, method, url, body=None, kind="application/json"):
@@ -56,7 +56,7 @@ class World:
                 query,
                 {"content-type": kind},
                 data,
-                Identity("alice", groups=("system:authenticated",)),
+                UserInfo("alice", groups=("system:authenticated",)),
             )
         )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from embedded.apiserver.apiextensions.rule_compiling import budget_errors
-from embedded.apiserver.cel.sizes import Extent, extent_of
+from embedded.apiserver.cel.sizes import SizeBounds, extent_of
 
 SHORT = {"type": "string", "maxLength": 50}
 RULES = "x-kubernetes-validations"
@@ -124,21 +124,21 @@ def test_an_earlier_value_that_may_be_absent_costs_no_more():
 
 
 SIZES = {
-    "a text": ({"type": "string"}, Extent(3 * 1024 * 1024 - 2, 2)),
-    "a short text": ({"type": "string", "maxLength": 5}, Extent(20, 2)),
-    "one of some texts": ({"type": "string", "enum": ["a", "long"]}, Extent(4, 2)),
-    "a number": ({"type": "integer"}, Extent(0, 1)),
-    "a time": ({"type": "string", "format": "date-time"}, Extent(32, 21)),
-    "a duration": ({"type": "string", "format": "duration", "maxLength": 3}, Extent(32, 3)),
-    "bytes": ({"type": "string", "format": "byte", "maxLength": 5}, Extent(5, 2)),
-    "a list": (some({"type": "integer"}, 7), Extent(7, 2, items=Extent(0, 1))),
+    "a text": ({"type": "string"}, SizeBounds(3 * 1024 * 1024 - 2, 2)),
+    "a short text": ({"type": "string", "maxLength": 5}, SizeBounds(20, 2)),
+    "one of some texts": ({"type": "string", "enum": ["a", "long"]}, SizeBounds(4, 2)),
+    "a number": ({"type": "integer"}, SizeBounds(0, 1)),
+    "a time": ({"type": "string", "format": "date-time"}, SizeBounds(32, 21)),
+    "a duration": ({"type": "string", "format": "duration", "maxLength": 3}, SizeBounds(32, 3)),
+    "bytes": ({"type": "string", "format": "byte", "maxLength": 5}, SizeBounds(5, 2)),
+    "a list": (some({"type": "integer"}, 7), SizeBounds(7, 2, items=SizeBounds(0, 1))),
     "a list without end": (
         {"type": "array", "items": {"type": "boolean"}},
-        Extent((3 * 1024 * 1024 - 2) // 5, 2, items=Extent(0, 4)),
+        SizeBounds((3 * 1024 * 1024 - 2) // 5, 2, items=SizeBounds(0, 4)),
     ),
     "what must be there": (
         {"type": "object", "required": ["ab"], "properties": {"ab": {"type": "integer"}}},
-        Extent(0, 9, fields={"ab": Extent(0, 1)}),
+        SizeBounds(0, 9, fields={"ab": SizeBounds(0, 1)}),
     ),
     "anything": ({"x-kubernetes-preserve-unknown-fields": True}, None),
 }

@@ -5,8 +5,8 @@ import pytest
 from embedded.apiserver.authentication.authenticator import API_AUDIENCES, Credentials
 from embedded.apiserver.authentication.service_account_tokens import AccountTokens, Reference, Subject, TokenError
 from embedded.apiserver.authentication.signing_key import SigningKey
-from embedded.apiserver.authentication.token_file import Tokens
-from embedded.apiserver.request.user_info import ANONYMOUS, Identity, known_user
+from embedded.apiserver.authentication.token_file import TokenFile
+from embedded.apiserver.request.user_info import ANONYMOUS, UserInfo, known_user
 from embedded.tests.apiserver.conftest import Api
 
 ADMIN = known_user("admin", groups=("system:masters",))
@@ -21,7 +21,7 @@ PROVEN = "authentication.kubernetes.io/"
 
 @pytest.fixture
 def api():
-    found = Api(credentials=Credentials(Tokens({"known": ADMIN})))
+    found = Api(credentials=Credentials(TokenFile({"known": ADMIN})))
     found.post(ACCOUNTS, {"metadata": {"name": "robot"}})
     return found
 
@@ -69,7 +69,7 @@ def test_a_token_tells_what_it_is_bound_to(api):
     pod, _ = bound_to(api, "Pod")
     node, _ = bound_to(api, "Node")
     by_pod, by_node = check(api, token(api, boundObjectRef=pod)), check(api, token(api, boundObjectRef=node))
-    assert isinstance(by_pod, Identity) and isinstance(by_node, Identity)
+    assert isinstance(by_pod, UserInfo) and isinstance(by_node, UserInfo)
     assert by_pod.uid == by_node.uid == api.get(f"{ACCOUNTS}/robot")["metadata"]["uid"]
     ids = [user.extra[f"{PROVEN}credential-id"][0] for user in (by_pod, by_node)]
     assert all(each.startswith("JTI=") for each in ids) and ids[0] != ids[1]
@@ -91,7 +91,7 @@ def test_a_token_ends_with_what_it_is_bound_to(api, kind):
     """Its successor of the same name gives it no second life."""
     reference, path = bound_to(api, kind)
     given = token(api, boundObjectRef=reference)
-    assert isinstance(check(api, given), Identity)
+    assert isinstance(check(api, given), UserInfo)
     code, _ = api.call("DELETE", f"{path}?gracePeriodSeconds=0")
     assert (code, check(api, given)) == (200, INVALIDATED)
     successor, _ = bound_to(api, kind)
@@ -106,7 +106,7 @@ def test_a_pod_that_ends_keeps_its_token_for_its_grace(api):
     given = token(api, boundObjectRef=reference)
     api.call("DELETE", path)
     api.clock.advance(30 + 60)
-    assert isinstance(check(api, given), Identity)
+    assert isinstance(check(api, given), UserInfo)
     api.clock.advance(1)
     assert check(api, given) == INVALIDATED
 
@@ -136,7 +136,7 @@ def test_a_token_holds_for_its_time(api, seconds, why):
     given = token(api, expirationSeconds=600)
     api.clock.advance(seconds)
     found = check(api, given)
-    assert found == f"[invalid bearer token, {why}]" if why else isinstance(found, Identity)
+    assert found == f"[invalid bearer token, {why}]" if why else isinstance(found, UserInfo)
 
 
 AUDIENCES = {

@@ -4,13 +4,13 @@ import pytest
 
 from embedded.apiserver.__main__ import StartError, is_loopback, listen_address
 from embedded.apiserver.authentication.token_file import (
+    TokenFile,
     TokenFileError,
-    Tokens,
     bearer_token,
     certificate_names,
     is_known_host,
 )
-from embedded.apiserver.request.user_info import Identity, known_user
+from embedded.apiserver.request.user_info import UserInfo, known_user
 
 HEADERS = {
     "Bearer one": b"one",
@@ -32,17 +32,17 @@ def test_a_token_is_one_as_a_bearer_token_alone(header, token):
 @pytest.mark.parametrize(("token", "user"), {b"one": "a", b"on": None, b"one ": None, b"": None}.items())
 def test_only_listed_tokens_are_known(token, user):
     """A token is worth something only whole."""
-    found = Tokens({"one": known_user("a"), "two": known_user("b")}).user_of(token)
+    found = TokenFile({"one": known_user("a"), "two": known_user("b")}).user_of(token)
     assert (found and found.name) == user
 
 
 USERS = {
-    "the least": ("t,bob", Identity("bob", "", ("system:authenticated",))),
-    "with a uid": ("t,bob,42", Identity("bob", "42", ("system:authenticated",))),
-    "one group": ("t,bob,42,admins", Identity("bob", "42", ("admins", "system:authenticated"))),
-    "groups": ('t, bob,,"admins, all"', Identity("bob", "", ("admins", "all", "system:authenticated"))),
-    "twice": ("t,bob,,system:authenticated", Identity("bob", "", ("system:authenticated",))),
-    "a kubelet": ("t,system:node:n1", Identity("system:node:n1", "", ("system:nodes", "system:authenticated"))),
+    "the least": ("t,bob", UserInfo("bob", "", ("system:authenticated",))),
+    "with a uid": ("t,bob,42", UserInfo("bob", "42", ("system:authenticated",))),
+    "one group": ("t,bob,42,admins", UserInfo("bob", "42", ("admins", "system:authenticated"))),
+    "groups": ('t, bob,,"admins, all"', UserInfo("bob", "", ("admins", "all", "system:authenticated"))),
+    "twice": ("t,bob,,system:authenticated", UserInfo("bob", "", ("system:authenticated",))),
+    "a kubelet": ("t,system:node:n1", UserInfo("system:node:n1", "", ("system:nodes", "system:authenticated"))),
 }
 
 
@@ -51,7 +51,7 @@ def test_a_line_names_a_user_with_groups(tmp_path, line, user):
     """Everybody known is in system:authenticated, and a node in system:nodes."""
     path = tmp_path / "tokens"
     path.write_text(f"# users\n\n{line}\n")
-    assert Tokens.read(path).user_of(b"t") == user
+    assert TokenFile.read(path).user_of(b"t") == user
 
 
 FILES = {
@@ -68,9 +68,9 @@ def test_a_token_file_that_is_of_no_use_is_an_error(tmp_path, text, message):
     path = tmp_path / "tokens"
     path.write_text(text)
     with pytest.raises(TokenFileError, match=message):
-        Tokens.read(path)
+        TokenFile.read(path)
     with pytest.raises(TokenFileError, match="cannot be read"):
-        Tokens.read(tmp_path / "absent")
+        TokenFile.read(tmp_path / "absent")
 
 
 HOSTS = {

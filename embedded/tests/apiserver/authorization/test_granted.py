@@ -3,7 +3,7 @@
 import pytest
 
 from embedded.apiserver.authorization.granted import usage
-from embedded.apiserver.http.access import Visit
+from embedded.apiserver.http.access import AdmittedRequest
 from embedded.apiserver.http.audit import event_of
 from embedded.apiserver.request.attributes import Decision
 from embedded.apiserver.request.messages import Request, Response
@@ -27,7 +27,7 @@ def binding(subject=ACCOUNT, namespace="", kind="ClusterRole"):
 
 
 def call(method="GET", path=f"{PODS}/p", code=200, allowed=True, who=ROBOT, **query):
-    visit = Visit.of(Request(method, path, query, user=who), 0.0)
+    visit = AdmittedRequest.of(Request(method, path, query, user=who), 0.0)
     visit.decision = Decision(allowed)
     return event_of(visit, Response(code, b"{}"), 0.0)
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from embedded.apiserver.apimachinery.resource_types import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from embedded.apiserver.authorization.rbac import Rbac
 from embedded.apiserver.request.attributes import Attributes
-from embedded.apiserver.request.user_info import MASTERS, Identity
+from embedded.apiserver.request.user_info import MASTERS, UserInfo
 from embedded.tests.apiserver.conftest import Api
 
-ANNE = Identity("anne", groups=("system:authenticated",))
+ANNE = UserInfo("anne", groups=("system:authenticated",))
 READ_PODS = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
 
 
@@ -44,7 +44,7 @@ def subject(kind, name, **more):
     return {"kind": kind, "name": name} | more
 
 
-ACCOUNT = Identity("system:serviceaccount:default:robot")
+ACCOUNT = UserInfo("system:serviceaccount:default:robot")
 SUBJECTS = {
     "the user": (subject("User", "anne"), ANNE, True, 'User "anne"'),
     "another user": (subject("User", "bert"), ANNE, False, ""),
@@ -121,7 +121,7 @@ def test_changes_count_at_once(rules, api):
 
 def test_masters_may_do_everything(rules):
     """Without any binding, so that a cluster can always be repaired."""
-    decision = rules.decide(Identity("root", groups=(MASTERS,)))
+    decision = rules.decide(UserInfo("root", groups=(MASTERS,)))
     assert (decision.allowed, decision.reason) == (True, "")
 
 
@@ -142,5 +142,5 @@ def test_what_is_gathered_says_what_the_bindings_say(held, name, namespace, verb
             found, role=f"r{number}", kind="Role" if place else "ClusterRole", namespace=place, name=f"b{number}"
         )
     expected = any(who == name and place in ("", namespace) and what in (verb, "*") for who, place, what, _ in held)
-    user = Identity(name, groups=("system:authenticated", f"{name}s"))
+    user = UserInfo(name, groups=("system:authenticated", f"{name}s"))
     assert rules.decide(user, namespace, verb).allowed is expected

@@ -4,9 +4,9 @@ import pytest
 
 from embedded.apiserver.authorization.rbac_rules import Rule, missing, rule_of
 from embedded.apiserver.request.attributes import Attributes
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 
-ANNE = Identity("anne")
+ANNE = UserInfo("anne")
 
 
 def rule(verbs="get", groups="", resources="pods", names="", urls=""):

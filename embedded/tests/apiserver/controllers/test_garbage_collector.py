@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from embedded.apiserver.admission.admitted_writes import NoHooks, Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites, NoAdmissionHooks
 from embedded.apiserver.controller_manager import Controllers
 from embedded.apiserver.reconciling.event_recorder import trim_events
 from embedded.apiserver.registry.resources import Resources
@@ -150,7 +150,7 @@ def test_a_namespace_is_looked_at_once_however_much_left_it(api):
     api.call("DELETE", "/api/v1/namespaces/a")
     api.settle()
     resources = Counting(api.resources.store, api.resources.registry, api.clock)
-    controllers = Controllers(resources, Writes(resources, NoHooks()))
+    controllers = Controllers(resources, AdmittedWrites(resources, NoAdmissionHooks()))
     asyncio.run(controllers.settle())
     Counting.looks = 0
     for number in range(50):
@@ -342,7 +342,7 @@ class Stubborn(Resources):
 def test_one_object_that_cannot_be_deleted_does_not_keep_the_others(api):
     """A namespace is emptied but for that one, and goes when it can."""
     resources = Stubborn(api.core.store, api.core.registry, api.clock)
-    controllers = Controllers(resources, Writes(resources, NoHooks()))
+    controllers = Controllers(resources, AdmittedWrites(resources, NoAdmissionHooks()))
     api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
     maps = "/api/v1/namespaces/team/configmaps"
     for name in ("a", "b", "c"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedded.apiserver.admission.admitted_writes import Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites
 
 CORE = "/api/v1/namespaces/default"
 MAP = f"{CORE}/configmaps/c"
@@ -373,7 +373,7 @@ class Meddler:
 
 
 def meddle_with(api, act):
-    api.core.writes = Writes(api.resources, Meddler(act))
+    api.core.writes = AdmittedWrites(api.resources, Meddler(act))
 
 
 def test_an_object_that_somebody_else_creates_meanwhile_is_updated(apply, api):

@@ -7,7 +7,7 @@ import pytest
 
 from embedded.apiserver.apimachinery.status import StatusError
 from embedded.apiserver.bootstrap import create_system_objects
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.request.attributes import AllowAll
 from embedded.apiserver.request.messages import Request
 
@@ -48,7 +48,7 @@ def measured(name, **containers):
 class Cluster:
     def __init__(self, clock):
         self.nodes = Nodes()
-        self.core = Core(clock, self.nodes, authorizer=AllowAll())
+        self.core = Router(clock, self.nodes, authorizer=AllowAll())
         create_system_objects(self.core.resources)
 
     def call(self, method, url, body=None, query=None, accept=""):

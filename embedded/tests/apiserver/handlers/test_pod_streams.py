@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from embedded.apiserver.apimachinery.status import StatusError
-from embedded.apiserver.handlers.pod_streams import NodeDoor, options_of
+from embedded.apiserver.handlers.pod_streams import NodeHttpsConnections, options_of
 from embedded.apiserver.request.messages import Request, Response, Upgraded
 from embedded.tests.apiserver.admission.test_policies import BINDINGS, POLICIES, bound, policy
 from embedded.tests.apiserver.admission.test_policies import rule as admission_rule
@@ -148,11 +148,11 @@ def test_options():
 
 def test_every_word_is_audited(clock, tmp_path):
     """The command that was run is in the log, and not its last word alone."""
-    from embedded.apiserver.http.access import Visit
+    from embedded.apiserver.http.access import AdmittedRequest
     from embedded.apiserver.http.audit import event_of
 
     request = Request("GET", f"{PODS}/p/exec", {"command": "-l"}, query_string="command=ls&command=-l")
-    event = event_of(Visit.of(request, 0.0), Response(403, b"{}", "text/plain"), 0.0)
+    event = event_of(AdmittedRequest.of(request, 0.0), Response(403, b"{}", "text/plain"), 0.0)
     assert event["requestURI"] == f"{PODS}/p/exec?command=ls&command=-l"
 
 
@@ -167,7 +167,7 @@ async def upgraded(credentials, handle, port=None):
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_tls)
     await site.start()
-    door = NodeDoor("node-token", ssl.create_default_context(cafile=str(credentials / "ca.crt")))
+    door = NodeHttpsConnections("node-token", ssl.create_default_context(cafile=str(credentials / "ca.crt")))
     try:
         found = await door.upgrade(port or runner.addresses[0][1], "/exec/a/b/c?command=ls", WEBSOCKET)
         if isinstance(found, Upgraded):

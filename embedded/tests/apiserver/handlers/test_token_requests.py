@@ -6,7 +6,7 @@ import json
 import jwt
 import pytest
 
-from embedded.apiserver.admission.admitted_writes import NoHooks, Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites, NoAdmissionHooks
 from embedded.apiserver.apimachinery.resource_types import SERVICE_ACCOUNTS
 from embedded.apiserver.apimachinery.status import StatusError
 from embedded.apiserver.authentication.service_account_tokens import AccountTokens
@@ -160,7 +160,7 @@ def test_a_kubelet_gets_tokens_for_audiences_of_the_pod_alone(api, audiences, co
     assert words in answer.get("message", "")
 
 
-class Shortening(NoHooks):
+class Shortening(NoAdmissionHooks):
     """A webhook that grants less time than was asked for, and none in the namespace `closed`."""
 
     def concern(self, rtype, namespace, subresource):
@@ -177,7 +177,7 @@ class Shortening(NoHooks):
 def test_admission_by_others_is_asked(api):
     """What they leave empty gets its default again."""
     tokens = AccountTokens(api.core.store, api.clock, SigningKey.new())
-    requests = TokenRequests(api.resources, Writes(api.resources, Shortening()), tokens)
+    requests = TokenRequests(api.resources, AdmittedWrites(api.resources, Shortening()), tokens)
     asked = {"spec": {"audiences": ["a"], "expirationSeconds": 6000}}
 
     async def create(namespace):

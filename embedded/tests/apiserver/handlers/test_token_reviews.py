@@ -6,7 +6,7 @@ import jwt
 import pytest
 
 from embedded.apiserver.authentication.authenticator import API_AUDIENCES, Credentials
-from embedded.apiserver.authentication.token_file import Tokens
+from embedded.apiserver.authentication.token_file import TokenFile
 from embedded.apiserver.request.user_info import ANONYMOUS, known_user
 from embedded.tests.apiserver.conftest import Api
 
@@ -17,7 +17,7 @@ ADMIN = known_user("admin", "42", ("system:masters",))
 
 @pytest.fixture
 def api():
-    return Api(credentials=Credentials(Tokens({"known": ADMIN})))
+    return Api(credentials=Credentials(TokenFile({"known": ADMIN})))
 
 
 def reviewed(api, token, *audiences):

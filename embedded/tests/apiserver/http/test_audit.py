@@ -7,9 +7,9 @@ import pytest
 
 from embedded.apiserver.authorization.bootstrap_roles import create_default_roles
 from embedded.apiserver.bootstrap import create_system_objects
-from embedded.apiserver.http.access import Visit
+from embedded.apiserver.http.access import AdmittedRequest
 from embedded.apiserver.http.audit import AuditLog, event_of
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.request.attributes import Decision
 from embedded.apiserver.request.messages import Request, Response, Stream
 from embedded.tests.apiserver.secured import ROOT, user
@@ -23,7 +23,7 @@ ALLOWED = Decision(True, WHY)
 
 def event(method="GET", path=f"{PODS}/p", result=None, acts_as=None, decision=ALLOWED, **query):
     request = Request(method, path, query, {"user-agent": "kubectl/v1"}, user=ANNE)
-    visit = Visit.of(request, 1_790_000_000.25)
+    visit = AdmittedRequest.of(request, 1_790_000_000.25)
     visit.acts_as, visit.decision = acts_as, decision
     found = event_of(visit, result or Response(200, b"{}"), 1_790_000_000.5)
     assert found.pop("auditID")
@@ -90,7 +90,7 @@ def lines(path):
 def test_every_request_gets_a_line(tmp_path, clock):
     """The refused and the impersonated as well; they stand there once the log is flushed or closed."""
     log = AuditLog(tmp_path / "audit.log", clock)
-    core = Core(clock, audit=log)
+    core = Router(clock, audit=log)
     create_system_objects(core.resources)
     create_default_roles(core.resources)
 
@@ -116,7 +116,7 @@ def test_lines_are_added_to_what_is_there(tmp_path, clock):
     async def run(count):
         log = AuditLog(path, clock)
         for _ in range(count):
-            log.record(Visit.of(Request("GET", "/version", user=ANNE), 0.0), Response(200, b"{}"))
+            log.record(AdmittedRequest.of(Request("GET", "/version", user=ANNE), 0.0), Response(200, b"{}"))
         written = len(lines(path))
         log.close()
         return written

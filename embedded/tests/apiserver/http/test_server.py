@@ -14,8 +14,8 @@ from typing import cast
 import pytest
 
 from embedded.apiserver.authentication.authenticator import Credentials
-from embedded.apiserver.authentication.token_file import Tokens
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.authentication.token_file import TokenFile
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.http.server import Server, tls_context
 from embedded.apiserver.request.messages import Request, Stream
 from embedded.apiserver.request.user_info import known_user
@@ -157,9 +157,9 @@ def test_a_stream_ends_when_its_client_leaves(credentials):
     """At once, also while there is nothing to write to it."""
 
     async def watch_and_leave() -> int:
-        core, known = Endless(), Tokens({TOKEN: known_user("admin")})
+        core, known = Endless(), TokenFile({TOKEN: known_user("admin")})
         tls = tls_context(credentials / "tls.crt", credentials / "tls.key")
-        server = Server(cast(Core, core), Core(time.time, credentials=Credentials(known)).authenticator, tls)
+        server = Server(cast(Router, core), Router(time.time, credentials=Credentials(known)).authenticator, tls)
         port = await server.start("127.0.0.1", 0)
         try:
             trusted = ssl.create_default_context(cafile=str(credentials / "ca.crt"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from embedded.apiserver.admission.admitted_writes import NoHooks, Writes
+from embedded.apiserver.admission.admitted_writes import AdmittedWrites, NoAdmissionHooks
 from embedded.apiserver.apimachinery.objects import rfc3339
 from embedded.apiserver.apimachinery.resource_types import PODS as PODS_TYPE
 from embedded.apiserver.apimachinery.status import StatusError
@@ -476,7 +476,7 @@ def test_refusals_are_retried_with_growing_pauses(api):
     assert tried == [2, 2, 3, 3, 3, 3, 4, 4]
 
 
-class Refusing(NoHooks):
+class Refusing(NoAdmissionHooks):
     """A webhook that wants no pods."""
 
     def concern(self, rtype, namespace, subresource):
@@ -488,7 +488,7 @@ class Refusing(NoHooks):
 
 def test_webhooks_see_the_pods_of_jobs(api):
     """What they refuse is an event of the job."""
-    api.controllers = Controllers(api.resources, Writes(api.resources, Refusing()))
+    api.controllers = Controllers(api.resources, AdmittedWrites(api.resources, Refusing()))
     start(api, job())
     assert pods(api) == []
     assert events(api) == [

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from embedded.apiserver.apimachinery.objects import copy
 from embedded.apiserver.apimachinery.resource_types import CONFIG_MAPS, JOBS, PODS
 from embedded.apiserver.apimachinery.status import StatusError
-from embedded.apiserver.managedfields.apply import Application, applied, as_kept, check, confined
+from embedded.apiserver.managedfields.apply import ApplyRequest, applied, as_kept, check, confined
 from embedded.apiserver.managedfields.paths import shown
-from embedded.apiserver.managedfields.tracking import Author, managers_of, set_managers, tracked
+from embedded.apiserver.managedfields.tracking import FieldWriter, managers_of, set_managers, tracked
 
 NOON = 1_790_000_000.0
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -23,13 +23,13 @@ class Story:
 
     def author(self, manager, subresource=""):
         self.now += 1
-        return Author(manager, subresource, self.now)
+        return FieldWriter(manager, subresource, self.now)
 
     def apply(self, manager, content, force=False, subresource=""):
         meta = {"name": "x"} | content.get("metadata", {})
         config = {"apiVersion": self.rtype.api_version, "kind": self.rtype.kind, **content, "metadata": meta}
         config = as_kept(self.rtype, confined(self.rtype, config, subresource))
-        self.live = applied(Application(self.rtype, config, self.author(manager, subresource), force), self.live)
+        self.live = applied(ApplyRequest(self.rtype, config, self.author(manager, subresource), force), self.live)
         return self
 
     def update(self, manager, change, sent=None, subresource=""):

@@ -1,13 +1,13 @@
 """What a controller has to look at, and when."""
 
-from embedded.apiserver.reconciling.work_queue import Waiting
+from embedded.apiserver.reconciling.work_queue import WorkQueue
 
 A, B = ("ns", "a"), ("ns", "b")
 
 
 def test_each_is_taken_once_and_in_order():
     """However often it was asked for."""
-    waiting = Waiting()
+    waiting = WorkQueue()
     for key in (B, A, B):
         waiting.now(key)
     waiting.at(A, 5.0)
@@ -16,7 +16,7 @@ def test_each_is_taken_once_and_in_order():
 
 def test_the_earliest_time_counts():
     """A later wish does not put it off; next_due names it."""
-    waiting = Waiting()
+    waiting = WorkQueue()
     waiting.at(A, 10.0)
     waiting.at(A, 20.0)
     waiting.at(B, 15.0)
@@ -28,7 +28,7 @@ def test_the_earliest_time_counts():
 
 def test_a_time_given_up_may_be_given_anew():
     """Later than before, which an entry left behind does not undo."""
-    waiting = Waiting()
+    waiting = WorkQueue()
     waiting.at(A, 10.0)
     waiting.forget(A)
     waiting.at(A, 20.0)
@@ -37,7 +37,7 @@ def test_a_time_given_up_may_be_given_anew():
 
 def test_what_is_refused_waits_twice_as_long_each_time():
     """Up to a minute; success starts over."""
-    waiting, now, pauses = Waiting(), 0.0, []
+    waiting, now, pauses = WorkQueue(), 0.0, []
     for _ in range(9):
         waiting.refused(A, now)
         due = waiting.next_due()
@@ -53,7 +53,7 @@ def test_what_is_refused_waits_twice_as_long_each_time():
 
 def test_what_was_given_up_leaves_nothing_behind():
     """Its time may be a day ahead, and as many again may come and go until then."""
-    waiting = Waiting()
+    waiting = WorkQueue()
     waiting.at(B, 90_000.0)
     for number in range(1000):
         waiting.at(("ns", str(number)), 86_400.0 + number)

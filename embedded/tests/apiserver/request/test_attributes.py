@@ -4,9 +4,9 @@ import pytest
 
 from embedded.apiserver.request.attributes import AllowAll, Attributes, attributes_of, forbidden
 from embedded.apiserver.request.messages import Request
-from embedded.apiserver.request.user_info import Identity
+from embedded.apiserver.request.user_info import UserInfo
 
-ANNE = Identity("anne")
+ANNE = UserInfo("anne")
 PODS = "/api/v1/namespaces/shop/pods"
 
 

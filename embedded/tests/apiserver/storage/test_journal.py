@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import embedded
 from embedded.apiserver.apimachinery.selectors import EVERYTHING
 from embedded.apiserver.bootstrap import apply_manifests, create_system_objects, restore
-from embedded.apiserver.http.router import Core
+from embedded.apiserver.http.router import Router
 from embedded.apiserver.request.attributes import AllowAll
 from embedded.apiserver.request.messages import Request
 from embedded.apiserver.storage.journal import Journal
@@ -34,7 +34,7 @@ class Run:
     def __init__(self, directory, clock, journal_directory=None):
         self.directory = StateDirectory(directory, ROOM)
         self.journal = Journal(journal_directory(self.directory) if journal_directory else self.directory, 0.0)
-        self.core = Core(clock, log=self.journal, authorizer=AllowAll())
+        self.core = Router(clock, log=self.journal, authorizer=AllowAll())
         restore(self.core.resources, self.directory)
         create_system_objects(self.core.resources)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from embedded.node.objects.environment import (
-    Surroundings,
+    EnvironmentSources,
     Unsupported,
     api_server_variables,
     declared,
@@ -49,7 +49,7 @@ def test_expand(text: str, expanded: str) -> None:
 
 def variables(pod: Any, env: list[dict[str, Any]], **more: Any) -> dict[str, str]:
     built = pod(containers=[{"env": env, **more.pop("container", {})}], **more)
-    around = Surroundings("/bin", "/home", SOURCES)
+    around = EnvironmentSources("/bin", "/home", SOURCES)
     return given(built, around) | declared(built, built.spec.containers[0], around)
 
 
@@ -172,7 +172,7 @@ def test_resource_field(pod: Any, resource: str, divisor: str | None, value: str
 )
 def test_api_server(pod: Any, url: str, host: str, port: str) -> None:
     """Where clients in a pod find it; `$(NAME)` knows it too."""
-    around = Surroundings("/bin", "/home", api_server=api_server_variables(url))
+    around = EnvironmentSources("/bin", "/home", api_server=api_server_variables(url))
     built = pod(containers=[{"env": [{"name": "URL", "value": "$(KUBERNETES_SERVICE_HOST)"}]}])
     told = declared(built, built.spec.containers[0], around)
     assert told == {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "URL": host}

@@ -9,7 +9,7 @@ from typing import Any
 
 from embedded.cgroups.knobs import Use
 from embedded.node.objects.pod import NodeObject, PodObject
-from embedded.node.pods.housekeeping import Housekeeping, Levels, NodeVoice
+from embedded.node.pods.housekeeping import Housekeeping, MachineSignals, NodeReporter
 from embedded.node.pods.kubelet import Kubelet
 from embedded.node.pods.pressure import Level, Limits, Signal, parse_thresholds
 from embedded.node.pods.statistics import Statistics
@@ -52,7 +52,7 @@ class World:
         self.sample = statistics.sample
         limits = Limits(parse_thresholds(thresholds), 300)
         self.keeper = Housekeeping(Uses(), self.kubelet, statistics, self, limits)
-        self.voice = NodeVoice(self.show, lambda reason, message: self.events.append((reason, message)))
+        self.voice = NodeReporter(self.show, lambda reason, message: self.events.append((reason, message)))
 
     def read(self) -> dict[Signal, Level]:
         return self.levels
@@ -126,7 +126,7 @@ def test_other_signals(pod: Any, services: Services, api: Any, runtime: Any, clo
 
 def test_levels(tmp_path: Path) -> None:
     """Every signal of this machine; a node's own part counts when it is used up first."""
-    levels = Levels(Uses(), 1 << 30, tmp_path).read()
+    levels = MachineSignals(Uses(), 1 << 30, tmp_path).read()
     assert levels[Signal.MEMORY] == Level(0, 1 << 30)
     assert 0 <= levels[Signal.DISK].available <= levels[Signal.DISK].capacity
     assert 0 < levels[Signal.PIDS].available <= levels[Signal.PIDS].capacity

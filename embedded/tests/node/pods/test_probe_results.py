@@ -9,7 +9,7 @@ from embedded.node.objects.pod import ProbeSpec
 from embedded.node.pods.probe_results import (
     Outcome,
     ProbeKind,
-    Tally,
+    ProbeTally,
     count,
     kill_message,
     start_tally,
@@ -44,7 +44,7 @@ def test_defaults() -> None:
     """Kubernetes' own, where the object does not say."""
     numbers = msgspec.structs.astuple(timing(ProbeSpec()))
     assert numbers == (0, 10, 1, 1, 3)
-    assert start_tally(ProbeKind.STARTUP) == Tally(None)
+    assert start_tally(ProbeKind.STARTUP) == ProbeTally(None)
 
 
 def test_words() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from embedded.cgroups.knobs import Use
 from embedded.node.pods.pod_view import ContainerView, Running
-from embedded.node.pods.statistics import Living, NodeUses, Statistics, next_sample, use_of_machine
+from embedded.node.pods.statistics import NodeUses, RunningPod, Statistics, next_sample, use_of_machine
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MIB = 1 << 20
@@ -39,7 +39,7 @@ def test_summary(pod: Any) -> None:
     """Node, pods and running containers, as metrics-server reads them."""
     uses, times = Uses(), iter([NOW, *[NOW + timedelta(seconds=second) for second in range(5, 25)]])
     views = (ContainerView("main", "i", Running(NOW), container_id="c1"), ContainerView("done", "i"))
-    statistics = Statistics("n1", uses, lambda: [Living(pod(), views)], lambda: next(times))
+    statistics = Statistics("n1", uses, lambda: [RunningPod(pod(), views)], lambda: next(times))
     statistics.sample()
     assert "usageNanoCores" not in json.loads(statistics.summary())["node"]["cpu"]
     uses.cpu_ns *= 2

@@ -17,11 +17,11 @@ from embedded.node.streams.spdy import (
     FrameWriter,
     GoAway,
     Headers,
+    IgnoredFrame,
     Ping,
     Reset,
     SynReply,
     SynStream,
-    Unheeded,
 )
 
 
@@ -58,9 +58,9 @@ WIRE = {
     "ping": ("80030006 00000004 00000001", Ping(1)),
     "reset": ("80030003 00000008 00000001 00000005", Reset(1, 5)),
     "goaway": ("80030007 00000008 00000001 00000000", GoAway(1)),
-    "settings": ("80030004 00000004 00000000", Unheeded(4)),
-    "window update": ("80030009 00000008 00000001 00000010", Unheeded(9)),
-    "a type of some later version": ("8003ffff 00000000", Unheeded(0xFFFF)),
+    "settings": ("80030004 00000004 00000000", IgnoredFrame(4)),
+    "window update": ("80030009 00000008 00000001 00000010", IgnoredFrame(9)),
+    "a type of some later version": ("8003ffff 00000000", IgnoredFrame(0xFFFF)),
 }
 
 
@@ -132,6 +132,6 @@ def test_nothing_is_kept_of_data() -> None:
 
 
 def test_what_is_not_written() -> None:
-    for frame in (Unheeded(4), Data(1, bytes(DATA_BYTES + 1))):
+    for frame in (IgnoredFrame(4), Data(1, bytes(DATA_BYTES + 1))):
         with pytest.raises(ValueError):
             FrameWriter().encode(frame)
