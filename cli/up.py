@@ -125,6 +125,15 @@ def up(
             rich_help_panel=_SERVER,
         ),
     ] = "127.0.0.1:0",
+    apiserver: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Start a real kube-apiserver and etcd in place of the embedded server (needs root): the folder with "
+            "them, and kube-controller-manager, or the program kube-apiserver. They and their state end with `up`.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = None,
     join: Annotated[
         Path | None,
         typer.Option(
@@ -209,6 +218,7 @@ def up(
         images=images,
         audit_log=audit_log,
         join=join,
+        apiserver=apiserver,
     )
     if open_to := open_text(listen):
         typer.echo(open_to)

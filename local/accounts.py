@@ -43,6 +43,8 @@ def users(choices: Choices) -> dict[str, User]:
         "admin": User("sublet:admin", ("system:masters",)),
         **{f"node{slot.suffix}": User(f"system:node:{slot.name}", ("system:nodes",)) for slot in choices.slots},
     }
+    if choices.apiserver is not None:
+        own["controller-manager"] = User("system:kube-controller-manager")
     if choices.bare:
         return own
     return own | {"scheduler": _service_account("scheduler"), "admission": _service_account("admission")}

@@ -8,6 +8,11 @@ from __future__ import annotations
 import secrets
 from datetime import UTC, datetime, timedelta
 
+from cryptography import x509 as crypto
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
 from kube import x509
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -29,6 +34,27 @@ class Authority:
         """A server certificate for host names and addresses: (certificate PEM, unencrypted key PEM)."""
         pair = self._signer.issue(name, names, self._now, VALIDITY)
         return pair.certificate, pair.key
+
+    def issue_client(self, name: str) -> tuple[bytes, bytes]:
+        """A client certificate of the user `name`: (certificate PEM, unencrypted key PEM)."""
+        signer = serialization.load_pem_private_key(self._signer.pair.key, None)
+        assert isinstance(signer, ec.EllipticCurvePrivateKey)
+        key = ec.generate_private_key(ec.SECP256R1())
+        issuer = crypto.load_pem_x509_certificate(self.certificate_pem)
+        made = (
+            crypto.CertificateBuilder()
+            .subject_name(crypto.Name([crypto.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .issuer_name(issuer.subject)
+            .public_key(key.public_key())
+            .serial_number(crypto.random_serial_number())
+            .not_valid_before(self._now - x509.CLOCK_SKEW)
+            .not_valid_after(issuer.not_valid_after_utc)
+            .add_extension(crypto.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .sign(signer, hashes.SHA256())
+        )
+        form, secret = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        encoding = serialization.Encoding.PEM
+        return made.public_bytes(encoding), key.private_bytes(encoding, form, secret)
 
 
 def random_token() -> str:

@@ -11,15 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import fcntl
-import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
-from embedded import local_routes
-from embedded.node.network.addresses import ROUTED
 from embedded.own_files import write_private
 from kube import x509
 from kube.client import KubeClient, PatchKind, path_of
@@ -31,6 +26,7 @@ from local.kubeconfig import certified, flattened, kubeconfig
 from local.node.mirror_pods import MIRROR
 from local.node.mirror_pods import NAMESPACE as PROGRAMS
 from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, settings_files
+from local.routed import take_addresses
 from local.rundir import RunDirectory
 from local.simnodes.settings import SIMULATED
 from model.fault import ConfigurationFault, KubernetesFault
@@ -40,7 +36,6 @@ _SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 _SIGNED_SECONDS = 30.0
 _LOOK_SECONDS = 0.2
 _AUTHENTICATION = path_of("v1/configmaps", namespace="kube-system", name="extension-apiserver-authentication")
-_LOCK = Path("/run/sublet-up-join.lock")
 
 
 class Joining:
@@ -76,26 +71,13 @@ class Joining:
     async def _prepare(self, client: KubeClient) -> None:
         if not self._choices.bare:
             await refuse_another(client)
-        await self._take_addresses()
+        await take_addresses(self._held, "--join")
         settings = await client.get(_AUTHENTICATION, dict)
         write_private(self._run.keys / "client-ca.crt", settings["data"]["client-ca-file"].encode())
         if not self._choices.bare:
             files = [path for path in bootstrap_files() if path != WEBHOOKS]
             await manifests.apply(client, manifests.documents(files))
             await manifests.make_missing(client, manifests.documents(settings_files()))
-
-    async def _take_addresses(self) -> None:
-        fix = "run it as root: addresses of pods and Services become this machine's"
-        try:
-            lock = self._held.enter_context(os.fdopen(os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)))
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            await local_routes.refuse_used(str(ROUTED))
-            await local_routes.add(str(ROUTED))
-        except BlockingIOError as error:
-            raise ConfigurationFault("--join", "another `sublet up --join` runs here", "stop that one first") from error
-        except OSError as error:
-            raise ConfigurationFault("--join", f"not possible: {error.strerror or error}", fix) from error
-        self._held.push_async_callback(local_routes.remove, str(ROUTED))
 
     async def leave(self) -> None:
         """Take nodes and webhooks away, which nobody serves any more, and say what else stays."""
