@@ -45,7 +45,7 @@ $(BIN)/python:
 # pip tells of each package as it comes: the first time that is some minutes.
 define install
 	@echo "installing Sublet and what it needs into $(VENV) ($(1)): some 550 MB on the disk, minutes the first time"
-	@$(BIN)/python -m pip install --disable-pip-version-check -e embedded -e local -e '.[$(1)]' || { echo "error: not installed; the words above are pip's.\
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[$(1)]' -e local -e embedded || { echo "error: not installed; the words above are pip's.\
 	  Where PyPI is out of reach name another index or a folder of wheels: PIP_INDEX_URL=URL make ..., or\
 	  PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER make ..." >&2; exit 1; }
 	@for client in kubectl grpcurl; do test -x $(BIN)/$$client || command -v $$client >/dev/null || \

@@ -19,4 +19,4 @@ def missing_part(error: ModuleNotFoundError) -> str:
     """What to install where a command needs what production installations leave out; empty for any other module."""
     if (error.name or "").partition(".")[0] not in _LOCAL:
         return ""
-    return "this command needs the embedded cluster, which is not installed here: pip install sublet-local"
+    return "this command needs the embedded cluster, which is not installed here: pip install 'sublet[local]'"

@@ -40,7 +40,7 @@ def test_a_command_without_its_part(command: list[str]) -> None:
     done = run(*command)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr == (
-        "error: this command needs the embedded cluster, which is not installed here: pip install sublet-local\n"
+        "error: this command needs the embedded cluster, which is not installed here: pip install 'sublet[local]'\n"
     )
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
 import shutil
 import struct
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from embedded.cgroups.hierarchy import Cgroups, UnsuitableKernel, discover
 from embedded.fault import KubernetesFault
 from embedded.node.images.commands import Missing, Refused
 from embedded.node.objects.pod import NodeObject, PodContainer, PodObject
 from embedded.node.objects.sources import SourceRef, Sources, TokenRef, VolumeNotReady
 from embedded.node.objects.tokens import Token
 from embedded.node.ports import Execution, Exit, Services
+from embedded.tests.cgroups.conftest import cgroups
 
+__all__ = ["cgroups"]
 Build = Callable[..., PodObject]
 ADDRESS = "127.65.0.9"
-_serial = itertools.count()
 
 
 def build_pod(
@@ -242,18 +241,6 @@ def eventually() -> Callable[[Callable[[], object]], Awaitable[None]]:
             await asyncio.sleep(0.005)
 
     return wait
-
-
-@pytest.fixture
-def cgroups() -> Iterator[Cgroups]:
-    """A prefix of its own on this machine's cgroup v1; gone after the test whatever happened."""
-    try:
-        made = Cgroups(discover(Path("/sys/fs/cgroup"), f"test-{os.getpid()}-{next(_serial)}"))
-    except UnsuitableKernel as reason:
-        pytest.skip(f"{reason}; run as root on a machine with cgroup v1")
-    yield made
-    asyncio.run(made.remove(made.layout.prefix))
-    assert not made.exists(made.layout.prefix)
 
 
 _PT_INTERP = 3
