@@ -126,13 +126,17 @@ async def serve(options: argparse.Namespace) -> None:
     host, port = listen_address(options.listen)
     authority = options.root_ca.read_text() if options.root_ca else ""
     _warn_of_others(options.listen, host)
-    tokens, (nodes, door), (tls, names) = TokenFile.read(options.token_file), _node_servers(options), _secured(options)
+    tokens, (nodes, connections), (tls, names) = (
+        TokenFile.read(options.token_file),
+        _node_servers(options),
+        _secured(options),
+    )
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with _state(options.state_dir) as (directory, journal):
         credentials, audit = Credentials(tokens, _signing_key(options.state_dir)), _audit_log(options.audit_log)
-        core = Router(time.time, nodes, log=journal, credentials=credentials, audit=audit, door=door)
+        core = Router(time.time, nodes, log=journal, credentials=credentials, audit=audit, connections=connections)
         if directory is not None:
             restore(core.resources, directory)
         create_system_objects(core.resources)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import structlog
 
-from agent.core.layout import CgroupDriver
+from embedded.cgroups.drivers import CgroupDriver
 from embedded.cgroups.hierarchy import UnsuitableKernel
 from embedded.node.machine.share import Claim, parse_share
 from embedded.node.pods.pressure import DEFAULT_THRESHOLDS, TRANSITION_SECONDS, Limits, parse_thresholds

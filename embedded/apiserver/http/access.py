@@ -1,4 +1,4 @@
-"""The door: as whom a request acts, and whether that user may do what it asks for."""
+"""Access control: as whom a request acts, and whether that user may do what it asks for."""
 
 from __future__ import annotations
 

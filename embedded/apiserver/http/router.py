@@ -58,7 +58,7 @@ class Router:
         credentials: Credentials | None = None,
         authorizer: Authorizer | None = None,
         audit: AuditLog | None = None,
-        door: NodeConnections | None = None,
+        connections: NodeConnections | None = None,
     ) -> None:
         credentials = credentials or Credentials()
         self.registry = Registry()
@@ -81,7 +81,7 @@ class Router:
         self._token_requests = TokenRequests(self.resources, self.writes, accounts)
         self._token_reviews = AuthenticationReviews(self.resources, self.authenticator)
         self._nodes = nodes
-        self._door = door
+        self._connections = connections
         self._metrics = Metrics(self.resources, nodes)
         self._monitoring = health.Monitoring(self.registry, self.store)
         self._limits = limits or WatchLimits()
@@ -228,7 +228,7 @@ class Router:
         self.resources.get(PODS, namespace, name)
         options, warnings = pod_streams.options_of(request, way), list[str]()
         await self.writes.connect(connection(namespace, name, way, options, request.user), warnings)
-        found = await pod_streams.open_way(self.resources, self._door, (namespace, name), way, request)
+        found = await pod_streams.open_way(self.resources, self._connections, (namespace, name), way, request)
         return replace(found, warnings=tuple(warnings))
 
     async def _bound(self, request: Request, namespace: str, name: str) -> Response:

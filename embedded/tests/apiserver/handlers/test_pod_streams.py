@@ -37,7 +37,7 @@ class World(Secured):
     def __init__(self, clock):
         super().__init__(clock)
         self.door = Door()
-        self.core._door = self.door
+        self.core._connections = self.door
         self.make("/api/v1/nodes", {"metadata": {"name": "n"}})
         self.call("PATCH", "/api/v1/nodes/n/status", {"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 7}}}},
                   content_type="application/merge-patch+json")  # fmt: skip
