@@ -45,3 +45,11 @@ def test_what_is_imported_is_installed_with_it() -> None:
     }
     assert len(found) > 10
     assert {name: file for name, file in found.items() if PROVIDED_BY.get(name, name) not in installed} == {}
+
+
+def test_a_folder_tells_its_story() -> None:
+    """At most 25 modules by one subject each, with a sentence that says which."""
+    folders = {path.parent for path in HERE.rglob("*.py") if "tests" not in path.relative_to(HERE).parts}
+    assert len(folders) > 30
+    assert [str(folder) for folder in folders if len(list(folder.glob("*.py"))) > 26] == []  # with __init__.py
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").read_text().startswith('"""')] == []
