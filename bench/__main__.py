@@ -36,7 +36,8 @@ from bench.colocate_rows import ALL_ROWS, GROUPS, chosen
 from bench.hierarchies import Hierarchies, discover
 from bench.imports import measure_imports
 from bench.observe import Effort, observe
-from model.fault import Fault, KernelFault
+from local.faults import FAULTS
+from model.fault import KernelFault
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 COLOCATE, REACT, API, SCHEDULE = (
@@ -57,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
         signal.signal(number, _end)
     try:
         return _measure(arguments)
-    except Fault as fault:
+    except FAULTS as fault:
         print(f"error: {fault}", file=sys.stderr)
         return 1
 

@@ -18,9 +18,9 @@ import psutil
 from bench.hierarchies import Hierarchies
 from bench.tree import CONTAINERS_PER_POD, BenchTree, PodPlace, place, tier_of
 from bench.workers import Workers
+from embedded.child_process import Child
 from kube.client import KubeClient
 from local.accounts import write_kubeconfigs, write_secrets
-from local.child import Child
 from local.choices import Choices
 from local.programs import api_address, embedded_programs
 from local.rundir import RunDirectory

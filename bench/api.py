@@ -19,7 +19,8 @@ from bench.api_child import CommandedProcess
 from bench.api_client import creates_per_second, fetch_seconds, request
 from bench.api_pods import MIDDLE_BYTES, NODES, SMALL_BYTES, node_of
 from bench.report import Machine, this_machine
-from local.certificates import Authority, write_private
+from embedded.own_files import write_private
+from local.certificates import Authority
 
 SIZES, CONNECTIONS = (SMALL_BYTES, MIDDLE_BYTES), (1, 16)
 ECHO, MEMORY, STATE = "echo", "memory", "state-dir"

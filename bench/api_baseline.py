@@ -21,7 +21,7 @@ from bench.api_child import serve_commands
 from bench.api_pods import LARGE_BYTES, NODES, body, node_of, template
 from bench.api_receiver import digest
 from bench.api_server import collections
-from local.apiserver.server import tls_context
+from embedded.apiserver.http.server import tls_context
 
 _BURST = 64  # fewer than there are nodes
 _PIECE_BYTES = 256 << 10

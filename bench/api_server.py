@@ -1,4 +1,4 @@
-"""The embedded API server as `python -m local.apiserver` builds it, with a way to fill it and to time it inside."""
+"""The embedded API server as `python -m embedded.apiserver` builds it, with a way to fill it and to time it inside."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ import psutil
 from bench.api_child import serve_commands
 from bench.api_pods import LARGE_BYTES, NODES, body, named, node_of, template
 from bench.api_receiver import digest
-from local.apiserver.__main__ import settle_collector
-from local.apiserver.auth import Tokens
-from local.apiserver.authentication import Credentials
-from local.apiserver.bootstrap import create_system_objects
-from local.apiserver.controllers import Controllers
-from local.apiserver.core import Core
-from local.apiserver.identity import MASTERS, Identity, known_user
-from local.apiserver.journal import Journal
-from local.apiserver.messages import Request, Response
-from local.apiserver.objects import Object, decode, decode_object
-from local.apiserver.rbac_defaults import create_default_roles
-from local.apiserver.records import Seen
-from local.apiserver.registry import LEASES, PODS
-from local.apiserver.registry import NODES as NODE_TYPE
-from local.apiserver.selectors import EVERYTHING, Filter
-from local.apiserver.server import Server, tls_context
-from local.apiserver.statedir import StateDirectory
-from local.apiserver.watching import Watcher
+from embedded.apiserver.__main__ import settle_collector
+from embedded.apiserver.apimachinery.objects import Object, decode, decode_object
+from embedded.apiserver.apimachinery.resource_types import LEASES, PODS
+from embedded.apiserver.apimachinery.resource_types import NODES as NODE_TYPE
+from embedded.apiserver.apimachinery.selectors import EVERYTHING, Filter
+from embedded.apiserver.authentication.authenticator import Credentials
+from embedded.apiserver.authentication.token_file import TokenFile
+from embedded.apiserver.authorization.bootstrap_roles import create_default_roles
+from embedded.apiserver.bootstrap import create_system_objects
+from embedded.apiserver.controller_manager import Controllers
+from embedded.apiserver.http.router import Router
+from embedded.apiserver.http.server import Server, tls_context
+from embedded.apiserver.request.messages import Request, Response
+from embedded.apiserver.request.user_info import MASTERS, UserInfo, known_user
+from embedded.apiserver.storage.journal import Journal
+from embedded.apiserver.storage.records import WatchEvent
+from embedded.apiserver.storage.state_directory import StateDirectory
+from embedded.apiserver.storage.watch_queue import Watcher
 
 TOKEN = "bench"
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -51,14 +51,14 @@ _LEASE_SECONDS = 3600
 class Bench:
     """The commands; `watchers` are those that came since the server began."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Router) -> None:
         self._core = core
         self._template = template(LARGE_BYTES)
-        self._watchers: list[Watcher[Seen]] = []
+        self._watchers: list[Watcher[WatchEvent]] = []
         self._open = core.store.watch
         core.store.watch = self._watch  # type: ignore[method-assign]
 
-    def _watch(self, type_id: str, wanted: Filter, since: int | None, limit: int = 8192) -> Watcher[Seen]:
+    def _watch(self, type_id: str, wanted: Filter, since: int | None, limit: int = 8192) -> Watcher[WatchEvent]:
         self._watchers.append(self._open(type_id, wanted, since, limit))
         return self._watchers[-1]
 
@@ -107,7 +107,7 @@ class Bench:
 
     async def _list(self, query: dict[str, str], accept: str) -> float:
         begun = time.perf_counter()
-        request = Request("GET", "/api/v1/pods", query, {"accept": accept}, b"", Identity("admin", groups=(MASTERS,)))
+        request = Request("GET", "/api/v1/pods", query, {"accept": accept}, b"", UserInfo("admin", groups=(MASTERS,)))
         answer = await self._core.handle(request)
         taken = time.perf_counter() - begun
         assert isinstance(answer, Response) and answer.status == 200
@@ -164,8 +164,8 @@ async def _journal(path: Path | None) -> AsyncIterator[Journal | None]:
 
 async def _serve(keys: Path, state: Path | None) -> None:
     async with _journal(state) as journal:
-        users = Tokens({TOKEN: known_user("admin", groups=(MASTERS,))})
-        core = Core(time.time, log=journal, credentials=Credentials(users))
+        users = TokenFile({TOKEN: known_user("admin", groups=(MASTERS,))})
+        core = Router(time.time, log=journal, credentials=Credentials(users))
         create_system_objects(core.resources)
         create_default_roles(core.resources)
         server = Server(core, core.authenticator, tls_context(keys / "tls.crt", keys / "tls.key"))

@@ -14,9 +14,9 @@ import msgspec
 import psutil
 
 from bench.colocate_node import Home, NodeTree
+from embedded.child_process import Child
 from kube.client import KubeClient
 from local.accounts import write_kubeconfigs, write_secrets
-from local.child import Child
 from local.choices import Choices
 from local.programs import api_address, embedded_programs
 from local.rundir import RunDirectory

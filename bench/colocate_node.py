@@ -11,7 +11,7 @@ import msgspec
 
 from bench.hierarchies import Hierarchies
 from bench.tree import remove, remove_stale
-from local.node.resources import shares
+from embedded.cgroups.ceilings import shares
 from model.fault import KernelFault
 
 _MOST_SHARES, _MOST_WEIGHT, _LEAST_SHARES = 262_144, 10_000, 2

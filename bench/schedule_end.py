@@ -18,9 +18,9 @@ import msgspec
 
 from bench.schedule_cluster import SCHEDULER
 from bench.schedule_effort import Effort, tell
+from embedded.child_process import Child
 from kube.client import KubeClient
 from local.accounts import NAMESPACE, write_kubeconfigs, write_secrets
-from local.child import Child
 from local.choices import Choices
 from local.programs import api_address, embedded_programs
 from local.rundir import RunDirectory

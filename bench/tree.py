@@ -15,7 +15,7 @@ import msgspec
 
 from agent.core.files import Role
 from bench.hierarchies import Hierarchies
-from local import cgrouptree
+from embedded.cgroups import trees
 from model.fault import KernelFault
 
 CONTAINERS_PER_POD = 2
@@ -115,8 +115,8 @@ def remove(tops: Sequence[Path]) -> None:
     """End what runs inside and remove the trees. Raises KernelFault naming what resisted for ten seconds."""
     deadline = time.monotonic() + _REMOVE_BOUND_SECONDS
     while True:
-        cgrouptree.kill(tops)
-        remaining = cgrouptree.remove_empty(tops)
+        trees.kill(tops)
+        remaining = trees.remove_empty(tops)
         if not remaining:
             return
         if time.monotonic() > deadline:

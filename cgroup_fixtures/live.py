@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local import cgrouptree
+from embedded.cgroups import trees
 
 MOUNT = Path("/sys/fs/cgroup")
 V1_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "blkio", "pids", "unified")
@@ -65,7 +65,7 @@ class LiveTree:
         for process in self._processes:
             self.end(process)
         tops = [mount / self.top for mount in self._mounts]
-        remaining = asyncio.run(cgrouptree.kill_and_remove(tops, 20))
+        remaining = asyncio.run(trees.kill_and_remove(tops, 20))
         if remaining:
             raise RuntimeError(f"not removed: {', '.join(map(str, remaining))}")
 

@@ -18,8 +18,8 @@ from cli.plaintable import show as show_table
 from cli.up import KernelChoice, simulated_text
 
 if TYPE_CHECKING:
+    from embedded.node.settings import Kernel
     from local.demo.results import Checks, DemoResult
-    from local.node.settings import Kernel
 
 PHASE_SECONDS = 16.0
 EXIT_CHECK_FAILED = 1
@@ -78,8 +78,8 @@ def demo(
     since other work kept the machine busy.
     """
     # Imported here: an agent's image has no cryptography, and needs none.
+    from embedded.node.settings import Kernel
     from local.choices import usable_kernel
-    from local.node.settings import Kernel
 
     wanted = None if kernel is KernelChoice.AUTO else Kernel(kernel.value)
     found, why = usable_kernel(wanted, "sublet demo")

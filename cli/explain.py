@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from cli.access import CaOption, ServerNameOption, TokenOption, scheduler_at
+from cli.embedded_cluster import read_endpoints
 from model import explain
 from model.decision import Decision
 from model.fault import ConfigurationFault, Fault, PeerFault
@@ -303,8 +304,6 @@ def _given(option: str, address: str) -> str:
 
 def _agent(directory: Path, node: str) -> str:
     """Where the agent of a process node answers; of the first where none is named."""
-    from local.rundir import read_endpoints
-
     address = read_endpoints(directory).agent_of(node)
     if not address:
         raise ConfigurationFault(str(directory), "the agent has not started yet", "try again in a moment")
@@ -315,16 +314,12 @@ def _also(directory: Path, named: str, how: str = "explain node ") -> str:
     """The process nodes that nobody asked, because none was named, and `how` to name one."""
     if named:
         return ""  # and in an agent's image there is nothing of `local` to read a run directory with
-    from local.rundir import read_endpoints
-
     others = read_endpoints(directory).nodes[1:]
     told = ", ".join(f"{other.name} ({how}{other.name})" for other in others)
     return f"\n\nalso: {told}" if told else ""
 
 
 def _endpoint(directory: Path, field: str) -> str:
-    from local.rundir import read_endpoints
-
     address = getattr(read_endpoints(directory), field)
     if not address:
         program = field.partition("_")[0]

@@ -27,7 +27,7 @@ from cli import (
     uninstall,
     up,
 )
-from model.fault import Fault
+from cli.faults import faults, missing_part
 
 EXIT_FAULT = 2
 EXIT_INTERRUPTED = 130
@@ -88,7 +88,11 @@ def main(arguments: list[str]) -> int:
     width = {} if terminal else {"terminal_width": _PLAIN_WIDTH}
     try:
         result = app(args=arguments, prog_name="sublet", standalone_mode=False, **width)
-    except Fault as fault:
+    except ModuleNotFoundError as error:
+        if not (what := missing_part(error)):
+            raise
+        return _fail(f"error: {what}", EXIT_FAULT)
+    except faults() as fault:
         return _fail(f"error: {_one_line(str(fault))}", EXIT_FAULT)
     except _CommandLineError as error:
         return _fail(_told(error), EXIT_FAULT)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from cli.embedded_cluster import read_endpoints
 from cli.explain import DEFAULT_DIR, DirOption, Output, OutputOption, SchedulerOption
 from cli.toprows import Facts, Sort, node_rows, pod_rows, sorted_nodes, sorted_pods, total
 from model.fault import ConfigurationFault, Fault
@@ -178,8 +179,6 @@ def _source(kubeconfig: Path | None, directory: Path, selector: str) -> Source:
 
 def _embedded(directory: Path, named: Path | None) -> Endpoints | None:
     """Of a cluster that `sublet up` runs there; one that is asked for, by its directory or kubeconfig, must be."""
-    from local.rundir import read_endpoints
-
     try:
         return read_endpoints(directory)
     except ConfigurationFault:

@@ -17,8 +17,8 @@ from agent.core.layout import CgroupDriver
 from cli.interrupts import ending_at_once
 
 if TYPE_CHECKING:
+    from embedded.node.machine.share import Share
     from local.choices import Choices
-    from local.node.share import Share
     from local.rundir import Endpoints
 
 
@@ -125,6 +125,15 @@ def up(
             rich_help_panel=_SERVER,
         ),
     ] = "127.0.0.1:0",
+    apiserver: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Start a real kube-apiserver and etcd in place of the embedded server (needs root): the folder with "
+            "them, and kube-controller-manager, or the program kube-apiserver. They and their state end with `up`.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = None,
     join: Annotated[
         Path | None,
         typer.Option(
@@ -183,10 +192,10 @@ def up(
     kernel; as an ordinary user a simulated kernel takes its place, which a pod's process can escape that means to.
     """
     # Imported here: an agent's image has no cryptography, and needs none.
+    from embedded.node.machine.facts import share_of_machine
+    from embedded.node.machine.share import Claim
+    from embedded.node.settings import Kernel
     from local.choices import Choices, usable_kernel
-    from local.node.machine import share_of_machine
-    from local.node.settings import Kernel
-    from local.node.share import Claim
 
     wanted = None if kernel is KernelChoice.AUTO else Kernel(kernel.value)
     found, why = usable_kernel(wanted, "sublet up") if not no_process_node else (Kernel.SIMULATED, "")
@@ -209,6 +218,7 @@ def up(
         images=images,
         audit_log=audit_log,
         join=join,
+        apiserver=apiserver,
     )
     if open_to := open_text(listen):
         typer.echo(open_to)

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from embedded.own_files import write_private
 from kube.client import KubeClient, path_of
-from local.certificates import LOOPBACK_NAMES, Authority, random_token, write_private
+from local.certificates import LOOPBACK_NAMES, Authority, random_token
 from local.choices import Choices, Slot
 from local.kubeconfig import kubeconfig
 from local.rundir import RunDirectory
@@ -42,6 +43,8 @@ def users(choices: Choices) -> dict[str, User]:
         "admin": User("sublet:admin", ("system:masters",)),
         **{f"node{slot.suffix}": User(f"system:node:{slot.name}", ("system:nodes",)) for slot in choices.slots},
     }
+    if choices.apiserver is not None:
+        own["controller-manager"] = User("system:kube-controller-manager")
     if choices.bare:
         return own
     return own | {"scheduler": _service_account("scheduler"), "admission": _service_account("admission")}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from embedded.apiserver.admission.webhook_source import ADDRESS_ANNOTATION
 from kube.client import KubeClient, PatchKind, path_of
 from local import manifests
-from local.apiserver.webhooks_configured import ADDRESS_ANNOTATION
 
 _NAME = "sublet-admission"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from agent.core.layout import CgroupDriver
+from embedded.cgroups.hierarchy import Cgroups, UnsuitableKernel, discover
+from embedded.node.machine.share import Claim
+from embedded.node.settings import Kernel
 from local.certificates import LOOPBACK_NAMES
-from local.node.cgroups import Cgroups, UnsuitableKernel, discover
-from local.node.settings import Kernel
-from local.node.share import Claim
 from local.runfiles import MOST_NODES
 from model.fault import ConfigurationFault, KernelFault
 
@@ -40,7 +40,7 @@ class Choices(msgspec.Struct, frozen=True):
 
     `node_name` is the node's, or where there are several the first part of each. A `state_dir` lets the API server's
     objects outlive it. A `bare` cluster has nothing of Sublet. `images` are root file systems that pods may run in.
-    `join` is the kubeconfig of an API server that is there already.
+    `join` is the kubeconfig of an API server that is there already, `apiserver` where the programs of a real one are.
     """
 
     node_name: str = msgspec.field(default_factory=default_node_name)
@@ -59,6 +59,7 @@ class Choices(msgspec.Struct, frozen=True):
     images: Path | None = None
     audit_log: Path | None = None
     join: Path | None = None
+    apiserver: Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.process_nodes <= MOST_NODES:
@@ -70,9 +71,17 @@ class Choices(msgspec.Struct, frozen=True):
         if self.join is not None and (self.state_dir or self.audit_log or self.listen != ANY_PORT):
             fix = "leave out --listen, --state-dir and --audit-log"
             raise ConfigurationFault("--join", "uses an API server that is there already", fix)
+        if self.apiserver is not None and (self.join or self.state_dir or self.audit_log):
+            fix = "leave out --join, --state-dir and --audit-log"
+            raise ConfigurationFault("--apiserver", "starts an API server whose state ends with it", fix)
         host, port = host_and_port(self.listen)
         if not host or not port.isdecimal() or int(port) > 65535:
             raise ConfigurationFault(f"--listen {self.listen}", "is not HOST:PORT", "such as 127.0.0.1:6443")
+
+    @property
+    def routed(self) -> bool:
+        """Whether the API server is a real one, which takes no loopback address for an endpoint."""
+        return self.join is not None or self.apiserver is not None
 
     @property
     def slots(self) -> tuple[Slot, ...]:

@@ -11,34 +11,31 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import fcntl
-import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
+from embedded.own_files import write_private
 from kube import x509
 from kube.client import KubeClient, PatchKind, path_of
-from local import localroutes, manifests
+from local import manifests
 from local.accounts import NAMESPACE, kubeconfig_of, service_account_token
-from local.certificates import write_private
 from local.choices import Choices
+from local.faults import FAULTS
 from local.kubeconfig import certified, flattened, kubeconfig
-from local.node.addresses import ROUTED
-from local.node.mirrors import MIRROR
-from local.node.mirrors import NAMESPACE as PROGRAMS
+from local.node.mirror_pods import MIRROR
+from local.node.mirror_pods import NAMESPACE as PROGRAMS
 from local.programs import WEBHOOKS, Ready, api_server_at, bootstrap_files, settings_files
+from local.routed import take_addresses
 from local.rundir import RunDirectory
 from local.simnodes.settings import SIMULATED
-from model.fault import ConfigurationFault, Fault, KubernetesFault
+from model.fault import ConfigurationFault, KubernetesFault
 
 _REQUESTS = "certificates.k8s.io/v1/certificatesigningrequests"
 _SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 _SIGNED_SECONDS = 30.0
 _LOOK_SECONDS = 0.2
 _AUTHENTICATION = path_of("v1/configmaps", namespace="kube-system", name="extension-apiserver-authentication")
-_LOCK = Path("/run/sublet-up-join.lock")
 
 
 class Joining:
@@ -74,7 +71,7 @@ class Joining:
     async def _prepare(self, client: KubeClient) -> None:
         if not self._choices.bare:
             await refuse_another(client)
-        await self._take_addresses()
+        await take_addresses(self._held, "--join")
         settings = await client.get(_AUTHENTICATION, dict)
         write_private(self._run.keys / "client-ca.crt", settings["data"]["client-ca-file"].encode())
         if not self._choices.bare:
@@ -82,25 +79,12 @@ class Joining:
             await manifests.apply(client, manifests.documents(files))
             await manifests.make_missing(client, manifests.documents(settings_files()))
 
-    async def _take_addresses(self) -> None:
-        fix = "run it as root: addresses of pods and Services become this machine's"
-        try:
-            lock = self._held.enter_context(os.fdopen(os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)))
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            await localroutes.refuse_used(str(ROUTED))
-            await localroutes.add(str(ROUTED))
-        except BlockingIOError as error:
-            raise ConfigurationFault("--join", "another `sublet up --join` runs here", "stop that one first") from error
-        except OSError as error:
-            raise ConfigurationFault("--join", f"not possible: {error.strerror or error}", fix) from error
-        self._held.push_async_callback(localroutes.remove, str(ROUTED))
-
     async def leave(self) -> None:
         """Take nodes and webhooks away, which nobody serves any more, and say what else stays."""
         try:
             if self._run.kubeconfig.exists():
                 await self._remove()
-        except Fault as fault:
+        except FAULTS as fault:
             self._tell(f"not everything was removed: {fault}")
         finally:
             await self._held.aclose()

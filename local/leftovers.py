@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.layout import CgroupDriver
-from local import cgrouptree
-from local.node.layout import prefix_of
-from local.node.ownership import started_ticks
-from local.node.simkernel import tree
+from embedded.cgroups import trees
+from embedded.cgroups.drivers import CgroupDriver
+from embedded.cgroups.layout import prefix_of
+from embedded.cgroups.ownership import started_ticks
+from embedded.simkernel import tree
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 _POLL_SECONDS = 0.02
@@ -36,11 +36,11 @@ class Trees(msgspec.Struct, frozen=True):
     def processes(self) -> set[int]:
         """The processes that sit anywhere below them."""
         folders = [folder for top in self._imitated() for folder in tree.cgroups_below(top)]
-        return cgrouptree.members(self._real()) | tree.members_of(folders)
+        return trees.members(self._real()) | tree.members_of(folders)
 
     async def sweep(self, bound_seconds: float = 5.0) -> list[Path]:
         """Kill what runs in them and remove them; returns those that resisted for the bound."""
-        resisted = await cgrouptree.kill_and_remove(self._real(), bound_seconds)
+        resisted = await trees.kill_and_remove(self._real(), bound_seconds)
         for top in self._imitated():
             resisted += await tree.sweep(top, bound_seconds)
         return resisted

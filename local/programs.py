@@ -17,14 +17,14 @@ from typing import Any
 
 import msgspec
 
+from embedded.node.network.addresses import node_address
+from embedded.node.settings import Kernel
+from embedded.own_files import write_private
 from kube.client import KubeClient
 from local import manifests
 from local.accounts import NAMESPACE, give_agent_tokens, kubeconfig_of, link_token_of
 from local.admissionservice import publish, publish_endpoint
-from local.certificates import write_private
 from local.choices import ANY_PORT, Choices, Slot, host_and_port
-from local.node.addresses import node_address
-from local.node.settings import Kernel
 from local.probing import Door
 from local.rundir import RunDirectory
 from local.staticprograms import Life, StaticProgram
@@ -105,7 +105,7 @@ def write_scheduler_settings(run: RunDirectory, choices: Choices) -> None:
 def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...]:
     """API server; then nodes, service addresses, scheduler and admission; then agents; then simulated nodes."""
     return (
-        *([] if choices.join else [_apiserver_program(run, choices)]),
+        *([] if choices.routed else [_apiserver_program(run, choices)]),
         *(
             Program(
                 f"node{slot.suffix}",
@@ -116,7 +116,7 @@ def embedded_programs(run: RunDirectory, choices: Choices) -> tuple[Program, ...
             )
             for slot in choices.slots
         ),
-        *([_proxy_program(run, choices)] if choices.bare or choices.join else []),
+        *([_proxy_program(run, choices)] if choices.bare or choices.routed else []),
         *([] if choices.bare and choices.join else [_scheduler_program(run, choices)]),
         *([] if choices.bare else _lending_programs(run, choices)),
         *([_simnodes_program(run, choices)] if choices.simulated_nodes else []),
@@ -158,7 +158,7 @@ def _lending_programs(run: RunDirectory, choices: Choices) -> list[Program]:
 
 
 async def _announce_admission(run: RunDirectory, choices: Choices, address: str) -> None:
-    if choices.join is None:
+    if not choices.routed:
         await publish(run.kubeconfig, NAMESPACE, address)
         return
     host, port = host_and_port(address)
@@ -223,7 +223,7 @@ def _apiserver(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
     bootstrap += [argument for path in settings for argument in ("--bootstrap-once", str(path))]
     audit = ["--audit-log", str(choices.audit_log.expanduser().absolute())] if choices.audit_log else []
     return [
-        *_module("local.apiserver", run, "apiserver"),
+        *_module("embedded.apiserver", run, "apiserver"),
         *("--listen", _api_listen(choices, bound)),
         *_certificate(run, "apiserver"),
         *("--token-file", str(run.keys / "users")),
@@ -252,7 +252,7 @@ def _node_of(run: RunDirectory, choices: Choices, slot: Slot) -> Callable[[Bound
         *("--eviction-hard", eviction_thresholds(shutil.disk_usage(run.path).total)),
         *_certificate(run, "node"),
         *("--kubelet-token-file", str(run.keys / "kubelet-token")),
-        *(["--client-ca", str(run.keys / "client-ca.crt")] if choices.join else []),
+        *(["--client-ca", str(run.keys / "client-ca.crt")] if choices.routed else []),
         *simulated,
         *(["--images", str(choices.images.expanduser().absolute())] if choices.images else []),
         *(word for flag, amount in claimed.items() if amount for word in (flag, amount)),
@@ -282,7 +282,7 @@ def _scheduler(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
 
 
 def _admission(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
-    reviews = _port(bound, "admission", "reviews", f"{node_address(1, routed=True)}:0" if choices.join else ANY_PORT)
+    reviews = _port(bound, "admission", "reviews", f"{node_address(1, routed=True)}:0" if choices.routed else ANY_PORT)
     return [
         *_module("admission", run, "admission"),
         *("--identity", "sublet-up"),
@@ -295,7 +295,7 @@ def _admission(run: RunDirectory, choices: Choices, bound: Bound) -> list[str]:
 
 
 def _proxy(run: RunDirectory, choices: Choices) -> list[str]:
-    routed = ["--routed"] if choices.join else []
+    routed = ["--routed"] if choices.routed else []
     return [*_module("local.proxy", run, "proxy"), "--kubeconfig", str(run.kubeconfig), *routed]
 
 

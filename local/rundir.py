@@ -10,10 +10,9 @@ from typing import IO, Annotated
 
 import msgspec
 
+from embedded.cgroups.ownership import boot_id, started_ticks
+from embedded.own_files import close_directory, open_own, own_directory, write_private
 from local import runfiles
-from local.certificates import write_private
-from local.node.ownership import boot_id, started_ticks
-from local.ownfiles import close_directory, open_own, own_directory
 from model.fault import ConfigurationFault
 
 DEFAULT_DIRECTORY = Path("~/.sublet")

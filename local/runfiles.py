@@ -11,8 +11,8 @@ from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 
-from local.certificates import write_private
-from local.node import mounting
+from embedded.node.processes import mounting
+from embedded.own_files import write_private
 from model.fault import ConfigurationFault
 
 MOST_NODES = 4

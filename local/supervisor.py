@@ -9,7 +9,7 @@ from itertools import groupby
 
 import msgspec
 
-from local.child import Child, ProgramFault, how_it_ended
+from embedded.child_process import Child, ProgramFault, how_it_ended
 from local.liveness import Liveness, Patience, Probe
 from local.probing import unanswered
 from local.programs import Bound, Program, Ready

@@ -14,11 +14,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
+from embedded.cgroups.ownership import boot_id, started_ticks
 from local.accounts import write_kubeconfigs, write_secrets
 from local.choices import Choices, Slot, ids_of
+from local.control_plane import ControlPlane
 from local.joining import Joining
 from local.leftovers import Trees, end_processes
-from local.node.ownership import boot_id, started_ticks
 from local.programs import (
     api_address,
     embedded_programs,
@@ -53,6 +54,7 @@ class Cluster:
         self._supervisor = Supervisor(self._run, self._programs, tell, self._became_ready, lived=self._show_programs)
         self._held = ExitStack()
         self._joining = Joining(self._run, choices, tell) if choices.join else None
+        self._control_plane = ControlPlane(self._run, choices, tell) if choices.apiserver else None
 
     @property
     def directory(self) -> Path:
@@ -118,6 +120,8 @@ class Cluster:
             write_scheduler_settings(self._run, self._choices)
             if self._joining is not None:
                 self._supervisor.bound["apiserver"] = await self._joining.join()
+            if self._control_plane is not None:
+                self._supervisor.bound["apiserver"] = await self._control_plane.start(self._tokens)
             await self._supervisor.start()
         except BaseException:
             await self._stop()
@@ -131,7 +135,16 @@ class Cluster:
 
     async def wait(self) -> None:
         """Return never; raises ProgramFault when the cluster has come to its end."""
-        await self._supervisor.wait()
+        waiting = [asyncio.create_task(self._supervisor.wait())]
+        if self._control_plane is not None:
+            waiting.append(asyncio.create_task(self._control_plane.wait()))
+        try:
+            ended, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            ended.pop().result()
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
     async def _stop(self) -> None:
         """Clean up to the end even where this task is cancelled meanwhile: it is bounded, and must not be left half."""
@@ -152,6 +165,8 @@ class Cluster:
             await _remove(self.trees)
             if self._joining is not None:
                 await self._joining.leave()
+            if self._control_plane is not None:
+                await self._control_plane.leave()
         finally:
             self._held.close()
 

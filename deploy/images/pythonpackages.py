@@ -20,7 +20,10 @@ written by lock.py."""
 _GENERATED = ("client/models", "client/api", "aio/client/models", "aio/client/api")
 """One module for each Kubernetes object and group in the package `kubernetes`, loaded when it is asked for, 65 MB in
 all. Sublet uses that package for identity and transport, reads the JSON itself, and asks for none of them."""
-_NOT_OURS = (".*", "build", "dist", "tests", "bench", "docs", "deploy", "examples", "*.egg-info", "__pycache__")
+_NOT_OURS = (
+    *(".*", "build", "dist", "*.egg-info", "__pycache__"),
+    *("tests", "bench", "docs", "deploy", "examples", "local", "embedded"),
+)
 """What the wheel is not made of."""
 _BUILT_HERE = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 """Written by pip about this very run."""
@@ -65,9 +68,7 @@ def _own_wheel(source: Path, scratch: Path, cache: Path) -> Path:
     backend = scratch / "backend"
     _pip(cache, "install", "--target", str(backend), "--no-deps", "--only-binary", ":all:", *_locked("build"))
     copy = scratch / "source"
-    skipped = shutil.ignore_patterns(
-        ".*", "build", "dist", "tests", "bench", "docs", "deploy", "examples", "*.egg-info"
-    )
+    skipped = shutil.ignore_patterns(*_NOT_OURS)
     shutil.copytree(source, copy, ignore=skipped)
     _pip(None, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(scratch), str(copy), path=backend)
     (wheel,) = scratch.glob("sublet-*.whl")

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from local.node.knobs import number_of
-from local.node.ownership import started_ticks
+from embedded.cgroups.knobs import number_of
+from embedded.cgroups.ownership import started_ticks
 from local.rundir import NodeEndpoints
 
 UNLIMITED = -1

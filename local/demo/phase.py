@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from embedded.child_process import Child, ProgramFault
 from kube.client import KubeClient
 from kube.objects import Pod
-from local.child import Child, ProgramFault
 from local.demo.load import ANSWER_BOUND_SECONDS, LoadResult, Segment
 from local.demo.manifests import batch_cpu_offered, units_done
 from local.demo.measure import (

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from embedded.node.settings import Kernel
 from kube.client import KubeClient
 from local.choices import Choices
 from local.demo import manifests
@@ -36,10 +37,10 @@ from local.demo.results import (
     cut_told,
 )
 from local.demo.service import LOOPBACK, ROUNDS, answers, cost_of_request, free_port, load_for
+from local.faults import FAULTS
 from local.leftovers import Trees
-from local.node.settings import Kernel
 from local.up import Cluster
-from model.fault import ConfigurationFault, Fault, KubernetesFault
+from model.fault import ConfigurationFault, KubernetesFault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -97,7 +98,7 @@ class Story:
         work_dir = Path(tempfile.mkdtemp(prefix="sublet-demo-"))
         try:
             cluster, started = await self._in_cluster(work_dir, began)
-        except Fault:
+        except FAULTS:
             self._tell(f"logs are in {work_dir}")
             raise
         except BaseException:

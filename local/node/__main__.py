@@ -14,13 +14,13 @@ from pathlib import Path
 
 import structlog
 
-from agent.core.layout import CgroupDriver
-from local.node.cgroups import UnsuitableKernel
-from local.node.pressure import DEFAULT_THRESHOLDS, TRANSITION_SECONDS, Limits, parse_thresholds
-from local.node.settings import Kernel, NodeSettings
-from local.node.share import Claim, parse_share
+from embedded.cgroups.drivers import CgroupDriver
+from embedded.cgroups.hierarchy import UnsuitableKernel
+from embedded.node.machine.share import Claim, parse_share
+from embedded.node.pods.pressure import DEFAULT_THRESHOLDS, TRANSITION_SECONDS, Limits, parse_thresholds
+from embedded.node.settings import Kernel, NodeSettings
+from local.faults import FAULTS
 from local.node.wiring import serve
-from model.fault import Fault
 
 EXIT_FAULT = 1
 EXIT_UNSUITABLE_KERNEL = 3
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         asyncio.run(serve(_settings(options)))
     except UnsuitableKernel as fault:
         return _say(fault, EXIT_UNSUITABLE_KERNEL)
-    except Fault as fault:
+    except FAULTS as fault:
         return _say(fault, EXIT_FAULT)
     except Exception as error:
         # A bug of ours: the user gets one line, SUBLET_DEBUG gives the trace to whoever mends it.

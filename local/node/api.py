@@ -1,22 +1,27 @@
-"""The API server as the pods' workers need it, over kube.client."""
+"""The API server as a node and its pods' workers need it, over kube.client: what it raises is the node's own fault."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
+import model.fault
+from embedded.fault import KubernetesFault
+from embedded.node.objects.pod import NodeObject, PodObject
+from embedded.node.objects.sources import SourceKind, SourceRef, TokenRef
+from embedded.node.objects.times import moment
+from embedded.node.objects.tokens import Token
+from embedded.node.registration.node_object import LEASE_NAMESPACE
 from kube.client import KubeClient, PatchKind, decode, path_of
 from kube.events import EventRecorder, ObjectRef
-from local.node.metatime import moment
-from local.node.podobject import NodeObject, PodObject
-from local.node.sources import SourceKind, SourceRef, TokenRef
-from local.node.tokens import Token
-from model.fault import KubernetesFault
+
+_LEASES = "coordination.k8s.io/v1/leases"
 
 
 class _Keyed(msgspec.Struct, frozen=True, rename="camel"):
@@ -35,6 +40,48 @@ class _TokenRequest(msgspec.Struct, frozen=True):
     status: _IssuedToken = _IssuedToken()
 
 
+@contextlib.contextmanager
+def _asking() -> Iterator[None]:
+    try:
+        yield
+    except model.fault.KubernetesFault as fault:
+        raise KubernetesFault(fault.where, fault.what, fault.fix, status=fault.status) from fault
+
+
+class KubeNodeApi:
+    """Implements ports.NodePort."""
+
+    def __init__(self, client: KubeClient, name: str) -> None:
+        self._client = client
+        self._path = path_of("v1/nodes", name=name)
+        self._status_path = path_of("v1/nodes", name=name, subresource="status")
+        self._lease_path = path_of(_LEASES, namespace=LEASE_NAMESPACE, name=name)
+
+    async def read_node(self) -> NodeObject:
+        with _asking():
+            return await self._client.get(self._path, NodeObject)
+
+    async def create_node(self, body: dict[str, Any]) -> bool:
+        with _asking():
+            return await self._client.create_missing(path_of("v1/nodes"), body)
+
+    async def patch_node(self, body: dict[str, Any]) -> None:
+        with _asking():
+            await self._client.patch(self._path, body, PatchKind.MERGE)
+
+    async def patch_node_status(self, status: dict[str, Any]) -> None:
+        with _asking():
+            await self._client.patch(self._status_path, {"status": status}, PatchKind.STRATEGIC)
+
+    async def create_lease(self, body: dict[str, Any]) -> None:
+        with _asking():
+            await self._client.create(path_of(_LEASES, namespace=LEASE_NAMESPACE), body)
+
+    async def patch_lease(self, body: dict[str, Any]) -> None:
+        with _asking():
+            await self._client.patch(self._lease_path, body, PatchKind.MERGE)
+
+
 class KubeApi:
     """Implements ports.ApiPort."""
 
@@ -48,13 +95,16 @@ class KubeApi:
     async def patch_pod_status(self, pod: PodObject, status: dict[str, Any]) -> None:
         # The uid makes a pod of the same name that came later answer 409 instead of taking our status.
         body = {"metadata": {"uid": pod.uid}, "status": status}
-        await self._client.patch(_path(pod, "status"), body, PatchKind.STRATEGIC)
+        with _asking():
+            await self._client.patch(_path(pod, "status"), body, PatchKind.STRATEGIC)
 
     async def create_pod(self, body: dict[str, Any]) -> None:
-        await self._client.create(path_of("v1/pods", namespace=body["metadata"]["namespace"]), body)
+        with _asking():
+            await self._client.create(path_of("v1/pods", namespace=body["metadata"]["namespace"]), body)
 
     async def delete_pod(self, pod: PodObject) -> None:
-        await self._client.delete(_path(pod), uid=pod.uid, grace_seconds=0)
+        with _asking():
+            await self._client.delete(_path(pod), uid=pod.uid, grace_seconds=0)
 
     async def read_node(self) -> NodeObject:
         return await self._read_node()
@@ -62,7 +112,8 @@ class KubeApi:
     async def read_source(self, namespace: str, ref: SourceRef) -> Mapping[str, bytes] | None:
         path = path_of(f"v1/{ref.kind.plural}", namespace=namespace, name=ref.name)
         try:
-            found = await self._client.get(path, _Keyed)
+            with _asking():
+                found = await self._client.get(path, _Keyed)
         except KubernetesFault as fault:
             if fault.status == 404:
                 return None
@@ -83,7 +134,8 @@ class KubeApi:
         path = path_of("v1/serviceaccounts", namespace=namespace, name=account, subresource="token")
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         asked_at = datetime.now(UTC)
-        answer = decode(await self._client.create(path, body), _TokenRequest, path)
+        with _asking():
+            answer = decode(await self._client.create(path, body), _TokenRequest, path)
         expires_at = moment(answer.status.expiration_timestamp)
         return Token(answer.status.token, asked_at, expires_at or asked_at + timedelta(seconds=ref.expiration_seconds))
 

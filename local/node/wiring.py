@@ -12,36 +12,38 @@ from typing import Any
 
 import structlog
 
+from embedded.cgroups import ownership
+from embedded.cgroups.hierarchy import Cgroups
+from embedded.fault import ConfigurationFault, KernelFault, KubernetesFault
+from embedded.node.kernels.kernels import Simulator, confine, open_cgroups
+from embedded.node.kernels.partial_view_upkeep import PartialViewUpkeep
+from embedded.node.logs.server import LogHandlers, read_token, tls_context
+from embedded.node.machine.facts import read_machine, share_of_machine
+from embedded.node.machine.share import Share
+from embedded.node.network.addresses import pod_range
+from embedded.node.network.hosts_file import ServiceObject
+from embedded.node.objects.environment import api_server_variables
+from embedded.node.objects.pod import NodeObject, PodObject
+from embedded.node.pods.housekeeping import Housekeeping, MachineSignals, NodeReporter
+from embedded.node.pods.kubelet import Kubelet
+from embedded.node.pods.statistics import NodeUses, Statistics, use_of_machine
+from embedded.node.ports import Services
+from embedded.node.processes import mounting
+from embedded.node.processes.preparation import Provision
+from embedded.node.processes.runtime import Place, ProcessRuntime
+from embedded.node.registration.registration import NodeFacts, Registration
+from embedded.node.settings import Kernel, NodeSettings
+from embedded.node.streams.server import PodStreams
+from embedded.ready_file import write_ready_file
 from kube.client import KubeClient
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Informer
-from local.node import mounting, ownership
-from local.node.addresses import pod_range
-from local.node.allpods import AllPods
-from local.node.api import KubeApi
+from local.node import amplification
+from local.node.all_pods import AllPods
+from local.node.api import KubeApi, KubeNodeApi
 from local.node.callers import certified_callers, token_callers, trust_clients_of
-from local.node.cgroups import Cgroups
-from local.node.environment import api_server_variables
-from local.node.hostsfile import ServiceObject
-from local.node.housekeeping import Housekeeping, Levels, NodeVoice
-from local.node.kernels import Simulator, confine, open_cgroups
-from local.node.kubelet import Kubelet
-from local.node.logserver import LogServer, read_token, tls_context
-from local.node.machine import read_machine, share_of_machine
-from local.node.mirrors import Mirrors, WithMirrors
-from local.node.podobject import NodeObject, PodObject
-from local.node.ports import Services
-from local.node.preparation import Provision
-from local.node.processes import Place, ProcessRuntime
-from local.node.registration import Registration
-from local.node.settings import Kernel, NodeSettings
-from local.node.share import Share
-from local.node.shownpart import ShownPart
-from local.node.stats import NodeUses, Statistics, use_of_machine
-from local.node.streams.server import PodStreams
-from local.node.tokenserver import LOG_ADDRESS
-from local.readyfile import write_ready_file
-from model.fault import ConfigurationFault, KernelFault, KubernetesFault
+from local.node.mirror_pods import Mirrors, WithMirrors
+from local.node.token_server import LOG_ADDRESS, TokenServer
 
 log = structlog.get_logger()
 
@@ -84,9 +86,8 @@ class _Node:
     def __init__(self, settings: NodeSettings, share: Share, cgroups: Cgroups, client: KubeClient, token: str) -> None:
         self._settings = settings
         self._routed = settings.client_ca is not None
-        self._part = None if share.whole else ShownPart(settings, share, cgroups)
+        self._part = None if share.whole else PartialViewUpkeep(settings, share, cgroups)
         self._cgroups = cgroups
-        self._client = client
         self._machine = read_machine(settings.run_dir, share, routed=self._routed)
         self._memory_bytes = share.bound_memory_bytes
         self._names = Informer(
@@ -102,6 +103,7 @@ class _Node:
         )
         self._events = EventRecorder(client, "kubelet", settings.node_name)
         self._own = Informer(client, "v1/nodes", NodeObject, field_selector=f"metadata.name={settings.node_name}")
+        self._node_api = KubeNodeApi(client, settings.node_name)
         api = KubeApi(client, self._events, self._read_node)
         self._kubelet = Kubelet(
             Services(api, self._runtime, _now, settings.backoff_base_seconds),
@@ -126,15 +128,16 @@ class _Node:
         uses = NodeUses(WithMirrors(self._runtime, self._mirrors), self._part.use if self._part else use_of_machine)
         self._statistics = Statistics(settings.node_name, uses, self._all_pods.living, _now)
         admits = certified_callers(client, settings.node_name) if self._routed else token_callers(token)
-        pods, streams = self._all_pods, PodStreams(self._all_pods).handlers()
-        self._logs = LogServer(pods, self._statistics, admits, pods.running, streams)
+        logs = LogHandlers(self._all_pods, self._statistics, self._all_pods.running).handlers()
+        self._server = TokenServer(admits, logs, PodStreams(self._all_pods).handlers())
         self._registration: Registration | None = None
 
     async def run(self, context: Any, stop: asyncio.Event) -> None:
         self._runtime.make_node()
-        port = await self._logs.start(context, self._log_address)
-        addresses = str(pod_range(self._settings.share[0], routed=self._routed))
-        self._registration = Registration(self._client, self._settings.node_name, self._machine, port, addresses, _now)
+        port = await self._server.start(context, self._log_address)
+        name, addresses = self._settings.node_name, str(pod_range(self._settings.share[0], routed=self._routed))
+        facts = NodeFacts(name, self._machine, port, addresses, amplification.raw_allocatable(self._machine))
+        self._registration = Registration(self._node_api, facts, _now)
         loops: list[asyncio.Task[Any]] = [asyncio.create_task(self._work(self._registration, port))]
         loops += [asyncio.create_task(each) for each in self._loops()]
         stopping = asyncio.create_task(stop.wait())
@@ -147,7 +150,7 @@ class _Node:
             for task in (stopping, *loops):
                 task.cancel()
             await asyncio.gather(self._kubelet.stop(STOP_GRACE_SECONDS), self._say_goodbye(self._registration))
-            await self._logs.stop()
+            await self._server.stop()
 
     @property
     def _log_address(self) -> str:
@@ -187,9 +190,9 @@ class _Node:
         return [self._events.run(), self._hold_best_effort(), *self._care(), *shown]
 
     def _care(self) -> list[Coroutine[Any, Any, None]]:
-        levels = Levels(self._runtime, self._memory_bytes, self._settings.run_dir)
+        levels = MachineSignals(self._runtime, self._memory_bytes, self._settings.run_dir)
         keeper = Housekeeping(self._runtime, self._kubelet, self._statistics, levels, self._settings.eviction)
-        return keeper.loops(NodeVoice(self._show_pressures, self._record), _now)
+        return keeper.loops(NodeReporter(self._show_pressures, self._record), _now)
 
     async def _show_pressures(self, pressures: frozenset[str]) -> None:
         if self._registration:
@@ -214,7 +217,7 @@ class _Node:
     async def _read_node(self) -> NodeObject:
         if self._registration is None:
             raise KubernetesFault(self._settings.node_name, "the node is not registered yet")
-        return await self._registration.read()
+        return await self._node_api.read_node()
 
     def _announce(self, port: int) -> None:
         prefix = self._cgroups.layout.prefix

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import structlog
 
-from local.proxy.settings import Access, Pick, ProxySettings
+from embedded.proxy.settings import Pick, ProxyAccess, ProxySettings
+from local.faults import FAULTS
 from local.proxy.wiring import serve
-from model.fault import Fault
 
 EXIT_FAULT = 1
 _DEFAULTS = ProxySettings()
@@ -30,8 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         routed=options.routed,
     )
     try:
-        asyncio.run(serve(settings, Access(options.kubeconfig, options.ready_file)))
-    except Fault as fault:
+        asyncio.run(serve(settings, ProxyAccess(options.kubeconfig, options.ready_file)))
+    except FAULTS as fault:
         print(f"error: {fault}", file=sys.stderr)
         return EXIT_FAULT
     return 0

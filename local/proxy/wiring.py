@@ -8,14 +8,14 @@ import signal
 
 import structlog
 
+from embedded.proxy.health import serve_health
+from embedded.proxy.listeners import Listeners
+from embedded.proxy.objects import EndpointSliceObject, ServiceObject
+from embedded.proxy.routes import routes
+from embedded.proxy.settings import ProxyAccess, ProxySettings
+from embedded.ready_file import write_ready_file
 from kube.client import KubeClient
 from kube.informer import Change, Informer
-from local.proxy.fronts import Fronts
-from local.proxy.health import serve_health
-from local.proxy.objects import EndpointSliceObject, ServiceObject
-from local.proxy.routes import routes
-from local.proxy.settings import Access, ProxySettings
-from local.readyfile import write_ready_file
 
 log = structlog.get_logger()
 
@@ -23,7 +23,7 @@ _GATHER_SECONDS = 0.02
 """Changes that come together are worked off together."""
 
 
-async def serve(settings: ProxySettings, access: Access) -> None:
+async def serve(settings: ProxySettings, access: ProxyAccess) -> None:
     """Run until SIGTERM or SIGINT. Raises Fault when it cannot start."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -47,7 +47,7 @@ class Proxy:
     """Watches Services and EndpointSlices, and keeps the fronts in line with them."""
 
     def __init__(self, client: KubeClient, settings: ProxySettings) -> None:
-        self.fronts = Fronts(settings)
+        self.fronts = Listeners(settings)
         self._settings = settings
         self._changed = asyncio.Event()
         self._services = Informer(client, "v1/services", ServiceObject, on_change=self._on_service)
@@ -60,7 +60,7 @@ class Proxy:
     def _on_slice(self, _: Change[EndpointSliceObject]) -> None:
         self._changed.set()
 
-    async def run(self, access: Access) -> None:
+    async def run(self, access: ProxyAccess) -> None:
         """Never returns."""
         async with asyncio.TaskGroup() as tasks:
             for informer in (self._services, self._slices):

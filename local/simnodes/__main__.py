@@ -12,11 +12,11 @@ from pathlib import Path
 
 import structlog
 
+from local.faults import FAULTS
 from local.simnodes.settings import Access, Pace, Simulation, amount, parse_labels
 from local.simnodes.trace import read_trace
 from local.simnodes.usage import DailyCurve
 from local.simnodes.wiring import serve
-from model.fault import Fault
 
 EXIT_FAULT = 1
 
@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         load = read_trace(options.trace) if options.trace else DailyCurve()
         asyncio.run(serve(_simulation(options), load, _access(options)))
-    except Fault as fault:
+    except FAULTS as fault:
         print(f"error: {fault}", file=sys.stderr)
         return EXIT_FAULT
     return 0

@@ -17,11 +17,12 @@ from typing import Any
 
 import msgspec
 
+import embedded.resources
 from agent.core.publish import Published
+from embedded.node.objects.pod import NodeObject, PodObject
+from embedded.node.pods.admission import Rejection, judge
+from embedded.node.registration.node_object import amounts
 from kube.informer import Change, ChangeKind
-from local.node.admission import Rejection, judge
-from local.node.nodeobject import amounts
-from local.node.podobject import NodeObject, PodObject
 from local.simnodes import lending, lifecycle, requests
 from local.simnodes.lifecycle import Stage
 from local.simnodes.pods import SimulatedPod, taken_in
@@ -156,11 +157,11 @@ class SimulatedCluster:
             self._stop(held, now)
 
     def _refusal(self, node: SimulatedNode, pod: Pod) -> Rejection | None:
-        held = [each.pod.requests for each in node.pods.values() if each.life.holds_resources]
+        held = [_amounts(each.pod.requests) for each in node.pods.values() if each.life.holds_resources]
         return judge(
-            pod.requests,
+            _amounts(pod.requests),
             held,
-            self._allocatable(node),
+            _amounts(self._allocatable(node)),
             node_selector=pod.node_selector,
             node_labels=self._labels(node),
         )
@@ -247,3 +248,7 @@ class SimulatedCluster:
 
     def _write(self, write: Write) -> None:
         self._writes[write.key] = write
+
+
+def _amounts(vector: ResourceVector) -> embedded.resources.ResourceVector:
+    return embedded.resources.ResourceVector(vector.amounts)

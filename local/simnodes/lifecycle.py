@@ -17,14 +17,15 @@ from enum import Enum
 
 import msgspec
 
-from local.node.admission import Rejection
-from local.node.podobject import PodContainer, PodObject
-from local.node.podview import ContainerView, PodView, Running, State, Terminated, Waiting
-from local.node.restarts import delay_seconds, quick_ends, restarts
+import model.qos
+from embedded.kubernetes_qos import KubernetesQoS
+from embedded.node.objects.pod import PodContainer, PodObject
+from embedded.node.pods.admission import Rejection
+from embedded.node.pods.pod_view import ContainerView, PodView, Running, State, Terminated, Waiting
+from embedded.node.pods.restarts import delay_seconds, quick_ends, restarts
 from local.simnodes.settings import Pace
 from local.simnodes.usage import Share
 from model.fault import ConfigurationFault
-from model.qos import KubernetesQoS
 
 RUN_SECONDS = "sublet.dev/simulated-run-seconds"
 EXIT_CODE = "sublet.dev/simulated-exit-code"
@@ -133,13 +134,21 @@ def advanced(life: Life, plan: Plan, now: float) -> Life:
     return msgspec.structs.replace(life, next_at=None)
 
 
-def view(pod: PodObject, life: Life, qos: KubernetesQoS) -> PodView:
+def view(pod: PodObject, life: Life, qos: model.qos.KubernetesQoS) -> PodView:
     """What its status shows."""
     containers = tuple(_container(each, life, pod.uid) for each in pod.spec.containers)
     through = life.stage is not Stage.CREATING
     init = tuple(_init_container(each, life, pod.uid, through) for each in pod.spec.init_containers or ())
     over = life.stage in (Stage.OVER, Stage.GONE)
-    return PodView(qos, moment(life.began), containers, init, made=through, over=over, failure=life.failure)
+    return PodView(
+        KubernetesQoS(qos),
+        moment(life.began),
+        containers,
+        init,
+        made=through,
+        over=over,
+        failure=life.failure,
+    )
 
 
 def moment(seconds: float) -> datetime:

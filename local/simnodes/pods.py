@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
+from embedded.kubernetes_qos import KubernetesQoS
+from embedded.node.objects import times
+from embedded.node.objects.pod import PodContainer, PodObject
+from embedded.node.pods.admission import Rejection
+from embedded.node.pods.pod_status import pod_status, rejected_status
 from kube import objects
 from kube.dialects import upstream
-from local.node import metatime
-from local.node.admission import Rejection
-from local.node.podobject import PodContainer, PodObject
-from local.node.status import pod_status, rejected_status
 from local.simnodes import lifecycle
 from local.simnodes.lifecycle import Life, Plan, Stage
 from local.simnodes.settings import Pace
@@ -39,7 +40,7 @@ class SimulatedPod(msgspec.Struct):
         """The body of a strategic patch of `status`."""
         qos, at = self.pod.kubernetes_qos, lifecycle.moment(now)
         if self.life.failure and not self.life.taken_in:
-            return rejected_status(qos, self.life.failure, at)
+            return rejected_status(KubernetesQoS(qos), self.life.failure, at)
         shown = lifecycle.view(self.object, self.life, qos)
         return pod_status(shown, self.plan.restart_policy, self.object.status.conditions or (), at)
 
@@ -64,7 +65,7 @@ def _begun(seen: PodObject, pod: Pod, plan: Plan, life: Life) -> SimulatedPod:
 
 
 def _resumed(seen: PodObject, plan: Plan, now: float) -> Life:
-    started = metatime.moment(seen.status.start_time)
+    started = times.moment(seen.status.start_time)
     count = max((each.restart_count for each in seen.status.container_statuses or ()), default=0)
     return lifecycle.resumed(plan, started.timestamp() if started else now, count, now)
 
@@ -93,4 +94,6 @@ def _model(seen: PodObject) -> Pod:
 
 
 def _container(source: PodContainer) -> objects.Container:
-    return objects.Container(source.name, source.resources, source.restart_policy)
+    asked = source.resources
+    resources = None if asked is None else objects.Resources(asked.requests, asked.limits)
+    return objects.Container(source.name, resources, source.restart_policy)

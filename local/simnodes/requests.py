@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
+from embedded.node.objects.pod import PodObject
+from embedded.node.objects.times import stamp
+from embedded.node.registration import node_object
 from kube.client import PatchKind, path_of
 from kube.dialects import nodemetric
-from local.node import nodeobject
-from local.node.metatime import stamp
-from local.node.podobject import PodObject
 from local.simnodes.lifecycle import moment
 from local.simnodes.settings import Simulation
 from model.nodemetric import NodeMetric
@@ -45,7 +45,7 @@ class Write(msgspec.Struct, frozen=True):
 def registration(simulation: Simulation, index: int, status: dict[str, Any]) -> Write:
     """The Node with its whole status; one that is there already gets labels and status."""
     name, labels = simulation.name(index), simulation.labels_of(index)
-    node = nodeobject.new_node(name, simulation.machine)
+    node = node_object.new_node(name, simulation.machine)
     node["metadata"]["labels"] |= labels
     node["status"] = status
     relabel = _patch(path_of(_NODES, name=name), {"metadata": {"labels": labels}})
@@ -57,8 +57,8 @@ def node_status(
 ) -> dict[str, Any]:
     """All a kubelet and an agent say of a node; `amounts` are the lent ones, None removes one."""
     at = moment(now)
-    health = nodeobject.healthy(moment(since)).changed(moment(since), ready=True)
-    status = nodeobject.status("", simulation.machine, port, health, at)
+    health = node_object.healthy(moment(since)).changed(moment(since), ready=True)
+    status = node_object.status("", simulation.machine, port, health, at)
     status["addresses"] = status["addresses"][:1]
     status["nodeInfo"] |= {"containerRuntimeVersion": "simulated://1", "kubeletVersion": "v1.32.4-simulated"}
     lent = {name: None if amount is None else str(amount) for name, amount in amounts.items()}
@@ -93,9 +93,9 @@ def _status(name: str, status: dict[str, Any], missing: tuple[Request, ...] = ()
 
 
 def lease(name: str, now: float, lease_seconds: float) -> Write:
-    body = nodeobject.lease(name, moment(now))
+    body = node_object.lease(name, moment(now))
     body["spec"]["leaseDurationSeconds"] = int(lease_seconds)
-    namespace = nodeobject.LEASE_NAMESPACE
+    namespace = node_object.LEASE_NAMESPACE
     # Without that namespace nobody reads leases.
     create = Request("POST", path_of(_LEASES, namespace=namespace), body, settled=(_GONE, _TAKEN))
     path = path_of(_LEASES, namespace=namespace, name=name)

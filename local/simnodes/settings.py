@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from local.node.machine import Machine
+from embedded.node.machine.facts import Machine
 from model import quantity
 from model.fault import ConfigurationFault
 
@@ -81,7 +81,7 @@ class Simulation(msgspec.Struct, frozen=True):
             os_image="simulated",
             machine_id="",
             boot_id="",
-            sublet_version="0.0.0",
+            software_version="0.0.0",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from local.node.metatime import stamp
+from embedded.node.objects.times import stamp
 from local.simnodes.cluster import SimulatedCluster
 from local.simnodes.lifecycle import Stage, moment
 from local.simnodes.pods import SimulatedPod

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from local.node.callers import token_callers
-from local.node.tokenserver import TokenServer
+from local.node.token_server import TokenServer
 
 
 class StatisticsServer(TokenServer):

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import structlog
 
+from embedded.node.logs.server import read_token, tls_context
+from embedded.node.objects.pod import NodeObject, PodObject
+from embedded.ready_file import write_ready_file
 from kube.client import KubeClient
 from kube.informer import Change, Informer
-from local.node.logserver import read_token, tls_context
-from local.node.podobject import NodeObject, PodObject
-from local.readyfile import write_ready_file
 from local.simnodes.cluster import SimulatedCluster
 from local.simnodes.settings import SIMULATED, Access, Simulation
 from local.simnodes.statistics import summary

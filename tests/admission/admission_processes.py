@@ -41,7 +41,7 @@ class AdmissionCluster:
             "--bootstrap",
             ROOT / "deploy/crds/nodeslos.yaml",
         ]
-        self._start("api", ["-m", "local.apiserver", "--listen", "127.0.0.1:0", *tls, *crds, *more])
+        self._start("api", ["-m", "embedded.apiserver", "--listen", "127.0.0.1:0", *tls, *crds, *more])
         self.kubeconfig = folder / "kubeconfig"
         try:
             self._set_up()

@@ -11,7 +11,7 @@ import pytest
 from admission.core.evictions import StoredPod
 from admission.evictions import Evictions
 from admission.reviewer import Malformed, Request, read
-from local.apiserver.webhook_review import verdict
+from embedded.apiserver.admission.review import verdict
 from model.fault import KubernetesFault
 
 AGENTS = "system:serviceaccount:sublet-system:sublet-agent"

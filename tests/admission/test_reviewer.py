@@ -12,8 +12,8 @@ from admission_builders import BATCH, Cluster, profile, raw_container, raw_pod
 from admission.core.mutate import MutationPolicy
 from admission.core.validate import PodRules
 from admission.reviewer import Malformed, Path, Reviewer, read
-from local.apiserver.patch import json_patch
-from local.apiserver.webhook_review import verdict
+from embedded.apiserver.admission.review import verdict
+from embedded.apiserver.apimachinery.json_patch import json_patch
 from model.resources import BATCH_CPU
 
 POD = {"group": "", "version": "v1", "kind": "Pod"}

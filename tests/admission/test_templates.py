@@ -14,10 +14,10 @@ from admission_builders import BATCH, BATCH_SPEC, Cluster, profile
 from admission.core.mutate import MutationPolicy
 from admission.core.validate import PodRules
 from admission.reviewer import Path, Reviewer, read
+from embedded.apiserver.cel.match_conditions import programs
+from embedded.apiserver.cel.variables import EVALUATED
 from kube.dialects.coverage.rows import Surface
 from kube.dialects.coverage.table import ROWS
-from local.apiserver.cel_variables import EVALUATED
-from local.apiserver.match_conditions import programs
 
 WEBHOOKS = File(__file__).parents[2] / "deploy/admission/webhooks.yaml"
 LENT = {"kubernetes.io/batch-cpu": "1k", "kubernetes.io/batch-memory": "1Gi"}

@@ -13,7 +13,7 @@ from agent.ports import TickResult
 from agent.settings import AgentSettings
 from kube import objects
 from kube.dialects import nodemetric, upstream
-from local.node.mirrors import mirror_of
+from local.node.mirror_pods import mirror_of
 from local.staticprograms import Run, StaticProgram
 from model.decision import Decision
 from model.pod import Pod

@@ -19,6 +19,7 @@ ROOMS = (
     "agent",
     "scheduler",
     "admission",
+    "embedded",
     "local",
     "cli",
     "bench",

@@ -20,10 +20,10 @@ from agent.__main__ import _parser as agent_parser
 from agent.options import AgentOptions
 from agent.settings import AgentSettings
 from cli.removal import PART
+from embedded.tests.apiserver.conftest import Api
 from kube.dialects.fleet import Fleet, FleetMode, fleet
 from kube.objects import ConfigMap
 from scheduler.__main__ import parse as parse_scheduler
-from tests.local.apiserver.conftest import Api
 
 ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "deploy"

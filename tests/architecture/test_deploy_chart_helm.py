@@ -15,11 +15,11 @@ import msgspec
 import pytest
 import yaml
 
+from embedded.tests.apiserver.conftest import Live
 from kube.dialects.fleet import Fleet, fleet
 from kube.objects import ConfigMap
 from tests.architecture.test_deploy import rendered
 from tests.architecture.test_deploy_chart import CHART, PROGRAMS, chosen, values
-from tests.local.apiserver.conftest import Live
 
 HELM = os.environ.get("HELM") or shutil.which("helm") or ""
 KUBERNETES = "1.33.0"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.apiserver.conftest import Live
+from embedded.tests.apiserver.conftest import Live
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 OPTIONAL = ("crds/volcano", "crds/kueue", "crds/sublet")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from local.apiserver.identity import ANONYMOUS, Identity
-from tests.local.apiserver.conftest import Api
+from embedded.apiserver.request.user_info import ANONYMOUS, UserInfo
+from embedded.tests.apiserver.conftest import Api
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 Object = dict[str, Any]
@@ -17,10 +17,10 @@ PODS = "/api/v1/namespaces/default/pods"
 SPEC = "node.koordinator.sh/extended-resource-spec"
 MIRROR, HASH = "kubernetes.io/config.mirror", "kubernetes.io/config.hash"
 QOS, CLASS = "koordinator.sh/qosClass", "koordinator.sh/priority-class"
-EDITOR = Identity("ann", "", ("system:authenticated",), {})
-ADMISSION = Identity("system:serviceaccount:sublet-system:sublet-admission", "", ("system:serviceaccounts",), {})
-ADMIN = Identity("kubernetes-admin", "", ("system:masters",), {})
-NODE = Identity("system:node:one", "", (), {})
+EDITOR = UserInfo("ann", "", ("system:authenticated",), {})
+ADMISSION = UserInfo("system:serviceaccount:sublet-system:sublet-admission", "", ("system:serviceaccounts",), {})
+ADMIN = UserInfo("kubernetes-admin", "", ("system:masters",), {})
+NODE = UserInfo("system:node:one", "", (), {})
 """Without the group of nodes, whose own restriction would answer first: not every cluster has it switched on."""
 
 
@@ -68,7 +68,7 @@ REFUSED = {
 }
 
 
-def patched(api: Api, user: Identity, change: Change) -> tuple[int, str]:
+def patched(api: Api, user: UserInfo, change: Change) -> tuple[int, str]:
     api.user = user
     code, answer = api.patch(f"{PODS}/{change.pod}{change.part}?dryRun=All", {"metadata": change.metadata}, "merge")
     api.user = ANONYMOUS
@@ -77,7 +77,7 @@ def patched(api: Api, user: Identity, change: Change) -> tuple[int, str]:
 
 @pytest.mark.parametrize("user", [EDITOR, ADMISSION, ADMIN], ids=lambda user: user.name)
 @pytest.mark.parametrize(("change", "key"), REFUSED.values(), ids=REFUSED)
-def test_what_is_settled(api: Api, change: Change, key: str, user: Identity) -> None:
+def test_what_is_settled(api: Api, change: Change, key: str, user: UserInfo) -> None:
     """The sentence names the key and says what to do instead; nobody is excepted."""
     code, message = patched(api, user, change)
     assert code == 422 and f"[{key}] is settled when the pod is created; delete the pod and create it" in message
@@ -120,7 +120,7 @@ CREATED = {
 
 
 @pytest.mark.parametrize(("user", "body", "expected"), CREATED.values(), ids=CREATED)
-def test_who_makes_mirrors(api: Api, user: Identity, body: Object, expected: int) -> None:
+def test_who_makes_mirrors(api: Api, user: UserInfo, body: Object, expected: int) -> None:
     """The kubelet of the node alone: a mirror says which cgroup it stands for."""
     api.user = user
     code, answer = api.call("POST", f"{PODS}?dryRun=All", body)

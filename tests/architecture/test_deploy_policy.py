@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from admission.core.evictions import StoredPod, refusal
-from local.apiserver.identity import ANONYMOUS, Identity
-from tests.local.apiserver.conftest import Api
+from embedded.apiserver.request.user_info import ANONYMOUS, UserInfo
+from embedded.tests.apiserver.conftest import Api
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 Object = dict[str, Any]
@@ -258,10 +258,10 @@ def api() -> Api:
     return made
 
 
-def agent_of(node: str) -> Identity:
+def agent_of(node: str) -> UserInfo:
     """As TokenReview tells of a token bound to a pod on this node; without a node as before Kubernetes 1.30."""
     extra = {"authentication.kubernetes.io/node-name": (node,)} if node else {}
-    return Identity(AGENT, "uid", ("system:serviceaccounts", "system:authenticated"), extra)
+    return UserInfo(AGENT, "uid", ("system:serviceaccounts", "system:authenticated"), extra)
 
 
 def uid_of(api: Api, eviction: str) -> str:
@@ -270,7 +270,7 @@ def uid_of(api: Api, eviction: str) -> str:
     return str(found["metadata"]["uid"]) if code == 200 else "of-one-that-is-gone"
 
 
-def send(api: Api, user: Identity, write: Write) -> tuple[int, str]:
+def send(api: Api, user: UserInfo, write: Write) -> tuple[int, str]:
     """What came of it; nothing is stored. An Eviction that has no deleteOptions gets the uid of the pod."""
     if write.url.endswith("/eviction") and "deleteOptions" not in write.body:
         write = write._replace(body={**write.body, "deleteOptions": {"preconditions": {"uid": uid_of(api, write.url)}}})
@@ -357,7 +357,7 @@ def test_the_condition_that_tells_of_silence_stays(api: Api) -> None:
 @pytest.mark.parametrize("write", OWN.values(), ids=OWN)
 def test_nobody_else_is_concerned(api: Api, write: Write) -> None:
     """Somebody who is no agent, without a node in the token."""
-    assert send(api, Identity("kubernetes-admin", "", ("system:masters",), {}), write)[0] in (200, 201)
+    assert send(api, UserInfo("kubernetes-admin", "", ("system:masters",), {}), write)[0] in (200, 201)
 
 
 def test_an_event_of_others_cannot_be_taken_over(api: Api) -> None:

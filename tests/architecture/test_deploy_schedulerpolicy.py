@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from local.apiserver.identity import ANONYMOUS, Identity
-from tests.local.apiserver.conftest import Api
+from embedded.apiserver.request.user_info import ANONYMOUS, UserInfo
+from embedded.tests.apiserver.conftest import Api
 
 POLICY = Path(__file__).parent.parent.parent / "deploy/scheduler/policy.yaml"
 Object = dict[str, Any]
@@ -55,7 +55,7 @@ def patched(api: Api, user: str, bound_to: str, place: str, body: Object) -> tup
     """What came of it; nothing is stored."""
     namespace, _, path = place.partition("/")
     extra = {"authentication.kubernetes.io/pod-name": (bound_to,)} if bound_to else {}
-    api.user = Identity(user, "", ("system:authenticated",), extra)
+    api.user = UserInfo(user, "", ("system:authenticated",), extra)
     code, answer = api.patch(f"/api/v1/namespaces/{namespace}/pods/{path}?dryRun=All", body, "strategic")
     api.user = ANONYMOUS
     return code, answer.get("message", "")

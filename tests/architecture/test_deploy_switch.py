@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from embedded.tests.apiserver.conftest import Api
 from kube.dialects.fleet import fleet
 from kube.objects import ConfigMap, Metadata
 from model.fault import ConfigurationFault
-from tests.local.apiserver.conftest import Api
 
 POLICY = Path(__file__).parent.parent.parent / "deploy/namespace/fleetpolicy.yaml"
 MAPS = "/api/v1/namespaces/sublet-system/configmaps"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.up import called, claim_text, open_text, ready_text, simulated_text
-from local.node.share import Claim, share_of
+from embedded.node.machine.share import Claim, share_of
 from local.rundir import Endpoints, NodeEndpoints
 
 

@@ -25,6 +25,7 @@ from agent.core.prediction import (
 )
 from agent.settings import AgentSettings, load_settings
 from agent.tick import Tick
+from embedded.node.streams import spdy
 from kube import objects
 from kube.client import decode
 from kube.dialects import (
@@ -41,7 +42,6 @@ from kube.dialects import (
 from kube.dialects import topology as topologies
 from kube.dialects.sloconfig import colocation_overlaid
 from kube.dialects.systemqos import system_cpus
-from local.node.streams import spdy
 from model import quantity
 from model import topology as cpus
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault

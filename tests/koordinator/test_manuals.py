@@ -14,10 +14,10 @@ from manuals import ROOT, Manual, Verdict, installed, manuals
 from admission.core.mutate import MutationPolicy
 from admission.core.validate import PodRules
 from admission.reviewer import Path, Reviewer, read
+from embedded.apiserver.apimachinery.json_patch import json_patch
 from kube.dialects.coverage.of_node import in_node
 from kube.dialects.coverage.rows import Standing, Surface
 from kube.dialects.coverage.table import ROWS
-from local.apiserver.patch import json_patch
 
 MANUALS = manuals()
 LONGEST = 256

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from embedded.apiserver.definitions.field_types import FieldType, struct_type
 from kube.podmerge import POD, PodRule, merge_pod
 from kube.strategic import MergeError
-from local.apiserver.definitions.fieldtypes import FieldType, struct_type
 
 MERGED = {
     "a container by its name": (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from embedded.apiserver.authentication.token_file import TokenFile
 from local.accounts import give_agent_tokens, kubeconfig_of, link_token_of, users, write_secrets
-from local.apiserver.auth import Tokens
 from local.choices import Choices, Slot
 from local.rundir import RunDirectory
 from model.fault import KubernetesFault
@@ -26,7 +26,7 @@ def test_programs_are_the_accounts_that_deploy_gives_rights_to(tmp_path: Path) -
     run, choices = RunDirectory(tmp_path), Choices("worker", "abc", process_nodes=2)
     run.keys.mkdir()
     tokens = write_secrets(run, choices)
-    known = Tokens.read(run.keys / "users")
+    known = TokenFile.read(run.keys / "users")
     found = {name: known.user_of(token.encode()) for name, token in tokens.items()}
     assert {name: user.name for name, user in found.items() if user} == {
         "admin": "sublet:admin",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from embedded.apiserver.admission.webhook_source import ADDRESS_ANNOTATION
 from local.admissionservice import publish
-from local.apiserver.webhooks_configured import ADDRESS_ANNOTATION
 from model.fault import KubernetesFault
 from tests.kube.conftest import Answer, ScriptedServer, says
 

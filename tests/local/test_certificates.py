@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from local.certificates import Authority, random_token, write_private
+from embedded.own_files import write_private
+from local.certificates import Authority, random_token
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from embedded.node.settings import Kernel
 from local.choices import Choices, ids_of, usable_kernel
-from local.node.settings import Kernel
 from model.fault import ConfigurationFault, KernelFault
 
 
@@ -22,6 +22,9 @@ from model.fault import ConfigurationFault, KernelFault
         ({"join": Path("x"), "state_dir": Path("y")}, "--join"),
         ({"join": Path("x"), "audit_log": Path("y")}, "--join"),
         ({"join": Path("x"), "listen": "127.0.0.1:6443"}, "--join"),
+        ({"apiserver": Path("x"), "join": Path("y")}, "--apiserver"),
+        ({"apiserver": Path("x"), "state_dir": Path("y")}, "--apiserver"),
+        ({"apiserver": Path("x"), "audit_log": Path("y")}, "--apiserver"),
         ({"listen": "127.0.0.1:x"}, "--listen"),
         ({"listen": "127.0.0.1:65536"}, "--listen"),
     ],

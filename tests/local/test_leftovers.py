@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from embedded.cgroups.ownership import started_ticks
+from embedded.tests.dummies import alive, until
 from local.leftovers import CGROUP_ROOT, Trees, end_processes
-from local.node.ownership import started_ticks
-from tests.local.dummies import alive, until
 
 CPU = CGROUP_ROOT / "cpu"
 needs_cgroups = pytest.mark.skipif(

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from embedded.apiserver.authentication.token_file import TokenFile
+from embedded.node.machine.share import Claim
+from embedded.node.pods.pressure import Signal, parse_thresholds
+from embedded.node.settings import Kernel
 from local.accounts import write_kubeconfigs, write_secrets
-from local.apiserver.auth import Tokens
 from local.choices import Choices
-from local.node.pressure import Signal, parse_thresholds
-from local.node.settings import Kernel
-from local.node.share import Claim
 from local.probing import Door
 from local.programs import (
     Program,
@@ -136,6 +136,18 @@ def test_on_an_api_server_of_somebody_else(tmp_path: Path) -> None:
     assert option(found["admission"].argv(BEFORE["admission"]), "--listen") == "198.18.0.1:0"
 
 
+def test_on_a_real_api_server_of_its_own(tmp_path: Path) -> None:
+    """As on somebody else's, but for the scheduler: there is no other, and it takes everybody's pods."""
+    choices = Choices("n", "abc", apiserver=Path("/bin"))
+    with RunDirectory(tmp_path / "run") as run:
+        found = programs(run, choices)
+        write_scheduler_settings(run, choices)
+        served = settings.load(run.scheduler_settings).served
+    assert list(found) == ["node", "proxy", "scheduler", "admission", "agent"]
+    assert list(programs(run, Choices("n", "abc", apiserver=Path("x"), bare=True))) == ["node", "proxy", "scheduler"]
+    assert "--client-ca" in found["node"].argv(BEFORE["node"]) and "default-scheduler" in served
+
+
 @pytest.mark.parametrize(("disk_gib", "disk_left_mib"), [(1, 10), (10, 102), (100, 1024), (4000, 1024)])
 def test_a_nearly_full_disk_evicts_nothing(tmp_path: Path, disk_gib: int, disk_left_mib: int) -> None:
     """The smaller of 1 % and 1 GiB is enough; memory as the kubelet has it."""
@@ -209,7 +221,7 @@ def test_every_program_has_its_own_identity(tmp_path: Path) -> None:
     with RunDirectory(tmp_path / "run") as run:
         tokens = write_secrets(run, CHOICES)
         write_kubeconfigs(run, "127.0.0.1:6443", tokens)
-        users = Tokens.read(run.keys / "users")
+        users = TokenFile.read(run.keys / "users")
         known = {name: users.user_of(token.encode()) for name, token in tokens.items()}
         config = yaml.safe_load(run.kubeconfig.read_text())
     assert len(set(tokens.values())) == 4

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from local.node import mountspace
-from local.node.ownership import boot_id, this_process
+from embedded.cgroups.ownership import boot_id, this_process
+from embedded.fault import ConfigurationFault as NotOwn
+from embedded.node.processes import mount_namespace
 from local.rundir import Endpoints, NodeEndpoints, RunDirectory, read_endpoints
 from model.fault import ConfigurationFault
 
@@ -159,7 +160,7 @@ def test_memory_volumes_of_a_killed_node_are_unmounted(tmp_path: Path, name: str
     run = killed(tmp_path / "run")
     volume = run.path / name / "volumes" / "uid" / "memory"
     volume.mkdir(parents=True)
-    mountspace.mount("tmpfs", str(volume), "tmpfs", 0, "size=64k")
+    mount_namespace.mount("tmpfs", str(volume), "tmpfs", 0, "size=64k")
     with RunDirectory(tmp_path / "run") as following:
         following.forget_previous()
         assert str(volume) not in Path("/proc/self/mountinfo").read_text()
@@ -172,7 +173,7 @@ def test_a_directory_that_others_use_is_not_closed_but_refused(tmp_path: Path) -
     shared.mkdir()
     shared.chmod(0o755)
     (shared / "something").write_text("")
-    with pytest.raises(ConfigurationFault, match="others may enter it"):
+    with pytest.raises(NotOwn, match="others may enter it"):
         RunDirectory(shared).__enter__()
     assert stat.S_IMODE(shared.stat().st_mode) == 0o755
 
@@ -181,7 +182,7 @@ def test_a_link_to_a_directory_is_refused(tmp_path: Path) -> None:
     """Whoever owns the link could point it elsewhere between two looks."""
     (tmp_path / "run").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to("run")
-    with pytest.raises(ConfigurationFault, match="a symbolic link, or another user's"):
+    with pytest.raises(NotOwn, match="a symbolic link, or another user's"):
         RunDirectory(tmp_path / "link").__enter__()
 
 
@@ -189,7 +190,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     """Nothing is made where it points."""
     (tmp_path / "run").mkdir(mode=0o700)
     (tmp_path / "run" / "lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigurationFault, match="lock"):
+    with pytest.raises(NotOwn, match="lock"):
         RunDirectory(tmp_path / "run").__enter__()
     assert not (tmp_path / "elsewhere").exists()
 
@@ -199,7 +200,7 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     """Its owner could swap the keys, however closed it is to others."""
     (tmp_path / "run").mkdir(mode=0o700)
     os.chown(tmp_path / "run", NOBODY, NOBODY)
-    with pytest.raises(ConfigurationFault, match="a symbolic link, or another user's"):
+    with pytest.raises(NotOwn, match="a symbolic link, or another user's"):
         RunDirectory(tmp_path / "run").__enter__()
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from local.child import ProgramFault
+from embedded.child_process import ProgramFault
+from embedded.tests.dummies import alive, answering, dummy, kill, lines_of
 from local.liveness import Patience
 from local.probing import Door
 from local.programs import Bound, Program
 from local.rundir import RunDirectory
 from local.supervisor import Pace, Supervisor
 from model.fault import KubernetesFault
-from tests.local.dummies import alive, answering, dummy, kill, lines_of
 
 
 async def refused(bound: Bound) -> None:

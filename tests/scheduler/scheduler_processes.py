@@ -59,7 +59,7 @@ class Cluster:
         ready = folder / "api.json"
         command = ["--listen", "127.0.0.1:0", "--tls-cert", certificate.certificate, "--tls-key", certificate.key]
         command += ["--token-file", folder / "tokens", "--ready-file", ready]
-        self.process = start_process("local.apiserver", command, folder / "api.log")
+        self.process = start_process("embedded.apiserver", command, folder / "api.log")
         until(ready.exists, "the API server is ready")
         self.url = f"https://127.0.0.1:{json.loads(ready.read_text())['port']}"
         self._tls = ssl.create_default_context(cafile=certificate.certificate)

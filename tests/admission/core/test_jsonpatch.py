@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.core.jsonpatch import difference
-from local.apiserver.patch import json_patch
+from embedded.apiserver.apimachinery.json_patch import json_patch
 
 CASES: dict[str, tuple[Any, Any, list[Any]]] = {
     "nothing": ({"a": 1}, {"a": 1}, []),

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from embedded.apiserver.apimachinery.json_patch import json_patch
 from kube.client import KubeClient
-from local.apiserver.patch import json_patch
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/"
 

@@ -18,13 +18,13 @@ from agent.core.order import EvictionRecord, Order, OrderKind, OrderOutcome, Out
 from agent.core.orderqueue import BOUND, LONGEST_SECONDS
 from agent.core.watch import Kill, PreparedVictim
 from agent.edge.evictor import Evictor, Surroundings
+from embedded.tests.apiserver.conftest import Live
 from kube.client import KubeClient
 from kube.events import EventRecorder, ObjectRef
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 from model.report import PreemptionNotice
 from tests.kube.conftest import ScriptedServer, says
-from tests.local.apiserver.conftest import Live
 
 NODE = ObjectRef(kind="Node", name="n", uid="uid-n")
 POD = "/api/v1/namespaces/default/pods/a"

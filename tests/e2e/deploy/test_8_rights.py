@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import urllib3
 
-from local.apiserver.granted import Permission, Usage, usage
+from embedded.apiserver.authorization.granted import Permission, Usage, usage
 from tests.e2e.deploy import work
 from tests.e2e.deploy.site import NAMESPACE, Site
 from tests.e2e.deploy.test_6_callers import LINKED, PORTS, VIEWER, Callers, callers

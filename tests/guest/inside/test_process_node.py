@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.layout import CgroupDriver
 from agent.edge.discovery import find_layout
-from local.node import ownership
-from local.node.cgroups import Cgroups, discover
-from local.node.kernels import confine
-from local.node.ownership import Owner
-from local.node.resources import Ceiling
-from local.node.share import Claim, share_of
-from model.fault import ConfigurationFault
-from model.qos import KubernetesQoS
+from embedded.cgroups import ownership
+from embedded.cgroups.ceilings import Ceiling
+from embedded.cgroups.drivers import CgroupDriver
+from embedded.cgroups.hierarchy import Cgroups, discover
+from embedded.cgroups.ownership import Owner
+from embedded.fault import ConfigurationFault
+from embedded.kubernetes_qos import KubernetesQoS
+from embedded.node.kernels.kernels import confine
+from embedded.node.machine.share import Claim, share_of
 
 ROOT = Path("/sys/fs/cgroup")
 HOLD = "import sys; held = bytearray(b'x' * (60 << 20)); sys.stdin.read()"

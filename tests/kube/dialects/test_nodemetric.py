@@ -13,12 +13,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedded.apiserver.apiextensions import schema
+from embedded.apiserver.apimachinery.json_patch import merge_patch
 from kube import objects
 from kube.dialects.document import GoDuration
 from kube.dialects.nodemetric import collect_policy, node_metric, report_policy, status
 from kube.dialects.sloconfig import AggregatePolicy, CollectPolicy, ReportPolicy
-from local.apiserver import schema
-from local.apiserver.patch import merge_patch
 from model.fault import ConfigurationFault
 from model.nodemetric import AggregatedUsage, HostApplicationMetric, NodeMetric, NumaUsage, PodMetric
 from model.qos import PriorityBand, QoSClass

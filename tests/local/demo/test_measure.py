@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from embedded.tests.dummies import until
 from local.demo.measure import (
     CpuTime,
     Cut,
@@ -25,7 +26,6 @@ from local.demo.measure import (
     still_alive,
 )
 from local.rundir import NodeEndpoints
-from tests.local.dummies import until
 
 
 def test_cpu_time_leaves_out_idle_iowait_steal_and_guest() -> None:

@@ -14,11 +14,11 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
+from embedded.node.logs.server import tls_context
 from kube import x509 as ours
 from local.certificates import Authority
 from local.node.callers import certified_callers, trust_clients_of
-from local.node.logserver import tls_context
-from local.node.tokenserver import TokenServer
+from local.node.token_server import TokenServer
 from model.fault import ConfigurationFault
 from tests.kube.conftest import Answer, ScriptedServer, says
 

@@ -26,9 +26,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from local.node.cgroups import UnsuitableKernel, discover
-from local.node.mounting import images_possible
-from local.node.ownership import started_ticks
+from embedded.cgroups.hierarchy import UnsuitableKernel, discover
+from embedded.cgroups.ownership import started_ticks
+from embedded.node.processes.mounting import images_possible
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kernel]
 
@@ -94,7 +94,7 @@ class Cluster:
         flags = ["--listen", "127.0.0.1:0", "--kubelet-ca", f"{self.directory}/ca.pem"]
         flags += ["--token-file", f"{self.directory}/tokens", "--ready-file", str(ready)]
         flags += ["--root-ca", f"{self.directory}/ca.pem"]
-        server = self.program("local.apiserver", *flags, *self.shared_flags, log="api.log")
+        server = self.program("embedded.apiserver", *flags, *self.shared_flags, log="api.log")
         until(lambda: ready.exists() or server.poll() is not None, "API server is ready")
         assert server.poll() is None, (self.directory / "api.log").read_text()
         self.write_kubeconfig(json.loads(ready.read_text())["port"])

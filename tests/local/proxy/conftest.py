@@ -1,5 +1,5 @@
 """A real API server for the proxy."""
 
-from tests.local.apiserver.conftest import start_live
+from embedded.tests.apiserver.conftest import start_live
 
 __all__ = ["start_live"]

@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 import pytest
 
+from embedded.apiserver.bootstrap import create_system_objects
+from embedded.apiserver.controller_manager import Controllers
+from embedded.apiserver.handlers.watch import WatchLimits
+from embedded.apiserver.http.router import Router
+from embedded.apiserver.request import messages
+from embedded.apiserver.request.attributes import AllowAll
+from embedded.node.objects.pod import NodeObject, PodObject
 from kube.informer import Change, ChangeKind
-from local.apiserver import messages
-from local.apiserver.authorization import AllowAll
-from local.apiserver.bootstrap import create_system_objects
-from local.apiserver.controllers import Controllers
-from local.apiserver.core import Core
-from local.apiserver.watches import WatchLimits
-from local.node.podobject import NodeObject, PodObject
 from local.simnodes.cluster import SimulatedCluster
 from local.simnodes.requests import Write
 from local.simnodes.settings import Simulation
@@ -52,7 +52,7 @@ class CoreClient:
     """Implements writer.Client; `sent` are all requests, as (method, path)."""
 
     def __init__(self, clock: Clock) -> None:
-        self.core = Core(clock, None, WatchLimits(bookmark_seconds=0.01), 8192, authorizer=AllowAll())
+        self.core = Router(clock, None, WatchLimits(bookmark_seconds=0.01), 8192, authorizer=AllowAll())
         create_system_objects(self.core.resources)
         self.controllers = Controllers(self.core.resources, self.core.writes)
         self.sent: list[tuple[str, str]] = []

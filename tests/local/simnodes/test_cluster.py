@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.apiserver.objects import parse_time
+from embedded.apiserver.apimachinery.objects import parse_time
 from local.simnodes.lifecycle import EXIT_CODE, RUN_SECONDS, USAGE
 from local.simnodes.settings import Pace, Simulation
 from local.simnodes.usage import DailyCurve

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.node.podobject import KubeletPodSpec, PodContainer, PodMetadata, PodObject
-from local.node.status import pod_status
+from embedded.node.objects.pod import KubeletPodSpec, PodContainer, PodMetadata, PodObject
+from embedded.node.pods.pod_status import pod_status
 from local.simnodes import lifecycle
 from local.simnodes.lifecycle import EXIT_CODE, RUN_SECONDS, USAGE, Life, Plan, Stage
 from local.simnodes.settings import Pace

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from local.apiserver.metrics import Summary
+from embedded.apiserver.handlers.pod_metrics import Summary
 from local.simnodes.lifecycle import USAGE
 from local.simnodes.statistics import summary
 

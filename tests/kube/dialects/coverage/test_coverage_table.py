@@ -12,6 +12,8 @@ import msgspec
 import pytest
 import yaml
 
+from embedded.apiserver.cel.match_conditions import programs
+from embedded.apiserver.cel.variables import EVALUATED
 from kube.dialects import gangs, nodesettings, podgroups, profiles, schedulerconfig, upstream, usagethresholds
 from kube.dialects.coverage.asking_pods import in_pod, in_pod_group, in_profile
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
@@ -30,8 +32,6 @@ from kube.objects import (
     PodGroup,
     PodSpec,
 )
-from local.apiserver.cel_variables import EVALUATED
-from local.apiserver.match_conditions import programs
 from model.node import Node
 from model.nodesettings import NodeSettings
 

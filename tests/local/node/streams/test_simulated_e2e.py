@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.conformance.kubectl import binaries
+from embedded.tests.conformance.kubectl import binaries
 from tests.local.node.streams.test_streams_e2e import ECHO, environment
 from tests.local.node.test_node_e2e import DEADLINE_SECONDS, Cluster, until
 

@@ -28,9 +28,9 @@ import kubernetes
 import psutil
 import pytest
 
-from local.node.cgroups import UnsuitableKernel, discover
-from local.node.mounting import images_possible
-from tests.local.conformance.kubectl import binaries
+from embedded.cgroups.hierarchy import UnsuitableKernel, discover
+from embedded.node.processes.mounting import images_possible
+from embedded.tests.conformance.kubectl import binaries
 from tests.local.node.test_node_e2e import DEADLINE_SECONDS, Cluster, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kernel]

@@ -1,0 +1,1 @@
+"""What every kind of object shares: JSON, names, types, selectors, and the words of refusals."""

@@ -1,0 +1,1 @@
+"""May they: RBAC, and the rules for nodes."""

@@ -1,0 +1,1 @@
+"""Expressions in CEL with Kubernetes' functions, and what they may cost."""

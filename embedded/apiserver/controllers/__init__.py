@@ -1,0 +1,1 @@
+"""The small controllers: endpoints, budgets, garbage, nodes, service accounts, volumes."""

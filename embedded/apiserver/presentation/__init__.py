@@ -1,0 +1,1 @@
+"""Objects as clients ask to see them: tables, encodings, discovery, OpenAPI."""

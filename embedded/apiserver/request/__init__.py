@@ -1,0 +1,1 @@
+"""A request as values: who asks, for what, with which options."""

@@ -1,0 +1,1 @@
+"""Bodies into objects: JSON, YAML and protobuf, decoded by the types' schemas."""

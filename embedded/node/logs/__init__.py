@@ -1,0 +1,1 @@
+"""Container logs: kept, read, and served with statistics."""

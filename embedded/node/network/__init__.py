@@ -1,0 +1,1 @@
+"""Addresses of nodes and pods, names of Services, who listens where."""

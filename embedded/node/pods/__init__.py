@@ -1,0 +1,1 @@
+"""The life of pods: admission, workers, runners, probes, status, eviction."""

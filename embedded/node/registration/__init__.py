@@ -1,0 +1,1 @@
+"""Our Node: made, kept alive, made ready and unready."""

@@ -1,0 +1,1 @@
+"""A pod's volumes as directories, and where a container has them."""

@@ -1,5 +1,0 @@
-"""Embedded Kubernetes API server: enough of the API for the official clients and kubectl on one machine.
-
-Not a production store: objects live in memory. The core (`core.py` and everything below it) knows nothing of
-sockets; `server.py` is the only file that speaks HTTP.
-"""
