@@ -7,19 +7,19 @@ from typing import Protocol
 
 import msgspec
 
-from agent.core.brake import Cut
-from agent.core.brake import decision as brake_decision
-from agent.core.eviction import EvictionFacts, EvictionMemory, Evictions
-from agent.core.lapses import Lapse
-from agent.core.limits import LimitFacts, Limits
-from agent.core.observation import Knob, KnobReading, Observation, Places
-from agent.core.order import EvictionRecord, Order, OrderOutcome
-from agent.core.plan import Write
-from agent.core.prediction import Prediction, PredictionFacts
-from agent.core.publish import condition
-from agent.core.reclaimable import Facts, Lending
-from agent.core.usage import NodeUsage, UsageState
-from agent.core.watch import Kill, Watch
+from agent.core.evict.decide import EvictionFacts, EvictionMemory, Evictions
+from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
+from agent.core.lend.publish import condition
+from agent.core.lend.reclaimable import Facts, Lending
+from agent.core.lend.unenforced import Lapse
+from agent.core.limit.brake import Cut
+from agent.core.limit.brake import decision as brake_decision
+from agent.core.limit.decide import LimitFacts, Limits
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.observation import Knob, KnobReading, Observation, Places
+from agent.core.observe.prediction import Prediction, PredictionFacts
+from agent.core.observe.usage import NodeUsage, UsageState
 from model.decision import Decision
 from model.node import Node
 from model.nodecolocation import NodeColocation

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core import recording
-from agent.core.layout import driver_of
-from agent.core.recording import CgroupShape, Frame, Scenario
+from agent.core.observe import recording
+from agent.core.observe.layout import driver_of
+from agent.core.observe.recording import CgroupShape, Frame, Scenario
 from model.fault import ConfigurationFault, KernelFault
 
 

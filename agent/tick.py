@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.core.eviction import EvictionMemory, decide_evictions
-from agent.core.foresight import foresee
-from agent.core.lapses import Failure, Keeping, explained, find_lapses, of_unread, within_requests
-from agent.core.layout import Layout
-from agent.core.limits import Memory, decide_limits, knobs_to_read
-from agent.core.live import live_metric
-from agent.core.plan import plan
-from agent.core.prediction import PredictionState
-from agent.core.publish import admitted_requests, degraded, report
-from agent.core.reclaimable import lending
-from agent.core.usage import UsageState, measure, windows_of
+from agent.core.evict.decide import EvictionMemory, decide_evictions
+from agent.core.lend.publish import admitted_requests, degraded, report
+from agent.core.lend.reclaimable import lending
+from agent.core.lend.unenforced import Failure, Keeping, explained, find_lapses, of_unread, within_requests
+from agent.core.limit.decide import Memory, decide_limits, knobs_to_read
+from agent.core.limit.plan import plan
+from agent.core.observe.layout import Layout
+from agent.core.observe.node_metric import live_metric
+from agent.core.observe.prediction import PredictionState
+from agent.core.observe.prediction_turn import foresee
+from agent.core.observe.usage import UsageState, measure, windows_of
 from agent.ports import Sink, TickPorts, TickResult, WriteOutcome
 from agent.settings import AgentSettings, Mode
 from model.reason import Reason

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from agent.core.files import FILES, Cadence, FileKind, Part, Role, cadence
+from agent.core.observe.files import FILES, Cadence, FileKind, Part, Role, cadence
 from bench.hierarchies import Hierarchies
 
 COMPARED = (Part.CPU, Part.LEVEL, Part.MEMORY, Part.THROTTLING, Part.CPU_PRESSURE)

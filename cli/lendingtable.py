@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from agent.core.publish import offered
-from agent.core.reclaimable import Facts
+from agent.core.lend.publish import offered
+from agent.core.lend.reclaimable import Facts
 from cli.simulated import Simulated
 from model.decision import Decision, Term, Unit
 from model.reason import Reason, words

@@ -11,9 +11,9 @@ import msgspec
 import typer
 import yaml
 
-from agent.core import recording
-from agent.core.layout import detect
-from agent.core.recording import Scenario, ScenarioContainer, ScenarioPod
+from agent.core.observe import recording
+from agent.core.observe.layout import detect
+from agent.core.observe.recording import Scenario, ScenarioContainer, ScenarioPod
 from agent.record import NodeFiles, Pace, Places, record, started
 from kube import objects
 from kube.dialects import upstream

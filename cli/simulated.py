@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.core import assumed
-from agent.core.assumed import AssumedNode
-from agent.core.eviction import EvictionMemory, Evictions, decide_evictions
-from agent.core.layout import Layout
-from agent.core.limit import Limit
-from agent.core.limits import Memory, decide_limits, knobs_to_read
-from agent.core.observation import Knob
-from agent.core.plan import plan
-from agent.core.reclaimable import Facts, Lending, lending
+from agent.core.evict.decide import EvictionMemory, Evictions, decide_evictions
+from agent.core.lend.reclaimable import Facts, Lending, lending
+from agent.core.limit.decide import Memory, decide_limits, knobs_to_read
+from agent.core.limit.plan import plan
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe import assumed
+from agent.core.observe.assumed import AssumedNode
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob
 from agent.ports import ClusterFacts
 from model.decision import Decision
 from model.node import Node

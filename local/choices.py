@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from local.certificates import LOOPBACK_NAMES
 from local.node.cgroups import Cgroups, UnsuitableKernel, discover
 from local.node.settings import Kernel

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from local import cgrouptree
 from local.node.layout import prefix_of
 from local.node.ownership import started_ticks

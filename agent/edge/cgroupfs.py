@@ -18,10 +18,21 @@ from typing import Any
 
 import structlog
 
-from agent.core.files import NEEDED, V1_FILES, Cadence, FileKind, Part, Role, cadence, memory_events, moved, pressure
-from agent.core.layout import Layout
-from agent.core.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
-from agent.core.parse import refaults
+from agent.core.observe.files import (
+    NEEDED,
+    V1_FILES,
+    Cadence,
+    FileKind,
+    Part,
+    Role,
+    cadence,
+    memory_events,
+    moved,
+    pressure,
+)
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
+from agent.core.observe.parse import refaults
 from model.fault import KernelFault
 
 log = structlog.get_logger()

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
-from agent.core.mirrors import undisputed
-from agent.core.topology import zones
+from agent.core.observe.mirrors import undisputed
+from agent.core.observe.topology import zones
 from agent.ports import ClusterFacts
 from agent.readpod import ErrorOfOurs, read_pod
 from agent.settings import AgentSettings

@@ -13,14 +13,14 @@ import msgspec
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from agent.core.limit import Limit
-from agent.core.observation import CgroupSample, Knob, Missing, Value
-from agent.core.order import PendingVictim
-from agent.core.usage import Averages, best_effort_request_millis
+from agent.core.evict.order import PendingVictim
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.observation import CgroupSample, Knob, Missing, Value
+from agent.core.observe.usage import Averages, best_effort_request_millis
 from agent.options import NOWHERE
 from agent.ports import TickResult
+from agent.report.sources import Sources
 from agent.settings import Mode, require_loopback
-from agent.sources import Sources
 from model.fault import CannotListen, PeerFault
 from model.pod import Pod
 from model.report import CheckpointSaved, PreemptionNotice, Usage

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from agent.core.evictiontext import ANNOTATION, annotation, kill_message, node_message, pod_message
-from agent.core.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind
-from agent.core.orderqueue import LONGEST_SECONDS, OrderQueue, Waiting
-from agent.core.watch import Kill
+from agent.core.evict.messages import ANNOTATION, annotation, kill_message, node_message, pod_message
+from agent.core.evict.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind
+from agent.core.evict.order_queue import LONGEST_SECONDS, OrderQueue, Waiting
+from agent.core.limit.watch import Kill
 from kube.client import KubeClient, PatchKind, path_of
 from kube.events import EventRecorder, ObjectRef
 from model.explain import sentence

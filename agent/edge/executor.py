@@ -22,14 +22,23 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent.controlfiles import GONE, ControlFiles, Held, NotKeptError
-from agent.core.knobs import UNLIMITED, is_memory_limit, is_quota, is_v1_cpuset, is_v1_quota, same, text_of, value_of
-from agent.core.observation import Absence, Knob, KnobReading, Missing, Value
-from agent.core.plan import Write
-from agent.core.standing import gives_more
+from agent.core.limit.ownership import gives_more
+from agent.core.limit.plan import Write
+from agent.core.observe.knobs import (
+    UNLIMITED,
+    is_memory_limit,
+    is_quota,
+    is_v1_cpuset,
+    is_v1_quota,
+    same,
+    text_of,
+    value_of,
+)
+from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
+from agent.files.controlfiles import GONE, ControlFiles, Held, NotKeptError
+from agent.files.restoring import Restored, restore
+from agent.files.statefile import StateFile
 from agent.ports import KnobReadings, WriteOutcome
-from agent.restoring import Restored, restore
-from agent.statefile import StateFile
 from agent.worker import Worker
 from model.reason import Reason
 

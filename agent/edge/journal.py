@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from agent.journal import Head, LineWriter
 from agent.ports import TickResult
+from agent.report.journal import Head, LineWriter
 from model.fault import ConfigurationFault
 
 log = structlog.get_logger()

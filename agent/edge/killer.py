@@ -14,7 +14,7 @@ from pathlib import Path
 
 import structlog
 
-from agent.core.layout import Layout
+from agent.core.observe.layout import Layout
 
 log = structlog.get_logger()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.core.files import FILES, FileKind, Part
-from agent.core.layout import Layout
-from agent.core.parse import counter, meminfo
-from agent.openfile import OpenFile
+from agent.core.observe.files import FILES, FileKind, Part
+from agent.core.observe.layout import Layout
+from agent.core.observe.parse import counter, meminfo
+from agent.files.openfile import OpenFile
 
 _MEMINFO_BYTES = 4096
 

@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agent.core.files import FILES, Part
-from agent.core.layout import Layout
-from agent.core.parse import counter, v2_memory_events
-from agent.core.watch import Mechanism, MemoryMark, WakeCause, Watch, mark_moved, mark_rested, mark_urgent
-from agent.openfile import OpenFile
+from agent.core.limit.watch import Mechanism, MemoryMark, WakeCause, Watch, mark_moved, mark_rested, mark_urgent
+from agent.core.observe.files import FILES, Part
+from agent.core.observe.layout import Layout
+from agent.core.observe.parse import counter, v2_memory_events
+from agent.files.openfile import OpenFile
 from agent.waking import Alarms
 
 _GONE = (errno.ENOENT, errno.ENODEV)

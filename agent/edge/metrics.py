@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agent.metrics import ROWS, Row, Sample
+from agent.report.metrics import ROWS, Row, Sample
 
 
 def registry(read: Callable[[], Mapping[str, list[Sample]]]) -> CollectorRegistry:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.preflight import RIVALS, NodeFacts
+from agent.core.observe.knobs import Knobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.preflight import RIVALS, NodeFacts
 from model.fault import KernelFault
 
 _V1_CONTROLLERS = ("blkio", "cpu", "cpuset", "memory", "pids")

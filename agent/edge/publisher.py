@@ -17,8 +17,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from agent.core.live import reported_metric
-from agent.core.publish import (
+from agent.core.lend.publish import (
     BLIND_SECONDS,
     Published,
     due_for_node,
@@ -27,10 +26,11 @@ from agent.core.publish import (
     settled,
     withheld,
 )
-from agent.core.reclaimable import Lending
-from agent.core.usage import statistics
-from agent.nodestatus import GAVE_UP, NodeStatus, Overtaken, StandingNode
+from agent.core.lend.reclaimable import Lending
+from agent.core.observe.node_metric import reported_metric
+from agent.core.observe.usage import statistics
 from agent.ports import TickResult
+from agent.report.node_patches import GAVE_UP, NodeStatus, Overtaken, StandingNode
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects import koordinator, nodemetric

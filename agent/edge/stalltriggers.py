@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.files import FILES, Part
-from agent.core.layout import Layout
-from agent.core.watch import Mechanism, WakeCause, Watch
+from agent.core.limit.watch import Mechanism, WakeCause, Watch
+from agent.core.observe.files import FILES, Part
+from agent.core.observe.layout import Layout
 
 _MOST_CGROUPS = 64
 _WINDOWS = ((500_000, "500 ms"), (2_000_000, "2 s"))

@@ -9,9 +9,9 @@ from typing import Any
 
 import structlog
 
-from agent.core.observation import Missing
-from agent.core.publish import due, may_raise, offered_in_zone, settled
-from agent.core.topology import share_pools
+from agent.core.lend.publish import due, may_raise, offered_in_zone, settled
+from agent.core.observe.observation import Missing
+from agent.core.observe.topology import share_pools
 from agent.ports import TickResult
 from kube.client import KubeClient, PatchKind, decode, path_of
 from kube.dialects import topology

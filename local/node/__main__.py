@@ -14,7 +14,7 @@ from pathlib import Path
 
 import structlog
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from local.node.cgroups import UnsuitableKernel
 from local.node.pressure import DEFAULT_THRESHOLDS, TRANSITION_SECONDS, Limits, parse_thresholds
 from local.node.settings import Kernel, NodeSettings

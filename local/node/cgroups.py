@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import structlog
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from local import cgrouptree
 from local.node.knobs import KNOBS, Use, Write, number_of
 from local.node.layout import CONTROLLERS, REQUIRED_CONTROLLERS, V2_CONTROLLERS, Layout

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from model.qos import KubernetesQoS
 
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "blkio", "pids", "freezer", "unified")

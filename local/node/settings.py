@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from local.node.pressure import Limits
 from local.node.share import Claim
 from model.fault import ConfigurationFault

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from agent.core.publish import Published, due_for_node, offered
-from agent.core.reclaimable import Facts, lending
+from agent.core.lend.publish import Published, due_for_node, offered
+from agent.core.lend.reclaimable import Facts, lending
 from local.simnodes.usage import NodeUse
 from model.node import Node
 from model.nodemetric import NodeMetric, PodMetric

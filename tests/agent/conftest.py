@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.core.eviction import EvictionMemory, Evictions
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.limits import Limits
-from agent.core.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation
-from agent.core.reclaimable import Lending
-from agent.core.usage import Averages, NodeUsage, UsageState
+from agent.core.evict.decide import EvictionMemory, Evictions
+from agent.core.lend.reclaimable import Lending
+from agent.core.limit.decide import Limits
+from agent.core.observe.knobs import Knobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation
+from agent.core.observe.usage import Averages, NodeUsage, UsageState
 from agent.ports import ClusterFacts, TickResult
 from model.decision import Decision, Term, Unit
 from model.node import Node

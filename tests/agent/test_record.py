@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.recording import Scenario
+from agent.core.observe.recording import Scenario
 from agent.record import NodeFiles, Pace, Places, record, started
 from cgroup_fixtures.live import MOUNT, LiveTree
 from cgroup_fixtures.scenarios import Playback, open_scenario

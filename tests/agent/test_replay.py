@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.core.brake import Cut
-from agent.core.prediction import PredictionPolicy
+from agent.core.limit.brake import Cut
+from agent.core.observe.prediction import PredictionPolicy
 from agent.edge.journal import Journal
-from agent.journal import Head
 from agent.ports import TickResult
 from agent.replay import Replayed, replay
+from agent.report.journal import Head
 from agent.settings import AgentSettings
 from model.fault import ConfigurationFault
 from model.reason import Reason

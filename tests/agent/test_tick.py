@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.core.observation import Missing
-from agent.core.plan import Write
-from agent.core.prediction import PredictionPolicy
-from agent.core.watch import MemorySigns
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import MemorySigns
+from agent.core.observe.observation import Missing
+from agent.core.observe.prediction import PredictionPolicy
 from agent.settings import AgentSettings, Mode
 from model.explain import sentence
 from model.reason import Reason

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.core.eviction import EvictionMemory, Evictions
-from agent.core.lapses import Lapse
-from agent.core.limit import Limit
-from agent.core.limits import Limits
-from agent.core.network import InterfaceTraffic
-from agent.core.observation import (
+from agent.core.evict.decide import EvictionMemory, Evictions
+from agent.core.lend.reclaimable import Lending
+from agent.core.lend.unenforced import Lapse
+from agent.core.limit.decide import Limits
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.network import InterfaceTraffic
+from agent.core.observe.observation import (
     CgroupPressure,
     CgroupSample,
     DiskBytes,
@@ -23,12 +24,11 @@ from agent.core.observation import (
     Observation,
     Stall,
 )
-from agent.core.prediction import Prediction
-from agent.core.reclaimable import Lending
-from agent.core.usage import Averages, NodeUsage, UsageState
-from agent.metrics import ROWS, Counters, Sample, collect
+from agent.core.observe.prediction import Prediction
+from agent.core.observe.usage import Averages, NodeUsage, UsageState
 from agent.ports import ClusterFacts, TickResult
-from agent.status import AgentStatus
+from agent.report.metrics import ROWS, Counters, Sample, collect
+from agent.report.status import AgentStatus
 from docs.generate import (
     BEGIN,
     COMMAND,

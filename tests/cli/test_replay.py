@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from agent.core.brake import Cut
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
-from agent.core.plan import Write
-from agent.core.watch import Kill, Watch
+from agent.core.limit.brake import Cut
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.knobs import Knobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
 from agent.edge.journal import Journal
-from agent.journal import Head
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
+from agent.report.journal import Head
 from agent.settings import AgentSettings
 from agent.tick import Tick
 from cli.main import main

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 
 import structlog
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from local.node.cgroups import Cgroups
 from local.node.layout import V2_CONTROLLERS, Layout
 from local.node.simkernel.accounts import Account

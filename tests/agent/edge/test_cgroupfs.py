@@ -14,9 +14,9 @@ import msgspec
 import psutil
 import pytest
 
-from agent.core.files import FILES, V1_FILES, V2_FILES, Part, Role
-from agent.core.layout import Layout
-from agent.core.observation import (
+from agent.core.observe.files import FILES, V1_FILES, V2_FILES, Part, Role
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import (
     Absence,
     CgroupPressure,
     CgroupSample,

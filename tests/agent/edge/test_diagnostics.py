@@ -16,21 +16,29 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from agent.core.eviction import EvictionMemory, Evictions
-from agent.core.limits import Memory, decide_limits
-from agent.core.live import live_metric
-from agent.core.observation import Absence, CgroupSample, DiskBytes, KnobReading, MemoryEvents, Missing, NetworkBytes
-from agent.core.order import EvictionRecord, Order, OrderKind, PendingVictim
-from agent.core.plan import Write
-from agent.core.prediction import Prediction
-from agent.core.reclaimable import lending
+from agent.core.evict.decide import EvictionMemory, Evictions
+from agent.core.evict.order import EvictionRecord, Order, OrderKind, PendingVictim
+from agent.core.lend.reclaimable import lending
+from agent.core.limit.decide import Memory, decide_limits
+from agent.core.limit.plan import Write
+from agent.core.observe.node_metric import live_metric
+from agent.core.observe.observation import (
+    Absence,
+    CgroupSample,
+    DiskBytes,
+    KnobReading,
+    MemoryEvents,
+    Missing,
+    NetworkBytes,
+)
+from agent.core.observe.prediction import Prediction
 from agent.edge.diagnostics import DiagnosticsServers
-from agent.feed import DecisionFeed
 from agent.options import NOWHERE
 from agent.ports import TickResult, WriteOutcome
+from agent.report.decision_feed import DecisionFeed
+from agent.report.sources import Sources
+from agent.report.status import AgentStatus
 from agent.settings import AgentSettings, Mode
-from agent.sources import Sources
-from agent.status import AgentStatus
 from model.decision import Decision, Term, Unit
 from model.fault import CannotListen, ConfigurationFault
 from model.nodesettings import NodeSettings

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from agent.core.evictiontext import ANNOTATION
-from agent.core.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind, PendingVictim
-from agent.core.orderqueue import BOUND, LONGEST_SECONDS
-from agent.core.watch import Kill, PreparedVictim
+from agent.core.evict.messages import ANNOTATION
+from agent.core.evict.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind, PendingVictim
+from agent.core.evict.order_queue import BOUND, LONGEST_SECONDS
+from agent.core.limit.watch import Kill, PreparedVictim
 from agent.edge.evictor import Evictor, Surroundings
 from kube.client import KubeClient
 from kube.events import EventRecorder, ObjectRef

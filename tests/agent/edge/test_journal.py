@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent.edge.journal import Journal
-from agent.journal import Head, RecordedTick, read
+from agent.report.journal import Head, RecordedTick, read
 from agent.settings import AgentSettings
 from agent.tick import TickState
 from model.fault import ConfigurationFault

@@ -8,7 +8,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent.edge.metrics import registry
-from agent.metrics import ROWS, Sample
+from agent.report.metrics import ROWS, Sample
 
 
 def read() -> Mapping[str, list[Sample]]:

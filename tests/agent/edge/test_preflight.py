@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.core.layout import Layout
+from agent.core.observe.layout import Layout
 from agent.edge.discovery import find_layout
 from agent.edge.preflight import Places, look
 from model.fault import KernelFault

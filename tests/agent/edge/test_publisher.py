@@ -12,12 +12,12 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from agent.core.prediction import Prediction
-from agent.core.series import Series
-from agent.core.usage import UsageState
+from agent.core.observe.prediction import Prediction
+from agent.core.observe.series import Series
+from agent.core.observe.usage import UsageState
 from agent.edge.publisher import Publisher
-from agent.nodestatus import StandingNode
 from agent.ports import TickResult
+from agent.report.node_patches import StandingNode
 from agent.settings import AgentSettings
 from kube import objects
 from model.node import Node

@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from agent.core.observation import Absence, Missing
-from agent.core.reclaimable import ZoneLending
+from agent.core.lend.reclaimable import ZoneLending
+from agent.core.observe.observation import Absence, Missing
 from agent.edge import zones
 from agent.edge.zones import ZonePublisher
 from agent.ports import TickResult

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.controlfiles import Held
-from agent.core.observation import Knob, Value
-from agent.core.standing import gives_more
-from agent.statefile import StateFile
+from agent.core.limit.ownership import gives_more
+from agent.core.observe.observation import Knob, Value
+from agent.files.controlfiles import Held
+from agent.files.statefile import StateFile
 from model.topology import format_cpus, parse_cpus
 from tests.agent.kernel.life import Life
 from tests.agent.kernel.v1_tree import V1Tree, needs_two_cpus, needs_v1

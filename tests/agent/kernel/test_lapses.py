@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.brake import BrakePlan
-from agent.core.observation import Knob
-from agent.core.plan import Write
-from agent.core.watch import Watch
+from agent.core.limit.brake import BrakePlan
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Watch
+from agent.core.observe.observation import Knob
 from agent.edge.brake import BrakeThread
 from agent.edge.executor import KnobExecutor
-from agent.statefile import StateFile
+from agent.files.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 from tests.agent.kernel.v1_tree import CONTROLLERS, MOUNT, V1Tree, needs_v1

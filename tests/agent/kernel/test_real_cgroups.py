@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.brake import BrakePlan
-from agent.core.files import Role
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.observation import Absence, CgroupSample, CpuThrottling, MemoryEvents, Missing
-from agent.core.plan import Write
-from agent.core.watch import Watch
+from agent.core.limit.brake import BrakePlan
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Watch
+from agent.core.observe.files import Role
+from agent.core.observe.knobs import Knobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Absence, CgroupSample, CpuThrottling, MemoryEvents, Missing
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery
 from agent.edge.executor import KnobExecutor
-from agent.statefile import StateFile
+from agent.files.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 from tests.agent.kernel.v1_tree import removed

@@ -13,17 +13,17 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agent.core.files import FILES
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
+from agent.core.observe.files import FILES
+from agent.core.observe.knobs import Knobs
+from agent.core.observe.layout import Layout
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
+from agent.files.statefile import StateFile
 from agent.observer import NodeObserver, Senses
 from agent.ports import ClusterFacts, TickPorts, TickResult
 from agent.settings import AgentSettings
-from agent.statefile import StateFile
 from agent.tick import Tick
 from cgroup_fixtures.scenarios import FOLDER
 from model.node import Node

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.knobs import Knobs, cpuset_knob, memory_knob, quota_knob
-from agent.core.layout import Layout
-from agent.core.limit import Limit
-from agent.core.observation import Knob, Missing, Value
-from agent.core.plan import plan
+from agent.core.limit.plan import plan
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.knobs import Knobs, cpuset_knob, memory_knob, quota_knob
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob, Missing, Value
 from agent.edge.executor import KnobExecutor
 from agent.edge.nodelock import NodeLock
+from agent.files.statefile import StateFile
 from agent.ports import WriteOutcome
-from agent.statefile import StateFile
 from cgroup_fixtures.live import MOUNT
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from agent.edge.discovery import find_layout
 from local.node import ownership
 from local.node.cgroups import Cgroups, discover

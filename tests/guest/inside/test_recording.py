@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent.core.recording import cgroup_files
+from agent.core.observe.recording import cgroup_files
 from agent.record import NodeFiles, Pace, Places, record, started
 from cgroup_fixtures.scenarios import Playback
 

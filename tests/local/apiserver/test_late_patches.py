@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent.nodestatus import NodeStatus, Overtaken
+from agent.report.node_patches import NodeStatus, Overtaken
 from kube.client import KubeClient, path_of
 from model.resources import BATCH_CPU
 from tests.local.apiserver.conftest import Live

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from local.node import ownership
 from local.node.cgroups import Cgroups, UnsuitableKernel, discover
 from local.node.ownership import Owner

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from local.node.cgroups import Cgroups
 from local.node.kernels import confine
 from local.node.machine import cpus_of_machine

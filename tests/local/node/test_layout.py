@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from agent.core.layout import CgroupDriver, driver_of
-from agent.core.layout import Layout as AgentLayout
+from agent.core.observe.layout import CgroupDriver, driver_of
+from agent.core.observe.layout import Layout as AgentLayout
 from cgroup_fixtures.names import Place, container_path
 from local.node.layout import Layout
 from model.qos import KubernetesQoS

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.batch import batch
-from agent.core.room import lendables, node_room, system_use
+from agent.core.lend.batch import batch
+from agent.core.lend.lender import lendables, node_room, system_use
 from kube.dialects.koordinator import raw_allocatable
 from local.node import nodeobject
 from local.node.machine import Machine, read_machine, share_of_machine

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core import parse
-from agent.core.observation import NodeSample
+from agent.core.observe import parse
+from agent.core.observe.observation import NodeSample
 from agent.edge.host import HostReader
 from agent.edge.topology import TopologyReader
 from local.node.knobs import Use

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from local.node.simkernel.kernel import SimulatedKernel
 from local.node.simkernel.limits import Priority
 from local.node.simkernel.table import Process, ProcessTable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.core.files import V2_FILES, Part
+from agent.core.observe.files import V2_FILES, Part
 from local.node.simkernel.accounts import Account
 
 FULL = Account(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.core import parse
+from agent.core.observe import parse
 from local.node.simkernel.limits import Priority
 from local.node.simkernel.tree import MARK, read_joined
 from tests.local.node.simkernel.conftest import World

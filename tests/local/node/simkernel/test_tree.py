@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from agent.edge.discovery import find_layout
 from local.node.ownership import started_ticks
 from local.node.simkernel import tree

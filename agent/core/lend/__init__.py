@@ -1,0 +1,1 @@
+"""What may be lent and what is offered for it."""

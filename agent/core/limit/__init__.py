@@ -1,0 +1,1 @@
+"""What best effort may use: a limit for each control file, in the order in which they are written."""

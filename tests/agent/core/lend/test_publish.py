@@ -1,0 +1,358 @@
+"""What is told when: shrinking at once, growth with a rest, heartbeats else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.core.lend.prepare import prepared
+from agent.core.lend.publish import (
+    Published,
+    condition,
+    degraded,
+    due,
+    due_for_link,
+    due_for_node,
+    may_raise,
+    offered,
+    offered_in_zone,
+    report,
+    settled,
+    withheld,
+)
+from agent.core.lend.reclaimable import ZoneLending
+from model.decision import Decision, Term, Unit
+from model.pod import PodPhase
+from model.reason import Reason
+from model.report import BestEffortPodUsage, NodeReport, Pressure, Usage
+from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
+from model.strategy import ColocationStrategy
+
+STRATEGY = ColocationStrategy()
+
+
+def lent(cpu: int, memory: int = 0, reason: Reason = Reason.COMPUTED) -> tuple[Decision, ...]:
+    return (
+        Decision("node/n", BATCH_CPU, cpu, Unit.MILLI_CPU, reason, (Term("x", cpu),)),
+        Decision("node/n", BATCH_MEMORY, memory, Unit.BYTES, reason, (Term("x", memory),)),
+    )
+
+
+def amounts(decisions: tuple[Decision, ...]) -> dict[str, int]:
+    return {decision.name: decision.value for decision in decisions}
+
+
+def all_four(cpu: int = 0, memory: int = 0, mid_cpu: int = 0, mid_memory: int = 0) -> dict[str, int]:
+    return {BATCH_CPU: cpu, BATCH_MEMORY: memory, MID_CPU: mid_cpu, MID_MEMORY: mid_memory}
+
+
+def test_admitted_requests_are_never_undercut(build: Any, terms: Any) -> None:
+    """A kubelet that restarts must be able to admit its running pods again; finished ones do not count."""
+    pods = (
+        build.batch("a", batch_cpu=400),
+        build.batch("b", batch_cpu=300),
+        build.batch("c", batch_cpu=900, phase=PodPhase.FAILED),
+    )
+    found = offered(build.lending(500, 9), pods, (), {}, may_grow=True)
+    assert amounts(found) == all_four(700, 9)
+    assert terms(found[0]) == {"reclaimable": 500, "already requested by running pods": 200}
+    assert {decision.policy for decision in found} == {"published"}
+    assert amounts(offered(build.lending(800, 9), pods, (), {}, may_grow=True))[BATCH_CPU] == 800
+
+
+def test_mid_resources_are_offered_too(build: Any) -> None:
+    """With the floor of running mid pods, as batch."""
+    pod = msgspec.structs.replace(build.pod("m"), requests=ResourceVector({MID_CPU: 300, MID_MEMORY: 7}))
+    found = offered(build.lending(1, 2, mid=(200, 9)), (pod,), (), {}, may_grow=True)
+    assert amounts(found) == all_four(1, 2, 300, 9)
+
+
+def test_what_is_prepared_is_what_counts(build: Any, terms: Any) -> None:
+    """After normalization and third parties, not what was computed before."""
+    computed = build.lending(1000, 50)
+    prepared = (build.decision(BATCH_CPU, 1500), *build.lending(1000, 40).prepared[1:])
+    found = offered(msgspec.structs.replace(computed, prepared=prepared), (), (), {}, may_grow=True)
+    assert amounts(found) == all_four(1500, 40) and terms(found[0]) == {"reclaimable": 1500}
+
+
+WITHHELD: dict[str, tuple[int, bool, dict[str, int]]] = {
+    # batch-cpu requested by a running pod, may grow, what stays on the node
+    "nobody runs": (0, True, {}),
+    "a pod runs": (300, True, {BATCH_CPU: 300}),
+    "a pod runs and the agent is new": (300, False, {BATCH_CPU: 300}),
+}
+
+
+@pytest.mark.parametrize(("requested", "may_grow", "expected"), WITHHELD.values(), ids=WITHHELD.keys())
+@pytest.mark.parametrize("reason", [Reason.LENDING_DISABLED, Reason.NODE_METRICS_STALE, Reason.PODS_STALE])
+def test_withheld_resources_leave_the_node(
+    build: Any, reason: Reason, requested: int, may_grow: bool, expected: dict[str, int]
+) -> None:
+    """Switched off or too old: the keys go, except what running pods could not be admitted without."""
+    pods = (build.batch("a", batch_cpu=requested),) if requested else ()
+    standing = {BATCH_CPU: 900, BATCH_MEMORY: 5}
+    found = offered(build.lending(reason=reason), pods, (), standing, may_grow=may_grow)
+    assert amounts(found) == expected and {decision.reason for decision in found} <= {reason}
+
+
+UNKNOWN_PODS: dict[str, tuple[Reason, dict[str, int]]] = {
+    # why nothing may be lent, what stands on the node and stays
+    "blind": (Reason.PODS_UNKNOWN, {BATCH_CPU: 900, MID_CPU: 7}),
+    "switched off": (Reason.LENDING_DISABLED, {BATCH_CPU: 900}),
+    "nothing stands": (Reason.PODS_UNKNOWN, {}),
+}
+
+
+@pytest.mark.parametrize(("reason", "standing"), UNKNOWN_PODS.values(), ids=UNKNOWN_PODS.keys())
+@pytest.mark.parametrize("may_grow", [True, False])
+def test_what_stands_is_kept_while_pods_are_unknown(
+    build: Any, terms: Any, reason: Reason, standing: dict[str, int], may_grow: bool
+) -> None:
+    """They may request all of it, and a kubelet must be able to admit them again; known, they count as they are."""
+    found = offered(build.lending(reason=reason), None, (), standing, may_grow=may_grow)
+    assert amounts(found) == standing
+    assert all(terms(one)["held: the running pods are not known"] == one.value for one in found)
+    assert offered(build.lending(reason=reason), (), (), standing, may_grow=may_grow) == ()
+
+
+def test_zones_do_not_grow_early_either(build: Any) -> None:
+    """As the node's amounts; no floor of running pods, and zeroes for a reset."""
+    lent, zero = build.lending(500, 9).prepared[:2], build.lending(reason=Reason.PODS_UNKNOWN).reclaimable[:2]
+    zone = ZoneLending(0, "node-0", lent, lent)
+    standing = {BATCH_CPU: 300, BATCH_MEMORY: 20}
+    assert amounts(offered_in_zone(zone, standing, may_grow=False)) == {BATCH_CPU: 300, BATCH_MEMORY: 9}
+    assert amounts(offered_in_zone(zone, standing, may_grow=True)) == {BATCH_CPU: 500, BATCH_MEMORY: 9}
+    reset = ZoneLending(0, "node-0", zero)
+    assert amounts(offered_in_zone(reset, standing, may_grow=False)) == {BATCH_CPU: 0, BATCH_MEMORY: 0}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "held", "expected"), [(10.0, False, True), (8.0, False, False), (10.0, True, False)]
+)
+def test_more_is_offered_only_by_a_full_window_up_to_now(
+    build: Any, seconds: float, held: bool, expected: bool
+) -> None:
+    """Not by a young agent, not by figures of a pass before, not by none at all."""
+    assert may_raise(build.usage(live_seconds=seconds, held=held)) is expected
+    assert not may_raise(None)
+
+
+def test_withheld(build: Any) -> None:
+    """All four are zero for the reason, and their keys are to go; the CPU's ratio is still true."""
+    lent = msgspec.structs.replace(build.lending(500, 9), normalization_ratio=1.2)
+    found = withheld(lent, Reason.NODE_METRICS_STALE)
+    assert amounts(found.final) == all_four() and found.degraded is Reason.NODE_METRICS_STALE
+    assert {decision.reason for decision in found.final} == {Reason.NODE_METRICS_STALE}
+    assert (found.prepared, found.normalization_ratio) == ((), 1.2)
+
+
+def test_a_pod_that_is_merely_bound_makes_no_room_for_itself(build: Any) -> None:
+    """Anybody can create a pod with spec.nodeName; it counts once it runs or the kubelet gave it a cgroup."""
+    pod = build.batch("huge", batch_cpu=64_000, phase=PodPhase.PENDING)
+    assert amounts(offered(build.lending(500), (pod,), (), {}, may_grow=True))[BATCH_CPU] == 500
+    assert amounts(offered(build.lending(500), (pod,), {pod.uid}, {}, may_grow=True))[BATCH_CPU] == 64_000
+
+
+def test_what_stands_is_kept_for_pods_just_placed(build: Any, terms: Any) -> None:
+    """A new online pod takes the room a gang was placed in: its members, bound already, must not be refused."""
+    gang = [build.batch(f"m{n}", batch_cpu=75, phase=PodPhase.PENDING) for n in range(3)]
+    found = offered(build.lending(0), gang, (), {BATCH_CPU: 300}, may_grow=True)
+    assert amounts(found)[BATCH_CPU] == 225 and terms(found[0])["held for pods just placed"] == 225
+    assert amounts(offered(build.lending(0), gang, (), {BATCH_CPU: 100}, may_grow=True))[BATCH_CPU] == 100
+    assert amounts(offered(build.lending(0), gang, (), {}, may_grow=True))[BATCH_CPU] == 0
+
+
+def test_what_was_done_to_the_amount_before_is_among_its_terms(build: Any, terms: Any) -> None:
+    """1000 lent, half as much again by CPU normalization, 50 given away: 1450, every step of it."""
+    lent = build.lending(1000)
+    ready = prepared(lent.reclaimable, 1.5, ResourceVector({BATCH_CPU: 50}))
+    found = offered(msgspec.structs.replace(lent, prepared=ready), (), (), {}, may_grow=True)
+    assert terms(found[0]) == {"reclaimable": 1000, "CPU normalization": 500, "third-party allocations": -50}
+    assert found[0].value == 1450
+
+
+def test_a_new_agent_does_not_grow_what_stands(build: Any, terms: Any) -> None:
+    """Shrinking is at once; growth over its predecessor's number waits for a full live window."""
+    pods = (build.batch("a", batch_cpu=100),)
+    found = offered(build.lending(500, 9), pods, (), {BATCH_CPU: 300, BATCH_MEMORY: 20}, may_grow=False)
+    assert amounts(found) == all_four(300, 9)
+    assert terms(found[0])["held: too early to raise"] == -200
+    assert amounts(offered(build.lending(500, 9), pods, (), {}, may_grow=False)) == all_four(100, 0)
+
+
+NODE_CASES: dict[str, tuple[int | None, int, float, bool]] = {
+    # published before, now, seconds since, due
+    "never published": (None, 0, 0, True),
+    "unchanged": (1000, 1000, 299, False),
+    "small shrink waits": (1000, 901, 1, False),
+    "shrink over 10 % is told at once": (1000, 899, 0.1, True),
+    "growth rests": (1000, 1200, 5, False),
+    "growth after the rest": (1000, 1200, 10, True),
+    "small growth waits": (1000, 1050, 60, False),
+    "small change after five minutes": (1000, 1001, 300, True),
+    "no change after five minutes": (1000, 1000, 300, False),
+    "from zero": (0, 1, 10, True),
+    "from zero rests too": (0, 1, 9, False),
+    "shrink to zero": (1000, 0, 0.1, True),
+    "growth of exactly 10 % waits": (1000, 1100, 10, False),
+}
+
+
+@pytest.mark.parametrize(("before", "now", "since", "expected"), NODE_CASES.values(), ids=NODE_CASES.keys())
+def test_due_for_node(before: int | None, now: int, since: float, expected: bool) -> None:
+    """resourceDiffThreshold 10 %, updateTimeThreshold 300 s."""
+    last = None if before is None else Published(lent(before)[:1], 1000.0)
+    standing = {} if before is None else {BATCH_CPU: before}
+    assert due_for_node(last, {BATCH_CPU: now}, standing, STRATEGY, 1000.0 + since) is expected
+
+
+def test_a_strategy_s_own_thresholds() -> None:
+    """resourceDiffThreshold 50 % and updateTimeThreshold 20 s."""
+    strategy = ColocationStrategy(resource_diff_ratio=0.5, update_interval_seconds=20.0)
+    last = Published(lent(1000)[:1], 0.0)
+    told = [
+        due_for_node(last, {BATCH_CPU: now}, last.amounts, strategy, at)
+        for now, at in ((501, 19), (499, 19), (999, 20))
+    ]
+    assert told == [False, True, True]
+
+
+SETS: dict[str, tuple[set[str], set[str]]] = {
+    "withdrawn": ({BATCH_CPU, BATCH_MEMORY}, set()),
+    "one of two is withdrawn": ({BATCH_CPU, BATCH_MEMORY}, {BATCH_CPU}),
+    "one goes while another comes": ({BATCH_MEMORY}, {BATCH_CPU}),
+}
+
+
+@pytest.mark.parametrize(("before", "now"), SETS.values(), ids=SETS.keys())
+def test_what_goes_is_due_at_once(before: set[str], now: set[str]) -> None:
+    """A resource that is no longer offered waits for nothing."""
+    last = Published(tuple(d for d in lent(0) if d.name in before), 1000.0)
+    assert due_for_node(last, dict.fromkeys(now, 0), dict.fromkeys(before, 0), STRATEGY, 1000.1)
+
+
+@pytest.mark.parametrize("amount", [0, 5])
+@pytest.mark.parametrize(("since", "expected"), [(0.1, False), (9.9, False), (10.0, True), (300.0, True)])
+def test_what_comes_back_is_growth(amount: int, since: float, expected: bool) -> None:
+    """One failed read withdraws at once; what is lent again after it has a rest, as all growth, even with nothing in it."""
+    assert due({}, {BATCH_CPU: amount}, since, STRATEGY) is expected
+
+
+@pytest.mark.parametrize(
+    ("published", "standing", "since", "expected"),
+    [
+        (1000, {}, 6, True),
+        (1000, {BATCH_CPU: 9000}, 6, True),
+        (1000, {BATCH_CPU: 9000}, 4, False),
+        (1000, {BATCH_CPU: 1000}, 6, False),
+        (None, {BATCH_CPU: 9000}, 6, True),
+        (None, {}, 6, False),
+    ],
+)
+def test_what_others_wrote_is_put_right(
+    published: int | None, standing: dict[str, int], since: float, expected: bool
+) -> None:
+    """A re-created Node, a foreign amount, keys that came back after they were removed; once our patch had time."""
+    last = Published(() if published is None else lent(published)[:1], 1000.0)
+    assert due_for_node(last, last.amounts, standing, STRATEGY, 1000.0 + since) is expected
+
+
+@pytest.mark.parametrize("reason", [Reason.NODE_METRICS_MISSING, Reason.PODS_UNKNOWN, Reason.SETTINGS_UNREAD])
+def test_a_young_blind_agent_keeps_what_is_published(reason: Reason) -> None:
+    """A restart does not withdraw what is lent; staying blind does."""
+    blind = lent(0, 0, reason)
+    assert not settled(blind, 1.0) and not settled(blind, 15.0)
+    assert settled(blind, 15.1)
+
+
+@pytest.mark.parametrize(
+    "reason", [Reason.COMPUTED, Reason.LENDING_DISABLED, Reason.NODE_METRICS_STALE, Reason.PODS_STALE]
+)
+def test_what_is_known_takes_effect_at_once(reason: Reason) -> None:
+    """Switched off, or lending: a young agent knows that as well as an old one."""
+    assert settled(lent(0, 0, reason), 0.0)
+
+
+def facts(at: float, cpu: int = 1000, reason: str = "", **more: Any) -> NodeReport:
+    return NodeReport(at, Usage(), Usage(), Usage(), Usage(), lent(cpu), degraded_reason=reason, **more)
+
+
+LINK_CASES: dict[str, tuple[NodeReport | None, NodeReport, bool]] = {
+    "first": (None, facts(0), True),
+    "unchanged within ten seconds": (facts(0), facts(9), False),
+    "heartbeat": (facts(0), facts(10), True),
+    "change within a second waits": (facts(0), facts(0.5, cpu=1), False),
+    "change after a second": (facts(0), facts(1, cpu=900), True),
+    "noise is no change": (facts(0), facts(1, cpu=990), False),
+    "degraded is": (facts(0), facts(1, reason="PodsStale"), True),
+    "clock went back": (facts(100), facts(50), True),
+    "lending ended": (facts(0), msgspec.structs.replace(facts(1), reclaimable=lent(1000, 0, Reason.PODS_STALE)), True),
+    "a pod came": (facts(0), facts(1, pods=(BestEffortPodUsage("ns", "p", "u", Usage(), 0.0),)), True),
+}
+
+
+@pytest.mark.parametrize(("last", "now", "expected"), LINK_CASES.values(), ids=LINK_CASES.keys())
+def test_due_for_link(last: NodeReport | None, now: NodeReport, expected: bool) -> None:
+    """On change at most once a second, else every ten."""
+    assert due_for_link(last, now) is expected
+
+
+def test_report_names_only_best_effort_pods(build: Any) -> None:
+    """With usage and throttling where they were measured."""
+    web, job, new = build.pod(), build.batch("job"), build.batch("new")
+    measured = {web.uid: build.averages(400), job.uid: build.averages(300, 7)}
+    usage = build.usage(measured, throttled_ratio={job.uid: 0.5})
+    pressure = Pressure(1.0, 2.0, 3.0)
+    found = report(usage, lent(700), (web, job, new), pressure, "why")
+    assert found is not None and (found.pressure, found.degraded_reason) == (pressure, "why")
+    assert (found.online, found.system, found.observed_at_seconds) == (usage.online.last, usage.system.last, 100.0)
+    assert [(pod.name, pod.usage, pod.throttled_ratio) for pod in found.pods] == [("job", Usage(300, 7), 0.5)]
+    assert report(None, lent(0), (), None, "") is None
+
+
+def test_degraded() -> None:
+    """Withheld resources win over a configuration problem."""
+    assert degraded(lent(5), "") == ""
+    assert degraded(lent(5), "NodeSLO n: …") == "NodeSLO n: …"
+    assert degraded(lent(0, 0, Reason.PODS_UNKNOWN), "NodeSLO n: …") == "PodsUnknown"
+
+
+@pytest.mark.parametrize(
+    ("why", "problem", "errors", "expected"),
+    [
+        ("", "", [""], ("True", "LendingActive")),
+        ("NodeSLO n: x", "NodeSLO n: x", [], ("True", "ConfigurationInvalid")),
+        ("/cpu: Invalid argument", "", ["", "/cpu: Invalid argument"], ("True", "LimitNotApplied")),
+        ("PodsStale", "NodeSLO n: x", [], ("False", "PodsStale")),
+        ("CeilingNotPossible", "", [""], ("False", "CeilingNotPossible")),
+        ("LendingDisabled", "", [], ("False", "LendingDisabled")),
+        ("SettingsUnread", "", [], ("False", "SettingsUnread")),
+    ],
+)
+def test_condition(why: str, problem: str, errors: list[str], expected: tuple[str, str]) -> None:
+    """Only what stops lending makes the node's ColocationReady False."""
+    status, reason, message = condition(why, problem, errors)
+    assert (status, reason) == expected and message
+
+
+def test_a_condition_names_what_is_asked_in_vain() -> None:
+    """Whatever else it says; few names are enough, and the page has the rest."""
+    status, reason, message = condition("", "", [], unmet=("a", "b"))
+    assert (status, reason) == ("True", "LendingActive")
+    assert message.endswith("lent to batch pods; not acted on, or in part (docs/koordinator.md): a, b")
+    assert condition("x: wrong", "x: wrong", [], unmet=list("abcdefg"))[2].endswith("a, b, c, d, e and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("why", "expected"),
+    [
+        ("LendingDisabled", "ConfigurationInvalid"),
+        ("SettingsUnread", "SettingsUnread"),
+        ("SettingsDeleted", "SettingsDeleted"),
+    ],
+)
+def test_a_document_that_withholds_lending_is_named(why: str, expected: str) -> None:
+    """Broken since the start, not to be read, or deleted: the message says which to mend."""
+    assert condition(why, "ConfigMap a/b: x", []) == ("False", expected, "ConfigMap a/b: x")

@@ -1,0 +1,73 @@
+"""What settings and the fleet's switch make an agent do, and what makes it begin anew."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agent.edge.fleet import Standing
+from agent.run.lifecycle import Course
+from agent.settings import Mode
+
+LENDS, PAUSED, OBSERVES = Standing(True, False), Standing(True, True), Standing(False, False)
+
+
+class Switch:
+    def __init__(self, standing: Standing) -> None:
+        self.standing = standing
+
+
+MODES: dict[str, tuple[Mode, Standing | None, Mode]] = {
+    "no switch": (Mode.ENFORCE, None, Mode.ENFORCE),
+    "the switch lends": (Mode.ENFORCE, LENDS, Mode.ENFORCE),
+    "the switch observes": (Mode.ENFORCE, OBSERVES, Mode.OBSERVE),
+    "own settings observe, whatever the switch says": (Mode.OBSERVE, LENDS, Mode.OBSERVE),
+    "a pause enforces": (Mode.ENFORCE, PAUSED, Mode.ENFORCE),
+}
+
+
+@pytest.mark.parametrize(("own", "standing", "mode"), MODES.values(), ids=MODES)
+def test_the_less_of_both_counts(own, standing, mode):
+    assert Course(own, Switch(standing) if standing else None).begin()[0] is mode
+
+
+def turned(before: Standing, after: Standing) -> tuple[Course, bool]:
+    async def run() -> tuple[Course, bool]:
+        switch = Switch(before)
+        course = Course(Mode.ENFORCE, switch)
+        _, ending = course.begin()
+        switch.standing = after
+        course.turned()
+        return course, ending.is_set()
+
+    return asyncio.run(run())
+
+
+def test_from_lend_to_observe_it_begins_anew_and_gives_up_lending():
+    course, ended = turned(LENDS, OBSERVES)
+    assert ended and course.gives_up_lending and not course.stopped
+    assert course.begin()[0] is Mode.OBSERVE and not course.gives_up_lending
+
+
+def test_from_observe_to_lend_it_begins_anew():
+    course, ended = turned(OBSERVES, LENDS)
+    assert ended and not course.gives_up_lending and course.begin()[0] is Mode.ENFORCE
+
+
+def test_a_pause_is_no_new_beginning():
+    course, ended = turned(LENDS, PAUSED)
+    assert not ended and course.paused
+
+
+def test_a_stop_ends_whatever_runs_and_gives_up_nothing():
+    """What is lent stays lent while an agent is replaced."""
+
+    async def run() -> None:
+        course = Course(Mode.ENFORCE, Switch(LENDS))
+        _, ending = course.begin()
+        course.stop()
+        assert ending.is_set() and course.stopped and not course.gives_up_lending
+        assert course.begin()[1].is_set()
+
+    asyncio.run(run())
