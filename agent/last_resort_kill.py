@@ -20,7 +20,7 @@ _FUTILE_SECONDS = 1.0
 _STUCK_SECONDS = 30.0
 
 
-class Memory(Protocol):
+class MemorySource(Protocol):
     """Levels as the kernel counts them now, in bytes; None where they cannot be told."""
 
     @property
@@ -61,7 +61,7 @@ class LastResortKill:
     dies where that would change nothing: `futile_looks` counts how often it was so.
     """
 
-    def __init__(self, memory: Memory, kill: Executioner) -> None:
+    def __init__(self, memory: MemorySource, kill: Executioner) -> None:
         self.memory = memory
         self._kill = kill
         self._dying: _Dying | None = None

@@ -10,11 +10,11 @@ import msgspec
 from agent.core.evict.decide import EvictionFacts, EvictionMemory, Evictions
 from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
 from agent.core.lend.publish import condition
-from agent.core.lend.reclaimable import Facts, Lending
-from agent.core.lend.unenforced import Lapse
+from agent.core.lend.reclaimable import LendingFacts, NodeLending
+from agent.core.lend.unenforced import UnenforcedLimit
 from agent.core.limit.brake import Cut
 from agent.core.limit.brake import decision as brake_decision
-from agent.core.limit.decide import LimitFacts, Limits
+from agent.core.limit.decide import LimitFacts, NodeLimits
 from agent.core.limit.plan import Write
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.observation import Knob, KnobReading, Observation, Places
@@ -102,9 +102,9 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             kills=kills,
         )
 
-    def for_lending(self, metric: NodeMetric | None, now: float) -> Facts:
+    def for_lending(self, metric: NodeMetric | None, now: float) -> LendingFacts:
         """What lending depends on, with use as the node itself measured it."""
-        return Facts(
+        return LendingFacts(
             node=self.node,
             pods=self.pods,
             metric=metric,
@@ -155,8 +155,8 @@ class TickResult(msgspec.Struct, frozen=True):
     used: UsageState
     usage: NodeUsage | None
     prediction: Prediction | None
-    lending: Lending
-    limits: Limits
+    lending: NodeLending
+    limits: NodeLimits
     evictions: Evictions
     evicting: EvictionMemory
     brake_cuts: tuple[Cut, ...]
@@ -165,13 +165,13 @@ class TickResult(msgspec.Struct, frozen=True):
     outcomes: tuple[WriteOutcome, ...]
     report: NodeReport | None
     degraded_reason: str
-    lapses: tuple[Lapse, ...] = ()
+    unenforced: tuple[UnenforcedLimit, ...] = ()
 
     @property
     def ready(self) -> tuple[str, str, str]:
         """Status, reason and message of the node's condition."""
         errors = [outcome.error for outcome in self.outcomes]
-        return condition(self.degraded_reason, self.facts.problem, errors, self.lapses, self.facts.unmet)
+        return condition(self.degraded_reason, self.facts.problem, errors, self.unenforced, self.facts.unmet)
 
     @property
     def cuts(self) -> tuple[Decision, ...]:

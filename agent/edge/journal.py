@@ -20,7 +20,7 @@ from model.fault import ConfigurationFault
 log = structlog.get_logger()
 
 
-class Journal:
+class JournalFile:
     """A sink of the tick; `head` describes the state as it is now.
 
     A full disk, or a name that is no text, costs the journal and never the tick.

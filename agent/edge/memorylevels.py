@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.core.observe.files import FILES, FileKind, Part
+from agent.core.observe.files import FILES, FileKind, FilePart
 from agent.core.observe.layout import Layout
 from agent.core.observe.parse import counter, meminfo
 from agent.files.openfile import OpenFile
@@ -18,7 +18,7 @@ class MemoryLevels:
 
     def __init__(self, root: Path, layout: Layout, proc: Path) -> None:
         kinds = {kind.part: kind for kind in FILES[layout.version]}
-        charge, stat = kinds[Part.LEVEL], kinds[Part.MEMORY]
+        charge, stat = kinds[FilePart.LEVEL], kinds[FilePart.MEMORY]
         self._tree, self._level, self._memory = root / charge.controller, charge, stat
         self._meminfo = OpenFile(str(proc / "meminfo"), _MEMINFO_BYTES)
         self._charge, self._stat = self._file(layout.root, charge), self._file(layout.root, stat)

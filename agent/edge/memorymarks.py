@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agent.core.limit.watch import Mechanism, MemoryMark, WakeCause, Watch, mark_moved, mark_rested, mark_urgent
-from agent.core.observe.files import FILES, Part
+from agent.core.observe.files import FILES, FilePart
 from agent.core.observe.layout import Layout
 from agent.core.observe.parse import counter, v2_memory_events
 from agent.files.openfile import OpenFile
@@ -71,7 +71,7 @@ class Thresholds:
     """v1: each mark of the watch."""
 
     def __init__(self, root: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
-        kind = next(kind for kind in FILES[1] if kind.part is Part.LEVEL)
+        kind = next(kind for kind in FILES[1] if kind.part is FilePart.LEVEL)
         self._folder, self._level = str(root / kind.controller), kind.file
         self._monotonic = monotonic
         self._set: dict[str, _Threshold] = {}

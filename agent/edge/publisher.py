@@ -26,11 +26,11 @@ from agent.core.lend.publish import (
     settled,
     withheld,
 )
-from agent.core.lend.reclaimable import Lending
+from agent.core.lend.reclaimable import NodeLending
 from agent.core.observe.node_metric import reported_metric
 from agent.core.observe.usage import statistics
 from agent.ports import TickResult
-from agent.report.node_patches import GAVE_UP, NodeStatus, Overtaken, StandingNode
+from agent.report.node_patches import GAVE_UP, NodePatches, Overtaken, WatchedNode
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects import koordinator, nodemetric
@@ -51,7 +51,7 @@ _LONGEST_MESSAGE = 16_384
 _MADE_BY_THE_LEADER = "the leading scheduler makes it, where NodeMetric is defined"
 _PATIENCE_TICKS = 2
 """For so long a status patch is waited for."""
-_UNKNOWN = StandingNode()
+_UNKNOWN = WatchedNode()
 _NODE_METRICS = "slo.koordinator.sh/v1alpha1/nodemetrics"
 
 Ready = tuple[str, str, str]
@@ -59,10 +59,10 @@ Ready = tuple[str, str, str]
 _NEVER_MEASURED: Ready = ("False", Reason.NODE_METRICS_MISSING.value, words(Reason.NODE_METRICS_MISSING))
 
 
-class Publisher:
+class NodePublisher:
     """A sink of the tick; `run` writes node status and NodeMetric, apart so that neither waits for the other.
 
-    `standing` is the Node as it is, whose condition a predecessor may have left.
+    `watched` is the Node as it is, whose condition a predecessor may have left.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Publisher:
         client: KubeClient,
         node_name: str,
         settings: AgentSettings,
-        standing: StandingNode = _UNKNOWN,
+        watched: WatchedNode = _UNKNOWN,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._name = node_name
         self._settings = settings
-        self._standing_condition = standing.condition
-        self._node = NodeStatus(client, node_name, standing.version, settings.tick_seconds * _PATIENCE_TICKS)
+        self._watched_condition = watched.condition
+        self._node = NodePatches(client, node_name, watched.version, settings.tick_seconds * _PATIENCE_TICKS)
         self._monotonic = monotonic
         self._newest: TickResult | None = None
         self._taken = monotonic()
@@ -278,7 +278,7 @@ class Publisher:
         """When the condition got this status; that an agent was restarted is no transition."""
         if status == self._condition[0]:
             return self._since
-        before = None if self._condition[0] else self._standing_condition(CONDITION)
+        before = None if self._condition[0] else self._watched_condition(CONDITION)
         same = before.last_transition_time if before and before.status == status else None
         return same or _stamp(at_seconds)
 
@@ -350,7 +350,7 @@ def _told(result: TickResult, offer: tuple[Decision, ...]) -> dict[str, Any]:
     return {"metadata": {"annotations": annotations}, **status} if annotations else status
 
 
-def _amounts(offer: tuple[Decision, ...], lent: Lending) -> dict[str, Any]:
+def _amounts(offer: tuple[Decision, ...], lent: NodeLending) -> dict[str, Any]:
     """Null removes what is no longer offered."""
     amounts = {decision.name: str(decision.value) for decision in offer}
     quantities = {decision.name: amounts.get(decision.name) for decision in lent.reclaimable}
@@ -378,7 +378,7 @@ def _ratio(result: TickResult) -> dict[str, str]:
     return {key: text for key, text in wanted.items() if text is not None and node.annotations.get(key) != text}
 
 
-def _annotations(lent: Lending) -> dict[str, str | None]:
+def _annotations(lent: NodeLending) -> dict[str, str | None]:
     origin = None if lent.origin is None else lent.origin.amounts
     return koordinator.lending_annotations(origin, lent.normalization_ratio)
 

@@ -34,7 +34,7 @@ class NotKeptError(OSError):
     """The file took the value and held another one a moment later."""
 
 
-class Held(msgspec.Struct, frozen=True):
+class KnobText(msgspec.Struct, frozen=True):
     """What a control file says: the value, and the text it stands for."""
 
     value: Value
@@ -54,13 +54,13 @@ class ControlFiles:
     def path(self, knob: Knob) -> Path:
         return self._root / knob.controller / knob.cgroup.lstrip("/") / knob.file
 
-    def held(self, knob: Knob) -> Held | Missing:
+    def held(self, knob: Knob) -> KnobText | Missing:
         """What the kernel holds now. Never raises."""
         path = self._path(knob)
         try:
             content = _content(path)
             text = content.decode().strip()
-            return Held("" if text and text == self._all_cpus.get(knob) else value_of(knob, content), text)
+            return KnobText("" if text and text == self._all_cpus.get(knob) else value_of(knob, content), text)
         except (OSError, ValueError) as error:
             gone = isinstance(error, OSError) and error.errno in GONE
             detail = "no such file" if gone else str(error)
@@ -115,7 +115,7 @@ class ControlFiles:
             return value
         least = -(-(held + held // _ROOM_PART) // _ROOM_BYTES) * _ROOM_BYTES
         now = self.held(knob)
-        in_force = now.value if isinstance(now, Held) and isinstance(now.value, int) else UNLIMITED
+        in_force = now.value if isinstance(now, KnobText) and isinstance(now.value, int) else UNLIMITED
         return in_force if value <= in_force < least else least
 
     def step_down(self, knob: Knob, value: Value) -> Value | None:
@@ -157,7 +157,7 @@ class ControlFiles:
         """True where a child was changed, so that the parent's write is worth another try."""
         if not is_v1_quota(knob) and not is_v1_cpuset(knob):
             return False
-        below = {child: held for child in self._below(knob) if isinstance(held := self.held(child), Held)}
+        below = {child: held for child in self._below(knob) if isinstance(held := self.held(child), KnobText)}
         values = {child: held.value for child, held in below.items()}
         moves = steps(out_of_the_way(knob, value, values), values)
         self._remember_below(knob, {step.knob: below[step.knob].text for step in moves})

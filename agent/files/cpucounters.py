@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from agent.core.limit.brake import BrakeSample
-from agent.core.observe.files import FILES, Part
+from agent.core.observe.files import FILES, FilePart
 from agent.core.observe.layout import Layout
 from agent.files.openfile import OpenFile
 
@@ -17,7 +17,7 @@ class CpuCounters:
     """Both counters at nearly one moment; `unreadable` counts the readings that failed."""
 
     def __init__(self, root: Path, layout: Layout) -> None:
-        self._kind = next(kind for kind in FILES[layout.version] if kind.part is Part.CPU)
+        self._kind = next(kind for kind in FILES[layout.version] if kind.part is FilePart.CPU)
         folder = root / self._kind.controller
         groups = (layout.root, layout.best_effort)
         self._files = [OpenFile(f"{folder}{group}/{self._kind.file}", self._kind.size) for group in groups]

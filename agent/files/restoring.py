@@ -11,7 +11,7 @@ import structlog
 from agent.core.limit.steps import steps
 from agent.core.observe.knobs import value_of
 from agent.core.observe.observation import Absence, Knob, Missing
-from agent.files.controlfiles import ControlFiles, Held
+from agent.files.controlfiles import ControlFiles, KnobText
 from model.fault import KernelFault
 
 log = structlog.get_logger()
@@ -35,7 +35,7 @@ def restore(files: ControlFiles, originals: Mapping[Knob, str]) -> Restored:
     Raises KernelFault naming the first one the kernel refused, after all others were put back.
     """
     before = {knob: files.held(knob) for knob in originals}
-    values = {knob: held.value for knob, held in before.items() if isinstance(held, Held)}
+    values = {knob: held.value for knob, held in before.items() if isinstance(held, KnobText)}
     for step in steps({knob: value_of(knob, text.encode()) for knob, text in originals.items()}, values):
         # What is refused here is tried once more below, and told of.
         with contextlib.suppress(OSError):
@@ -49,13 +49,13 @@ def restore(files: ControlFiles, originals: Mapping[Knob, str]) -> Restored:
     return _counted(originals, before)
 
 
-def _put_back(files: ControlFiles, knob: Knob, text: str, before: Held | Missing) -> str:
+def _put_back(files: ControlFiles, knob: Knob, text: str, before: KnobText | Missing) -> str:
     """Empty when the file says `text` now, or is gone; else what went wrong. An equal value may be another text."""
     held, error = files.held(knob), ""
-    if isinstance(held, Held) and held.value == text == "":
+    if isinstance(held, KnobText) and held.value == text == "":
         # What stands for an empty list, where the kernel takes none.
         text = held.text
-    if isinstance(held, Held) and held.text != text:
+    if isinstance(held, KnobText) and held.text != text:
         try:
             files.put_text(knob, text)
         except OSError as refused:
@@ -66,13 +66,13 @@ def _put_back(files: ControlFiles, knob: Knob, text: str, before: Held | Missing
         return ""
     if isinstance(held, Missing) or held.text != text:
         return error or f"the kernel holds {held.detail if isinstance(held, Missing) else held.text}"
-    was = before.text if isinstance(before, Held) else before.detail
+    was = before.text if isinstance(before, KnobText) else before.detail
     if was != text:
         log.info("restored", path=str(files.path(knob)), was=was, now=text)
     return ""
 
 
-def _counted(originals: Mapping[Knob, str], before: Mapping[Knob, Held | Missing]) -> Restored:
-    unchanged = sum(isinstance(held, Held) and held.text == originals[knob] for knob, held in before.items())
+def _counted(originals: Mapping[Knob, str], before: Mapping[Knob, KnobText | Missing]) -> Restored:
+    unchanged = sum(isinstance(held, KnobText) and held.text == originals[knob] for knob, held in before.items())
     gone = sum(isinstance(held, Missing) for held in before.values())
     return Restored(len(before) - unchanged - gone, unchanged, gone)

@@ -44,7 +44,8 @@ from model.reason import Reason
 from model.report import EvictionCost
 from model.topology import CpuBasics, Processor, Zone
 
-FORMAT = 2
+FORMAT = 3
+"""Another number: fields have other names or another meaning, and a replay would decide from half a state."""
 
 
 class Head(msgspec.Struct, frozen=True, tag="head", tag_field="line"):
@@ -95,7 +96,7 @@ class FactsChange(msgspec.Struct, frozen=True, omit_defaults=True):
     pods_age_seconds: float | None = 0.0
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class JournalOutcome(msgspec.Struct, frozen=True):
     """What became of the write of one knob that did not simply succeed."""
 
     knob: Knob
@@ -117,7 +118,7 @@ class TickLine(msgspec.Struct, frozen=True, tag="tick", tag_field="line", omit_d
     cuts: tuple[Cut, ...] = ()
     kills: tuple[Kill, ...] = ()
     ordered: tuple[OrderOutcome, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[JournalOutcome, ...] = ()
     decisions: tuple[Decision, ...] = ()
     places: Places | UnsetType = UNSET
 
@@ -130,7 +131,7 @@ class RecordedTick(msgspec.Struct, frozen=True):
     cuts: tuple[Cut, ...]
     kills: tuple[Kill, ...]
     ordered: tuple[OrderOutcome, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[JournalOutcome, ...]
     decisions: tuple[Decision, ...]
 
     @property
@@ -217,6 +218,9 @@ def read(lines: Iterable[bytes], where: str) -> Iterator[Head | RecordedTick]:
             fix = "give a file written by --journal of this version"
             raise ConfigurationFault(f"{where} line {number}", f"is no journal line: {error}", fix) from error
         if isinstance(line, Head):
+            if line.format != FORMAT:
+                what = f"is of journal format {line.format}; this version reads {FORMAT}"
+                raise ConfigurationFault(f"{where} line {number}", what, "replay it with the version that wrote it")
             facts, seen, headed = ClusterFacts(None, None), _EMPTY, True
             yield line
             continue
@@ -286,5 +290,5 @@ def _differ(one: object, other: object) -> bool:
     return one is not other and one != other
 
 
-def _outcome(outcome: WriteOutcome) -> Outcome:
-    return Outcome(outcome.write.knob, outcome.error, outcome.dropped, outcome.cause)
+def _outcome(outcome: WriteOutcome) -> JournalOutcome:
+    return JournalOutcome(outcome.write.knob, outcome.error, outcome.dropped, outcome.cause)

@@ -32,7 +32,7 @@ class Overtaken(Exception):
     """Less was decided than this patch offers: it was given up for a newer one."""
 
 
-class StandingNode(msgspec.Struct, frozen=True):
+class WatchedNode(msgspec.Struct, frozen=True):
     """The Node as the API server told of it last: its condition of a type, and its version, "" where unknown."""
 
     condition: Callable[[str], objects.Condition | None] = lambda kind: None
@@ -56,7 +56,7 @@ class _Flight(msgspec.Struct, frozen=True):
     overtook: bool
 
 
-class NodeStatus:
+class NodePatches:
     """One patch at a time, given up after `patience_seconds`; after each that was not answered in time, twice as long.
 
     `uncertain`: what the Node says may not be what was acknowledged. A predecessor's patch may be under way as well.
@@ -72,14 +72,14 @@ class NodeStatus:
         self._overtook = False
         self.uncertain = True
 
-    async def offer(self, told: dict[str, Any], amounts: Mapping[str, int], standing: Mapping[str, int]) -> None:
-        """Patch the status with what is `told`, which offers `amounts`, where `standing` was acknowledged last.
+    async def offer(self, told: dict[str, Any], amounts: Mapping[str, int], acknowledged: Mapping[str, int]) -> None:
+        """Patch the status with what is `told`, which offers `amounts`, where `acknowledged` was the last that landed.
 
         Raises KubernetesFault, and Overtaken as soon as `decided` was called with less.
         """
         sure, self.uncertain = not self.uncertain, True
         sending = asyncio.create_task(self._send("status", told, PatchKind.STRATEGIC))
-        self._flight = _Flight(sending, amounts, _more(amounts, standing), self._overtook)
+        self._flight = _Flight(sending, amounts, _more(amounts, acknowledged), self._overtook)
         try:
             await asyncio.wait([sending])
         finally:

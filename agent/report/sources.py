@@ -10,14 +10,14 @@ import msgspec
 
 from agent.core.observe.observation import Knob, Missing, Value
 from agent.report.decision_feed import DecisionFeed
-from agent.report.metrics import Sample
+from agent.report.metrics import MetricSample
 from agent.report.status import AgentStatus
 from agent.settings import AgentSettings
 from model.decision import Decision
 from model.report import CheckpointSaved
 
 
-class Sources(msgspec.Struct, frozen=True):
+class AnswerSources(msgspec.Struct, frozen=True):
     """Where answers come from; the callables are other edges' read-only views."""
 
     node: str
@@ -42,14 +42,14 @@ class NodeEvent(Protocol):
     def __call__(self, reason: str, message: str, *, warning: bool) -> None: ...
 
 
-class Inside(msgspec.Struct, frozen=True):
+class ServiceSources(msgspec.Struct, frozen=True):
     """What is told of the agent: to diagnostics, to Prometheus, to probes (what is wrong; empty where nothing is).
 
     `record` tells of the node by an Event.
     """
 
-    sources: Sources
-    series: Callable[[], Mapping[str, list[Sample]]]
+    sources: AnswerSources
+    series: Callable[[], Mapping[str, list[MetricSample]]]
     not_alive: Callable[[], str]
     not_ready: Callable[[], str]
     record: NodeEvent

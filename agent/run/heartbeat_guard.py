@@ -128,7 +128,7 @@ class Limiter(Protocol):
     def try_disk(self) -> None: ...
 
 
-class Hold(msgspec.Struct, frozen=True):
+class GuardShare(msgspec.Struct, frozen=True):
     """The best-effort quota that stands while nothing is heard for `silence_seconds`."""
 
     quota: Knob
@@ -146,7 +146,7 @@ class Guard:
 
     def __init__(
         self,
-        hold: Hold,
+        hold: GuardShare,
         limiter: Limiter,
         state: StateFile,
         counters: Callable[[], BrakeSample | None],

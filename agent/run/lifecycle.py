@@ -9,7 +9,7 @@ from typing import Protocol
 from agent.settings import Mode
 
 
-class Standing(Protocol):
+class FleetView(Protocol):
     """What the fleet's switch says of this node."""
 
     @property
@@ -19,17 +19,17 @@ class Standing(Protocol):
     def paused(self) -> bool: ...
 
 
-class Switch(Protocol):
+class FleetSwitch(Protocol):
     """Where it says so, at this moment."""
 
     @property
-    def standing(self) -> Standing: ...
+    def state(self) -> FleetView: ...
 
 
-class Course:
+class Lifecycle:
     """`mode` is what the settings and the switch allow, the less of both; without a switch the settings' alone."""
 
-    def __init__(self, mode: Mode, switch: Switch | None = None) -> None:
+    def __init__(self, mode: Mode, switch: FleetSwitch | None = None) -> None:
         self.stopped = False
         self._own = mode
         self._switch = switch
@@ -38,19 +38,19 @@ class Course:
 
     @property
     def mode(self) -> Mode:
-        allowed = self._switch is None or self._switch.standing.lends
+        allowed = self._switch is None or self._switch.state.lends
         return self._own if allowed else Mode.OBSERVE
 
     @property
     def paused(self) -> bool:
-        return self._switch is not None and self._switch.standing.paused
+        return self._switch is not None and self._switch.state.paused
 
     @property
     def gives_up_lending(self) -> bool:
         """Whether what runs is to end because this node is to observe; not where the agent is only stopped."""
         return not self.stopped and self._begun is Mode.ENFORCE and self.mode is Mode.OBSERVE
 
-    def follow(self, switch: Switch) -> None:
+    def follow(self, switch: FleetSwitch) -> None:
         """Heed a switch; to be called before the first beginning."""
         self._switch = switch
 

@@ -19,17 +19,17 @@ from model.reason import Reason, words
 log = structlog.get_logger()
 
 
-class Pace(msgspec.Struct, frozen=True):
+class RetryPace(msgspec.Struct, frozen=True):
     """Pauses between attempts: the first, doubled each time up to the longest; seconds."""
 
     first_seconds: float = 1.0
     longest_seconds: float = 60.0
 
 
-_PACE = Pace()
+_PACE = RetryPace()
 
 
-class Listener:
+class PortListener:
     """One server on one port, in use at `address` ("" while it is not).
 
     `serve` begins to and gives that address, or raises CannotListen; `holder` says who has the port, for people.
@@ -41,7 +41,7 @@ class Listener:
         serve: Callable[[], Awaitable[str]],
         holder: Callable[[], Awaitable[str]],
         record: NodeEvent,
-        pace: Pace = _PACE,
+        pace: RetryPace = _PACE,
     ) -> None:
         self.name = name
         self.address = ""

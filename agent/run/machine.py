@@ -14,7 +14,7 @@ import structlog
 from agent.core.limit.brake import BrakePlan
 from agent.core.limit.watch import Watch
 from agent.core.observe.files import FILES
-from agent.core.observe.knobs import Knobs, quota_knob
+from agent.core.observe.knobs import RootKnobs, quota_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import NetworkBytes
 from agent.edge.brake import BrakeThread
@@ -83,7 +83,7 @@ class Machine:
         self.tree = tree_of(root, layout.version)
         self.executor = KnobExecutor(root, state, dry=dry, guarded=lambda: originals_in(paths.guard_file))
         stack.callback(self.executor.close)
-        knobs = Knobs.of(layout)
+        knobs = RootKnobs.of(layout)
         # What somebody resets later is put right, even where the disk is full by then.
         self.executor.remember(*knobs.always)
         _tell_without_pids(self.executor.path(knobs.pids))

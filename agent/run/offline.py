@@ -13,19 +13,19 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from agent.core.observe.knobs import PERIOD_US, SMALLEST_QUOTA_US, Knobs, is_quota
+from agent.core.observe.knobs import PERIOD_US, SMALLEST_QUOTA_US, RootKnobs, is_quota
 from agent.core.observe.layout import CgroupDriver, Layout
 from agent.core.observe.observation import Knob
 from agent.core.observe.preflight import findings
 from agent.edge.discovery import find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.nodelock import Limiting, NodeLock, best_effort_folder
-from agent.edge.preflight import Places, look
+from agent.edge.preflight import PreflightPaths, look
 from agent.files.controlfiles import ControlFiles
 from agent.files.cpucounters import CpuCounters
 from agent.files.restoring import Restored, restore
 from agent.files.statefile import StateFile, guard_file, originals_in
-from agent.run.heartbeat_guard import Guard, Hold, last_beat, last_plan
+from agent.run.heartbeat_guard import Guard, GuardShare, last_beat, last_plan
 from model.fault import ConfigurationFault, KernelFault
 from model.finding import Finding, Verdict
 
@@ -51,7 +51,7 @@ def preflight_node(options: OfflineOptions) -> tuple[Finding, ...]:
         layout: Layout | KernelFault = find_layout(options.cgroup_root, options.kubepods, options.cgroup_driver)
     except KernelFault as fault:
         layout = fault
-    return findings(look(Places(options.cgroup_root, options.proc, options.state_file, layout)))
+    return findings(look(PreflightPaths(options.cgroup_root, options.proc, options.state_file, layout)))
 
 
 def require_node(options: OfflineOptions) -> None:
@@ -115,7 +115,10 @@ def guard(options: OfflineOptions) -> None:
         # A disk that is full or hangs keeps nobody from cutting what the agent wrote before.
         executor = KnobExecutor(options.cgroup_root, state, elsewhere=lambda: originals_in(options.state_file))
         counters = stack.enter_context(contextlib.closing(CpuCounters(options.cgroup_root, layout)))
-        hold, heartbeat = Hold(Knobs.of(layout).quota, share_us, options.guard_silence_seconds), options.heartbeat
+        hold, heartbeat = (
+            GuardShare(RootKnobs.of(layout).quota, share_us, options.guard_silence_seconds),
+            options.heartbeat,
+        )
         watch = Guard(hold, executor, state, counters.sample, time.monotonic())
         log.info("guarding", heartbeat=str(heartbeat), silence_seconds=hold.silence_seconds, share_us=share_us)
         while not stopping.wait(watch.pause_seconds):

@@ -16,7 +16,7 @@ _FIRST_DELAY_SECONDS = 1.0
 _LONGEST_DELAY_SECONDS = 60.0
 
 
-class Guard:
+class OptionalPart:
     """One part of the agent, and how often it failed."""
 
     def __init__(self, name: str) -> None:
@@ -36,7 +36,7 @@ class Guard:
             self._told.add(type(error))
 
 
-class GuardedSink(Guard):
+class OptionalSink(OptionalPart):
     """A sink whose error costs neither the tick nor the sinks after it."""
 
     def __init__(self, name: str, sink: Sink) -> None:
@@ -48,7 +48,7 @@ class GuardedSink(Guard):
             self._sink.take(result)
 
 
-class GuardedTask(Guard):
+class OptionalTask(OptionalPart):
     """A task that begins again after an error, at first after a second, later after a minute."""
 
     def __init__(self, name: str, task: Callable[[], Awaitable[None]]) -> None:

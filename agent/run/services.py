@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 import structlog
 
 from agent.edge.diagnostics import DiagnosticsServers
-from agent.edge.link import Access, LinkClient
+from agent.edge.link import LinkAccess, LinkClient
 from agent.edge.metrics import registry
 from agent.edge.network import users_listening_on
 from agent.options import AgentOptions
-from agent.report.sources import Inside
-from agent.run.listener import Listener
+from agent.report.sources import ServiceSources
+from agent.run.listener import PortListener
 from agent.version import VERSION
 from kube.client import KubeClient
 from kube.monitoring import Guard, MonitoringServer, Probes
@@ -28,21 +28,21 @@ from model.report import AgentHello, PreemptionNotice
 log = structlog.get_logger()
 
 
-class Outward:
+class Services:
     """Made on the event loop that serves it; `link` is None for an observer, and where no scheduler is named.
 
     Probes and training code ask on sockets in a folder that is the agent's own; a port may be another's, and the agent
     works on without it. Raises ConfigurationFault for an address or a certificate that must not be used.
     """
 
-    def __init__(self, options: AgentOptions, client: KubeClient, inside: Inside, *, observing: bool) -> None:
-        self._servers = DiagnosticsServers(inside.sources, options.grpc_listen, options.socket)
+    def __init__(self, options: AgentOptions, client: KubeClient, sources: ServiceSources, *, observing: bool) -> None:
+        self._servers = DiagnosticsServers(sources.sources, options.grpc_listen, options.socket)
         self._options = options
-        self._monitored = registry(inside.series), Probes(inside.not_alive, inside.not_ready)
+        self._monitored = registry(sources.series), Probes(sources.not_alive, sources.not_ready)
         self._guard = _guard(options, client)
         self._http: list[MonitoringServer] = []
         self._listeners = tuple(
-            Listener(name, serve, lambda address=address: _holder(address, options), inside.record)  # type: ignore[misc]
+            PortListener(name, serve, lambda address=address: _holder(address, options), sources.record)  # type: ignore[misc]
             for name, serve, address in (
                 ("http", self._serve_http, options.http_listen),
                 ("grpc", self._servers.listen, options.grpc_listen),
@@ -94,7 +94,7 @@ class Outward:
         if not (options.scheduler and options.scheduler_ca and options.token_file):
             return None
         hello = AgentHello(options.node_name, VERSION, secrets.token_hex(8))
-        access = Access(options.scheduler, options.scheduler_ca, options.token_file)
+        access = LinkAccess(options.scheduler, options.scheduler_ca, options.token_file)
         return LinkClient(access, hello, self.notify, self._servers.checkpoints.spare)
 
 

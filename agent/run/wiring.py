@@ -14,19 +14,19 @@ import msgspec
 import structlog
 
 from agent.core.evict.decide import EvictionMemory
-from agent.core.limit.decide import Memory
-from agent.core.observe.knobs import Knobs
+from agent.core.limit.decide import LimitMemory
+from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.prediction import Checkpoint, PredictionState, checkpoint, restored
 from agent.edge.checkpoints import CheckpointFile
 from agent.edge.cluster import ClusterEdge
 from agent.edge.discovery import find_layout
-from agent.edge.evictor import Evictor, Surroundings
-from agent.edge.fleet import FleetWatch, Standing
-from agent.edge.journal import Journal
+from agent.edge.evictor import Evictor, EvictorContext
+from agent.edge.fleet import FleetState, FleetWatch
+from agent.edge.journal import JournalFile
 from agent.edge.network import NetworkEdge, PodNetworks
 from agent.edge.processes import processes
-from agent.edge.publisher import CONDITION, Publisher
+from agent.edge.publisher import CONDITION, NodePublisher
 from agent.edge.topology import kubelet_cpus
 from agent.edge.zones import ZonePublisher
 from agent.files.statefile import StateFile, guard_file
@@ -34,19 +34,19 @@ from agent.options import AgentOptions
 from agent.ports import Sink, TickPorts
 from agent.report.decision_feed import DecisionFeed
 from agent.report.journal import Head
-from agent.report.metrics import Counters, Sample, collect
-from agent.report.node_patches import StandingNode
-from agent.report.sources import Inside, Sources
+from agent.report.metrics import Counters, MetricSample, collect
+from agent.report.node_patches import WatchedNode
+from agent.report.sources import AnswerSources, ServiceSources
 from agent.report.status import AgentStatus
 from agent.run.heartbeat_guard import Heartbeat
-from agent.run.lifecycle import Course
-from agent.run.limit_events import LapseTeller
+from agent.run.lifecycle import Lifecycle
+from agent.run.limit_events import LimitEvents
 from agent.run.loop import TickLoop
 from agent.run.machine import Machine, MachinePaths
-from agent.run.optional_parts import GuardedSink, GuardedTask
+from agent.run.optional_parts import OptionalSink, OptionalTask
 from agent.run.sinks import KillSink, LinkSink
 from agent.run.tasks import PredictionSaver, clear_ready_file, run_until, write_ready_file
-from agent.run.withdrawal import TakingBack
+from agent.run.withdrawal import LeftoverOffer
 from agent.settings import AgentSettings, Mode, PodOrigin, load_settings
 from agent.tick import Tick, TickState
 from agent.version import VERSION
@@ -59,7 +59,7 @@ from model.report import CheckpointSaved, EvictionCost, PreemptionNotice
 if TYPE_CHECKING:
     from agent.edge.kubelet import KubeletPods
     from agent.edge.link import LinkClient
-    from agent.run.services import Outward
+    from agent.run.services import Services
 
 log = structlog.get_logger()
 
@@ -74,7 +74,7 @@ async def run(options: AgentOptions) -> None:
     settings = load_settings(options.settings)
     layout = find_layout(options.cgroup_root, options.kubepods, options.cgroup_driver)
     log.info("cgroups found", version=layout.version, driver=layout.driver.value, kubepods=layout.root)
-    if Knobs.of(layout).memory_high is None:
+    if RootKnobs.of(layout).memory_high is None:
         log.info("memory.high is not used: cgroup v1 has none", effect="eviction alone keeps memory in its threshold")
     async with contextlib.AsyncExitStack() as stack:
         state = StateFile(options.state_file)
@@ -83,10 +83,10 @@ async def run(options: AgentOptions) -> None:
         ticked = asyncio.Event()
         client = await stack.enter_async_context(KubeClient.later(options.kubeconfig, _USER_AGENT, ticked.wait))
         kubelet = await stack.enter_async_context(_kubelet(settings))
-        course = await stack.enter_async_context(_course(options, settings, client, state))
-        lasting = _Lasting(options, layout, state, client, kubelet, course, ticked)
-        while not course.stopped:
-            mode, ending = course.begin()
+        lifecycle = await stack.enter_async_context(_lifecycle(options, settings, client, state))
+        lasting = _Lasting(options, layout, state, client, kubelet, lifecycle, ticked)
+        while not lifecycle.stopped:
+            mode, ending = lifecycle.begin()
             own = msgspec.structs.replace(settings, mode=mode)
             async with contextlib.AsyncExitStack() as turn:
                 await _Agent(lasting, own, turn).serve(turn, ending)
@@ -94,23 +94,23 @@ async def run(options: AgentOptions) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _course(
+async def _lifecycle(
     options: AgentOptions, settings: AgentSettings, client: KubeClient, state: StateFile
-) -> AsyncIterator[Course]:
+) -> AsyncIterator[Lifecycle]:
     """Until the fleet's switch is read, an agent that enforced before does so again, and lends nothing."""
-    course = Course(settings.mode)
-    course.stop_on_signals()
+    lifecycle = Lifecycle(settings.mode)
+    lifecycle.stop_on_signals()
     if not settings.fleet:
-        yield course
+        yield lifecycle
         return
-    before = Standing(lends=bool(state.originals), paused=True)
-    watch = FleetWatch(client, options.node_name, settings.fleet, before, course.turned)
-    course.follow(watch)
+    before = FleetState(lends=bool(state.originals), paused=True)
+    watch = FleetWatch(client, options.node_name, settings.fleet, before, lifecycle.turned)
+    lifecycle.follow(watch)
     watching = asyncio.create_task(watch.run())
     # It never ends by itself: an agent that no longer hears the switch is of no use.
-    watching.add_done_callback(lambda _: course.stop())
+    watching.add_done_callback(lambda _: lifecycle.stop())
     try:
-        yield course
+        yield lifecycle
         if watching.done():
             watching.result()
     finally:
@@ -140,7 +140,7 @@ class _Lasting(NamedTuple):
     state: StateFile
     client: KubeClient
     kubelet: KubeletPods | None
-    course: Course
+    lifecycle: Lifecycle
     ticked: asyncio.Event
 
 
@@ -148,16 +148,16 @@ class _Agent:
     """Every edge, constructed once."""
 
     def __init__(self, lasting: _Lasting, settings: AgentSettings, stack: contextlib.AsyncExitStack) -> None:
-        options, layout, state, client, kubelet, course, ticked = lasting
+        options, layout, state, client, kubelet, lifecycle, ticked = lasting
         self._options = options
-        self._course = course
+        self._lifecycle = lifecycle
         self._settings = settings
         self._layout = layout
         self._state = state
         self._client = client
         self._kubelet = kubelet
         self._ticked = ticked
-        self._outward: Outward | None = None
+        self._services: Services | None = None
         self._observing = settings.mode is Mode.OBSERVE
         if self._observing:
             _tell_what_stays(state)
@@ -181,10 +181,10 @@ class _Agent:
             lambda: self._machine.cpu_info,
             kubelet,
             self._costs,
-            lambda: course.paused,
+            lambda: lifecycle.paused,
         )
-        self._publisher = Publisher(
-            client, options.node_name, settings, StandingNode(self._cluster.condition, self._cluster.version)
+        self._publisher = NodePublisher(
+            client, options.node_name, settings, WatchedNode(self._cluster.condition, self._cluster.version)
         )
         self._zones = ZonePublisher(
             client,
@@ -193,20 +193,20 @@ class _Agent:
             lambda: self._machine.cpu_info,
             lambda pods: kubelet_cpus(options.cpu_manager_state, pods),
         )
-        surroundings = Surroundings(self._events, lambda: self._cluster.node_ref, self._notify, state.keep)
-        self._evictor = Evictor(client, surroundings, dry=self._observing, saved=state.evictions)
+        context = EvictorContext(self._events, lambda: self._cluster.node_ref, self._notify, state.keep)
+        self._evictor = Evictor(client, context, dry=self._observing, saved=state.evictions)
         self._network = NetworkEdge(options.proc)
         self._pod_networks = PodNetworks(self._processes, lambda: self._network.newest, _links_of_pods)
         self._status = AgentStatus(settings.tick_seconds)
         self._feed = DecisionFeed()
         # Only where it is the node's one agent: one that observes for a person must not undo what another offers.
-        self._taking_back = self._make_taking_back() if self._observing and settings.fleet else None
+        self._leftover_offer = self._make_leftover_offer() if self._observing and settings.fleet else None
         self._checkpoints = CheckpointFile(options.prediction_file or options.state_file.with_name("prediction.json"))
         self._journal = self._make_journal()
-        self._guarded_sinks = self._make_guarded_sinks()
+        self._optional_sinks = self._make_optional_sinks()
         # The status comes last, so that a tick counts as done only when every other sink has taken it.
         publishing = () if self._observing else (self._publisher,)
-        self._tick = self._make_tick((*publishing, *self._guarded_sinks, self._status))
+        self._tick = self._make_tick((*publishing, *self._optional_sinks, self._status))
         self._tick_loop = TickLoop(
             self._tick_once,
             settings.tick_seconds,
@@ -217,7 +217,7 @@ class _Agent:
         self._saver = PredictionSaver(
             self._learned, self._checkpoints.save, settings.prediction.checkpoint_interval_seconds
         )
-        self._guarded_tasks: tuple[GuardedTask, ...] = ()
+        self._optional_tasks: tuple[OptionalTask, ...] = ()
 
     async def serve(self, stack: contextlib.AsyncExitStack, ending: asyncio.Event) -> None:
         """Limit first, then talk: tick until the end, and once there was a tick start everything else."""
@@ -246,26 +246,26 @@ class _Agent:
     async def _serve_others(self, stack: contextlib.AsyncExitStack) -> None:
         """What a node can be limited without. Never returns."""
         await self._client.open()
-        self._outward = await self._make_outward()
-        stack.push_async_callback(self._outward.stop)
-        await self._outward.start()
-        self._guarded_tasks = self._make_guarded_tasks(self._outward)
+        self._services = await self._make_services()
+        stack.push_async_callback(self._services.stop)
+        await self._services.start()
+        self._optional_tasks = self._make_optional_tasks(self._services)
         # What was made so far stays for good: no collection needs to look at it again.
         gc.collect()
         gc.freeze()
         async with asyncio.TaskGroup() as running:
-            for task in self._guarded_tasks:
+            for task in self._optional_tasks:
                 running.create_task(task.run())
 
-    async def _make_outward(self) -> Outward:
-        inside = Inside(self._sources(), self._collect, self._not_alive, self._not_ready, self._tell_of_node)
+    async def _make_services(self) -> Services:
+        sources = ServiceSources(self._sources(), self._collect, self._not_alive, self._not_ready, self._tell_of_node)
         # In a thread: a tick may be due while it is loaded.
-        outward = await asyncio.to_thread(_outward)
-        return outward(self._options, self._client, inside, observing=self._observing)
+        services = await asyncio.to_thread(_services)
+        return services(self._options, self._client, sources, observing=self._observing)
 
     @property
     def _link(self) -> LinkClient | None:
-        return self._outward.link if self._outward is not None else None
+        return self._services.link if self._services is not None else None
 
     def _not_alive(self) -> str:
         return "" if self._status.alive and self._brake.alive else "ticks have stopped"
@@ -274,7 +274,7 @@ class _Agent:
         return "" if self._status.ready else "usage is not measured yet or the API server was not read"
 
     async def _before_the_end(self) -> None:
-        if self._course.gives_up_lending:
+        if self._lifecycle.gives_up_lending:
             await self._withdraw()
         await self._events.flush(1.0)
         await self._saver.save()
@@ -288,47 +288,47 @@ class _Agent:
         except (KubernetesFault, TimeoutError) as error:
             log.warning("the offer was not withdrawn", error=str(error))
 
-    async def _tell_ready(self, outward: Outward) -> None:
+    async def _tell_ready(self, services: Services) -> None:
         """Write the ready file once the agent measures and has read the API server."""
         while not self._status.ready:
             await asyncio.sleep(0.05)
-        addresses = outward.addresses
+        addresses = services.addresses
         if self._options.ready_file is not None:
             write_ready_file(self._options.ready_file, addresses)
         log.info("ready", node=self._options.node_name, **addresses)
 
-    def _make_guarded_sinks(self) -> tuple[GuardedSink, ...]:
+    def _make_optional_sinks(self) -> tuple[OptionalSink, ...]:
         sinks: dict[str, Sink | None] = {
             # An observer's would hide the silence of an agent that enforces.
             "heartbeat": None if self._observing else Heartbeat(self._options.heartbeat, self._settings.tick_seconds),
             "kills": KillSink(self._evictor),
-            "lapses": None if self._observing else LapseTeller(self._tell_of_node),
+            "limit_events": None if self._observing else LimitEvents(self._tell_of_node),
             "feed": self._feed,
             "zones": None if self._observing else self._zones,
             "link": LinkSink(lambda: self._link) if self._options.scheduler and not self._observing else None,
             "journal": self._journal,
-            "taking_back": self._taking_back,
+            "leftover_offer": self._leftover_offer,
         }
-        return tuple(GuardedSink(name, sink) for name, sink in sinks.items() if sink is not None)
+        return tuple(OptionalSink(name, sink) for name, sink in sinks.items() if sink is not None)
 
-    def _make_guarded_tasks(self, outward: Outward) -> tuple[GuardedTask, ...]:
+    def _make_optional_tasks(self, services: Services) -> tuple[OptionalTask, ...]:
         tasks = {
-            "listeners": outward.listen,
+            "listeners": services.listen,
             "network": self._network.run,
             "pod_networks": self._pod_networks.run,
             "topology": self._machine.follow_topology,
             "prediction": self._saver.run,
-            "ready_file": lambda: self._tell_ready(outward),
+            "ready_file": lambda: self._tell_ready(services),
         }
         if not self._observing:
             tasks |= {"events": self._events.run, "zones": self._zones.run, "evictions": self._evictor.run}
-        if self._taking_back is not None:
-            tasks["taking_back"] = self._taking_back.run
+        if self._leftover_offer is not None:
+            tasks["leftover_offer"] = self._leftover_offer.run
         if self._link is not None:
             tasks["link"] = self._link.run
         if self._kubelet is not None:
             tasks["kubelet"] = self._kubelet.run
-        return tuple(GuardedTask(name, task) for name, task in tasks.items())
+        return tuple(OptionalTask(name, task) for name, task in tasks.items())
 
     def _make_tick(self, sinks: tuple[Sink, ...]) -> Tick:
         observer = self._machine.observer(lambda: self._pod_networks.newest)
@@ -336,14 +336,14 @@ class _Agent:
         tick = Tick(self._layout, self._settings, ports, sinks)
         learned, policy = self._checkpoints.load(), self._settings.prediction
         prediction = restored(learned, time.time(), policy) if learned is not None else PredictionState()
-        limits = Memory(brake=self._machine.arm_as_before(self._options.heartbeat))
+        limits = LimitMemory(brake=self._machine.arm_as_before(self._options.heartbeat))
         tick.state = TickState(prediction=prediction, limits=limits, eviction=EvictionMemory(self._state.evictions))
         return tick
 
-    def _make_journal(self) -> Journal | None:
+    def _make_journal(self) -> JournalFile | None:
         if self._options.journal is None:
             return None
-        return Journal(self._options.journal, self._options.journal_max_mib << 20, self._head)
+        return JournalFile(self._options.journal, self._options.journal_max_mib << 20, self._head)
 
     def _learned(self) -> Checkpoint:
         return checkpoint(self._tick.state.prediction, self._settings.prediction)
@@ -351,12 +351,12 @@ class _Agent:
     def _head(self) -> Head:
         return Head(self._layout, self._settings, self._tick.state)
 
-    def _make_taking_back(self) -> TakingBack:
-        return TakingBack(self._publisher, lambda: self._cluster.condition(CONDITION))
+    def _make_leftover_offer(self) -> LeftoverOffer:
+        return LeftoverOffer(self._publisher, lambda: self._cluster.condition(CONDITION))
 
-    def _sources(self) -> Sources:
+    def _sources(self) -> AnswerSources:
         layout = self._layout
-        return Sources(
+        return AnswerSources(
             node=self._options.node_name,
             version=VERSION,
             settings=self._settings,
@@ -376,12 +376,12 @@ class _Agent:
     def _link_connected(self) -> bool:
         return self._link is not None and self._link.connected
 
-    def _collect(self) -> Mapping[str, list[Sample]]:
+    def _collect(self) -> Mapping[str, list[MetricSample]]:
         counters = Counters(
             failed_ticks=lambda: self._tick_loop.failed_ticks,
-            task_restarts=lambda: [(task.name, task.failures) for task in self._guarded_tasks],
-            sink_failures=lambda: [(sink.name, sink.failures) for sink in self._guarded_sinks],
-            listen_failures=lambda: self._outward.listen_failures if self._outward is not None else (),
+            task_restarts=lambda: [(task.name, task.failures) for task in self._optional_tasks],
+            sink_failures=lambda: [(sink.name, sink.failures) for sink in self._optional_sinks],
+            listen_failures=lambda: self._services.listen_failures if self._services is not None else (),
             brake_cuts=lambda: self._brake.total,
             brake_unreadable=lambda: self._brake.unreadable,
             brake_mechanisms=lambda: self._brake.mechanisms,
@@ -415,8 +415,8 @@ class _Agent:
 
     def _notify(self, notice: PreemptionNotice) -> None:
         # Evictions begin once others are served.
-        assert self._outward is not None
-        self._outward.notify(notice)
+        assert self._services is not None
+        self._services.notify(notice)
 
     def _tell_of_node(self, reason: str, message: str, *, warning: bool) -> None:
         self._events.record(self._cluster.node_ref, reason, message, warning=warning)
@@ -439,10 +439,10 @@ def _make_folder_of(file: Path) -> None:
         raise ConfigurationFault(str(file), f"its folder cannot be made: {error.strerror}", "give another") from error
 
 
-def _outward() -> type[Outward]:
-    from agent.run.services import Outward
+def _services() -> type[Services]:
+    from agent.run.services import Services
 
-    return Outward
+    return Services
 
 
 def _links_of_pods(pods: Mapping[str, int]) -> Mapping[str, tuple[str, ...]]:

@@ -24,7 +24,7 @@ _LENT = (BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY)
 _REST_SECONDS = 5.0
 
 
-class Withdrawing(Protocol):
+class OfferWriter(Protocol):
     """Writes to the node's status, by the newest tick."""
 
     def take(self, result: TickResult) -> None: ...
@@ -32,13 +32,13 @@ class Withdrawing(Protocol):
     async def withdraw(self, reason: Reason) -> None: ...
 
 
-class TakingBack:
+class LeftoverOffer:
     """A sink of the tick; `run` withdraws. `condition` is the Node's own word of ours, None where there is none.
 
     Amounts without a word of ours are somebody else's, and so are those that came after our last word.
     """
 
-    def __init__(self, node: Withdrawing, condition: Callable[[], Condition | None]) -> None:
+    def __init__(self, node: OfferWriter, condition: Callable[[], Condition | None]) -> None:
         self._node = node
         self._condition = condition
         self._newest: TickResult | None = None

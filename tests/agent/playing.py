@@ -12,7 +12,7 @@ from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.watch import Kill, Watch
 from agent.core.observe.files import FILES
-from agent.core.observe.knobs import Knobs
+from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.observation import Knob
 from agent.core.observe.recording import ScenarioPod
 from agent.edge.cgroupfs import CgroupReader
@@ -207,8 +207,8 @@ class Scenario:
         return self.cgroups / name
 
     @property
-    def knobs(self) -> Knobs:
-        return Knobs.of(self.layout)
+    def knobs(self) -> RootKnobs:
+        return RootKnobs.of(self.layout)
 
     @property
     def knob(self) -> Knob:

@@ -8,7 +8,7 @@ import random
 from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
 from agent.core.limit.watch import Kill, Watch
-from agent.core.observe.knobs import Knobs
+from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import (
     Absence,
@@ -35,7 +35,7 @@ from tests.agent.playing import FakeEvictor
 
 GIB = 1 << 30
 LAYOUT = Layout()
-KNOBS = Knobs.of(LAYOUT)
+KNOBS = RootKnobs.of(LAYOUT)
 _CPUS = 32
 _LIFE_TICKS = 200
 _EPOCH = 1_795_000_000.0

@@ -11,7 +11,7 @@ import pytest
 
 from agent.core.limit.brake import Cut
 from agent.core.observe.prediction import PredictionPolicy
-from agent.edge.journal import Journal
+from agent.edge.journal import JournalFile
 from agent.ports import TickResult
 from agent.replay import Replayed, replay
 from agent.report.journal import Head
@@ -43,7 +43,7 @@ class Recorded(Scenario):
 
     def begin_again(self) -> None:
         """A new file, as after a restart that lost nothing; the one before is FILE.1."""
-        self.journal = Journal(self.path, self.largest, lambda: Head(self.layout, self.settings, self.tick.state))
+        self.journal = JournalFile(self.path, self.largest, lambda: Head(self.layout, self.settings, self.tick.state))
         self.sinks = (self.journal,)
         self.journal.begin()
 

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import msgspec
 
 from agent.core.evict.last_resort import last_resort, urgency
-from agent.core.evict.needs import Need, measured, rules_on, unknown
+from agent.core.evict.needs import EvictionNeed, measured, rules_on, unknown
 from agent.core.evict.new_orders import after_kills, due_by_now, ordered_out
 from agent.core.evict.order import Order, OrderOutcome
-from agent.core.evict.pending import EvictionMemory, Refusal, at_present, by_clock, heard
+from agent.core.evict.pending import EvictionMemory, at_present, by_clock, heard
 from agent.core.evict.thrashing import remembered, thrashing
-from agent.core.evict.tick_facts import Known, unit_of
-from agent.core.evict.victims import Choice, GangAccount, Victim, choose
+from agent.core.evict.tick_facts import TickFacts, unit_of
+from agent.core.evict.victims import Choice, EvictionVictim, GangAccount, choose
 from agent.core.limit.watch import Kill, LastResort
 from agent.core.observe.observation import Observation
 from agent.core.observe.usage import NodeUsage
@@ -29,7 +29,7 @@ from model.reason import Reason
 from model.report import EvictionCost
 from model.strategy import EvictionStrategy
 
-__all__ = ["EvictionFacts", "EvictionMemory", "Evictions", "Refusal", "decide_evictions"]
+__all__ = ["EvictionFacts", "EvictionMemory", "Evictions", "decide_evictions"]
 
 
 class EvictionFacts(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ def decide_evictions(
     return memory, Evictions(decisions, tuple(orders), memory.last_resort, read_back)
 
 
-def _known(seen: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> Known | Reason:
+def _known(seen: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> TickFacts | Reason:
     """The facts, or why they are not enough to evict by."""
     if facts.pods is None:
         return Reason.PODS_UNKNOWN
@@ -108,10 +108,12 @@ def _known(seen: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> 
         return Reason.NODE_METRICS_STALE
     lent = {decision.name: decision for decision in facts.lent}
     limit = facts.best_effort_millis
-    return Known(facts.node, facts.pods, seen, usage, facts.strategy, limit, lent, facts.costs)
+    return TickFacts(facts.node, facts.pods, seen, usage, facts.strategy, limit, lent, facts.costs)
 
 
-def _chosen(memory: EvictionMemory, known: Known, hurry: str) -> tuple[tuple[Need, ...], tuple[Victim, ...]]:
+def _chosen(
+    memory: EvictionMemory, known: TickFacts, hurry: str
+) -> tuple[tuple[EvictionNeed, ...], tuple[EvictionVictim, ...]]:
     """What is missing after all that leaves already, and who goes for it."""
     leaving = memory.leaving(known)
     measures = [need for rule in rules_on(known.strategy) for need in measured(rule, known)]
@@ -124,7 +126,9 @@ def _chosen(memory: EvictionMemory, known: Known, hurry: str) -> tuple[tuple[Nee
     return tuple(_answered(need, choice, known) for need in needs), choice.victims
 
 
-def _outstanding(need: Need, leaving: tuple[Pod, ...], memory: EvictionMemory, known: Known, hurry: str) -> Need:
+def _outstanding(
+    need: EvictionNeed, leaving: tuple[Pod, ...], memory: EvictionMemory, known: TickFacts, hurry: str
+) -> EvictionNeed:
     if need.held is not None:
         return need
     need = need.less(known.held_together(leaving, need.resource))
@@ -138,7 +142,7 @@ def _outstanding(need: Need, leaving: tuple[Pod, ...], memory: EvictionMemory, k
     return need
 
 
-def _answered(need: Need, choice: Choice, known: Known) -> Need:
+def _answered(need: EvictionNeed, choice: Choice, known: TickFacts) -> EvictionNeed:
     """Whether enough goes, or anything."""
     if need.held is not None:
         return need

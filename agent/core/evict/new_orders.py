@@ -15,8 +15,8 @@ from agent.core.evict.needs import effective_priority
 from agent.core.evict.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY, Order, OrderKind, PendingVictim
 from agent.core.evict.order_queue import LONGEST_SECONDS
 from agent.core.evict.pending import EvictionMemory
-from agent.core.evict.tick_facts import Known, ending_seconds, memory_bytes, unit_of
-from agent.core.evict.victims import Victim
+from agent.core.evict.tick_facts import TickFacts, ending_seconds, memory_bytes, unit_of
+from agent.core.evict.victims import EvictionVictim
 from agent.core.limit.watch import Kill
 from agent.core.observe.observation import Observation
 from model.decision import Decision, Term
@@ -30,7 +30,9 @@ _URGENT_GRACE_SECONDS = 1
 """0 would remove the object at once, before the kubelet has ended its processes."""
 
 
-def ordered_out(memory: EvictionMemory, victim: Victim, known: Known, hurry: str) -> tuple[EvictionMemory, Order]:
+def ordered_out(
+    memory: EvictionMemory, victim: EvictionVictim, known: TickFacts, hurry: str
+) -> tuple[EvictionMemory, Order]:
     """The first word on a victim: a notice with a deadline where the pod asked for one, else its eviction."""
     pod, need, now = victim.pod, victim.need, known.seen.at_seconds
     why = hurry if need.of_memory else ""
@@ -53,7 +55,7 @@ def ordered_out(memory: EvictionMemory, victim: Victim, known: Known, hurry: str
     return memory.ordered(pod.uid, pending).rested(now, of_memory=need.of_memory), order
 
 
-def _why_this(victim: Victim, hurry: str) -> str:
+def _why_this(victim: EvictionVictim, hurry: str) -> str:
     need = victim.need
     missing = f"{amount(need.missing, unit_of(need.resource))} of {need.resource} missing"
     return "; ".join(

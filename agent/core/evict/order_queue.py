@@ -15,7 +15,7 @@ _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 8.0
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class QueuedOrder(msgspec.Struct, frozen=True):
     """An order that came at `since_seconds` and may be tried from `due_seconds` on (both monotonic)."""
 
     order: Order
@@ -29,7 +29,7 @@ class OrderQueue:
 
     def __init__(self, bound: int = BOUND) -> None:
         self._bound = bound
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, QueuedOrder] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -39,21 +39,21 @@ class OrderQueue:
         self.withdraw(order.uid)
         oldest = next(iter(self._waiting)) if len(self._waiting) >= self._bound else None
         dropped = self._waiting.pop(oldest).order if oldest is not None else None
-        self._waiting[order.uid] = Waiting(order, now, now)
+        self._waiting[order.uid] = QueuedOrder(order, now, now)
         return dropped
 
     def withdraw(self, uid: str) -> None:
         """Forget what waits for this pod."""
         self._waiting.pop(uid, None)
 
-    def retry(self, waiting: Waiting, now: float, at_least_seconds: float = 0.0) -> None:
+    def retry(self, waiting: QueuedOrder, now: float, at_least_seconds: float = 0.0) -> None:
         """Put an order back that could not be carried out yet, unless a newer one about its pod has come."""
         delay = min(_FIRST_DELAY_SECONDS * 2**waiting.attempts, _LONGEST_DELAY_SECONDS)
         due = now + max(delay, at_least_seconds)
         again = msgspec.structs.replace(waiting, due_seconds=due, attempts=waiting.attempts + 1)
         self._waiting.setdefault(waiting.order.uid, again)
 
-    def take(self, now: float, busy: Collection[str], room: int) -> list[Waiting]:
+    def take(self, now: float, busy: Collection[str], room: int) -> list[QueuedOrder]:
         """At most `room` orders that are due, none about a `busy` pod; they leave the queue."""
         due = [waiting for uid, waiting in self._waiting.items() if waiting.due_seconds <= now and uid not in busy]
         taken = due[: max(room, 0)]

@@ -9,7 +9,7 @@ import msgspec
 from agent.core.evict.order import EvictionRecord, OrderOutcome, OutcomeKind, PendingVictim
 from agent.core.evict.order_queue import LONGEST_SECONDS
 from agent.core.evict.thrashing import Activities
-from agent.core.evict.tick_facts import Known, ending_seconds, memory_bytes
+from agent.core.evict.tick_facts import TickFacts, ending_seconds, memory_bytes
 from agent.core.limit.watch import LastResort
 from model.pod import Pod
 
@@ -20,7 +20,7 @@ _DRIFT_SECONDS = 0.5
 """A clock that is merely corrected moves less from one tick to the next."""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class EvictionRefusal(msgspec.Struct, frozen=True):
     """A pod that could not be evicted `times` in a row, and until when (Unix time) it is left alone."""
 
     until_seconds: float
@@ -36,7 +36,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
     """
 
     record: EvictionRecord = EvictionRecord()
-    refused: Mapping[str, Refusal] = {}
+    refused: Mapping[str, EvictionRefusal] = {}
     ending: Mapping[str, float] = {}
     last_resort: LastResort | None = None
     begun: bool = False
@@ -61,13 +61,13 @@ class EvictionMemory(msgspec.Struct, frozen=True):
         leaving = {uid for uid, victim in self.record.pending.items() if victim.until_seconds > now}
         return frozenset(leaving | {uid for uid, refusal in self.refused.items() if refusal.until_seconds > now})
 
-    def leaving(self, known: Known) -> tuple[Pod, ...]:
+    def leaving(self, known: TickFacts) -> tuple[Pod, ...]:
         """Pods whose end is believed in: what they still hold counts as freed."""
         if not self.record.pending and not self.ending:
             return ()
         return tuple(pod for pod in known.pods if self._believed(pod, known))
 
-    def _believed(self, pod: Pod, known: Known) -> bool:
+    def _believed(self, pod: Pod, known: TickFacts) -> bool:
         now = known.seen.at_seconds
         victim = self.record.pending.get(pod.uid)
         if victim is not None:
@@ -115,7 +115,9 @@ def _moved(memory: EvictionMemory, step: float) -> EvictionMemory:
             _later(record.memory_at_seconds, step),
             {uid: _moved_victim(victim, step) for uid, victim in record.pending.items()},
         ),
-        refused={uid: Refusal(refusal.until_seconds + step, refusal.times) for uid, refusal in memory.refused.items()},
+        refused={
+            uid: EvictionRefusal(refusal.until_seconds + step, refusal.times) for uid, refusal in memory.refused.items()
+        },
         ending={uid: since + step for uid, since in memory.ending.items()},
     )
 
@@ -141,8 +143,8 @@ def _past(at_seconds: float | None, now: float) -> float | None:
     return None if at_seconds is None else min(at_seconds, now)
 
 
-def _bounded(refusal: Refusal, now: float) -> Refusal:
-    return Refusal(min(refusal.until_seconds, now + _BLOCKED_SECONDS[1]), refusal.times)
+def _bounded(refusal: EvictionRefusal, now: float) -> EvictionRefusal:
+    return EvictionRefusal(min(refusal.until_seconds, now + _BLOCKED_SECONDS[1]), refusal.times)
 
 
 def _not_ahead(victim: PendingVictim, now: float) -> PendingVictim:
@@ -196,5 +198,5 @@ def _refused(memory: EvictionMemory, outcome: OrderOutcome, victim: PendingVicti
         name: None for name in ("cpu_at_seconds", "memory_at_seconds") if getattr(record, name) == victim.since_seconds
     }
     memory = msgspec.structs.replace(memory, record=msgspec.structs.replace(record, **changes))
-    refused = {**memory.refused, outcome.uid: Refusal(outcome.at_seconds + wait, times)}
+    refused = {**memory.refused, outcome.uid: EvictionRefusal(outcome.at_seconds + wait, times)}
     return msgspec.structs.replace(memory.forgotten(outcome.uid), refused=refused)

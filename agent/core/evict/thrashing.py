@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.core.limit.memory_headroom import Level, memory_levels
+from agent.core.limit.memory_headroom import MemoryLevel, memory_levels
 from agent.core.observe.observation import MemoryActivity, Observation
 from model.decision import Decision, TermSum, Unit
 from model.explain import amount
@@ -62,7 +62,7 @@ def thrashing(activities: Activities, seen: Observation, node: Node, strategy: E
     return Decision(subject, NAME, terms.value, Unit.BYTES, reason, terms.terms, "", now, detail)
 
 
-def _read_back(first: MemoryActivity, last: MemoryActivity, level: Level) -> TermSum | None:
+def _read_back(first: MemoryActivity, last: MemoryActivity, level: MemoryLevel) -> TermSum | None:
     """In bytes, no more than what that level's shortage took."""
     pods = _grown(first.pods_read_back, last.pods_read_back)
     best_effort = _grown(first.best_effort_read_back, last.best_effort_read_back)
@@ -76,7 +76,7 @@ def _read_back(first: MemoryActivity, last: MemoryActivity, level: Level) -> Ter
     return terms
 
 
-def _left(level: Level) -> int:
+def _left(level: MemoryLevel) -> int:
     return max(level.whole - level.used, 0)
 
 

@@ -22,7 +22,7 @@ _KILL_SECONDS_PER_GB = 0.11
 """Measured from SIGKILL until the memory is free again: 0.11 s for 1 GB, 0.31 s for 3 GB (reference: kernel)."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class TickFacts(msgspec.Struct, frozen=True):
     """Facts that are complete and fresh; `lent` are what is lent by resource name, where that is told."""
 
     node: Node

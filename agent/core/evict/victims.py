@@ -10,8 +10,8 @@ from itertools import groupby
 
 import msgspec
 
-from agent.core.evict.needs import Need, effective_priority
-from agent.core.evict.tick_facts import Known, exceeds_limit
+from agent.core.evict.needs import EvictionNeed, effective_priority
+from agent.core.evict.tick_facts import TickFacts, exceeds_limit
 from model.pod import Pod, PodPhase
 from model.qos import QoSClass
 from model.reason import Reason
@@ -22,11 +22,11 @@ _BY_REQUEST = (Reason.CPU_ALLOCATABLE_EVICT, Reason.MEMORY_ALLOCATABLE_EVICT)
 _MOST_AT_ONCE = 32
 
 
-class Victim(msgspec.Struct, frozen=True):
+class EvictionVictim(msgspec.Struct, frozen=True):
     """A pod that goes for `need`, what its end `frees` of what is missing, and what its loss costs, in words."""
 
     pod: Pod
-    need: Need
+    need: EvictionNeed
     frees: int
     cost: str = ""
 
@@ -34,8 +34,8 @@ class Victim(msgspec.Struct, frozen=True):
 class Choice(msgspec.Struct, frozen=True):
     """`victims` in order; `futile` are the needs that nobody goes for, and what all who may go would free of each."""
 
-    victims: tuple[Victim, ...]
-    futile: Mapping[Need, int] = {}
+    victims: tuple[EvictionVictim, ...]
+    futile: Mapping[EvictionNeed, int] = {}
 
 
 class GangAccount:
@@ -84,14 +84,14 @@ class GangAccount:
         return f"gang {cost.gang} {member}, {checkpoint}"
 
 
-def choose(needs: Iterable[Need], known: Known, gangs: GangAccount, passed_over: frozenset[str]) -> Choice:
+def choose(needs: Iterable[EvictionNeed], known: TickFacts, gangs: GangAccount, passed_over: frozenset[str]) -> Choice:
     """Victims for each need in turn; what goes for one counts for all. `passed_over` must not be chosen.
 
     Nobody goes for a need that all who may go together would hardly change.
     """
     wanted, least_pct = tuple(needs), known.strategy.least_help_pct
-    chosen: list[Victim] = []
-    futile: dict[Need, int] = {}
+    chosen: list[EvictionVictim] = []
+    futile: dict[EvictionNeed, int] = {}
     for need in wanted:
         missing = need.missing - sum(known.held(victim.pod, need.resource) for victim in chosen)
         taken = passed_over | {victim.pod.uid for victim in chosen}
@@ -104,7 +104,7 @@ def choose(needs: Iterable[Need], known: Known, gangs: GangAccount, passed_over:
     return Choice(tuple(_needed(chosen, wanted, known)), futile)
 
 
-def may_go(rule: Reason, pod: Pod, known: Known) -> bool:
+def may_go(rule: Reason, pod: Pod, known: TickFacts) -> bool:
     """Whether a rule may evict a pod at all: as Koordinator, but never one that is gone or leaving.
 
     The mirror of a static pod could be evicted a thousand times: the kubelet runs the pod on.
@@ -131,7 +131,7 @@ class _Candidate(msgspec.Struct, frozen=True):
     weight: float
 
 
-def _candidate(need: Need, pod: Pod, known: Known) -> _Candidate:
+def _candidate(need: EvictionNeed, pod: Pod, known: TickFacts) -> _Candidate:
     frees, terms, priority = known.held(pod, need.resource), pod.eviction, effective_priority(pod)
     if need.rule not in _BEST_EFFORT_RULES:
         sub_priority = priority if terms.sub_priority is None else terms.sub_priority
@@ -144,27 +144,29 @@ def _candidate(need: Need, pod: Pod, known: Known) -> _Candidate:
     return _Candidate(pod, frees, (pod.priority,), weight)
 
 
-def _useful(need: Need, known: Known, taken: frozenset[str]) -> list[_Candidate]:
+def _useful(need: EvictionNeed, known: TickFacts, taken: frozenset[str]) -> list[_Candidate]:
     """Who may go for the need and frees anything of it."""
     pods = (pod for pod in known.pods if pod.uid not in taken and may_go(need.rule, pod, known))
     return [each for pod in pods if (each := _candidate(need, pod, known)).frees > 0]
 
 
-def _for(need: Need, missing: int, useful: list[_Candidate], gangs: GangAccount, most: int) -> list[Victim]:
+def _for(
+    need: EvictionNeed, missing: int, useful: list[_Candidate], gangs: GangAccount, most: int
+) -> list[EvictionVictim]:
     """Class by class, the cheapest first: each choice may change what the next one costs its gang."""
-    chosen: list[Victim] = []
+    chosen: list[EvictionVictim] = []
     for _, equals in groupby(sorted(useful, key=lambda each: each.class_key), lambda each: each.class_key):
         left = list(equals)
         while left and missing > 0 and len(chosen) < most:
             best = min(left, key=lambda each: (gangs.key(each.pod.uid), -each.weight, each.pod.uid))
             left.remove(best)
             missing -= best.frees
-            chosen.append(Victim(best.pod, need, best.frees, gangs.words(best.pod.uid)))
+            chosen.append(EvictionVictim(best.pod, need, best.frees, gangs.words(best.pod.uid)))
             gangs.take(best.pod.uid)
     return chosen
 
 
-def _needed(chosen: list[Victim], needs: tuple[Need, ...], known: Known) -> list[Victim]:
+def _needed(chosen: list[EvictionVictim], needs: tuple[EvictionNeed, ...], known: TickFacts) -> list[EvictionVictim]:
     """Without those that turned out not to be: the costliest, which was chosen last, is spared first."""
     # Who found no place this time goes in a later tick, and then those spared for being too little would go too.
     least_pct = known.strategy.least_help_pct if len(chosen) < _MOST_AT_ONCE else 0
@@ -181,7 +183,7 @@ def _needed(chosen: list[Victim], needs: tuple[Need, ...], known: Known) -> list
     return kept[::-1]
 
 
-def _enough(need: Need, rest: int, spared: int, least_pct: int) -> bool:
+def _enough(need: EvictionNeed, rest: int, spared: int, least_pct: int) -> bool:
     """Who stays frees all that is missing; or most of what can be freed, and those spared would hardly add to it."""
     if rest >= need.missing:
         return True

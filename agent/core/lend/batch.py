@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from agent.core.lend.high_priority import Claim, Kept, kept_in_zones
-from agent.core.lend.lender import Lendable, Room, cap, share
+from agent.core.lend.high_priority import KeptAmount, KeptByPod, kept_in_zones
+from agent.core.lend.lender import Lendable, Lender, cap, share
 from model.decision import Decision, TermSum
 from model.explain import amount
 from model.reason import Reason
@@ -22,7 +22,7 @@ from model.strategy import CalculatePolicy
 from model.topology import Zone
 
 
-def batch(resource: Lendable, room: Room, held: Iterable[Kept], at_seconds: float) -> Decision:
+def batch(resource: Lendable, room: Lender, held: Iterable[KeptAmount], at_seconds: float) -> Decision:
     """What of one room may be lent as batch, in the resource's base unit."""
     unsafe_pct = 100 - resource.reclaim_threshold_pct
     terms = TermSum().add("capacity", room.capacity, room.source)
@@ -44,7 +44,7 @@ def batch(resource: Lendable, room: Room, held: Iterable[Kept], at_seconds: floa
     )
 
 
-def _add_occupied(terms: TermSum, resource: Lendable, room: Room) -> None:
+def _add_occupied(terms: TermSum, resource: Lendable, room: Lender) -> None:
     """Only the larger of system use and reservation counts; the note tells the other."""
     reserved = f"kubelet or annotation; system used is {amount(room.system, resource.unit)}"
     if resource.policy is CalculatePolicy.REQUEST or room.system < room.reserved:
@@ -55,7 +55,7 @@ def _add_occupied(terms: TermSum, resource: Lendable, room: Room) -> None:
 
 
 def batch_in_zones(
-    resource: Lendable, node: Room, claimed: Iterable[Claim], zones: Sequence[Zone], at_seconds: float
+    resource: Lendable, node: Lender, claimed: Iterable[KeptByPod], zones: Sequence[Zone], at_seconds: float
 ) -> tuple[Decision, ...]:
     """One decision a zone. How much of system use and reservation falls on a zone is not known: all bear the same."""
     held = kept_in_zones(resource, claimed, [zone.id for zone in zones])

@@ -34,7 +34,7 @@ _NOTES = {
 }
 
 
-class Holder(msgspec.Struct, frozen=True, gc=False):
+class HighPriorityPod(msgspec.Struct, frozen=True, gc=False):
     """One pod above batch. `requests` is None for a metric whose pod is not live.
 
     `usage` is None where nothing is measured; `missing` names resources that were not, where others were.
@@ -47,7 +47,7 @@ class Holder(msgspec.Struct, frozen=True, gc=False):
     zones: tuple[int, ...] = ()
 
 
-class Claim(msgspec.Struct, frozen=True, gc=False):
+class KeptByPod(msgspec.Struct, frozen=True, gc=False):
     """What one holder keeps of one resource, under which term, and in which zones (empty: in all)."""
 
     term: str
@@ -55,7 +55,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     zones: tuple[int, ...]
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptAmount(msgspec.Struct, frozen=True):
     """The claims of one term together."""
 
     term: str
@@ -67,7 +67,7 @@ class Kept(msgspec.Struct, frozen=True):
         return f"{_NOTES[self.term]}; pods: {self.pods}"
 
 
-def holders(pods: Iterable[Pod], metric: NodeMetric) -> list[Holder]:
+def high_priority_pods(pods: Iterable[Pod], metric: NodeMetric) -> list[HighPriorityPod]:
     """All live pods above batch, then metrics of such pods that are not live (unlisted, or finished meanwhile).
 
     A pod that the kubelet keeps outside the best-effort root holds what it asked for there, whatever it calls itself.
@@ -80,63 +80,65 @@ def holders(pods: Iterable[Pod], metric: NodeMetric) -> list[Holder]:
         own = measured.pop(pod.key, None)
         if pod.band not in _BELOW or pod.kubernetes_qos is not KubernetesQoS.BEST_EFFORT:
             usage, missing = (own.usage, own.missing) if own else (None, ())
-            found.append(Holder(pod.requests, usage, missing, pod.qos is QoSClass.LSE, pod.numa_zones))
-    found.extend(Holder(None, own.usage) for own in measured.values() if own.band not in _BELOW)
+            found.append(HighPriorityPod(pod.requests, usage, missing, pod.qos is QoSClass.LSE, pod.numa_zones))
+    found.extend(HighPriorityPod(None, own.usage) for own in measured.values() if own.band not in _BELOW)
     return found
 
 
-def claims(resource: Lendable, held: Iterable[Holder]) -> list[Claim]:
+def kept_by_pods(resource: Lendable, held: Iterable[HighPriorityPod]) -> list[KeptByPod]:
     """What each holder keeps of a resource under its policy."""
     return [_claim(resource, holder) for holder in held]
 
 
-def _claim(resource: Lendable, holder: Holder) -> Claim:
+def _claim(resource: Lendable, holder: HighPriorityPod) -> KeptByPod:
     """An LSE pod's CPU is exclusive: what it leaves idle is not lent. Of a dangling metric counts what is there."""
     used = 0 if holder.usage is None else resource.of(holder.usage)
     if holder.requests is None:
-        return Claim(_DANGLING, used, ())
+        return KeptByPod(_DANGLING, used, ())
     requested = holder.requests[resource.native]
     measured = _MEASURED[resource.policy]
     if resource.policy is CalculatePolicy.REQUEST:
-        return Claim(measured, requested, holder.zones)
+        return KeptByPod(measured, requested, holder.zones)
     if holder.usage is None or resource.native in holder.missing:
-        return Claim(_NOT_MEASURED, requested, holder.zones)
+        return KeptByPod(_NOT_MEASURED, requested, holder.zones)
     if resource.policy is CalculatePolicy.MAX_USAGE_REQUEST:
-        return Claim(measured, max(used, requested), holder.zones)
+        return KeptByPod(measured, max(used, requested), holder.zones)
     if holder.exclusive_cpu and resource.native == CPU:
-        return Claim(_NOT_MEASURED, requested, holder.zones)
-    return Claim(measured, used, holder.zones)
+        return KeptByPod(_NOT_MEASURED, requested, holder.zones)
+    return KeptByPod(measured, used, holder.zones)
 
 
-def kept(resource: Lendable, claimed: Iterable[Claim]) -> tuple[Kept, ...]:
+def kept(resource: Lendable, claimed: Iterable[KeptByPod]) -> tuple[KeptAmount, ...]:
     """The claims summed by term; the policy's own term is always there."""
     sums: dict[str, list[int]] = {_MEASURED[resource.policy]: [0, 0]}
     for claim in claimed:
         total = sums.setdefault(claim.term, [0, 0])
         total[0] += claim.amount
         total[1] += 1
-    return tuple(Kept(term, amount, pods) for term, (amount, pods) in sums.items())
+    return tuple(KeptAmount(term, amount, pods) for term, (amount, pods) in sums.items())
 
 
-def kept_in_zones(resource: Lendable, claimed: Iterable[Claim], zones: Sequence[int]) -> tuple[tuple[Kept, ...], ...]:
+def kept_in_zones(
+    resource: Lendable, claimed: Iterable[KeptByPod], zones: Sequence[int]
+) -> tuple[tuple[KeptAmount, ...], ...]:
     """The same for each zone: a claim is split evenly over its own zones that exist, or over all.
 
     A share is rounded up to a fraction of the base unit, and all terms of a zone together to the unit.
     """
-    found: list[list[Claim]] = [[] for _ in zones]
+    found: list[list[KeptByPod]] = [[] for _ in zones]
     for claim in claimed:
         places = [place for place, zone in enumerate(zones) if zone in claim.zones] or range(len(zones))
-        part = Claim(claim.term, -(-claim.amount * resource.fractions // len(places)), ())
+        part = KeptByPod(claim.term, -(-claim.amount * resource.fractions // len(places)), ())
         for place in places:
             found[place].append(part)
     return tuple(tuple(_whole(resource, kept(resource, parts))) for parts in found)
 
 
-def _whole(resource: Lendable, parts: Iterable[Kept]) -> Iterator[Kept]:
+def _whole(resource: Lendable, parts: Iterable[KeptAmount]) -> Iterator[KeptAmount]:
     """Fractions to units: each term is what it adds to the rounded sum, so that splitting terms rounds up only once."""
     exact = told = 0
     for part in parts:
         exact += part.amount
         amount = -(-exact // resource.fractions) - told
         told += amount
-        yield Kept(part.term, amount, part.pods)
+        yield KeptAmount(part.term, amount, part.pods)

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from agent.core.lend.lender import Lendable, Room, cap, share
+from agent.core.lend.lender import Lendable, Lender, cap, share
 from model.decision import Decision, TermSum
 from model.explain import amount
 from model.pod import Pod
@@ -37,7 +37,7 @@ class MidFacts(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...]
 
 
-def mid(resource: Lendable, room: Room, facts: MidFacts, strategy: ColocationStrategy, at_seconds: float) -> Decision:
+def mid(resource: Lendable, room: Lender, facts: MidFacts, strategy: ColocationStrategy, at_seconds: float) -> Decision:
     """What of the node may be lent as mid, in the resource's base unit."""
     static = strategy.mid_mode is MidMode.STATIC
     terms = TermSum()
@@ -61,7 +61,7 @@ def mid(resource: Lendable, room: Room, facts: MidFacts, strategy: ColocationStr
     )
 
 
-def _add_predicted(terms: TermSum, resource: Lendable, room: Room, facts: MidFacts) -> None:
+def _add_predicted(terms: TermSum, resource: Lendable, room: Lender, facts: MidFacts) -> None:
     if facts.prod_reclaimable is None:
         terms.add("prod reclaimable", 0, "no prediction known")
         return
@@ -70,7 +70,7 @@ def _add_predicted(terms: TermSum, resource: Lendable, room: Room, facts: MidFac
     terms.at_least("floor", 0, "the node is fuller than predicted")
 
 
-def _add_unallocated(terms: TermSum, resource: Lendable, room: Room, pods: Iterable[Pod], pct: int) -> None:
+def _add_unallocated(terms: TermSum, resource: Lendable, room: Lender, pods: Iterable[Pod], pct: int) -> None:
     requested = sum(pod.requests[resource.native] for pod in pods if not pod.terminal)
     free = max(room.capacity - room.occupied - requested, 0)
     terms.add("unallocated share", share(free, pct), f"{pct} % of {amount(free, resource.unit)} nobody requested")

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from agent.core.lend.prepare import PREPARED
-from agent.core.lend.reclaimable import Lending, ZoneLending
-from agent.core.lend.unenforced import Lapse
+from agent.core.lend.reclaimable import NodeLending, ZoneLending
+from agent.core.lend.unenforced import UnenforcedLimit
 from agent.core.observe.usage import NodeUsage
 from model.decision import Decision, Term, TermSum
 from model.pod import Pod, PodPhase
@@ -51,9 +51,9 @@ class Published(msgspec.Struct, frozen=True):
         return {decision.name: decision.value for decision in self.decisions}
 
 
-def withheld(lent: Lending, reason: Reason) -> Lending:
+def withheld(lent: NodeLending, reason: Reason) -> NodeLending:
     """Nothing of it any more, for that reason."""
-    return Lending(
+    return NodeLending(
         reclaimable=tuple(
             msgspec.structs.replace(decision, value=0, terms=(), reason=reason) for decision in lent.reclaimable
         ),
@@ -68,7 +68,7 @@ def may_raise(usage: NodeUsage | None) -> bool:
 
 
 def offered(
-    lent: Lending,
+    lent: NodeLending,
     listed: Iterable[Pod] | None,
     seen: Collection[str],
     standing: Mapping[str, int],
@@ -226,16 +226,16 @@ def condition(
     degraded_reason: str,
     problem: str,
     errors: Collection[str],
-    lapses: Iterable[Lapse] = (),
+    unenforced: Iterable[UnenforcedLimit] = (),
     unmet: Sequence[str] = (),
 ) -> tuple[str, str, str]:
     """(status, reason, message) of the node's ColocationReady.
 
     An invalid document (`problem`) or a refused limit of a pod (one of `errors`) leaves lending at work; anything else
-    does not. Where a document or a control file (one of `lapses`) is to blame for that, the message names it. Fields of
-    documents that are not acted on, or in part (`unmet`), are told after that.
+    does not. Where a document or a control file (one of `unenforced`) is to blame for that, the message names it.
+    Fields of documents that are not acted on, or in part (`unmet`), are told after that.
     """
-    status, reason, message = _verdict(degraded_reason, problem, errors, lapses)
+    status, reason, message = _verdict(degraded_reason, problem, errors, unenforced)
     return status, reason, message + _told(unmet)
 
 
@@ -247,7 +247,7 @@ def _told(unmet: Sequence[str]) -> str:
 
 
 def _verdict(
-    degraded_reason: str, problem: str, errors: Collection[str], lapses: Iterable[Lapse]
+    degraded_reason: str, problem: str, errors: Collection[str], unenforced: Iterable[UnenforcedLimit]
 ) -> tuple[str, str, str]:
     if not degraded_reason:
         return "True", "LendingActive", "idle CPU and memory of online services are lent to batch pods"
@@ -257,5 +257,5 @@ def _verdict(
         return "True", "LimitNotApplied", degraded_reason
     if problem and degraded_reason in _FOR_A_DOCUMENT:
         return "False", _FOR_A_DOCUMENT[degraded_reason].value, problem
-    lapse = next((lapse for lapse in lapses if lapse.reason.value == degraded_reason), None)
-    return "False", degraded_reason, lapse.text if lapse else words(Reason(degraded_reason))
+    limit = next((limit for limit in unenforced if limit.reason.value == degraded_reason), None)
+    return "False", degraded_reason, limit.text if limit else words(Reason(degraded_reason))

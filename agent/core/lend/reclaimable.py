@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from agent.core.lend.batch import batch, batch_in_zones
-from agent.core.lend.high_priority import claims, holders, kept
-from agent.core.lend.lender import Lendable, lendables, node_room, system_use
+from agent.core.lend.high_priority import high_priority_pods, kept, kept_by_pods
+from agent.core.lend.lender import Lendable, lendables, node_lender, system_use
 from agent.core.lend.mid import MidFacts, mid
 from agent.core.lend.normalization import Ratio, normalization_ratio
 from agent.core.lend.prepare import origin, prepared, prepared_in_zone
@@ -30,7 +30,7 @@ _ABOVE_MID = (PriorityBand.PROD,)
 _NO_NORMALIZATION = NormalizationStrategy()
 
 
-class Facts(msgspec.Struct, frozen=True):
+class LendingFacts(msgspec.Struct, frozen=True):
     """All that lending depends on besides settings; None is what is not known.
 
     `now` is Unix time, `pods_age_seconds` how long the source of the pods was silent, `cpu` what the machine's CPUs
@@ -59,7 +59,7 @@ class ZoneLending(msgspec.Struct, frozen=True):
     prepared: tuple[Decision, ...] = ()
 
 
-class Lending(msgspec.Struct, frozen=True):
+class NodeLending(msgspec.Struct, frozen=True):
     """`reclaimable` is batch-cpu, batch-memory, mid-cpu, mid-memory, in this order, always all four.
 
     `prepared` is what is written to the Node in the same order, empty when its keys are to be removed. `origin` is
@@ -94,8 +94,8 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 def lending(
-    facts: Facts, strategy: ColocationStrategy, normalization: NormalizationStrategy = _NO_NORMALIZATION
-) -> Lending:
+    facts: LendingFacts, strategy: ColocationStrategy, normalization: NormalizationStrategy = _NO_NORMALIZATION
+) -> NodeLending:
     """Every lent amount with its terms; zeroes with the reason where facts are missing or too old."""
     known = _known(facts, strategy)
     ratio = _ratio(facts, normalization)
@@ -105,7 +105,7 @@ def lending(
     batches, zones = _batch(facts, known, resources)
     decisions = (*batches, *_mid(facts, known, resources, strategy))
     third_party = facts.colocation.third_party
-    return Lending(
+    return NodeLending(
         reclaimable=decisions,
         zones=tuple(
             ZoneLending(zone.id, zone.name, own, prepared_in_zone(own, ratio.used))
@@ -117,7 +117,7 @@ def lending(
     )
 
 
-def _known(facts: Facts, strategy: ColocationStrategy) -> _Known | Reason:
+def _known(facts: LendingFacts, strategy: ColocationStrategy) -> _Known | Reason:
     """The facts, or why they do not allow to lend."""
     node, pods, metric = facts.node, facts.pods, facts.metric
     if not facts.settings_known:
@@ -139,18 +139,18 @@ def _known(facts: Facts, strategy: ColocationStrategy) -> _Known | Reason:
     return _Known(node, pods, metric, metric.node, metric.system, metric.updated_seconds)
 
 
-def _ratio(facts: Facts, normalization: NormalizationStrategy) -> Ratio:
+def _ratio(facts: LendingFacts, normalization: NormalizationStrategy) -> Ratio:
     labels = facts.node.labels if facts.node else {}
     return normalization_ratio(normalization, labels, facts.cpu, facts.colocation.normalization_ratio)
 
 
-def _withheld(facts: Facts, resources: tuple[Lendable, ...], ratio: Ratio, reason: Reason) -> Lending:
+def _withheld(facts: LendingFacts, resources: tuple[Lendable, ...], ratio: Ratio, reason: Reason) -> NodeLending:
     subject = f"node/{facts.node.name}" if facts.node else "node"
 
     def zero(subject: str, name: str, resource: Lendable) -> Decision:
         return Decision(subject, name, 0, resource.unit, reason, (), at_seconds=facts.now)
 
-    return Lending(
+    return NodeLending(
         reclaimable=(
             *(zero(subject, resource.batch, resource) for resource in resources),
             *(zero(subject, resource.mid, resource) for resource in resources),
@@ -169,15 +169,15 @@ def _withheld(facts: Facts, resources: tuple[Lendable, ...], ratio: Ratio, reaso
 
 
 def _batch(
-    facts: Facts, known: _Known, resources: tuple[Lendable, ...]
+    facts: LendingFacts, known: _Known, resources: tuple[Lendable, ...]
 ) -> tuple[tuple[Decision, ...], tuple[tuple[Decision, ...], ...]]:
     """Batch of the node, and of each zone."""
     use = system_use(known.system, known.metric.host_applications, _ABOVE_BATCH)
-    held = holders(known.pods, known.metric)
+    held = high_priority_pods(known.pods, known.metric)
     whole, by_resource = [], []
     for resource in resources:
-        room = node_room(resource, known.node, facts.colocation, use)
-        claimed = claims(resource, held)
+        room = node_lender(resource, known.node, facts.colocation, use)
+        claimed = kept_by_pods(resource, held)
         whole.append(batch(resource, room, kept(resource, claimed), known.at_seconds))
         if facts.zones:
             by_resource.append(batch_in_zones(resource, room, claimed, facts.zones, known.at_seconds))
@@ -185,11 +185,11 @@ def _batch(
 
 
 def _mid(
-    facts: Facts, known: _Known, resources: tuple[Lendable, ...], strategy: ColocationStrategy
+    facts: LendingFacts, known: _Known, resources: tuple[Lendable, ...], strategy: ColocationStrategy
 ) -> tuple[Decision, ...]:
     use = system_use(known.system, known.metric.host_applications, _ABOVE_MID)
     inputs = MidFacts(known.used, known.metric.prod_reclaimable, known.pods)
     return tuple(
-        mid(resource, node_room(resource, known.node, facts.colocation, use), inputs, strategy, known.at_seconds)
+        mid(resource, node_lender(resource, known.node, facts.colocation, use), inputs, strategy, known.at_seconds)
         for resource in resources
     )

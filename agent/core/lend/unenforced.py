@@ -1,8 +1,8 @@
-"""Lapses: limits that protect online services and are not in force. While there is one, no more is lent than requested.
+"""Unenforced limits: those that protect online services and are not in force. Meanwhile no more is lent than requested.
 
-A limit has lapsed where it cannot be read or written, where another program loosens it again and again, and where what
-it held before cannot be saved, so that it must not be written. Each counts for CPU and for memory: a pod that asks for
-one of them uses both (docs/adr/0027). CPUs that the node lost count as well: online use that cannot rise looks idle.
+A limit is unenforced where it cannot be read or written, where another program loosens it again and again, and where
+what it held before cannot be saved, so that it must not be written. Each counts for CPU and for memory: a pod that asks
+for one of them uses both (docs/adr/0027). CPUs the node lost count as well: online use that cannot rise looks idle.
 So does a pod that cannot be read: what it was promised is not known, and it has no limits of its own.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from agent.core.lend.reclaimable import Lending, ZoneLending
-from agent.core.limit.decide import Limits
+from agent.core.lend.reclaimable import NodeLending, ZoneLending
+from agent.core.limit.decide import NodeLimits
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import CPUSET_FILE, IDLE_FILE, is_quota
 from agent.core.observe.observation import Knob, Observation
@@ -34,7 +34,7 @@ _NOT_HELD = (Reason.IDLE_HELD, Reason.FOREIGN_WRITER_TIGHTER)
 _NOTHING = ResourceVector()
 
 
-class Failure(msgspec.Struct, frozen=True):
+class WriteFailure(msgspec.Struct, frozen=True):
     """One write of this tick that the kernel or the disk refused."""
 
     knob: Knob
@@ -42,7 +42,7 @@ class Failure(msgspec.Struct, frozen=True):
     detail: str
 
 
-class Lapse(msgspec.Struct, frozen=True):
+class UnenforcedLimit(msgspec.Struct, frozen=True):
     """One limit that is not in force; `file` names it in metrics, `detail` the place and what is wrong there."""
 
     file: str
@@ -63,40 +63,45 @@ class Loosened(msgspec.Struct, frozen=True):
     again: bool = False
 
 
-class Keeping(msgspec.Struct, frozen=True):
+class EnforcementMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before: limits that were loosened lately."""
 
     loosened: tuple[tuple[Knob, Loosened], ...] = ()
 
 
-def find_lapses(
-    keeping: Keeping, limits: Limits, seen: Observation, failures: Iterable[Failure], *, ceilings_wanted: bool
-) -> tuple[Keeping, tuple[Lapse, ...]]:
+def find_unenforced(
+    memory: EnforcementMemory,
+    limits: NodeLimits,
+    seen: Observation,
+    failures: Iterable[WriteFailure],
+    *,
+    ceilings_wanted: bool,
+) -> tuple[EnforcementMemory, tuple[UnenforcedLimit, ...]]:
     """What of the best-effort root's limits is not in force, once this tick has written; and what to remember.
 
     Of single pods nothing counts but that their originals cannot be saved: they protect batch pods from each other.
     """
-    known, failed = dict(keeping.loosened), {failure.knob: failure for failure in failures}
+    known, failed = dict(memory.loosened), {failure.knob: failure for failure in failures}
     protecting = [limit for limit in limits.of_all if limit.decision.reason not in _LIFTED]
     loosened = {
         limit.knob: now for limit in protecting if (now := _loosened(known.get(limit.knob), limit, seen)) is not None
     }
-    found = [lapse for limit in protecting for lapse in _of(limit, failed, loosened, ceilings_wanted=ceilings_wanted)]
+    found = [each for limit in protecting for each in _of(limit, failed, loosened, ceilings_wanted=ceilings_wanted)]
     unsaved = seen.unsaved or next((f.detail for f in failed.values() if f.reason is Reason.STATE_NOT_SAVED), "")
-    if unsaved and all(lapse.reason is not Reason.STATE_NOT_SAVED for lapse in found):
-        found.append(Lapse(STATE_FILE, Reason.STATE_NOT_SAVED, unsaved))
+    if unsaved and all(each.reason is not Reason.STATE_NOT_SAVED for each in found):
+        found.append(UnenforcedLimit(STATE_FILE, Reason.STATE_NOT_SAVED, unsaved))
     if limits.lost_cpus:
         detail = f"{limits.lost_cpus} CPUs are offline, and the Node object still has them"
-        found.append(Lapse(OFFLINE_CPUS, Reason.CPUS_OFFLINE, detail))
-    return Keeping(tuple(loosened.items())), tuple(found)
+        found.append(UnenforcedLimit(OFFLINE_CPUS, Reason.CPUS_OFFLINE, detail))
+    return EnforcementMemory(tuple(loosened.items())), tuple(found)
 
 
-def of_unread(pods: Sequence[str]) -> tuple[Lapse, ...]:
+def of_unread(pods: Sequence[str]) -> tuple[UnenforcedLimit, ...]:
     """Pods of the node that cannot be read, each by what is wrong with it."""
     if not pods:
         return ()
     more = f", and {len(pods) - 1} more" if len(pods) > 1 else ""
-    return (Lapse(UNREAD_PODS, Reason.POD_UNREADABLE, pods[0] + more),)
+    return (UnenforcedLimit(UNREAD_PODS, Reason.POD_UNREADABLE, pods[0] + more),)
 
 
 def _loosened(before: Loosened | None, limit: Limit, seen: Observation) -> Loosened | None:
@@ -108,8 +113,8 @@ def _loosened(before: Loosened | None, limit: Limit, seen: Observation) -> Loose
 
 
 def _of(
-    limit: Limit, failed: Mapping[Knob, Failure], loosened: Mapping[Knob, Loosened], *, ceilings_wanted: bool
-) -> Iterator[Lapse]:
+    limit: Limit, failed: Mapping[Knob, WriteFailure], loosened: Mapping[Knob, Loosened], *, ceilings_wanted: bool
+) -> Iterator[UnenforcedLimit]:
     """One at most: what cannot be read is not written, and what cannot be written is not kept."""
     knob, place = limit.knob, f"{limit.knob.cgroup}/{limit.knob.file}"
     if limit.decision.reason is Reason.KNOB_UNREADABLE:
@@ -117,26 +122,28 @@ def _of(
         # Without cpu.idle, which older kernels do not know, the weight is held.
         if knob.file != IDLE_FILE and (ceilings_wanted or not is_ceiling):
             reason = Reason.CEILING_NOT_POSSIBLE if is_ceiling else Reason.KNOB_UNREADABLE
-            yield Lapse(knob.file, reason, limit.decision.detail, knob)
+            yield UnenforcedLimit(knob.file, reason, limit.decision.detail, knob)
     elif knob in failed:
         failure = failed[knob]
         # The values change each second; a condition that did as well would be patched as often.
         detail = place if failure.reason is Reason.LIMIT_NOT_KEPT else failure.detail
-        yield Lapse(knob.file, failure.reason, detail, knob)
+        yield UnenforcedLimit(knob.file, failure.reason, detail, knob)
     elif knob in loosened and loosened[knob].again:
-        yield Lapse(knob.file, Reason.LIMIT_NOT_KEPT, place, knob)
+        yield UnenforcedLimit(knob.file, Reason.LIMIT_NOT_KEPT, place, knob)
 
 
-def within_requests(lent: Lending, lapses: tuple[Lapse, ...], requested: ResourceVector) -> Lending:
-    """What is lent while limits have lapsed: at most what admitted pods request already, in their zones nothing more.
+def within_requests(
+    lent: NodeLending, unenforced: tuple[UnenforcedLimit, ...], requested: ResourceVector
+) -> NodeLending:
+    """What is lent while limits are not in force: at most what admitted pods request already, in zones nothing more.
 
     Another reason to lend nothing goes first.
     """
-    if not lapses or lent.degraded:
+    if not unenforced or lent.degraded:
         return lent
 
     def capped(decisions: Iterable[Decision], most: ResourceVector) -> tuple[Decision, ...]:
-        return tuple(_capped(decision, lapses, most[decision.name]) for decision in decisions)
+        return tuple(_capped(decision, unenforced, most[decision.name]) for decision in decisions)
 
     def of_zone(zone: ZoneLending) -> ZoneLending:
         return replace(zone, decisions=capped(zone.decisions, _NOTHING), prepared=capped(zone.prepared, _NOTHING))
@@ -150,22 +157,22 @@ def within_requests(lent: Lending, lapses: tuple[Lapse, ...], requested: Resourc
     )
 
 
-def explained(limits: Limits, lapses: Iterable[Lapse]) -> Limits:
-    """The same limits; those that have lapsed say so."""
+def explained(limits: NodeLimits, unenforced: Iterable[UnenforcedLimit]) -> NodeLimits:
+    """The same limits; those that are not in force say so."""
     found = dict(limits.limits)
-    for lapse in lapses:
-        limit = found.get(lapse.knob) if lapse.knob else None
-        if limit is not None and lapse.knob is not None:
-            detail = f"not in force ({lapse.reason.value}): {lapse.detail}"
-            found[lapse.knob] = replace(limit, decision=replace(limit.decision, detail=detail))
+    for each in unenforced:
+        limit = found.get(each.knob) if each.knob else None
+        if limit is not None and each.knob is not None:
+            detail = f"not in force ({each.reason.value}): {each.detail}"
+            found[each.knob] = replace(limit, decision=replace(limit.decision, detail=detail))
     return replace(limits, limits=found)
 
 
-def _capped(decision: Decision, lapses: tuple[Lapse, ...], most: int) -> Decision:
+def _capped(decision: Decision, unenforced: tuple[UnenforcedLimit, ...], most: int) -> Decision:
     terms = TermSum()
     for term in decision.terms:
         terms.add(term.name, term.value, term.note)
-    first, more = lapses[0], len(lapses) - 1
+    first, more = unenforced[0], len(unenforced) - 1
     terms.at_most("cap: a limit is not in force", most, "what running pods request already")
     detail = first.detail + (f", and {more} more" if more else "")
     return replace(decision, value=terms.value, terms=terms.terms, reason=first.reason, detail=detail)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from agent.core.limit.cpu_selection import CpuSituation, child_limit, cpu_ceiling, released
-from agent.core.limit.ownership import gives_more, settled
-from agent.core.limit.suppress import CPUSET, Ceiling
+from agent.core.limit.ownership import gives_more, left_to_us
+from agent.core.limit.suppress import CPUSET, CpuCeiling
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import PERIOD_US, cpuset_knob
 from agent.core.observe.layout import Layout
@@ -26,7 +26,7 @@ _STEP_SECONDS = 0.9
 """A second, less what a tick may come early."""
 
 
-class Confinement(msgspec.Struct, frozen=True):
+class CpuListMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before: whether lists of ours may be in force, the last step (monotonic
     seconds), and the root's list as it was decided."""
 
@@ -35,12 +35,12 @@ class Confinement(msgspec.Struct, frozen=True):
     wanted: str = ""
 
 
-class Confined(msgspec.Struct, frozen=True):
+class CpuLists(msgspec.Struct, frozen=True):
     """`ceiling` is None where the policy is not in force; `listed`: the kernel holds the root's new list, or less;
     `unlisted`: it does not hold the one of the tick before, or cannot be read."""
 
     limits: tuple[Limit, ...] = ()
-    ceiling: Ceiling | None = None
+    ceiling: CpuCeiling | None = None
     listed: bool = False
     unlisted: bool = False
 
@@ -50,13 +50,13 @@ def wants_cpus(strategy: SuppressStrategy) -> bool:
     return strategy.enable and strategy.policy == CPUSET
 
 
-def may_widen(state: Confinement, monotonic_seconds: float) -> bool:
+def may_widen(state: CpuListMemory, monotonic_seconds: float) -> bool:
     """The last step is a second ago."""
     return monotonic_seconds - state.widened_seconds >= _STEP_SECONDS
 
 
 def children_to_read(
-    state: Confinement, layout: Layout, places: Places, strategy: SuppressStrategy
+    state: CpuListMemory, layout: Layout, places: Places, strategy: SuppressStrategy
 ) -> tuple[Knob, ...]:
     """Lists below the root that may have to change with it."""
     if layout.version != 1 or not (state.in_force or wants_cpus(strategy)):
@@ -64,14 +64,19 @@ def children_to_read(
     return tuple(cpuset_knob(layout, cgroup) for cgroup in places.best_effort)
 
 
-def confined(
-    state: Confinement, layout: Layout, seen: Observation, about: CpuSituation, cap: Value | None, pods: tuple[Pod, ...]
-) -> tuple[Confinement, Confined]:
+def cpu_lists(
+    state: CpuListMemory,
+    layout: Layout,
+    seen: Observation,
+    about: CpuSituation,
+    cap: Value | None,
+    pods: tuple[Pod, ...],
+) -> tuple[CpuListMemory, CpuLists]:
     """The lists that the policy asks for; `cap` is what another writer left us of the root."""
     root = cpuset_knob(layout, layout.best_effort)
     limit, ceiling = cpu_ceiling(root, about)
     widened = limit.decision.reason is Reason.CPUS_WIDENED
-    _, limit = settled(limit, about.reading, cap)
+    _, limit = left_to_us(limit, about.reading, cap)
     in_force_us = limit.decision.value * PERIOD_US
     ceiling = msgspec.structs.replace(ceiling, decision=limit.decision, in_force_us=in_force_us)
     children: tuple[Limit, ...] = ()
@@ -80,16 +85,16 @@ def confined(
         knobs = [cpuset_knob(layout, cgroup) for cgroup in seen.places.best_effort]
         children = tuple(child_limit(knob, limit, own.get(knob.cgroup, ())) for knob in knobs)
     wanted = str(limit.value) if ceiling.base_terms else ""
-    after = Confinement(True, seen.monotonic_seconds if widened else state.widened_seconds, wanted)
+    after = CpuListMemory(True, seen.monotonic_seconds if widened else state.widened_seconds, wanted)
     kernel = about.reading.kernel
     if isinstance(kernel, Missing):
-        return after, Confined((limit, *children), ceiling, unlisted=state.in_force)
+        return after, CpuLists((limit, *children), ceiling, unlisted=state.in_force)
     listed = bool(ceiling.base_terms) and not gives_more(root, kernel, limit.value)
     unlisted = bool(state.wanted) and gives_more(root, kernel, state.wanted)
-    return after, Confined((limit, *children), ceiling, listed, unlisted)
+    return after, CpuLists((limit, *children), ceiling, listed, unlisted)
 
 
-def given_back(state: Confinement, layout: Layout, seen: Observation) -> tuple[Confinement, Confined]:
+def given_back(state: CpuListMemory, layout: Layout, seen: Observation) -> tuple[CpuListMemory, CpuLists]:
     """What stood before the policy, once for every list that still holds ours; nothing that somebody else wrote since.
 
     Root and children together, since what was born below the root knows its original from there: that takes a tick
@@ -99,11 +104,11 @@ def given_back(state: Confinement, layout: Layout, seen: Observation) -> tuple[C
     reading = seen.knobs.get(root)
     below = [cpuset_knob(layout, cgroup) for cgroup in seen.places.best_effort] if layout.version == 1 else []
     if reading is None or (not _holds_ours(reading) and not state.in_force):
-        return Confinement(), Confined()
+        return CpuListMemory(), CpuLists()
     if not all(knob in seen.knobs for knob in below):
-        return Confinement(in_force=True), Confined()
+        return CpuListMemory(in_force=True), CpuLists()
     limits = tuple(_returned(root, reading, below, seen.knobs, seen.at_seconds))
-    return Confinement(in_force=bool(limits)), Confined(limits)
+    return CpuListMemory(in_force=bool(limits)), CpuLists(limits)
 
 
 def _returned(

@@ -15,7 +15,7 @@ import msgspec
 
 from agent.core.limit.allowance import MILLI, US_PER_MILLI, Demand, NodeSize, allowance, base
 from agent.core.limit.ownership import looser
-from agent.core.limit.suppress import FLOOR_NOTE, Ceiling, Situation, floor_us
+from agent.core.limit.suppress import FLOOR_NOTE, CpuCeiling, Situation, floor_us
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import PERIOD_US
 from agent.core.observe.observation import Knob, KnobReading, Missing, Value
@@ -88,7 +88,7 @@ def picked(pools: Pools, count: int) -> tuple[int, ...]:
     return tuple(sorted((*_spread(pools.pinned, share), *_spread(pools.shared, count - share))))
 
 
-def cpu_ceiling(knob: Knob, about: CpuSituation) -> tuple[Limit, Ceiling]:
+def cpu_ceiling(knob: Knob, about: CpuSituation) -> tuple[Limit, CpuCeiling]:
     """The list for the best-effort root, and what the brake needs, in quota. Missing facts hold the list in force.
 
     Narrowing is at once, widening by a tenth of the node's CPUs a second.
@@ -168,10 +168,10 @@ def _stepped(terms: TermSum, current: int, about: CpuSituation) -> Reason:
 
 def _limited(
     knob: Knob, situation: Situation, cpus: str, terms: TermSum, reason: Reason, detail: str
-) -> tuple[Limit, Ceiling]:
+) -> tuple[Limit, CpuCeiling]:
     policy, now = situation.strategy.policy, situation.at_seconds
     decision = Decision(knob.subject, knob.file, terms.value, _CPUS, reason, terms.terms, policy, now, detail)
-    return Limit(knob, cpus, decision), Ceiling(decision, in_force_us=terms.value * PERIOD_US)
+    return Limit(knob, cpus, decision), CpuCeiling(decision, in_force_us=terms.value * PERIOD_US)
 
 
 def _written(room: TermSum) -> str:

@@ -9,24 +9,24 @@ import msgspec
 from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods
 from agent.core.limit.brake import BrakePlan
 from agent.core.limit.cpu_lists import (
-    Confined,
-    Confinement,
+    CpuListMemory,
+    CpuLists,
     children_to_read,
-    confined,
+    cpu_lists,
     given_back,
     may_widen,
     wants_cpus,
 )
 from agent.core.limit.cpu_selection import CpuSituation, pools
-from agent.core.limit.fixed_limits import held_limits
-from agent.core.limit.knob_schedule import Settling, due, in_turn, settle
-from agent.core.limit.memory_headroom import high_limit, memory_marks, memory_room, memory_signs
-from agent.core.limit.online_stalls import Ears, Heard, Listening, listen
-from agent.core.limit.ownership import KnobStanding, looser, standing
+from agent.core.limit.fixed_limits import fixed_limits
+from agent.core.limit.knob_schedule import KnobSchedule, due, in_turn, scheduled
+from agent.core.limit.memory_headroom import high_limit, memory_headroom, memory_marks, memory_signs
+from agent.core.limit.online_stalls import OnlineStalls, StallFacts, StallMemory, online_stalls
+from agent.core.limit.ownership import QuotaCap, looser, ownership
 from agent.core.limit.pod_limits import pod_knobs, pod_limits
 from agent.core.limit.process_limits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
-from agent.core.limit.stall_relief import Grip, Relief
-from agent.core.limit.suppress import ADAPTIVE, Ceiling, Situation, floor_us, quota_ceiling
+from agent.core.limit.stall_relief import CutRange, Relief
+from agent.core.limit.suppress import ADAPTIVE, CpuCeiling, Situation, floor_us, quota_ceiling
 from agent.core.limit.wanted_limit import Limit
 from agent.core.limit.watch import LastResort, MemoryMark, MemorySigns, Watch
 from agent.core.observe.knobs import (
@@ -36,7 +36,7 @@ from agent.core.observe.knobs import (
     PIDS_FILE,
     UNLIMITED,
     FixedKnob,
-    Knobs,
+    RootKnobs,
     is_v1_quota,
 )
 from agent.core.observe.layout import Layout
@@ -95,28 +95,28 @@ class OnlineCpus(msgspec.Struct, frozen=True):
         return OnlineCpus(most, max(had - online, 0))
 
 
-class Memory(msgspec.Struct, frozen=True):
+class LimitMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before.
 
-    The quota's standing, the node's size, the brake's plan, the time; who waits and what was cut for it, CPU lists, and
-    control files in general; whether single pods' processes could be limited; and CPUs that went offline.
+    The quota's foreign cap, the node's size, the brake's plan, the time; stalls and what was cut for them, CPU lists,
+    and control files in general; whether single pods' processes could be limited; and CPUs that went offline.
     """
 
-    quota: KnobStanding = KnobStanding()
+    quota: QuotaCap = QuotaCap()
     size: NodeSize | None = None
     brake: BrakePlan | None = None
     monotonic_seconds: float = 0.0
-    listening: Listening = Listening()
-    confinement: Confinement = Confinement()
-    settling: Settling = Settling()
+    stalls: StallMemory = StallMemory()
+    cpu_lists: CpuListMemory = CpuListMemory()
+    knob_schedule: KnobSchedule = KnobSchedule()
     counts_pids: bool = True
     cpus: OnlineCpus = OnlineCpus()
 
 
-class Limits(msgspec.Struct, frozen=True):
+class NodeLimits(msgspec.Struct, frozen=True):
     """What was decided; `brake` is None where there is nothing to defend.
 
-    `online` are the cgroups whose waiting for CPU tells of suffering, `ceiling` is the decision that holds best
+    `online` are the cgroups whose waiting for CPU tells of stalls, `ceiling` is the decision that holds best
     effort's CPU. `best_effort_millis` is what the kernel let it use before that, None where it cannot be told. `root`
     is best effort's cgroup; `limited_pods` counts those with limits from their batch resources. `lost_cpus` are
     offline, and the Node object still has them.
@@ -151,9 +151,9 @@ class Limits(msgspec.Struct, frozen=True):
 class _Scene(msgspec.Struct, frozen=True):
     """Everything one tick decides from."""
 
-    memory: Memory
+    memory: LimitMemory
     layout: Layout
-    knobs: Knobs
+    knobs: RootKnobs
     seen: Observation
     usage: NodeUsage | None
     facts: LimitFacts
@@ -170,9 +170,9 @@ class _Scene(msgspec.Struct, frozen=True):
         return kernel if isinstance(kernel, int) else None
 
 
-def knobs_to_read(memory: Memory, layout: Layout, places: Places, facts: LimitFacts) -> tuple[Knob, ...]:
+def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> tuple[Knob, ...]:
     """What the next decision must know of the kernel: the best-effort root, and what is due below it."""
-    lists = children_to_read(memory.confinement, layout, places, facts.suppress)
+    lists = children_to_read(memory.cpu_lists, layout, places, facts.suppress)
     pods, pids_held = facts.pods or (), holds_pods_pids(facts.suppress)
     counts = pids_held and memory.counts_pids
     groups = (
@@ -180,13 +180,13 @@ def knobs_to_read(memory: Memory, layout: Layout, places: Places, facts: LimitFa
         for pod in pods
     )
     ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
-    released = () if pids_held else pods_pids_to_read(layout, places, in_turn(memory.settling, pods))
-    return (*Knobs.of(layout).all, *lists, *due(memory.settling, groups, ceiling_us), *released)
+    released = () if pids_held else pods_pids_to_read(layout, places, in_turn(memory.knob_schedule, pods))
+    return (*RootKnobs.of(layout).all, *lists, *due(memory.knob_schedule, groups, ceiling_us), *released)
 
 
 def decide_limits(
-    memory: Memory, layout: Layout, seen: Observation, usage: NodeUsage | None, facts: LimitFacts
-) -> tuple[Memory, Limits]:
+    memory: LimitMemory, layout: Layout, seen: Observation, usage: NodeUsage | None, facts: LimitFacts
+) -> tuple[LimitMemory, NodeLimits]:
     """Every limit of this tick, and the brake's plan until the next.
 
     `seen.knobs` holds what `knobs_to_read` named. Neither a missing Node object nor a tick without usage disarms the
@@ -194,25 +194,25 @@ def decide_limits(
     """
     online = memory.cpus.after(seen)
     size = _size(seen, memory.size, facts, online.lost)
-    scene = _Scene(memory, layout, Knobs.of(layout), seen, usage, facts, size)
-    listening, heard = listen(memory.listening, seen, usage, _ears(scene))
-    remembered, situation = _situation(scene, heard.relief)
-    confinement, cpus = _cpus(scene, situation)
+    scene = _Scene(memory, layout, RootKnobs.of(layout), seen, usage, facts, size)
+    stalls_after, stalls = online_stalls(memory.stalls, seen, usage, _stall_facts(scene))
+    remembered, situation = _situation(scene, stalls.relief)
+    lists_after, cpus = _cpus(scene, situation)
     quota = quota_ceiling(
         scene.knobs.quota, msgspec.structs.replace(situation, listed=cpus.listed, unlisted=cpus.unlisted)
     )
-    settling, below = _below(scene, cpus, quota.decision.value)
-    held = held_limits(scene.knobs, seen.knobs, facts.suppress.enable and facts.suppress.cpu_idle, seen.at_seconds)
+    schedule, below = _below(scene, cpus, quota.decision.value)
+    held = fixed_limits(scene.knobs, seen.knobs, facts.suppress.enable and facts.suppress.cpu_idle, seen.at_seconds)
     own = (Limit(scene.knobs.quota, quota.decision.value, quota.decision), *held)
     limits = {**{limit.knob: limit for limit in own}, **below}
-    brake = _brake_plan(scene, quota, cpus.ceiling, heard, below) if facts.suppress.enable else None
+    brake = _brake_plan(scene, quota, cpus.ceiling, stalls, below) if facts.suppress.enable else None
     counts_pids = seen.pids is not None and not is_absent(below.get(scene.knobs.pids))
     at = seen.monotonic_seconds
-    after = Memory(remembered, scene.size, brake, at, listening, confinement, settling, counts_pids, online)
-    return after, Limits(
+    after = LimitMemory(remembered, scene.size, brake, at, stalls_after, lists_after, schedule, counts_pids, online)
+    return after, NodeLimits(
         limits=limits,
         brake=brake,
-        online=heard.online,
+        online=stalls.online,
         stall_pct=facts.suppress.online_stall_pct or 0,
         memory_marks=memory_marks(layout, seen, facts.eviction),
         best_effort_millis=best_effort_limit_millis(seen.best_effort_cpus, scene.quota_us, PERIOD_US),
@@ -234,12 +234,12 @@ def _size(seen: Observation, last: NodeSize | None, facts: LimitFacts, lost_cpus
     return last
 
 
-def _ears(scene: _Scene) -> Ears:
-    usage, size, grip = scene.usage, scene.size, None
+def _stall_facts(scene: _Scene) -> StallFacts:
+    usage, size, cut_range = scene.usage, scene.size, None
     if usage is not None and size is not None:
         used_us = usage.best_effort.last.cpu_millis * US_PER_MILLI
-        grip = Grip(used_us, floor_us(size, scene.facts.suppress), size.capacity_millis * US_PER_MILLI)
-    return Ears(scene.layout, scene.facts.suppress, scene.facts.pods, grip, _cut_for_waiting(scene))
+        cut_range = CutRange(used_us, floor_us(size, scene.facts.suppress), size.capacity_millis * US_PER_MILLI)
+    return StallFacts(scene.layout, scene.facts.suppress, scene.facts.pods, cut_range, _cut_for_waiting(scene))
 
 
 def _cut_for_waiting(scene: _Scene) -> int | None:
@@ -251,14 +251,14 @@ def _cut_for_waiting(scene: _Scene) -> int | None:
     return prepared if scene.quota_us == prepared else None
 
 
-def _situation(scene: _Scene, relief: Relief) -> tuple[KnobStanding, Situation]:
+def _situation(scene: _Scene, relief: Relief) -> tuple[QuotaCap, Situation]:
     seen, usage, reading = scene.seen, scene.usage, scene.seen.knobs[scene.knobs.quota]
-    remembered, stand = standing(reading, scene.memory.quota)
+    remembered, stand = ownership(reading, scene.memory.quota)
     elapsed = seen.monotonic_seconds - scene.memory.monotonic_seconds
     demand, unknown = _demand(scene)
     return remembered, Situation(
         strategy=scene.facts.suppress,
-        standing=msgspec.structs.replace(
+        ownership=msgspec.structs.replace(
             stand, braked=_braked(seen), unsettled=scene.facts.unsettled, elapsed_seconds=elapsed
         ),
         at_seconds=usage.at_seconds if usage and demand else seen.at_seconds,
@@ -294,12 +294,12 @@ def _braked(seen: Observation) -> bool:
     return cut is not None and seen.monotonic_seconds - cut < _RAISE_REST_SECONDS
 
 
-def _cpus(scene: _Scene, situation: Situation) -> tuple[Confinement, Confined]:
-    facts, state, seen = scene.facts, scene.memory.confinement, scene.seen
+def _cpus(scene: _Scene, situation: Situation) -> tuple[CpuListMemory, CpuLists]:
+    facts, state, seen = scene.facts, scene.memory.cpu_lists, scene.seen
     if not wants_cpus(facts.suppress):
         if facts.suppress.enable and not _quota_in_force(scene, situation):
             # Nothing has taken the lists' place: they stand.
-            return state, Confined()
+            return state, CpuLists()
         return given_back(state, scene.layout, seen)
     kept_free = (*facts.reserved_cpus, *facts.system_cpus)
     about = CpuSituation(
@@ -309,8 +309,8 @@ def _cpus(scene: _Scene, situation: Situation) -> tuple[Confinement, Confined]:
         cpus=len(facts.processors),
         may_widen=may_widen(state, seen.monotonic_seconds),
     )
-    cap = dict(scene.memory.settling.caps).get(scene.knobs.cpuset)
-    return confined(state, scene.layout, seen, about, cap, scene.pods)
+    cap = dict(scene.memory.knob_schedule.caps).get(scene.knobs.cpuset)
+    return cpu_lists(state, scene.layout, seen, about, cap, scene.pods)
 
 
 def _quota_in_force(scene: _Scene, situation: Situation) -> bool:
@@ -319,7 +319,7 @@ def _quota_in_force(scene: _Scene, situation: Situation) -> bool:
     return situation.known and held is not None and not looser(held, wanted)
 
 
-def _below(scene: _Scene, cpus: Confined, root_quota_us: int) -> tuple[Settling, dict[Knob, Limit]]:
+def _below(scene: _Scene, cpus: CpuLists, root_quota_us: int) -> tuple[KnobSchedule, dict[Knob, Limit]]:
     """CPU lists, memory of the root, and everything of single pods, as far as other writers leave it to us."""
     seen, layout, of_root = scene.seen, scene.layout, (_high_limit(scene), _root_pids(scene))
     # A CPU list is read whether its pod is due or not.
@@ -332,13 +332,13 @@ def _below(scene: _Scene, cpus: Confined, root_quota_us: int) -> tuple[Settling,
     of_pods |= pods_pids(layout, seen, due_now, scene.facts.suppress)
     each_tick = (*cpus.limits, *(limit for limit in of_root if limit))
     unread = {path for place in others for path in (place.path, *place.containers.values())}
-    return settle(scene.memory.settling, each_tick, tuple(of_pods.values()), unread, seen.knobs)
+    return scheduled(scene.memory.knob_schedule, each_tick, tuple(of_pods.values()), unread, seen.knobs)
 
 
 def _high_limit(scene: _Scene) -> Limit | None:
     seen, strategy, knob = scene.seen, scene.facts.eviction, scene.knobs.memory_high
     reading = seen.knobs.get(knob) if knob else None
-    return high_limit(knob, reading, seen, memory_room(seen, strategy), strategy) if knob and reading else None
+    return high_limit(knob, reading, seen, memory_headroom(seen, strategy), strategy) if knob and reading else None
 
 
 def _root_pids(scene: _Scene) -> Limit | None:
@@ -364,7 +364,7 @@ def _in_use(seen: Observation, pods: Iterable[Pod]) -> dict[str, int]:
 
 
 def _brake_plan(
-    scene: _Scene, quota: Ceiling, cpus: Ceiling | None, heard: Heard, below: Mapping[Knob, Limit]
+    scene: _Scene, quota: CpuCeiling, cpus: CpuCeiling | None, stalls: OnlineStalls, below: Mapping[Knob, Limit]
 ) -> BrakePlan | None:
     """The brake cuts by quota, also where CPUs are the ceiling: the tick that it wakes narrows the list instead."""
     ceiling, last = _of_both(cpus, quota), scene.memory.brake
@@ -381,12 +381,12 @@ def _brake_plan(
         ceiling_us=in_force,
         deadband_us=scene.size.capacity_millis * US_PER_MILLI * deadband_pct // 100,
         policy=ceiling.decision.policy,
-        suffering_us=heard.relief.first_cut_us if heard.online else None,
+        suffering_us=stalls.relief.first_cut_us if stalls.online else None,
         narrow_first=_narrow_first(scene.layout, below),
     )
 
 
-def _of_both(cpus: Ceiling | None, quota: Ceiling) -> Ceiling:
+def _of_both(cpus: CpuCeiling | None, quota: CpuCeiling) -> CpuCeiling:
     """What limits best effort: the quota, also where it stands in the list's stead; else the list."""
     return quota if cpus is None or quota.base_terms else cpus
 

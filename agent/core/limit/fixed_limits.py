@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent.core.limit.wanted_limit import Limit
-from agent.core.observe.knobs import PERIOD_FILE, FixedKnob, Knobs
+from agent.core.observe.knobs import PERIOD_FILE, FixedKnob, RootKnobs
 from agent.core.observe.observation import Knob, KnobReading, Missing
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 
 
-def held_limits(knobs: Knobs, readings: Mapping[Knob, KnobReading], idle_wanted: bool, now: float) -> tuple[Limit, ...]:
+def fixed_limits(
+    knobs: RootKnobs, readings: Mapping[Knob, KnobReading], idle_wanted: bool, now: float
+) -> tuple[Limit, ...]:
     """Idle where it is wanted or was ours, then period and weight."""
     reading = readings.get(knobs.idle, KnobReading(0))
     ours_ends = not idle_wanted and reading.kernel == 1 and reading.ours == 1

@@ -34,7 +34,7 @@ _STEADY_PARTS = 64
 """A value that would change by less than one part of these stays."""
 
 
-class Level(msgspec.Struct, frozen=True):
+class MemoryLevel(msgspec.Struct, frozen=True):
     """How much of a whole is used, and whose that is; `of_pods` where it is kubepods' limit."""
 
     used: int
@@ -43,7 +43,7 @@ class Level(msgspec.Struct, frozen=True):
     of_pods: bool = False
 
 
-class Room(msgspec.Struct, frozen=True):
+class MemoryHeadroom(msgspec.Struct, frozen=True):
     """Bytes left to the threshold, negative beyond it, and of what; best effort may hold `floor_bytes` in any case."""
 
     bytes: int
@@ -56,16 +56,16 @@ def node_memory_bytes(node: Node) -> int:
     return max(node.capacity[MEMORY] - _huge_pages(node), 0)
 
 
-def memory_levels(seen: Observation, node: Node | None) -> tuple[Level, ...]:
+def memory_levels(seen: Observation, node: Node | None) -> tuple[MemoryLevel, ...]:
     """Of the node, and of all pods together where they have a limit: whichever runs out first counts."""
     levels = []
     limit = seen.kubepods_memory_limit_bytes
     if node is not None and isinstance(seen.node_sample, NodeSample) and (whole := node_memory_bytes(node)) > 0:
         huge = _huge_pages(node)
         of = "the node, MemTotal - MemAvailable" + (" - huge pages" if huge else "")
-        levels.append(Level(max(seen.node_sample.memory_used_bytes - huge, 0), whole, of))
+        levels.append(MemoryLevel(max(seen.node_sample.memory_used_bytes - huge, 0), whole, of))
     if isinstance(seen.kubepods, CgroupSample) and limit:
-        levels.append(Level(seen.kubepods.memory_bytes, limit, "all pods, which have a limit together", True))
+        levels.append(MemoryLevel(seen.kubepods.memory_bytes, limit, "all pods, which have a limit together", True))
     return tuple(levels)
 
 
@@ -73,7 +73,7 @@ def _huge_pages(node: Node) -> int:
     return sum(node.capacity[name] for name in node.capacity if name.startswith(_HUGE_PAGES))
 
 
-def memory_room(seen: Observation, strategy: EvictionStrategy) -> Room | None:
+def memory_headroom(seen: Observation, strategy: EvictionStrategy) -> MemoryHeadroom | None:
     """None where memory is no reason to evict, or neither node nor kubepods tells how much there is."""
     pct = strategy.memory_threshold_pct
     if not strategy.enable or pct is None:
@@ -90,10 +90,12 @@ def last_resort_bytes(whole: int, pct: int) -> int:
     return min(max(whole * pct // 100, min(_LAST_BYTES, whole // 10)), _LAST_AT_MOST_BYTES)
 
 
-def _least(seen: Observation, most: Callable[[int], int], words: str) -> Room | None:
+def _least(seen: Observation, most: Callable[[int], int], words: str) -> MemoryHeadroom | None:
     """Up to `most` of the whole, of node or kubepods' limit: what leaves less room."""
     rooms = [
-        Room(most(level.whole) - level.used, f"{words} less what is used of {level.of}", level.whole // _FLOOR_PARTS)
+        MemoryHeadroom(
+            most(level.whole) - level.used, f"{words} less what is used of {level.of}", level.whole // _FLOOR_PARTS
+        )
         for level in memory_levels(seen, seen.node)
     ]
     return min(rooms, key=lambda room: room.bytes, default=None)
@@ -104,7 +106,7 @@ def memory_marks(layout: Layout, seen: Observation, strategy: EvictionStrategy) 
 
     Once the threshold is passed it is the last resort that is next; none where that is passed too.
     """
-    room, last = memory_room(seen, strategy), strategy.last_resort_pct
+    room, last = memory_headroom(seen, strategy), strategy.last_resort_pct
     if (room is None or room.bytes <= 0) and strategy.enable and last is not None:
         room = _least(seen, lambda whole: whole - last_resort_bytes(whole, last), "all but the last resort's part")
     if room is None or room.bytes <= 0:
@@ -132,7 +134,7 @@ def memory_signs(seen: Observation, strategy: EvictionStrategy) -> MemorySigns:
 
 
 def high_limit(
-    knob: Knob, reading: KnobReading, seen: Observation, room: Room | None, strategy: EvictionStrategy
+    knob: Knob, reading: KnobReading, seen: Observation, room: MemoryHeadroom | None, strategy: EvictionStrategy
 ) -> Limit | None:
     """`memory.high` of the best-effort root; None where there is nothing to write, or no such file.
 

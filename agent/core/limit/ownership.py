@@ -22,13 +22,13 @@ from model.topology import format_cpus, parse_cpus
 _V = TypeVar("_V", int, str, int | str)
 
 
-class KnobStanding(msgspec.Struct, frozen=True):
+class QuotaCap(msgspec.Struct, frozen=True):
     """What is remembered of the quota between ticks: a tighter value somebody else wrote."""
 
     foreign_cap: int | None = None
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Ownership(msgspec.Struct, frozen=True):
     """What holds for the quota knob before this decision.
 
     `current` is the value to start from (what we wrote last where somebody loosened it), `ours` that we wrote it,
@@ -64,20 +64,20 @@ def gives_more(knob: Knob, one: Value, other: Value) -> bool:
     return looser(one, other)
 
 
-def standing(reading: KnobReading, remembered: KnobStanding) -> tuple[KnobStanding, Standing]:
+def ownership(reading: KnobReading, remembered: QuotaCap) -> tuple[QuotaCap, Ownership]:
     """Tell our own quota from a foreign writer's."""
     kernel, ours = reading.kernel, reading.ours
     if isinstance(kernel, Missing):
-        return remembered, Standing(kernel, remembered.foreign_cap, ours=ours is not None)
+        return remembered, Ownership(kernel, remembered.foreign_cap, ours=ours is not None)
     if isinstance(kernel, str) or isinstance(ours, str):
         raise TypeError("a quota is a number")
     cap = _cap(looser, kernel, ours, remembered.foreign_cap)
     if ours is not None and looser(kernel, ours):
-        return KnobStanding(cap), Standing(ours, cap, loosened=True, ours=True)
-    return KnobStanding(cap), Standing(kernel, cap, ours=kernel == ours)
+        return QuotaCap(cap), Ownership(ours, cap, loosened=True, ours=True)
+    return QuotaCap(cap), Ownership(kernel, cap, ours=kernel == ours)
 
 
-def settled(limit: Limit, reading: KnobReading, cap: Value | None) -> tuple[Value | None, Limit]:
+def left_to_us(limit: Limit, reading: KnobReading, cap: Value | None) -> tuple[Value | None, Limit]:
     """The limit that other writers leave us, and the cap to remember.
 
     What nobody of us ever wrote is ours from now on. What it was before us is nobody's wish: something reset it, as a

@@ -22,7 +22,7 @@ from agent.core.observe.observation import Knob, Value
 from model.topology import format_cpus, parse_cpus
 
 
-class Step(msgspec.Struct, frozen=True):
+class WriteStep(msgspec.Struct, frozen=True):
     """One write of many: the knob goes from `previous` to `value`."""
 
     knob: Knob
@@ -49,7 +49,7 @@ class _Phase(IntEnum):
 _FROM_THE_ROOT = (_Phase.FIT, _Phase.WIDEN, _Phase.LIMIT)
 
 
-def steps(wanted: Mapping[Knob, Value], held: Mapping[Knob, Value]) -> tuple[Step, ...]:
+def steps(wanted: Mapping[Knob, Value], held: Mapping[Knob, Value]) -> tuple[WriteStep, ...]:
     """From what the kernel holds to what is wanted; knobs that were not read are left alone."""
     top = min((knob.cgroup.count("/") for knob in wanted if is_v1_quota(knob)), default=0)
     changes = (step for knob, value in wanted.items() if knob in held for step in _changes(knob, value, held[knob]))
@@ -72,24 +72,24 @@ def out_of_the_way(knob: Knob, value: Value, below: Mapping[Knob, Value]) -> dic
     return {child: fit for child, fit in kept.items() if fit != below[child]}
 
 
-def _changes(knob: Knob, wanted: Value, held: Value) -> Iterable[Step]:
+def _changes(knob: Knob, wanted: Value, held: Value) -> Iterable[WriteStep]:
     if same(knob, held, wanted):
         return ()
     if not is_v1_cpuset(knob):
-        return (Step(knob, wanted, held),)
+        return (WriteStep(knob, wanted, held),)
     both = format_cpus({*parse_cpus(str(held)), *parse_cpus(str(wanted))})
-    return (Step(knob, cpus, before) for cpus, before in ((both, held), (wanted, both)) if cpus != before)
+    return (WriteStep(knob, cpus, before) for cpus, before in ((both, held), (wanted, both)) if cpus != before)
 
 
-def _order(top: int) -> Callable[[Step], tuple[int, int, Knob]]:
-    def key(step: Step) -> tuple[int, int, Knob]:
+def _order(top: int) -> Callable[[WriteStep], tuple[int, int, Knob]]:
+    def key(step: WriteStep) -> tuple[int, int, Knob]:
         phase, depth = _phase(step, top), step.knob.cgroup.count("/")
         return (phase, depth if phase in _FROM_THE_ROOT else -depth, step.knob)
 
     return key
 
 
-def _phase(step: Step, top: int) -> _Phase:
+def _phase(step: WriteStep, top: int) -> _Phase:
     """`top` is the depth of the uppermost v1 quota."""
     knob = step.knob
     if is_v1_cpuset(knob):

@@ -1,7 +1,7 @@
 """How far best-effort CPU may go: the quota ceiling of the best-effort root.
 
 The ceiling is the allowance (core.allowance), at least a floor, at most half of best effort's use while online pods
-wait for CPU (core.suffering). Source of deadband and growth step: Koordinator
+wait for CPU (stall_relief). Source of deadband and growth step: Koordinator
 pkg/koordlet/qosmanager/plugins/cpusuppress. The weight does the protecting, the ceiling keeps a reserve
 (docs/adr/0003). Lowering follows the newest second, raising the calmer view, and a new agent raises nothing before its
 live window is full.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, allowance, base
-from agent.core.limit.ownership import Standing
+from agent.core.limit.ownership import Ownership
 from agent.core.limit.stall_relief import CALM, Relief
 from agent.core.observe.knobs import UNLIMITED
 from agent.core.observe.observation import Knob, Missing
@@ -44,7 +44,7 @@ class Situation(msgspec.Struct, frozen=True):
     """
 
     strategy: SuppressStrategy
-    standing: Standing
+    ownership: Ownership
     at_seconds: float
     size: NodeSize | None = None
     demand: Demand | None = None
@@ -59,21 +59,21 @@ class Situation(msgspec.Struct, frozen=True):
     @property
     def known(self) -> bool:
         """A quota can be decided."""
-        return isinstance(self.standing.current, int) and self.size is not None and self.demand is not None
+        return isinstance(self.ownership.current, int) and self.size is not None and self.demand is not None
 
     @property
     def not_yet(self) -> Reason | None:
         """Why nothing is raised now."""
-        if self.standing.braked:
+        if self.ownership.braked:
             return Reason.BRAKE
-        if self.standing.unsettled:
-            return self.standing.unsettled
+        if self.ownership.unsettled:
+            return self.ownership.unsettled
         if self.period_lost:
             return Reason.FOREIGN_WRITER_LOOSENED
         return self.relief.reason or (None if self.window_full else Reason.WINDOW_FILLING)
 
 
-class Ceiling(msgspec.Struct, frozen=True):
+class CpuCeiling(msgspec.Struct, frozen=True):
     """The decision, and what the brake needs, in quota: `base_us` is the ceiling before online use is subtracted."""
 
     decision: Decision
@@ -91,12 +91,12 @@ def floor_us(size: NodeSize, strategy: SuppressStrategy) -> int:
     return max(FLOOR_US, size.capacity_millis * US_PER_MILLI * (strategy.min_pct or 0) // 100)
 
 
-def quota_ceiling(knob: Knob, situation: Situation) -> Ceiling:
+def quota_ceiling(knob: Knob, situation: Situation) -> CpuCeiling:
     """The quota for the best-effort root in us per period. Missing facts hold the current value.
 
     Switched off, or where the policy limits CPUs instead, a ceiling of ours is lifted and anybody else's left alone.
     """
-    current = situation.standing.current
+    current = situation.ownership.current
     if isinstance(current, Missing):
         reason, detail = Reason.KNOB_UNREADABLE, f"{current.path}: {current.detail}"
         return _ceiling(knob, situation, _held(UNLIMITED), reason, detail)
@@ -110,9 +110,9 @@ def quota_ceiling(knob: Knob, situation: Situation) -> Ceiling:
     return _quota(knob, situation, size, demand, current)
 
 
-def _quota(knob: Knob, situation: Situation, size: NodeSize, demand: Demand, current: int) -> Ceiling:
+def _quota(knob: Knob, situation: Situation, size: NodeSize, demand: Demand, current: int) -> CpuCeiling:
     terms, reason = _formula(situation, size, demand, current)
-    if situation.standing.loosened:
+    if situation.ownership.loosened:
         reason = Reason.FOREIGN_WRITER_LOOSENED
     defended = base(size, demand.now, situation.strategy.ceiling_pct)
     if demand.apart_millis:
@@ -127,7 +127,7 @@ def _formula(situation: Situation, size: NodeSize, demand: Demand, current: int)
     pct, floor = situation.strategy.ceiling_pct, floor_us(size, situation.strategy)
     wanted = allowance(size, demand.now, pct).at_least("floor", floor, FLOOR_NOTE)
     relieved = _relieved(wanted, situation.relief)
-    cap, full_us = situation.standing.foreign_cap, size.capacity_millis * US_PER_MILLI
+    cap, full_us = situation.ownership.foreign_cap, size.capacity_millis * US_PER_MILLI
     if cap is not None and current >= cap and wanted.value > cap:
         terms, reason = wanted.at_most("foreign writer is tighter", cap), Reason.FOREIGN_WRITER_TIGHTER
     elif current == UNLIMITED or wanted.value < current:
@@ -163,7 +163,7 @@ def _lower(wanted: TermSum, current: int, full_us: int, floor: int, deadband: fl
 
 def _raise(calm: TermSum, current: int, full_us: int, situation: Situation) -> tuple[TermSum, Reason]:
     """Rise by steps, and only as far as the calmer view of the load allows."""
-    step_us = round(full_us * _STEP_RATIO * min(situation.standing.elapsed_seconds / _STEP_SECONDS, 1.0))
+    step_us = round(full_us * _STEP_RATIO * min(situation.ownership.elapsed_seconds / _STEP_SECONDS, 1.0))
     if min(calm.value - current, step_us) < int(full_us * _DEADBAND_RATIO):
         return calm.become("held: change below 1 % of the node", current), Reason.BELOW_DEADBAND
     if situation.not_yet is not None:
@@ -174,11 +174,11 @@ def _raise(calm: TermSum, current: int, full_us: int, situation: Situation) -> t
 
 def _lifted(situation: Situation, current: int) -> int:
     """The value without a ceiling of ours."""
-    standing = situation.standing
-    return situation.released if standing.ours and standing.foreign_cap is None else current
+    ownership = situation.ownership
+    return situation.released if ownership.ours and ownership.foreign_cap is None else current
 
 
-def _emergency(knob: Knob, situation: Situation, current: int) -> Ceiling:
+def _emergency(knob: Knob, situation: Situation, current: int) -> CpuCeiling:
     """Where CPUs are the ceiling, a quota stands after a cut by the brake, while online pods wait for CPU, and until
     the list is in force: what is not known this second lifts nothing. A list that the kernel did not take has the quota
     of the other policies in its stead."""
@@ -189,7 +189,7 @@ def _emergency(knob: Knob, situation: Situation, current: int) -> Ceiling:
         cap = relief.cap_us if current == UNLIMITED else min(relief.cap_us, current)
         held = TermSum().add("online pods wait for CPU", cap, relief.note)
         return _ceiling(knob, situation, held, relief.reason)
-    if situation.standing.braked:
+    if situation.ownership.braked:
         return _ceiling(knob, situation, _held(current), Reason.BRAKE)
     if not situation.listed:
         reason = Reason.CPUS_HELD if situation.known else situation.unknown
@@ -201,9 +201,9 @@ def _held(value: int) -> TermSum:
     return TermSum().add("held" if value != UNLIMITED else "unlimited", value)
 
 
-def _ceiling(knob: Knob, situation: Situation, terms: TermSum, reason: Reason, detail: str = "") -> Ceiling:
+def _ceiling(knob: Knob, situation: Situation, terms: TermSum, reason: Reason, detail: str = "") -> CpuCeiling:
     policy, now = situation.strategy.policy, situation.at_seconds
     decision = Decision(
         knob.subject, knob.file, terms.value, Unit.MICROSECONDS, reason, terms.terms, policy, now, detail
     )
-    return Ceiling(decision, terms.value)
+    return CpuCeiling(decision, terms.value)

@@ -27,7 +27,7 @@ Stalls = tuple[Stall, Stall | None]
 """Some and full of one resource."""
 
 
-class Part(StrEnum):
+class FilePart(StrEnum):
     """What a file tells of its cgroup."""
 
     CPU = "CPU time"
@@ -47,7 +47,7 @@ class Part(StrEnum):
     PIDS_LIMIT = "most processes and threads"
 
 
-NEEDED = frozenset((Part.CPU, Part.MEMORY))
+NEEDED = frozenset((FilePart.CPU, FilePart.MEMORY))
 """Without these there is no sample; any other part may be unknown to a kernel."""
 
 
@@ -75,7 +75,7 @@ class FileKind(msgspec.Struct, frozen=True):
     `leaf_file` serves containers where the kernel lacks `file`: it counts a cgroup without its descendants.
     """
 
-    part: Part
+    part: FilePart
     controller: str
     file: str
     parse: Callable[[bytes], Any]
@@ -84,27 +84,27 @@ class FileKind(msgspec.Struct, frozen=True):
 
 
 def _pressure_files(controller: str) -> tuple[FileKind, ...]:
-    parts = ((Part.CPU_PRESSURE, "cpu"), (Part.MEMORY_PRESSURE, "memory"), (Part.IO_PRESSURE, "io"))
+    parts = ((FilePart.CPU_PRESSURE, "cpu"), (FilePart.MEMORY_PRESSURE, "memory"), (FilePart.IO_PRESSURE, "io"))
     return tuple(FileKind(part, controller, f"{name}.pressure", parse.stalls) for part, name in parts)
 
 
 def _pids_files(controller: str) -> tuple[FileKind, ...]:
-    current = FileKind(Part.PIDS, controller, "pids.current", parse.counter, _NUMBER_BYTES)
-    return current, FileKind(Part.PIDS_LIMIT, controller, "pids.max", parse.pids_limit, _NUMBER_BYTES)
+    current = FileKind(FilePart.PIDS, controller, "pids.current", parse.counter, _NUMBER_BYTES)
+    return current, FileKind(FilePart.PIDS_LIMIT, controller, "pids.max", parse.pids_limit, _NUMBER_BYTES)
 
 
 V1_FILES = (
-    FileKind(Part.CPU, "cpuacct", "cpuacct.usage", parse.v1_cpu_time, _NUMBER_BYTES),
-    FileKind(Part.LEVEL, "memory", "memory.usage_in_bytes", parse.counter, _NUMBER_BYTES),
-    FileKind(Part.MEMORY, "memory", "memory.stat", parse.v1_memory, _TABLE_BYTES),
-    FileKind(Part.MEMORY_LIMIT, "memory", "memory.limit_in_bytes", parse.memory_limit, _NUMBER_BYTES),
-    FileKind(Part.THROTTLING, "cpu", "cpu.stat", parse.v1_throttling),
-    FileKind(Part.CPUS, "cpuset", "cpuset.cpus", parse.cpu_count, _TABLE_BYTES),
+    FileKind(FilePart.CPU, "cpuacct", "cpuacct.usage", parse.v1_cpu_time, _NUMBER_BYTES),
+    FileKind(FilePart.LEVEL, "memory", "memory.usage_in_bytes", parse.counter, _NUMBER_BYTES),
+    FileKind(FilePart.MEMORY, "memory", "memory.stat", parse.v1_memory, _TABLE_BYTES),
+    FileKind(FilePart.MEMORY_LIMIT, "memory", "memory.limit_in_bytes", parse.memory_limit, _NUMBER_BYTES),
+    FileKind(FilePart.THROTTLING, "cpu", "cpu.stat", parse.v1_throttling),
+    FileKind(FilePart.CPUS, "cpuset", "cpuset.cpus", parse.cpu_count, _TABLE_BYTES),
     *_pressure_files("unified"),
-    FileKind(Part.OOM, "memory", "memory.oom_control", parse.v1_oom_kills),
-    FileKind(Part.FAILURES, "memory", "memory.failcnt", parse.counter, _NUMBER_BYTES),
+    FileKind(FilePart.OOM, "memory", "memory.oom_control", parse.v1_oom_kills),
+    FileKind(FilePart.FAILURES, "memory", "memory.failcnt", parse.counter, _NUMBER_BYTES),
     FileKind(
-        Part.DISK,
+        FilePart.DISK,
         "blkio",
         "blkio.throttle.io_service_bytes_recursive",
         parse.v1_disk,
@@ -115,15 +115,15 @@ V1_FILES = (
 )
 
 V2_FILES = (
-    FileKind(Part.CPU, "", "cpu.stat", parse.v2_cpu_time),
-    FileKind(Part.LEVEL, "", "memory.current", parse.counter, _NUMBER_BYTES),
-    FileKind(Part.MEMORY, "", "memory.stat", parse.v2_memory, _TABLE_BYTES),
-    FileKind(Part.MEMORY_LIMIT, "", "memory.max", parse.memory_limit, _NUMBER_BYTES),
-    FileKind(Part.CPUS, "", "cpuset.cpus.effective", parse.cpu_count, _TABLE_BYTES),
+    FileKind(FilePart.CPU, "", "cpu.stat", parse.v2_cpu_time),
+    FileKind(FilePart.LEVEL, "", "memory.current", parse.counter, _NUMBER_BYTES),
+    FileKind(FilePart.MEMORY, "", "memory.stat", parse.v2_memory, _TABLE_BYTES),
+    FileKind(FilePart.MEMORY_LIMIT, "", "memory.max", parse.memory_limit, _NUMBER_BYTES),
+    FileKind(FilePart.CPUS, "", "cpuset.cpus.effective", parse.cpu_count, _TABLE_BYTES),
     *_pressure_files(""),
-    FileKind(Part.OOM, "", "memory.events", parse.v2_memory_events),
-    FileKind(Part.STOPS, "", "memory.events.local", parse.v2_stopped),
-    FileKind(Part.DISK, "", "io.stat", parse.v2_disk, _DEVICES_BYTES),
+    FileKind(FilePart.OOM, "", "memory.events", parse.v2_memory_events),
+    FileKind(FilePart.STOPS, "", "memory.events.local", parse.v2_stopped),
+    FileKind(FilePart.DISK, "", "io.stat", parse.v2_disk, _DEVICES_BYTES),
     *_pids_files(""),
 )
 
@@ -131,16 +131,18 @@ FILES = {1: V1_FILES, 2: V2_FILES}
 """By cgroup version."""
 
 
-def cadence(part: Part, role: Role) -> Cadence:
+def cadence(part: FilePart, role: Role) -> Cadence:
     """memory.stat is half the cost of reading everything, so it follows the cheap level (reference kernel.md §3)."""
     pod = role in (Role.POD, Role.BEST_EFFORT_POD)
-    if part in (Part.CPUS, Part.MEMORY_LIMIT, Part.STOPS, Part.PIDS, Part.PIDS_LIMIT):
+    if part in (FilePart.CPUS, FilePart.MEMORY_LIMIT, FilePart.STOPS, FilePart.PIDS, FilePart.PIDS_LIMIT):
         return Cadence.EVERY_PASS if role is Role.ROOT else Cadence.NEVER
-    if part is Part.LEVEL:
+    if part is FilePart.LEVEL:
         return Cadence.EVERY_PASS if pod or role is Role.ROOT else Cadence.NEVER
-    if part is Part.MEMORY and pod:
+    if part is FilePart.MEMORY and pod:
         return Cadence.WHEN_MOVED
-    watched = role is Role.ROOT or part is Part.CPU or (part is Part.THROTTLING and role is Role.BEST_EFFORT_POD)
+    watched = (
+        role is Role.ROOT or part is FilePart.CPU or (part is FilePart.THROTTLING and role is Role.BEST_EFFORT_POD)
+    )
     return Cadence.EVERY_PASS if watched else Cadence.SLOW_TURN
 
 

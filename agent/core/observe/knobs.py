@@ -40,7 +40,7 @@ class FixedKnob(msgspec.Struct, frozen=True):
     value: int
 
 
-class Knobs(msgspec.Struct, frozen=True):
+class RootKnobs(msgspec.Struct, frozen=True):
     """The best-effort root's CPU ceiling, the knobs that are held at one value, and those some policies use.
 
     `memory_high` is None on v1, which has no such limit.
@@ -54,7 +54,7 @@ class Knobs(msgspec.Struct, frozen=True):
     memory_high: Knob | None
 
     @classmethod
-    def of(cls, layout: Layout) -> Knobs:
+    def of(cls, layout: Layout) -> RootKnobs:
         """The kernel's smallest weight (kubelet's choice for best effort), and on v1 the period the quota counts on."""
         root = layout.best_effort
         cpuset, pids = cpuset_knob(layout, root), pids_knob(layout, root)

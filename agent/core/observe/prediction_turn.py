@@ -15,7 +15,7 @@ from agent.core.observe.prediction import (
 from agent.core.observe.usage import UsageState, minute_peaks
 
 
-def foresee(
+def learn_and_predict(
     state: PredictionState, used: UsageState, about: PredictionFacts | None, policy: PredictionPolicy
 ) -> tuple[PredictionState, Prediction | None]:
     """The state after this tick, and production's peak; None where node or pods are not known."""

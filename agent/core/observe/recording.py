@@ -127,8 +127,8 @@ def cgroup_files(version: int) -> dict[str, tuple[str, ...]]:
 def difference(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Frame:
     """From one pass to the next; a directory that is gone is named once, not file by file."""
     changed = {path: text for path, text in after.items() if before.get(path) != text}
-    standing = {parent for path in after for parent in _parents(path)}
-    gone = {_top(path, standing) for path in before if path not in after}
+    existing = {parent for path in after for parent in _parents(path)}
+    gone = {_top(path, existing) for path in before if path not in after}
     return Frame(changed, tuple(sorted(gone)))
 
 
@@ -186,6 +186,6 @@ def _parents(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
-def _top(path: str, standing: set[str]) -> str:
+def _top(path: str, existing: set[str]) -> str:
     """The uppermost directory of `path` that is gone, else the file."""
-    return next((parent for parent in _parents(path) if parent not in standing), path)
+    return next((parent for parent in _parents(path) if parent not in existing), path)

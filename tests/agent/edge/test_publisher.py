@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from agent.core.observe.prediction import Prediction
 from agent.core.observe.series import Series
 from agent.core.observe.usage import UsageState
-from agent.edge.publisher import Publisher
+from agent.edge.publisher import NodePublisher
 from agent.ports import TickResult
-from agent.report.node_patches import StandingNode
+from agent.report.node_patches import WatchedNode
 from agent.settings import AgentSettings
 from kube import objects
 from model.node import Node
@@ -100,7 +100,7 @@ def publish(
         client, clock = await server.start(), Clock()
         server.answers = list(answers) or [says({})]
         conditions = {standing.type: standing} if standing else {}
-        publisher = Publisher(client, "n", AgentSettings(**settings), StandingNode(conditions.get), clock)
+        publisher = NodePublisher(client, "n", AgentSettings(**settings), WatchedNode(conditions.get), clock)
         running = asyncio.create_task(publisher.run())
         for given, expected in steps:
             if given is None:
@@ -523,7 +523,7 @@ def test_nothing_is_offered_once_it_was_given_up(server: ScriptedServer, build: 
             return await says({})(request)
 
         server.answers = [slow]
-        publisher = Publisher(client, "n", AgentSettings())
+        publisher = NodePublisher(client, "n", AgentSettings())
         running = asyncio.create_task(publisher.run())
         publisher.take(result(build, 0))
         await eventually(lambda: any(request[1] == STATUS for request in server.requests))

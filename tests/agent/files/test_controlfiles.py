@@ -11,7 +11,7 @@ import pytest
 
 from agent.core.observe.knobs import UNLIMITED
 from agent.core.observe.observation import Absence, Knob, Missing, Value
-from agent.files.controlfiles import ControlFiles, Held
+from agent.files.controlfiles import ControlFiles, KnobText
 
 QUOTA = Knob("/kubepods/besteffort", "cpu", "cpu.cfs_quota_us")
 V2_QUOTA = Knob("/kubepods.slice", "", "cpu.max")
@@ -40,13 +40,13 @@ def make(files: ControlFiles, knob: Knob, text: str) -> Path:
 @pytest.mark.parametrize(
     ("knob", "text", "expected"),
     [
-        (QUOTA, "-1\n", Held(-1, "-1")),
-        (V2_QUOTA, "20000 50000\n", Held(40_000, "20000 50000")),
-        (V2_CPUS, "\n", Held("", "")),
-        (V2_MEMORY, "max\n", Held(-1, "max")),
+        (QUOTA, "-1\n", KnobText(-1, "-1")),
+        (V2_QUOTA, "20000 50000\n", KnobText(40_000, "20000 50000")),
+        (V2_CPUS, "\n", KnobText("", "")),
+        (V2_MEMORY, "max\n", KnobText(-1, "max")),
     ],
 )
-def test_a_value_and_its_text(files: ControlFiles, knob: Knob, text: str, expected: Held) -> None:
+def test_a_value_and_its_text(files: ControlFiles, knob: Knob, text: str, expected: KnobText) -> None:
     """Restoring needs the text, deciding the value."""
     make(files, knob, text)
     assert files.held(knob) == expected
@@ -141,4 +141,4 @@ def test_a_step_towards_a_limit(
     (folder / "memory.usage_in_bytes").write_text(f"{usage}\n")
     (folder / file).write_text("9223372036854771712\n")
     assert files.step_down(knob, limit) == expected
-    assert files.held(knob) == Held(expected or UNLIMITED, str(expected or 9223372036854771712))
+    assert files.held(knob) == KnobText(expected or UNLIMITED, str(expected or 9223372036854771712))

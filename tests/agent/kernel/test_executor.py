@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.limit.ownership import settled
+from agent.core.limit.ownership import left_to_us
 from agent.core.limit.plan import Write, plan
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.observation import Knob, Value
@@ -46,7 +46,7 @@ class Agent:
         readings = self.executor.readings(tuple(wanted))
         limits = {}
         for knob, value in wanted.items():
-            self.caps[knob], limits[knob] = settled(
+            self.caps[knob], limits[knob] = left_to_us(
                 self.limit(knob, value), readings.readings[knob], self.caps.get(knob)
             )
         meanwhile()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.observe.knobs import Knobs, cpuset_knob, memory_knob, pids_knob, quota_knob, shares_knob
+from agent.core.observe.knobs import RootKnobs, cpuset_knob, memory_knob, pids_knob, quota_knob, shares_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob
 from agent.files.controlfiles import ControlFiles
@@ -37,7 +37,7 @@ class V1Tree:
         self.name = f"sublet-test-{secrets.token_hex(4)}"
         self.layout = Layout(f"/{self.name}/kubepods")
         self.root = self.layout.best_effort
-        self.knobs = Knobs.of(self.layout)
+        self.knobs = RootKnobs.of(self.layout)
         self.files = ControlFiles(MOUNT, lambda _knob, _texts: None)
         self.processes: list[subprocess.Popen[bytes]] = []
         self.make("")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.core.lend.reclaimable import Lending
+from agent.core.lend.reclaimable import NodeLending
 from agent.core.limit.brake import BrakePlan, Cut
-from agent.core.limit.decide import Limits
+from agent.core.limit.decide import NodeLimits
 from agent.core.limit.plan import Write
 from agent.core.limit.wanted_limit import Limit
 from agent.ports import TickResult, WriteOutcome
@@ -25,7 +25,7 @@ def decided(value: int, reason: Reason = Reason.COMPUTED) -> Decision:
 
 
 def result(build: Any, *decisions: Decision, **parts: Any) -> TickResult:
-    found: TickResult = build.result(lending=Lending(decisions), **parts)
+    found: TickResult = build.result(lending=NodeLending(decisions), **parts)
     return found
 
 
@@ -92,7 +92,7 @@ def test_a_restless_ceiling_is_a_line_a_minute(build: Any) -> None:
     with capture_logs() as logs:
         for second, (value, reason) in enumerate(values):
             knob = build.knobs.quota
-            limits = Limits({knob: Limit(knob, value, ceiling(value, reason))}, None, root=knob.cgroup)
+            limits = NodeLimits({knob: Limit(knob, value, ceiling(value, reason))}, None, root=knob.cgroup)
             feed.take(result(build, decided(7), ZONE, observation=build.seen(second), limits=limits))
     # At 0 s; at 61 s the first fall after a minute: the raise at 60 s is back where the first line was.
     assert [entry["text"].split(" of ")[0] for entry in logs] == ["r", "cpu.max", "cpu.max"]

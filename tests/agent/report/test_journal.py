@@ -27,7 +27,7 @@ from agent.core.observe.observation import (
     Stall,
 )
 from agent.ports import TickResult, WriteOutcome
-from agent.report.journal import Head, LineWriter, Outcome, RecordedTick, read
+from agent.report.journal import Head, JournalOutcome, LineWriter, RecordedTick, read
 from agent.settings import AgentSettings
 from agent.tick import TickState
 from model.decision import Term
@@ -128,7 +128,7 @@ def ticks(draw: st.DrawFn) -> TickResult:
 
 def recorded(result: TickResult) -> RecordedTick:
     """What must be read back."""
-    told = tuple(Outcome(o.write.knob, o.error, o.dropped) for o in result.outcomes if o.error or o.dropped)
+    told = tuple(JournalOutcome(o.write.knob, o.error, o.dropped) for o in result.outcomes if o.error or o.dropped)
     return RecordedTick(
         result.facts,
         result.observation,
@@ -251,6 +251,15 @@ def test_a_decision_that_does_not_add_up_is_refused(build: Any) -> None:
     assert f'"{BATCH_CPU}","value":700'.encode() in line
     with pytest.raises(ConfigurationFault, match=r"j line 2: .*terms sum to 700, value is 701"):
         list(read([head, line.replace(b'"value":700,"unit"', b'"value":701,"unit"')], "j"))
+
+
+def test_a_journal_of_another_format(build: Any) -> None:
+    """What this version would understand by halves is refused, and the message says which version reads it."""
+    head = msgspec.json.encode(Head(build.layout, AgentSettings(), TickState(), format=2)) + b"\n"
+    with pytest.raises(
+        ConfigurationFault, match=r"line 1: is of journal format 2; this version reads 3.*that wrote it"
+    ):
+        list(read([head], "journal"))
 
 
 def test_a_piece_without_its_head(build: Any) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from agent.core.evict.decide import EvictionMemory, Evictions
 from agent.core.evict.order import EvictionRecord, PendingVictim
-from agent.core.lend.unenforced import Lapse
-from agent.core.limit.decide import Limits
+from agent.core.lend.unenforced import UnenforcedLimit
+from agent.core.limit.decide import NodeLimits
 from agent.core.limit.plan import Write
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import quota_knob
@@ -30,7 +30,7 @@ from agent.core.observe.observation import (
 )
 from agent.core.observe.prediction import Prediction
 from agent.ports import TickResult, WriteOutcome
-from agent.report.metrics import ROWS, Counters, Sample, collect
+from agent.report.metrics import ROWS, Counters, MetricSample, collect
 from agent.report.status import AgentStatus
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
@@ -86,7 +86,7 @@ def rich(build: Any) -> TickResult:
         facts=build.facts(web, job, lost, problem="NodeSLO n: x", unmet=("a", "b")),
         lending=build.lending(700, 800, mid=(90, 100)),
         prediction=Prediction(Usage(11, 12), Usage(13, 14), ()),
-        limits=Limits(
+        limits=NodeLimits(
             {knob: Limit(knob, 5000, quota) for knob in (build.knobs.quota, pods_own)},
             None,
             root="/kubepods/besteffort",
@@ -95,19 +95,19 @@ def rich(build: Any) -> TickResult:
         evictions=Evictions((need,), read_back=build.decision("read back by online pods", 17, Reason.THRASHING)),
         evicting=EvictionMemory(EvictionRecord(pending={job.uid: PendingVictim({}, 0, 0)})),
         outcomes=(WriteOutcome(write, "no"), WriteOutcome(write)),
-        lapses=(Lapse("state file", Reason.STATE_NOT_SAVED, "/state: full"),),
+        unenforced=(UnenforcedLimit("state file", Reason.STATE_NOT_SAVED, "/state: full"),),
     )
     return result
 
 
-def collected(*results: TickResult, counters: Counters = COUNTERS) -> Mapping[str, list[Sample]]:
+def collected(*results: TickResult, counters: Counters = COUNTERS) -> Mapping[str, list[MetricSample]]:
     status = AgentStatus(1.0, lambda: 0.0)
     for result in results:
         status.take(result)
     return {name.removeprefix("sublet_agent_"): samples for name, samples in collect(status, counters).items()}
 
 
-def numbers(samples: list[Sample]) -> dict[tuple[str, ...], float]:
+def numbers(samples: list[MetricSample]) -> dict[tuple[str, ...], float]:
     return {sample.labels: sample.value for sample in samples}
 
 

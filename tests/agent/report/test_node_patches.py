@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.report.node_patches import NodeStatus, Overtaken
+from agent.report.node_patches import NodePatches, Overtaken
 from model.fault import KubernetesFault
 from tests.kube.conftest import ScriptedServer, says
 
@@ -68,7 +68,7 @@ class FakeNodes:
         return await says({"metadata": {"resourceVersion": str(self.version)}})(request)
 
 
-def played(folder: Path, scene: Callable[[ScriptedServer, FakeNodes, NodeStatus], Awaitable[None]]) -> FakeNodes:
+def played(folder: Path, scene: Callable[[ScriptedServer, FakeNodes, NodePatches], Awaitable[None]]) -> FakeNodes:
     """The scene with 20 s of patience, and the version that a watch told before it."""
     nodes = FakeNodes()
 
@@ -78,7 +78,7 @@ def played(folder: Path, scene: Callable[[ScriptedServer, FakeNodes, NodeStatus]
         client = await server.start()
         try:
             async with asyncio.timeout(60):
-                await scene(server, nodes, NodeStatus(client, "n", lambda: "7", 20))
+                await scene(server, nodes, NodePatches(client, "n", lambda: "7", 20))
         finally:
             await client.close()
             await server.stop()
@@ -87,19 +87,19 @@ def played(folder: Path, scene: Callable[[ScriptedServer, FakeNodes, NodeStatus]
     return nodes
 
 
-async def offer(node: NodeStatus, millis: int, standing: int) -> str:
+async def offer(node: NodePatches, millis: int, acknowledged: int) -> str:
     """What came of it."""
     try:
-        await node.offer({"status": {"offer": millis}}, {CPU: millis}, {CPU: standing})
+        await node.offer({"status": {"offer": millis}}, {CPU: millis}, {CPU: acknowledged})
     except Overtaken:
         return "overtaken"
     return "landed"
 
 
-async def under_way(node: NodeStatus, nodes: FakeNodes, millis: int, standing: int) -> asyncio.Task[str]:
+async def under_way(node: NodePatches, nodes: FakeNodes, millis: int, acknowledged: int) -> asyncio.Task[str]:
     """A patch that the server has, and keeps until its event is set."""
     before = nodes.applying
-    sending = asyncio.create_task(offer(node, millis, standing))
+    sending = asyncio.create_task(offer(node, millis, acknowledged))
     while nodes.applying == before or nodes.hanging:
         await asyncio.sleep(0.005)
     return sending
@@ -108,7 +108,7 @@ async def under_way(node: NodeStatus, nodes: FakeNodes, millis: int, standing: i
 def test_an_older_offer_never_lands_after_a_newer(tmp_path: Path) -> None:
     """It hung while less was decided, and the server applies it afterwards: it is refused."""
 
-    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodePatches) -> None:
         assert await offer(node, 500, 0) == "landed" and not node.uncertain
         outage = asyncio.Event()
         nodes.hanging = [outage]
@@ -126,7 +126,7 @@ def test_an_older_offer_never_lands_after_a_newer(tmp_path: Path) -> None:
 def test_an_older_offer_that_landed_first_is_corrected_at_once(tmp_path: Path) -> None:
     """The newer one meets another version: it is sent again for that one, without a pause."""
 
-    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodePatches) -> None:
         outage, later = asyncio.Event(), asyncio.Event()
         nodes.hanging = [outage]
         large = await under_way(node, nodes, 700, 500)
@@ -147,7 +147,7 @@ def test_it_is_given_up_after_a_while_and_the_server_told_so(tmp_path: Path) -> 
     """Each time twice as long, so that a slow server is heard in the end; then as before."""
     asked: list[str] = []
 
-    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodePatches) -> None:
         node._patience = node._least = 0.3
         nodes.hanging = [asyncio.Event(), asyncio.Event()]
         for _ in range(2):
@@ -173,15 +173,15 @@ OVERTAKING = {
 }
 
 
-@pytest.mark.parametrize(("sent", "standing", "decided", "expected"), OVERTAKING.values(), ids=OVERTAKING.keys())
-def test_what_overtakes(tmp_path: Path, sent: int, standing: int, decided: int, expected: str) -> None:
+@pytest.mark.parametrize(("sent", "acknowledged", "decided", "expected"), OVERTAKING.values(), ids=OVERTAKING.keys())
+def test_what_overtakes(tmp_path: Path, sent: int, acknowledged: int, decided: int, expected: str) -> None:
     """Only less does: whatever lands late then offers no more than what is decided."""
     found: list[str] = []
 
-    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodePatches) -> None:
         outage = asyncio.Event()
         nodes.hanging = [outage]
-        sending = await under_way(node, nodes, sent, standing)
+        sending = await under_way(node, nodes, sent, acknowledged)
         node.decided({CPU: decided})
         outage.set()
         found.append(await sending)
@@ -193,7 +193,7 @@ def test_what_overtakes(tmp_path: Path, sent: int, standing: int, decided: int, 
 def test_a_decline_reaches_a_server_that_is_slower_than_ticks(tmp_path: Path) -> None:
     """Less is decided each tick: the second decline is waited for, a growth in between is not."""
 
-    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodePatches) -> None:
         outages = [asyncio.Event() for _ in range(2)]
         nodes.hanging = [outages[0]]
         first = await under_way(node, nodes, 400, 500)
@@ -214,7 +214,7 @@ def test_a_decline_reaches_a_server_that_is_slower_than_ticks(tmp_path: Path) ->
 def test_other_writers_of_the_node(tmp_path: Path) -> None:
     """A kubelet that reports: its write stays, ours follows; one that writes without end is a fault."""
 
-    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodePatches) -> None:
         assert await offer(node, 500, 0) == "landed"
         nodes.version += 5
         assert await offer(node, 400, 500) == "landed"
@@ -230,7 +230,7 @@ def test_other_writers_of_the_node(tmp_path: Path) -> None:
 def test_a_refusal_is_an_answer(tmp_path: Path) -> None:
     """What stood before stands; a server that fails may have done it all the same."""
 
-    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodePatches) -> None:
         assert await offer(node, 500, 0) == "landed"
         for status, uncertain in ((403, False), (500, True), (403, True)):
             server.answers = [says({"message": "no"}, status)]
@@ -244,7 +244,7 @@ def test_a_refusal_is_an_answer(tmp_path: Path) -> None:
 def test_managed_fields_that_are_full_are_emptied_once(tmp_path: Path) -> None:
     """A stolen token filled them, so that what it offered would stand; where there is room they are left alone."""
 
-    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodePatches) -> None:
         assert await offer(node, 500, 0) == "landed"
         nodes.full = True
         assert await offer(node, 300, 500) == "landed" and not node.uncertain
@@ -257,7 +257,7 @@ def test_managed_fields_that_are_full_are_emptied_once(tmp_path: Path) -> None:
 def test_another_refusal_empties_nothing(tmp_path: Path) -> None:
     """It is raised as it came, and so is one that goes on although they were emptied."""
 
-    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodeStatus) -> None:
+    async def scene(server: ScriptedServer, nodes: FakeNodes, node: NodePatches) -> None:
         other, full = ({"message": f"is forbidden: {text}"} for text in ("status.capacity", "metadata.managedFields"))
         emptied = says({"metadata": {"resourceVersion": "8"}})
         for answers, asked in (

@@ -11,15 +11,15 @@ from structlog.testing import capture_logs
 
 from agent.core.limit.brake import BrakePlan, BrakeSample
 from agent.core.limit.lastplan import LARGEST_BYTES, LastPlan
-from agent.core.observe.knobs import Knobs
+from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob
 from agent.edge.executor import KnobExecutor
 from agent.files.statefile import StateFile, originals_in
-from agent.run.heartbeat_guard import Guard, Heartbeat, Hold, last_beat, last_plan
+from agent.run.heartbeat_guard import Guard, GuardShare, Heartbeat, last_beat, last_plan
 from model.decision import Term
 
-QUOTA = Knobs.of(Layout()).quota
+QUOTA = RootKnobs.of(Layout()).quota
 SHARE = 40_000
 SILENCE = 60.0
 
@@ -45,7 +45,7 @@ class Node:
             self.state.close()
         self.state = StateFile(self.root / "guard.json")
         self.limiter = KnobExecutor(self.root, self.state, lambda: self.now, elsewhere=lambda: self.agents)
-        self.guard = Guard(Hold(QUOTA, SHARE, SILENCE), self.limiter, self.state, self.sample, self.now)
+        self.guard = Guard(GuardShare(QUOTA, SHARE, SILENCE), self.limiter, self.state, self.sample, self.now)
 
     def fill_disk(self) -> Path:
         """From here on no state can be saved, until what is returned is removed."""

@@ -6,19 +6,19 @@ import asyncio
 
 import pytest
 
-from agent.edge.fleet import Standing
-from agent.run.lifecycle import Course
+from agent.edge.fleet import FleetState
+from agent.run.lifecycle import Lifecycle
 from agent.settings import Mode
 
-LENDS, PAUSED, OBSERVES = Standing(True, False), Standing(True, True), Standing(False, False)
+LENDS, PAUSED, OBSERVES = FleetState(True, False), FleetState(True, True), FleetState(False, False)
 
 
 class Switch:
-    def __init__(self, standing: Standing) -> None:
-        self.standing = standing
+    def __init__(self, state: FleetState) -> None:
+        self.state = state
 
 
-MODES: dict[str, tuple[Mode, Standing | None, Mode]] = {
+MODES: dict[str, tuple[Mode, FleetState | None, Mode]] = {
     "no switch": (Mode.ENFORCE, None, Mode.ENFORCE),
     "the switch lends": (Mode.ENFORCE, LENDS, Mode.ENFORCE),
     "the switch observes": (Mode.ENFORCE, OBSERVES, Mode.OBSERVE),
@@ -27,17 +27,17 @@ MODES: dict[str, tuple[Mode, Standing | None, Mode]] = {
 }
 
 
-@pytest.mark.parametrize(("own", "standing", "mode"), MODES.values(), ids=MODES)
-def test_the_less_of_both_counts(own, standing, mode):
-    assert Course(own, Switch(standing) if standing else None).begin()[0] is mode
+@pytest.mark.parametrize(("own", "state", "mode"), MODES.values(), ids=MODES)
+def test_the_less_of_both_counts(own, state, mode):
+    assert Lifecycle(own, Switch(state) if state else None).begin()[0] is mode
 
 
-def turned(before: Standing, after: Standing) -> tuple[Course, bool]:
-    async def run() -> tuple[Course, bool]:
+def turned(before: FleetState, after: FleetState) -> tuple[Lifecycle, bool]:
+    async def run() -> tuple[Lifecycle, bool]:
         switch = Switch(before)
-        course = Course(Mode.ENFORCE, switch)
+        course = Lifecycle(Mode.ENFORCE, switch)
         _, ending = course.begin()
-        switch.standing = after
+        switch.state = after
         course.turned()
         return course, ending.is_set()
 
@@ -64,7 +64,7 @@ def test_a_stop_ends_whatever_runs_and_gives_up_nothing():
     """What is lent stays lent while an agent is replaced."""
 
     async def run() -> None:
-        course = Course(Mode.ENFORCE, Switch(LENDS))
+        course = Lifecycle(Mode.ENFORCE, Switch(LENDS))
         _, ending = course.begin()
         course.stop()
         assert ending.is_set() and course.stopped and not course.gives_up_lending

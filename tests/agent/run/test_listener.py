@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from agent.run.listener import Listener, Pace
+from agent.run.listener import PortListener, RetryPace
 from model.fault import CannotListen, ConfigurationFault
 from model.reason import Reason
 
@@ -34,8 +34,8 @@ class Port:
     def record(self, reason: str, message: str, *, warning: bool) -> None:
         self.events.append((reason, message, warning))
 
-    def listener(self) -> Listener:
-        return Listener("http", self.serve, self.holder, self.record, Pace(0.0, 0.0))
+    def listener(self) -> PortListener:
+        return PortListener("http", self.serve, self.holder, self.record, RetryPace(0.0, 0.0))
 
 
 def test_a_port_that_is_taken_is_told_of_once() -> None:
@@ -79,5 +79,5 @@ def test_an_address_that_must_not_be_served_ends_it() -> None:
 
     port = Port(0)
     with pytest.raises(ConfigurationFault):
-        asyncio.run(Listener("http", refused, port.holder, port.record).attempt())
+        asyncio.run(PortListener("http", refused, port.holder, port.record).attempt())
     assert not port.events

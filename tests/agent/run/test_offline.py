@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.limit.brake import BrakePlan
-from agent.core.observe.knobs import PERIOD_US, Knobs
+from agent.core.observe.knobs import PERIOD_US, RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob
 from agent.edge.nodelock import Limiting, NodeLock
@@ -23,7 +23,7 @@ from agent.files.statefile import StateFile
 from agent.run.heartbeat_guard import Heartbeat
 from model.decision import Term
 
-KNOBS = Knobs.of(Layout())
+KNOBS = RootKnobs.of(Layout())
 FOUND = {KNOBS.quota: "-1", KNOBS.fixed[1].knob: "1024", KNOBS.cpuset: "0-1"}
 OURS = {KNOBS.quota: "50000", KNOBS.fixed[1].knob: "2", KNOBS.cpuset: "0-1"}
 PATIENCE_SECONDS = 60

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.run.optional_parts import Guard, GuardedSink, GuardedTask
+from agent.run.optional_parts import OptionalPart, OptionalSink, OptionalTask
 from tests.agent.run.stepped import run_stepped
 
 
@@ -36,7 +36,7 @@ class Failing:
 def test_a_sink_that_fails(build: Any) -> None:
     """Nothing is raised; an error is told when it is the first of its kind, whatever came in between."""
     encoding = UnicodeEncodeError("utf-8", "\udcff", 0, 1, "surrogates not allowed")
-    sink = GuardedSink("journal", Failing(OSError(5, "x"), OSError(5, "y"), None, encoding, OSError(5, "z")))
+    sink = OptionalSink("journal", Failing(OSError(5, "x"), OSError(5, "y"), None, encoding, OSError(5, "z")))
     with capture_logs() as logs:
         for _ in range(5):
             sink.take(build.result())
@@ -46,7 +46,7 @@ def test_a_sink_that_fails(build: Any) -> None:
 def test_a_task_that_fails_begins_again() -> None:
     """After 1 s, 2 s, 4 s, at most 60 s: until it ends by itself."""
     failing = Failing(*[RuntimeError("can't start new thread")] * 8, None)
-    task = GuardedTask("pod_networks", failing.run)
+    task = OptionalTask("pod_networks", failing.run)
     with capture_logs() as logs:
         run_stepped(task.run())
     assert failing.began == [0, 1, 3, 7, 15, 31, 63, 123, 183]
@@ -56,14 +56,14 @@ def test_a_task_that_fails_begins_again() -> None:
 def test_a_task_that_worked_for_long_begins_again_soon() -> None:
     """What fails once an hour is not punished for it."""
     failing = Failing(*[RuntimeError()] * 3, None, lasting=3600)
-    run_stepped(GuardedTask("topology", failing.run).run())
+    run_stepped(OptionalTask("topology", failing.run).run())
     assert failing.began == [0, 3601, 7202, 10_803]
 
 
 @pytest.mark.parametrize("end", [asyncio.CancelledError, KeyboardInterrupt])
 def test_a_stop_is_no_error(end: type[BaseException]) -> None:
     """Whoever ends the agent is not held up."""
-    guard = Guard("x")
+    guard = OptionalPart("x")
     with pytest.raises(end), guard.held():
         raise end
     assert guard.failures == 0

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from agent.core.observe.prediction import Checkpoint, PredictionPolicy, PredictionState, checkpoint
-from agent.run.optional_parts import GuardedTask
+from agent.run.optional_parts import OptionalTask
 from agent.run.tasks import PredictionSaver, clear_ready_file, run_until, write_ready_file
 from model.fault import ConfigurationFault
 from tests.agent.run.stepped import run_stepped
@@ -75,7 +75,7 @@ def test_an_error_of_a_guarded_task_ends_nothing() -> None:
 
     async def main() -> None:
         story = Story()
-        guarded = GuardedTask("x", story.soon_broken)
+        guarded = OptionalTask("x", story.soon_broken)
         await run_until(story.stopping, [story.for_ever, guarded.run, story.stop_later], story.last)
         assert story.told == ["last", "ended"] and guarded.failures > 1
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from agent.ports import TickResult
-from agent.run.withdrawal import TakingBack
+from agent.run.withdrawal import LeftoverOffer
 from kube.objects import Condition
 from model.reason import Reason
 from model.resources import BATCH_CPU, ResourceVector
@@ -44,7 +44,7 @@ def play(steps: list[tuple[TickResult, str | None]]) -> list[int]:
         def condition() -> Condition | None:
             return None if word[0] is None else Condition("ColocationReady", "True", word[0])
 
-        taking = TakingBack(node, condition)
+        taking = LeftoverOffer(node, condition)
         running = asyncio.create_task(taking.run())
         counts = []
         for result, word[0] in steps:  # type: ignore[assignment]

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from agent.core.observe.files import FILES
-from agent.core.observe.knobs import Knobs
+from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import CgroupDriver
 from agent.core.observe.observation import CgroupSample, KnobReading, Missing, Observation
 from agent.core.observe.usage import NodeUsage, UsageState, measure, windows_of
@@ -81,7 +81,7 @@ class LiveNode:
         for pod in (self.web, self.job):
             self.tree.make(pod.container)
         self.layout = find_layout(MOUNT)
-        self.knobs = Knobs.of(self.layout)
+        self.knobs = RootKnobs.of(self.layout)
         self.cgroups = CgroupReader(MOUNT, FILES[self.layout.version], slow_passes=1)
         self.discovery = Discovery.watching(MOUNT, self.layout)
         self.host = HostReader(Path("/proc"))

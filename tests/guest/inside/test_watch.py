@@ -12,7 +12,7 @@ import pytest
 
 from agent.core.limit.brake import BrakePlan
 from agent.core.limit.watch import LastResort, PreparedVictim, WakeCause, Watch
-from agent.core.observe.knobs import Knobs
+from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob
 from agent.edge.brake import BrakeThread
@@ -53,7 +53,7 @@ class Rig:
 
     def watch(self) -> Watch:
         """Counters that would never call for a cut, and one prepared for pods that wait."""
-        quota = Knobs.of(self.layout).quota
+        quota = RootKnobs.of(self.layout).quota
         plan = BrakePlan(quota, (Term("x", 10**9),), 10**9, 2000, 200_000, 10**8, "", PREPARED_US)
         return Watch(plan, online=(self.layout.burstable,))
 

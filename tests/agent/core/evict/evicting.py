@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agent.core.evict.decide import EvictionFacts, EvictionMemory, Evictions, decide_evictions
-from agent.core.evict.tick_facts import Known
+from agent.core.evict.tick_facts import TickFacts
 from agent.core.observe.observation import CgroupSample, NodeSample, Observation, Places, PodPlace
 from agent.core.observe.usage import Averages, NodeUsage
 from model.decision import Decision
@@ -99,7 +99,7 @@ def usage(*holdings: Holding, **more: Any) -> NodeUsage:
     return NodeUsage(**{**fields, **more})
 
 
-def known(*holdings: Holding, strategy: EvictionStrategy | None = None, **more: Any) -> Known:
+def known(*holdings: Holding, strategy: EvictionStrategy | None = None, **more: Any) -> TickFacts:
     fields: dict[str, Any] = {
         "node": node(),
         "pods": tuple(each.pod for each in holdings),
@@ -110,7 +110,7 @@ def known(*holdings: Holding, strategy: EvictionStrategy | None = None, **more: 
         "lent": {},
         "costs": {},
     }
-    return Known(**{**fields, **more})
+    return TickFacts(**{**fields, **more})
 
 
 def costs(*told: EvictionCost) -> Mapping[str, EvictionCost]:

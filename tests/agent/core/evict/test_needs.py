@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.evict.needs import Need, effective_priority, measured, rules_on
+from agent.core.evict.needs import EvictionNeed, effective_priority, measured, rules_on
 from agent.core.observe.observation import Absence, CgroupSample, Missing
 from agent.core.observe.usage import Averages
 from model.decision import Decision, Term, Unit
@@ -24,12 +24,12 @@ from tests.agent.core.evict.evicting import GIB, MIB, batch, known, node, online
 GONE = Missing("/x", Absence.UNREADABLE)
 
 
-def need(rule: Reason, strategy: EvictionStrategy, *holdings: Any, **more: Any) -> Need:
+def need(rule: Reason, strategy: EvictionStrategy, *holdings: Any, **more: Any) -> EvictionNeed:
     """The only need of a rule, or the one of its first resource."""
     return measured(rule, known(*holdings, strategy=strategy, **more))[0]
 
 
-def told(each: Need) -> dict[str, int]:
+def told(each: EvictionNeed) -> dict[str, int]:
     return {term.name: term.value for term in each.terms}
 
 

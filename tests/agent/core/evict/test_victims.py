@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.evict.needs import Need
+from agent.core.evict.needs import EvictionNeed
 from agent.core.evict.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
-from agent.core.evict.tick_facts import Known
+from agent.core.evict.tick_facts import TickFacts
 from agent.core.evict.victims import GangAccount, choose, may_go
 from model.decision import Term
 from model.pod import Container, EvictionTerms, Pod, PodPhase
@@ -25,11 +25,13 @@ from tests.agent.core.evict.evicting import MIB, Holding, batch, costs, known, l
 BY_PRIORITY = EvictionStrategy(priority_threshold=5999, allocatable_priority_threshold=4999)
 
 
-def missing(mib: int, rule: Reason = Reason.BE_MEMORY_EVICT) -> Need:
-    return Need(rule, USED_MEMORY, "memory to free", (Term("missing", mib * MIB),))
+def missing(mib: int, rule: Reason = Reason.BE_MEMORY_EVICT) -> EvictionNeed:
+    return EvictionNeed(rule, USED_MEMORY, "memory to free", (Term("missing", mib * MIB),))
 
 
-def chosen(facts: Known, *needs: Need, leaving: tuple[str, ...] = (), passed_over: tuple[str, ...] = ()) -> list[str]:
+def chosen(
+    facts: TickFacts, *needs: EvictionNeed, leaving: tuple[str, ...] = (), passed_over: tuple[str, ...] = ()
+) -> list[str]:
     choice = choose(needs, facts, GangAccount(facts.costs, leaving), frozenset(passed_over))
     return [victim.pod.name for victim in choice.victims]
 
@@ -205,8 +207,8 @@ def asking(millis: int, before: int = 0) -> dict[str, Any]:
 def test_what_goes_for_satisfaction_and_for_requests() -> None:
     """One pod's end counts for each by its own measure: what ran, and all that was reserved for it."""
     pods = [batch("a", **asking(1000, 4000)), batch("b", **asking(1000))]
-    satisfaction = Need(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 1000),))
-    requests = Need(Reason.CPU_ALLOCATABLE_EVICT, BATCH_CPU, "y", (Term("missing", 4000),))
+    satisfaction = EvictionNeed(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 1000),))
+    requests = EvictionNeed(Reason.CPU_ALLOCATABLE_EVICT, BATCH_CPU, "y", (Term("missing", 4000),))
     found = choose([satisfaction, requests], known(*pods), GangAccount({}), frozenset())
     assert [(victim.pod.name, victim.frees) for victim in found.victims] == [("a", 1000)]
 
@@ -214,12 +216,12 @@ def test_what_goes_for_satisfaction_and_for_requests() -> None:
 def test_order_of_satisfaction() -> None:
     """Who uses the largest part of its request, not who uses most; it frees its request."""
     pods = [batch("a", cpu=900, **asking(2000)), batch("b", cpu=500, **asking(500)), batch("c", cpu=900)]
-    wanted = Need(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 600),))
+    wanted = EvictionNeed(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 600),))
     found = choose([wanted], known(*pods), GangAccount({}), frozenset())
     assert [(victim.pod.name, victim.frees) for victim in found.victims] == [("a", 2000)], (
         "b is spared: a alone is enough"
     )
-    more = Need(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 2100),))
+    more = EvictionNeed(Reason.BE_CPU_EVICT, RUNNING_BATCH_CPU, "x", (Term("missing", 2100),))
     assert chosen(known(*pods), more) == ["b", "a"]
 
 
@@ -248,7 +250,7 @@ def test_no_more_than_needed(pods: list[Holding], mib: int, expected: list[str])
 def test_one_ledger_for_all_needs() -> None:
     """What goes for memory counts for CPU too; and CPU's own victims may make one of memory's needless."""
     pods = [batch("a", 50, cpu=10), batch("b", 40, cpu=300, eviction=EvictionTerms(True))]
-    cpu = Need(Reason.CPU_EVICT, USED_CPU, "CPU", (Term("missing", 300),))
+    cpu = EvictionNeed(Reason.CPU_EVICT, USED_CPU, "CPU", (Term("missing", 300),))
     facts = known(*pods, strategy=BY_PRIORITY)
     assert chosen(facts, missing(90), cpu) == ["a", "b"]
     assert chosen(facts, missing(40), cpu) == ["b"]
@@ -306,7 +308,7 @@ def test_only_who_helps(pods: list[Holding], mib: int, left: int | None, least_p
 def test_a_futile_need_names_what_could_be_freed() -> None:
     """And takes nobody from the need after it."""
     pods = [batch("a", 10, cpu=300, eviction=EvictionTerms(True))]
-    cpu = Need(Reason.CPU_EVICT, USED_CPU, "CPU", (Term("missing", 300),))
+    cpu = EvictionNeed(Reason.CPU_EVICT, USED_CPU, "CPU", (Term("missing", 300),))
     choice = choose([missing(9000), cpu], known(*pods, strategy=BY_PRIORITY), GangAccount({}), frozenset())
     assert choice.futile == {missing(9000): 10 * MIB}
     assert [(victim.pod.name, victim.need.rule) for victim in choice.victims] == [("a", Reason.CPU_EVICT)]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agent.core.lend.batch import batch, batch_in_zones
-from agent.core.lend.high_priority import Claim, Kept
-from agent.core.lend.lender import Lendable, Room, lendables
+from agent.core.lend.high_priority import KeptAmount, KeptByPod
+from agent.core.lend.lender import Lendable, Lender, lendables
 from model.reason import Reason
 from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector
 from model.strategy import CalculatePolicy, ColocationStrategy
@@ -25,15 +25,15 @@ def memory(**strategy: Any) -> Lendable:
     return lendables(ColocationStrategy(**strategy))[1]
 
 
-def room(capacity: int = 2000, system: int = 100, hosts: int = 0, reserved: int = 0) -> Room:
-    return Room("node/n", capacity, "node status", system, hosts, reserved)
+def room(capacity: int = 2000, system: int = 100, hosts: int = 0, reserved: int = 0) -> Lender:
+    return Lender("node/n", capacity, "node status", system, hosts, reserved)
 
 
-def used(amount: int = 0) -> tuple[Kept, ...]:
-    return (Kept("high-priority used", amount, 1),)
+def used(amount: int = 0) -> tuple[KeptAmount, ...]:
+    return (KeptAmount("high-priority used", amount, 1),)
 
 
-FORMULA: dict[str, tuple[dict[str, Any], Room, int, dict[str, int]]] = {
+FORMULA: dict[str, tuple[dict[str, Any], Lender, int, dict[str, int]]] = {
     # strategy, room, kept, terms; margin of 2000 at 60 % is 800
     "by usage": (
         {},
@@ -87,7 +87,7 @@ FORMULA: dict[str, tuple[dict[str, Any], Room, int, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("strategy", "space", "kept", "terms"), FORMULA.values(), ids=FORMULA.keys())
-def test_the_formula(strategy: dict[str, Any], space: Room, kept: int, terms: dict[str, int]) -> None:
+def test_the_formula(strategy: dict[str, Any], space: Lender, kept: int, terms: dict[str, int]) -> None:
     """capacity - margin - max(system, reserved) - kept, between 0 and the caps, each as a term."""
     found = batch(cpu(**strategy), space, used(kept), 100.0)
     assert {term.name: term.value for term in found.terms} == terms
@@ -103,7 +103,7 @@ def test_the_cap_of_memory(pct: int | None, value: int) -> None:
     assert (found.value // GIGA, capped) == (value, value - 53)
 
 
-COMPATIBLE: dict[str, tuple[Lendable, Room, int, int]] = {
+COMPATIBLE: dict[str, tuple[Lendable, Lender, int, int]] = {
     # A node of 120 CPUs or 160 GB; the numbers are what Koordinator's controller computes for the same inputs.
     "CPU at 65 %": (cpu(cpu_reclaim_threshold_pct=65), room(120_000, 9000), 41_000, 28_000),
     "CPU at 70 %": (cpu(cpu_reclaim_threshold_pct=70), room(120_000, 9000), 41_000, 34_000),
@@ -117,7 +117,7 @@ COMPATIBLE: dict[str, tuple[Lendable, Room, int, int]] = {
 
 
 @pytest.mark.parametrize(("resource", "space", "kept", "expected"), COMPATIBLE.values(), ids=COMPATIBLE.keys())
-def test_koordinators_numbers(resource: Lendable, space: Room, kept: int, expected: int) -> None:
+def test_koordinators_numbers(resource: Lendable, space: Lender, kept: int, expected: int) -> None:
     """To the integer, in milli-CPU and bytes."""
     assert batch(resource, space, used(kept), 0.0).value == expected
 
@@ -131,14 +131,14 @@ def test_by_request_ignores_system_use(reserved: int, expected: int) -> None:
     """byRequest is about promises: capacity - margin - reserved - requests."""
     resource = memory(memory_reclaim_threshold_pct=80, memory_policy=CalculatePolicy.REQUEST)
     space = room(160 * GIGA, 14 * GIGA, 0, reserved * GIGA)
-    found = batch(resource, space, (Kept("high-priority requested", 70 * GIGA, 3),), 0.0)
+    found = batch(resource, space, (KeptAmount("high-priority requested", 70 * GIGA, 3),), 0.0)
     assert (found.value, found.policy) == (expected * GIGA, "request")
 
 
 def test_by_maximum_counts_system_use() -> None:
     """byMaxUsageRequest differs from byUsage in what pods keep only: 120000 - 42000 - 9000 - 50000."""
     resource = cpu(cpu_reclaim_threshold_pct=65, cpu_policy=CalculatePolicy.MAX_USAGE_REQUEST)
-    found = batch(resource, room(120_000, 9000), (Kept("high-priority used or requested", 50_000, 3),), 0.0)
+    found = batch(resource, room(120_000, 9000), (KeptAmount("high-priority used or requested", 50_000, 3),), 0.0)
     assert (found.value, found.policy) == (19_000, "maxUsageRequest")
 
 
@@ -160,7 +160,7 @@ def test_margin_rounds_as_koordinator_does(capacity: int, pct: int, margin: int)
         (room(system=100, reserved=300), "kubelet or annotation; system used is 100m"),
     ],
 )
-def test_the_note_tells_what_did_not_count(space: Room, note: str) -> None:
+def test_the_note_tells_what_did_not_count(space: Lender, note: str) -> None:
     """Only the larger of system use and reservation is a term."""
     assert batch(cpu(), space, used(), 0.0).terms[2].note == note
 
@@ -174,9 +174,9 @@ def zones(*capacities: int) -> tuple[Zone, ...]:
 
 def test_zones_use_the_same_formula() -> None:
     """Zone 0: 1000 - 400 - 51 - 100 - 201; zone 1: 900 - 360 - 51 - 100, where 101 is split up and 401 is shared."""
-    claimed = [Claim("high-priority used", 401, ()), Claim("high-priority used", 101, (0,))]
+    claimed = [KeptByPod("high-priority used", 401, ()), KeptByPod("high-priority used", 101, (0,))]
     found = batch_in_zones(
-        cpu(), room(2000, 101), [*claimed[:1], Claim("dangling metrics", 3, ())], zones(1000, 900), 7.0
+        cpu(), room(2000, 101), [*claimed[:1], KeptByPod("dangling metrics", 3, ())], zones(1000, 900), 7.0
     )
     assert [d.subject for d in found] == ["node/n/zone/node-0", "node/n/zone/node-1"]
     # 1000 - 400 - 51 - 201 - 2 and 900 - 360 - 51 - 201 - 2
@@ -194,7 +194,7 @@ def test_zones_use_the_same_formula() -> None:
 
 def test_zones_are_floored_and_capped_one_by_one() -> None:
     """A full zone does not make another one lend less, and each is capped by its own size."""
-    claimed = [Claim("high-priority used", 900, (0,))]
+    claimed = [KeptByPod("high-priority used", 900, (0,))]
     found = batch_in_zones(cpu(batch_cpu_threshold_pct=50), room(2000, 0), claimed, zones(1000, 1000), 0.0)
     assert [d.value for d in found] == [0, 500]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.core.lend.high_priority import Kept, claims, holders, kept, kept_in_zones
+from agent.core.lend.high_priority import KeptAmount, high_priority_pods, kept, kept_by_pods, kept_in_zones
 from agent.core.lend.lender import lendables
 from model.nodemetric import NodeMetric, PodMetric
 from model.pod import Pod, PodPhase
@@ -30,7 +30,7 @@ def measured(name: str = "web", cpu: int = 400, band: PriorityBand = PriorityBan
 
 def keep(pods: list[Pod], metrics: list[PodMetric], policy: CalculatePolicy, memory: bool = False) -> dict[str, int]:
     resource = lendables(ColocationStrategy(cpu_policy=policy, memory_policy=policy))[memory]
-    found = kept(resource, claims(resource, holders(pods, NodeMetric(pods=tuple(metrics)))))
+    found = kept(resource, kept_by_pods(resource, high_priority_pods(pods, NodeMetric(pods=tuple(metrics)))))
     return {part.term: part.amount for part in found}
 
 
@@ -132,9 +132,9 @@ def test_each_situation_has_its_term() -> None:
 def test_a_term_says_how_many_pods_it_sums() -> None:
     """Batch pods are not among them."""
     resource = lendables(ColocationStrategy())[0]
-    held = holders([pod("a"), pod("b", band=PriorityBand.BATCH, **BELOW)], NodeMetric(pods=(measured("a"),)))
-    (used,) = kept(resource, claims(resource, held))
-    assert used == Kept("high-priority used", 400, 1) and used.note == "measured usage; pods: 1"
+    held = high_priority_pods([pod("a"), pod("b", band=PriorityBand.BATCH, **BELOW)], NodeMetric(pods=(measured("a"),)))
+    (used,) = kept(resource, kept_by_pods(resource, held))
+    assert used == KeptAmount("high-priority used", 400, 1) and used.note == "measured usage; pods: 1"
 
 
 ZONES: dict[str, tuple[tuple[int, ...], tuple[int, ...], list[int], list[int]]] = {
@@ -154,9 +154,9 @@ ZONES: dict[str, tuple[tuple[int, ...], tuple[int, ...], list[int], list[int]]] 
 def test_zones_share_evenly(case: tuple[tuple[int, ...], tuple[int, ...], list[int], list[int]]) -> None:
     """Split over the zones a pod is pinned to, rounded up, so that no zone lends what another counts on."""
     pinned, zones, *expected = case
-    held = holders([pod(numa_zones=pinned)], NodeMetric(pods=(measured(cpu=401),)))
+    held = high_priority_pods([pod(numa_zones=pinned)], NodeMetric(pods=(measured(cpu=401),)))
     for resource, amounts in zip(lendables(ColocationStrategy()), expected, strict=True):
-        found = kept_in_zones(resource, claims(resource, held), zones)
+        found = kept_in_zones(resource, kept_by_pods(resource, held), zones)
         assert [sum(part.amount for part in own) for own in found] == amounts
 
 
@@ -164,9 +164,11 @@ def test_bytes_are_shared_in_thousandths() -> None:
     """Three pods of 10 bytes over 3 zones: 3 x 3.334 = 10.002, so 11, not 3 x 4 = 12."""
     memory = lendables(ColocationStrategy())[1]
     names = ("a", "b", "c")
-    held = holders([pod(name) for name in names], NodeMetric(pods=tuple(measured(name, 1) for name in names)))
-    zones = kept_in_zones(memory, claims(memory, held), (0, 1, 2))
-    assert zones == ((Kept("high-priority used", 11, 3),),) * 3
+    held = high_priority_pods(
+        [pod(name) for name in names], NodeMetric(pods=tuple(measured(name, 1) for name in names))
+    )
+    zones = kept_in_zones(memory, kept_by_pods(memory, held), (0, 1, 2))
+    assert zones == ((KeptAmount("high-priority used", 11, 3),),) * 3
 
 
 def test_terms_of_a_zone_round_up_once() -> None:
@@ -175,15 +177,15 @@ def test_terms_of_a_zone_round_up_once() -> None:
     requests = ResourceVector({MEMORY: 1})
     pods = [pod("a", requests=requests), pod("b", requests=requests)]
     for metrics in ((measured("a", 0),), ()):
-        zones = kept_in_zones(memory, claims(memory, holders(pods, NodeMetric(pods=metrics))), (0, 1))
+        zones = kept_in_zones(memory, kept_by_pods(memory, high_priority_pods(pods, NodeMetric(pods=metrics))), (0, 1))
         assert [sum(part.amount for part in own) for own in zones] == [1, 1]
 
 
 def test_dangling_metrics_burden_every_zone() -> None:
     """Where an unlisted pod runs is not known."""
     cpu = lendables(ColocationStrategy())[0]
-    held = holders([], NodeMetric(pods=(measured(cpu=5),)))
-    zones = kept_in_zones(cpu, claims(cpu, held), (0, 1))
+    held = high_priority_pods([], NodeMetric(pods=(measured(cpu=5),)))
+    zones = kept_in_zones(cpu, kept_by_pods(cpu, held), (0, 1))
     assert [[(part.term, part.amount) for part in own] for own in zones] == [
         [("high-priority used", 0), ("dangling metrics", 3)]
     ] * 2

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agent.core.lend.reclaimable import Facts, Lending, lending
+from agent.core.lend.reclaimable import LendingFacts, NodeLending, lending
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodemetric import HostApplicationMetric, NodeMetric, PodMetric
@@ -49,11 +49,11 @@ def metric(*pods: PodMetric, **more: Any) -> NodeMetric:
     return NodeMetric(**{**fields, **more})
 
 
-def facts(**more: Any) -> Facts:
-    return Facts(**{"node": node(), "pods": (pod(),), "metric": metric(used()), "now": 100.0, **more})
+def facts(**more: Any) -> LendingFacts:
+    return LendingFacts(**{"node": node(), "pods": (pod(),), "metric": metric(used()), "now": 100.0, **more})
 
 
-def values(lent: Lending) -> dict[str, int]:
+def values(lent: NodeLending) -> dict[str, int]:
     return {decision.name: decision.value for decision in lent.reclaimable}
 
 
@@ -229,7 +229,7 @@ def pods_and_metrics(draw: st.DrawFn) -> tuple[tuple[Pod, ...], tuple[PodMetric,
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[Facts, ColocationStrategy]:
+def situations(draw: st.DrawFn) -> tuple[LendingFacts, ColocationStrategy]:
     """A node in any state with any policy; memory is counted in few bytes, so that both resources get tight."""
     pods, metrics = draw(pods_and_metrics())
     size, memory = draw(st.integers(0, 8000)), draw(st.integers(0, 8000))
@@ -260,7 +260,7 @@ def situations(draw: st.DrawFn) -> tuple[Facts, ColocationStrategy]:
     return state, strategy
 
 
-def everything(state: Facts, strategy: ColocationStrategy) -> dict[tuple[str, str], int]:
+def everything(state: LendingFacts, strategy: ColocationStrategy) -> dict[tuple[str, str], int]:
     """Each amount of node and zones by subject and name."""
     lent = lending(state, strategy)
     zones = (decision for zone in lent.zones for decision in zone.decisions)
@@ -271,7 +271,7 @@ def never_more(less: dict[tuple[str, str], int], more: dict[tuple[str, str], int
     return all(less[key] <= more[key] for key in more)
 
 
-def with_metric(state: Facts, **change: Any) -> Facts:
+def with_metric(state: LendingFacts, **change: Any) -> LendingFacts:
     assert state.metric is not None
     return msgspec.structs.replace(state, metric=msgspec.structs.replace(state.metric, **change))
 
@@ -281,7 +281,7 @@ def grown(usage: Usage, cpu: int, memory: int) -> Usage:
 
 
 @given(situations())
-def test_lending_stays_within_the_node(situation: tuple[Facts, ColocationStrategy]) -> None:
+def test_lending_stays_within_the_node(situation: tuple[LendingFacts, ColocationStrategy]) -> None:
     """0 to capacity; batch at most capacity - margin - high-priority use; written at most what third parties leave."""
     state, strategy = situation
     assert state.node is not None and state.metric is not None and state.pods is not None
@@ -307,7 +307,7 @@ def test_lending_stays_within_the_node(situation: tuple[Facts, ColocationStrateg
 
 @given(situations(), AMOUNT, AMOUNT, st.integers(0, 9))
 def test_more_use_never_lends_more(
-    situation: tuple[Facts, ColocationStrategy], cpu: int, memory: int, which: int
+    situation: tuple[LendingFacts, ColocationStrategy], cpu: int, memory: int, which: int
 ) -> None:
     """Of the node, of the system, of a host application or of any pod."""
     state, strategy = situation
@@ -331,7 +331,7 @@ def test_more_use_never_lends_more(
 
 @given(situations(), AMOUNT, AMOUNT, BANDS)
 def test_another_pod_never_lends_more(
-    situation: tuple[Facts, ColocationStrategy], cpu: int, memory: int, band: PriorityBand
+    situation: tuple[LendingFacts, ColocationStrategy], cpu: int, memory: int, band: PriorityBand
 ) -> None:
     """Whether it is measured, listed or both."""
     state, strategy = situation
@@ -346,7 +346,9 @@ def test_another_pod_never_lends_more(
 
 
 @given(situations(), st.integers(0, 4))
-def test_losing_the_metric_of_a_pod_never_lends_more(situation: tuple[Facts, ColocationStrategy], which: int) -> None:
+def test_losing_the_metric_of_a_pod_never_lends_more(
+    situation: tuple[LendingFacts, ColocationStrategy], which: int
+) -> None:
     """What nobody measures as a pod is measured as system use; without a reservation to hide in, that counts.
 
     Of the node only: which zone a pod that is not measured uses is not known. The request policy asks for no use at all.
@@ -369,7 +371,9 @@ def test_losing_the_metric_of_a_pod_never_lends_more(situation: tuple[Facts, Col
 
 
 @given(situations(), st.sampled_from(("node", "system", "prod_reclaimable", "updated_seconds")))
-def test_losing_any_other_metric_never_lends_more(situation: tuple[Facts, ColocationStrategy], lost: str) -> None:
+def test_losing_any_other_metric_never_lends_more(
+    situation: tuple[LendingFacts, ColocationStrategy], lost: str
+) -> None:
     """A missing input is not a zero."""
     state, strategy = situation
     assert never_more(everything(with_metric(state, **{lost: None}), strategy), everything(state, strategy))
@@ -377,7 +381,7 @@ def test_losing_any_other_metric_never_lends_more(situation: tuple[Facts, Coloca
 
 @given(situations(), AMOUNT, st.integers(0, 4))
 def test_a_quiet_pod_that_loses_its_metric_keeps_its_request(
-    situation: tuple[Facts, ColocationStrategy], usage: int, which: int
+    situation: tuple[LendingFacts, ColocationStrategy], usage: int, which: int
 ) -> None:
     """A listed pod that uses no more than it requests: its request stands in, under every policy."""
     state, strategy = situation
@@ -389,7 +393,7 @@ def test_a_quiet_pod_that_loses_its_metric_keeps_its_request(
 
 
 @given(situations())
-def test_order_does_not_matter(situation: tuple[Facts, ColocationStrategy]) -> None:
+def test_order_does_not_matter(situation: tuple[LendingFacts, ColocationStrategy]) -> None:
     """Pods and metrics come in any order; the amounts are the same."""
     state, strategy = situation
     assert state.pods is not None and state.metric is not None

@@ -9,17 +9,24 @@ import pytest
 
 from agent.core.lend.publish import condition, degraded, offered
 from agent.core.lend.reclaimable import ZoneLending
-from agent.core.lend.unenforced import Failure, Keeping, Lapse, explained, find_lapses, within_requests
-from agent.core.limit.decide import Limits
+from agent.core.lend.unenforced import (
+    EnforcementMemory,
+    UnenforcedLimit,
+    WriteFailure,
+    explained,
+    find_unenforced,
+    within_requests,
+)
+from agent.core.limit.decide import NodeLimits
 from agent.core.limit.wanted_limit import Limit
-from agent.core.observe.knobs import Knobs
+from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import CgroupDriver, Layout
 from agent.core.observe.observation import Knob, KnobReading
 from model.decision import Decision, Term, Unit
 from model.reason import Reason, words
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 
-V2 = Knobs.of(Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD))
+V2 = RootKnobs.of(Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD))
 ROOT = V2.quota.cgroup
 (WEIGHT,) = (fixed.knob for fixed in V2.fixed)
 assert V2.memory_high is not None
@@ -28,12 +35,12 @@ POD = Knob(f"{ROOT}/podx", "", "memory.max")
 EROFS = "/cpu.max: Read-only file system"
 
 
-def limits(**reasons: Reason) -> Limits:
+def limits(**reasons: Reason) -> NodeLimits:
     """All limits of the root in force, but for `quota`, `weight`, `idle`, `cpuset`, `high` with other reasons."""
     knobs = {"quota": V2.quota, "weight": WEIGHT, "high": HIGH, "idle": V2.idle, "cpuset": V2.cpuset}
     usual = {"quota": Reason.QUOTA_LOWERED, "weight": Reason.WEIGHT_HELD, "high": Reason.MEMORY_ROOM}
     wanted = {**usual, **reasons}
-    return Limits({knobs[name]: limit(knobs[name], reason) for name, reason in wanted.items()}, None, root=ROOT)
+    return NodeLimits({knobs[name]: limit(knobs[name], reason) for name, reason in wanted.items()}, None, root=ROOT)
 
 
 def limit(knob: Knob, reason: Reason) -> Limit:
@@ -42,13 +49,15 @@ def limit(knob: Knob, reason: Reason) -> Limit:
     return Limit(knob, 7, decision)
 
 
-def found(build: Any, told: Limits, *failures: Failure, wanted: bool = True, **seen: Any) -> list[tuple[str, Reason]]:
-    _, lapses = find_lapses(Keeping(), told, build.seen(**seen), failures, ceilings_wanted=wanted)
+def found(
+    build: Any, told: NodeLimits, *failures: WriteFailure, wanted: bool = True, **seen: Any
+) -> list[tuple[str, Reason]]:
+    _, lapses = find_unenforced(EnforcementMemory(), told, build.seen(**seen), failures, ceilings_wanted=wanted)
     return [(lapse.file, lapse.reason) for lapse in lapses]
 
 
-def refused(knob: Knob, reason: Reason = Reason.LIMIT_NOT_WRITTEN) -> Failure:
-    return Failure(knob, reason, EROFS)
+def refused(knob: Knob, reason: Reason = Reason.LIMIT_NOT_WRITTEN) -> WriteFailure:
+    return WriteFailure(knob, reason, EROFS)
 
 
 def test_cpus_that_are_lost(build: Any) -> None:
@@ -91,7 +100,7 @@ LIFTED = {
 
 
 @pytest.mark.parametrize(("knob", "told"), LIFTED.values(), ids=LIFTED.keys())
-def test_a_limit_that_is_to_end_protects_nobody(build: Any, knob: Knob, told: Limits) -> None:
+def test_a_limit_that_is_to_end_protects_nobody(build: Any, knob: Knob, told: NodeLimits) -> None:
     """What stands there is tighter than what is wanted."""
     loose = {knob: KnobReading(-1, 5, -1, loosened=True)}
     assert found(build, told, refused(knob), knobs=loose) == []
@@ -119,7 +128,7 @@ def test_what_a_kernel_does_not_have_is_no_lapse(build: Any) -> None:
     """cgroup v1 knows no memory.high: nothing of it was ever decided, and eviction protects memory alone."""
     v1 = build.knobs
     told = {knob: limit(knob, Reason.QUOTA_LOWERED) for knob in (v1.quota, build.weight, build.period)}
-    assert v1.memory_high is None and found(build, Limits(told, None, root=v1.quota.cgroup)) == []
+    assert v1.memory_high is None and found(build, NodeLimits(told, None, root=v1.quota.cgroup)) == []
 
 
 COURSES = {
@@ -135,28 +144,28 @@ COURSES = {
 @pytest.mark.parametrize(("losses", "expected"), COURSES.values(), ids=COURSES.keys())
 def test_a_foreign_writer(build: Any, losses: tuple[int, ...], expected: dict[int, bool]) -> None:
     """One loss is repaired and forgiven; from the second on the limit counts as lost until it was kept for a minute."""
-    keeping, told = Keeping(), {}
+    keeping, told = EnforcementMemory(), {}
     for second in range(max(expected) + 1):
         reading = KnobReading(-1 if second in losses else 7, 7, -1, loosened=second in losses)
         seen = build.seen(second, knobs={V2.quota: reading})
-        keeping, lapses = find_lapses(keeping, limits(), seen, (), ceilings_wanted=True)
+        keeping, lapses = find_unenforced(keeping, limits(), seen, (), ceilings_wanted=True)
         told[second] = [lapse.reason for lapse in lapses] == [Reason.LIMIT_NOT_KEPT]
     assert {second: told[second] for second in expected} == expected
 
 
 def test_a_weight_behind_idle_is_not_loosened(build: Any) -> None:
     """While cpu.idle is set the kernel shows another weight than ours."""
-    keeping = Keeping()
+    keeping = EnforcementMemory()
     for second in range(3):
         seen = build.seen(second, knobs={WEIGHT: KnobReading(3, 1, 100, loosened=True)})
         told = limits(weight=Reason.IDLE_HELD, idle=Reason.IDLE_HELD)
-        keeping, lapses = find_lapses(keeping, told, seen, (), ceilings_wanted=True)
+        keeping, lapses = find_unenforced(keeping, told, seen, (), ceilings_wanted=True)
         assert lapses == ()
 
 
 LAPSES = (
-    Lapse("cpu.max", Reason.LIMIT_NOT_WRITTEN, EROFS, V2.quota),
-    Lapse("state file", Reason.STATE_NOT_SAVED, "/state: No space left on device"),
+    UnenforcedLimit("cpu.max", Reason.LIMIT_NOT_WRITTEN, EROFS, V2.quota),
+    UnenforcedLimit("state file", Reason.STATE_NOT_SAVED, "/state: No space left on device"),
 )
 
 

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from agent.core.limit.allowance import NodeSize, by_pods
-from agent.core.limit.cpu_lists import Confinement, children_to_read, confined, given_back, may_widen, wants_cpus
+from agent.core.limit.cpu_lists import CpuListMemory, children_to_read, cpu_lists, given_back, may_widen, wants_cpus
 from agent.core.limit.cpu_selection import CpuSituation, pools
-from agent.core.limit.ownership import Standing
+from agent.core.limit.ownership import Ownership
 from agent.core.limit.suppress import Situation
 from agent.core.observe.knobs import cpuset_knob
 from agent.core.observe.layout import Layout
@@ -38,19 +38,19 @@ def lists(layout: Layout = V1) -> tuple[Knob, Knob, Knob]:
 def test_what_is_read(strategy: SuppressStrategy, wanted: bool) -> None:
     """Below the root on v1 alone, while lists of ours may be in force."""
     assert wants_cpus(strategy) is wanted
-    assert children_to_read(Confinement(), V1, PLACES, strategy) == (lists()[1:] if wanted else ())
-    assert children_to_read(Confinement(in_force=True), V1, PLACES, strategy) == lists()[1:]
-    assert children_to_read(Confinement(in_force=True), V2, PLACES, strategy) == ()
+    assert children_to_read(CpuListMemory(), V1, PLACES, strategy) == (lists()[1:] if wanted else ())
+    assert children_to_read(CpuListMemory(in_force=True), V1, PLACES, strategy) == lists()[1:]
+    assert children_to_read(CpuListMemory(in_force=True), V2, PLACES, strategy) == ()
 
 
-def confine(build: Any, layout: Layout, root: KnobReading, **more: Any) -> tuple[Confinement, dict[Knob, Any], Any]:
+def confine(build: Any, layout: Layout, root: KnobReading, **more: Any) -> tuple[CpuListMemory, dict[Knob, Any], Any]:
     """65 % of 8 CPUs less 1600m: 3600m, 4 CPUs."""
     usage = build.usage(pods={"uid-web": build.averages(1500)}, unlisted_system=build.averages(100))
-    situation = Situation(CPUSET, Standing(-1), 100.0, NodeSize(8000), by_pods(usage, (), ()))
+    situation = Situation(CPUSET, Ownership(-1), 100.0, NodeSize(8000), by_pods(usage, (), ()))
     situation = replace(situation, **more.pop("situation", {}))
     seen = build.seen(50.0, places=PLACES, knobs=dict.fromkeys(lists(layout), root))
     about = CpuSituation(situation, root, pools(MACHINE, (), ()), 8)
-    state, found = confined(Confinement(), layout, seen, about, more.pop("cap", None), more.pop("pods", ()))
+    state, found = cpu_lists(CpuListMemory(), layout, seen, about, more.pop("cap", None), more.pop("pods", ()))
     return state, {limit.knob: limit.value for limit in found.limits}, found.ceiling
 
 
@@ -71,19 +71,19 @@ def test_a_list_is_in_force(build: Any, layout: Layout, kernel: str, known: bool
     usage = build.usage(pods={"uid-web": build.averages(1500)}, unlisted_system=build.averages(100))
     demand = by_pods(usage, (), ()) if known else None
     about = CpuSituation(
-        Situation(CPUSET, Standing(-1), 100.0, NodeSize(8000), demand, window_full=False),
+        Situation(CPUSET, Ownership(-1), 100.0, NodeSize(8000), demand, window_full=False),
         KnobReading(kernel),
         pools(MACHINE, (), ()),
         8,
     )
-    state, found = confined(Confinement(), layout, build.seen(places=PLACES), about, None, ())
+    state, found = cpu_lists(CpuListMemory(), layout, build.seen(places=PLACES), about, None, ())
     assert state.in_force and found.listed is listed
 
 
 def test_on_v1_every_list_is_set(build: Any) -> None:
     """And the root's is the one they inherit."""
     state, found, ceiling = confine(build, V1, KnobReading("0-7"))
-    assert found == dict.fromkeys(lists(), "0-3") and state == Confinement(True, wanted="0-3")
+    assert found == dict.fromkeys(lists(), "0-3") and state == CpuListMemory(True, wanted="0-3")
     assert ceiling.decision.value == 4
 
 
@@ -144,7 +144,7 @@ def test_given_back(
 ) -> None:
     """Only what still holds ours, and root and children in one tick; then it is forgotten."""
     known = {knob: reading for knob, reading in zip(lists(), readings, strict=True) if reading is not None}
-    state, found = given_back(Confinement(before), V1, build.seen(places=PLACES, knobs=known))
+    state, found = given_back(CpuListMemory(before), V1, build.seen(places=PLACES, knobs=known))
     assert {limit.knob: limit.value for limit in found.limits} == {
         k: v for k, v in zip(lists(), values, strict=True) if v
     }
@@ -156,5 +156,5 @@ def test_given_back_on_v2(build: Any) -> None:
     """To no list at all, where there was none."""
     root = lists(V2)[0]
     seen = build.seen(places=PLACES, knobs={root: KnobReading("0-3", "0-3", "")})
-    state, found = given_back(Confinement(), V2, seen)
+    state, found = given_back(CpuListMemory(), V2, seen)
     assert [(limit.knob, limit.value) for limit in found.limits] == [(root, "")] and state.in_force

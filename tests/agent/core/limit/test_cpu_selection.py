@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from agent.core.limit.allowance import NodeSize, by_pods
 from agent.core.limit.cpu_selection import CpuSituation, Pools, child_limit, cpu_ceiling, picked, pools, released
-from agent.core.limit.ownership import Standing
+from agent.core.limit.ownership import Ownership
 from agent.core.limit.stall_relief import Relief
-from agent.core.limit.suppress import Ceiling, Situation
+from agent.core.limit.suppress import CpuCeiling, Situation
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import cpuset_knob
 from agent.core.observe.layout import Layout
@@ -126,7 +126,7 @@ def test_nothing_may_be_used(build: Any) -> None:
     assert picked(pools(machine(2), (), [pinned(build, "p", QoSClass.LSE, "0-1")]), 2) == (0,)
 
 
-def decide(build: Any, kernel: Any, cpus: int = 8, **more: Any) -> tuple[Limit, Ceiling]:
+def decide(build: Any, kernel: Any, cpus: int = 8, **more: Any) -> tuple[Limit, CpuCeiling]:
     """65 % of 8 CPUs are 5200m; online use 1200m, system 500m → 3500m."""
     online, system = more.pop("online", 1200), more.pop("system", 500)
     usage = build.usage(pods={"uid-web": build.averages(online)}, unlisted_system=build.averages(system))
@@ -136,7 +136,11 @@ def decide(build: Any, kernel: Any, cpus: int = 8, **more: Any) -> tuple[Limit, 
     flags = {key: more.pop(key) for key in ("braked", "unsettled") if key in more}
     known = {"size": NodeSize(cpus * 1000), "demand": by_pods(usage, (), ()), **fields}
     situation = Situation(
-        strategy=strategy, standing=Standing(-1, **flags), at_seconds=100.0, window_full=more.pop("full", True), **known
+        strategy=strategy,
+        ownership=Ownership(-1, **flags),
+        at_seconds=100.0,
+        window_full=more.pop("full", True),
+        **known,
     )
     about = CpuSituation(
         situation,

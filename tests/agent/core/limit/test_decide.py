@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from agent.core.limit.allowance import NodeSize
-from agent.core.limit.decide import LimitFacts, Limits, Memory, OnlineCpus, decide_limits, knobs_to_read
-from agent.core.limit.ownership import KnobStanding
+from agent.core.limit.decide import LimitFacts, LimitMemory, NodeLimits, OnlineCpus, decide_limits, knobs_to_read
+from agent.core.limit.ownership import QuotaCap
 from agent.core.limit.watch import MemoryMark
-from agent.core.observe.knobs import Knobs, cpuset_knob, quota_knob
+from agent.core.observe.knobs import RootKnobs, cpuset_knob, quota_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import (
     Absence,
@@ -46,8 +46,10 @@ def facts(**more: Any) -> LimitFacts:
     return LimitFacts(**{**strategies, "pods": (), **named})
 
 
-def decided(build: Any, seen: Any, usage: Any, memory: Memory | None = None, **more: Any) -> tuple[Memory, Limits]:
-    return decide_limits(memory or Memory(), build.layout, seen, usage, facts(**more))
+def decided(
+    build: Any, seen: Any, usage: Any, memory: LimitMemory | None = None, **more: Any
+) -> tuple[LimitMemory, NodeLimits]:
+    return decide_limits(memory or LimitMemory(), build.layout, seen, usage, facts(**more))
 
 
 def job(build: Any, cpu: int = 500, memory: int = 1 << 30) -> Pod:
@@ -108,7 +110,7 @@ def test_no_raise_within_five_seconds_of_a_cut(build: Any) -> None:
 
 def test_the_ceiling_rises_by_a_tenth_of_the_node_a_second(build: Any) -> None:
     """However often something wakes the tick: 2 CPUs are 200,000 us, so at most 20,000 a second."""
-    quota, memory, found = 20_000, Memory(monotonic_seconds=9.0), []
+    quota, memory, found = 20_000, LimitMemory(monotonic_seconds=9.0), []
     for at in (10.0, 10.125, 10.25, 10.5, 10.75, 11.0, 12.0):
         seen = build.seen(at, knobs=build.readings(KnobReading(quota, quota)))
         memory, limits = decided(build, seen, build.usage(), memory)
@@ -170,7 +172,7 @@ def test_cpus_that_went_offline_before_the_start(build: Any, present: int, onlin
 @pytest.mark.parametrize(("online", "millis", "expected"), OFFLINE.values(), ids=OFFLINE.keys())
 def test_cpus_that_go_offline(build: Any, online: list[int | None], millis: int, expected: OnlineCpus) -> None:
     """Only what was there and what the Node object still has is lost, and does not count in the ceiling."""
-    memory, node = Memory(), build.node(millis) if millis else None
+    memory, node = LimitMemory(), build.node(millis) if millis else None
     for cpus in online:
         sample = Missing("/proc/stat", Absence.UNREADABLE, "EIO") if cpus is None else NodeSample(0, 1 << 30, cpus)
         seen = build.seen(10, node=node, node_sample=sample, knobs=build.readings())
@@ -184,7 +186,7 @@ def test_a_foreign_cap_is_remembered(build: Any) -> None:
     """From the tick that saw it on."""
     seen = build.seen(10, knobs=build.readings(KnobReading(60_000, 90_000)))
     memory, _ = decided(build, seen, build.usage())
-    assert memory.quota == KnobStanding(60_000)
+    assert memory.quota == QuotaCap(60_000)
 
 
 def test_unreadable_knobs_are_reported_not_guessed(build: Any) -> None:
@@ -197,9 +199,9 @@ def test_unreadable_knobs_are_reported_not_guessed(build: Any) -> None:
 
 def test_on_cgroup_v2(build: Any) -> None:
     """One file holds quota and period, and the weight is cpu.weight; the ceiling is the same number."""
-    knobs = Knobs.of(V2)
+    knobs = RootKnobs.of(V2)
     readings = {knobs.quota: KnobReading(-1), knobs.fixed[0].knob: KnobReading(79)}
-    memory, limits = decide_limits(Memory(), V2, build.seen(10, knobs=readings), build.usage(), facts())
+    memory, limits = decide_limits(LimitMemory(), V2, build.seen(10, knobs=readings), build.usage(), facts())
     found = {d.name: (d.value, d.unit, d.reason) for d in limits.decisions.values()}
     assert found == {
         "cpu.max": (140_000, Unit.MICROSECONDS, Reason.QUOTA_LOWERED),
@@ -235,14 +237,14 @@ def test_switched_off(build: Any) -> None:
 
 def test_everything_of_the_root_is_read(build: Any) -> None:
     """Each tick, whatever the settings; below it what is due."""
-    assert knobs_to_read(Memory(), build.layout, Places(), facts()) == build.knobs.all
-    more = knobs_to_read(Memory(), build.layout, PLACES, facts(pods=(job(build),)))
+    assert knobs_to_read(LimitMemory(), build.layout, Places(), facts()) == build.knobs.all
+    more = knobs_to_read(LimitMemory(), build.layout, PLACES, facts(pods=(job(build),)))
     assert len(more) == len(build.knobs.all) + 7
-    lists = knobs_to_read(Memory(), build.layout, PLACES, facts(policy="cpuset"))
+    lists = knobs_to_read(LimitMemory(), build.layout, PLACES, facts(policy="cpuset"))
     assert lists[len(build.knobs.all) :] == tuple(cpuset_knob(build.layout, path) for path in (POD, BOX))
 
 
-def read_all(build: Any, memory: Memory, told: LimitFacts, layout: Layout, **held: Any) -> dict[Any, KnobReading]:
+def read_all(build: Any, memory: LimitMemory, told: LimitFacts, layout: Layout, **held: Any) -> dict[Any, KnobReading]:
     """The kernel before us: no limits, all CPUs, and what `held` says by file name."""
     files = {"cpuset.cpus": "0-7", "cpu.cfs_period_us": 100_000, "cpu.shares": 2, "cpu.weight": 1, "cpu.idle": 0}
     values = {**files, **held}
@@ -254,29 +256,29 @@ def read_all(build: Any, memory: Memory, told: LimitFacts, layout: Layout, **hel
 
 def test_limits_of_pods(build: Any) -> None:
     """Settled in the tick after they are held; forgotten with their cgroup."""
-    told, memory = facts(pods=(job(build),)), Memory()
+    told, memory = facts(pods=(job(build),)), LimitMemory()
     seen = build.seen(10, places=PLACES, knobs=read_all(build, memory, told, build.layout))
     memory, limits = decide_limits(memory, build.layout, seen, build.usage(), told)
     quota = quota_knob(build.layout, POD)
     assert (limits.limits[quota].value, limits.decisions[quota].reason) == (50_000, Reason.BATCH_RESOURCES)
     assert {limit.knob for limit in limits.of_all} == {build.knobs.quota, build.weight, build.period, build.knobs.pids}
     assert limits.limited_pods == 1
-    assert memory.settling.settled == ()
+    assert memory.knob_schedule.in_force == ()
     held = read_all(build, memory, told, build.layout) | {
         k: KnobReading(x.value, x.value) for k, x in limits.limits.items()
     }
     memory, _ = decide_limits(memory, build.layout, replace(seen, knobs=held), build.usage(), told)
-    assert len(memory.settling.settled) == 6
+    assert len(memory.knob_schedule.in_force) == 6
     memory, _ = decide_limits(memory, build.layout, replace(seen, places=Places()), build.usage(), told)
-    assert memory.settling.settled == ()
+    assert memory.knob_schedule.in_force == ()
 
 
 def test_quotas_in_the_way_of_the_brake(build: Any) -> None:
     """On v1 the largest first; v2 lets a child have more than its parent."""
     for layout, expected in ((build.layout, [(POD, 50_000), (BOX, 50_000)]), (V2, [])):
         told = facts(pods=(job(build),))
-        seen = build.seen(10, places=PLACES, knobs=read_all(build, Memory(), told, layout))
-        _, limits = decide_limits(Memory(), layout, seen, build.usage(), told)
+        seen = build.seen(10, places=PLACES, knobs=read_all(build, LimitMemory(), told, layout))
+        _, limits = decide_limits(LimitMemory(), layout, seen, build.usage(), told)
         assert limits.brake is not None
         assert [(knob.cgroup, value) for knob, value in limits.brake.narrow_first] == expected
 
@@ -284,7 +286,7 @@ def test_quotas_in_the_way_of_the_brake(build: Any) -> None:
 MACHINE = tuple(Processor(cpu, cpu, 0, 0) for cpu in range(8))
 
 
-def cpus(build: Any, at: float, memory: Memory, readings: Any, **more: Any) -> tuple[Memory, Limits]:
+def cpus(build: Any, at: float, memory: LimitMemory, readings: Any, **more: Any) -> tuple[LimitMemory, NodeLimits]:
     """65 % of 8 CPUs less 1600m: 3600m, 4 CPUs."""
     usage = build.usage(pods={"uid-web": build.averages(1500)}, online=build.averages(1500))
     node = NodeSample(0, 1 << 30, 8)
@@ -297,8 +299,8 @@ def test_policy_cpuset_and_back(build: Any) -> None:
     root = build.knobs.cpuset
     on, off = facts(policy="cpuset"), facts()
     quota = KnobReading(60_000, 60_000, -1)
-    readings = read_all(build, Memory(), on, build.layout, **{"cpu.cfs_quota_us": quota})
-    memory, limits = cpus(build, 10, Memory(), readings, policy="cpuset")
+    readings = read_all(build, LimitMemory(), on, build.layout, **{"cpu.cfs_quota_us": quota})
+    memory, limits = cpus(build, 10, LimitMemory(), readings, policy="cpuset")
     assert {limit.value for knob, limit in limits.limits.items() if knob.file == root.file} == {"0-3"}
     assert limits.limits[build.knobs.quota].value == 60_000
     assert limits.decisions[build.knobs.quota].reason is Reason.CPUS_HELD
@@ -340,8 +342,8 @@ REFUSED: dict[str, Any] = {
 def test_a_list_that_is_not_in_force_has_a_quota_in_its_stead(build: Any, list_: Any) -> None:
     """From the tick after it was decided, as policy cfsQuota has it, and the brake cuts by it; lifted with the list."""
     on, quota = facts(policy="cpuset"), build.knobs.quota
-    readings = read_all(build, Memory(), on, build.layout, **{"cpuset.cpus": list_})
-    memory, limits = cpus(build, 10, Memory(), readings, policy="cpuset")
+    readings = read_all(build, LimitMemory(), on, build.layout, **{"cpuset.cpus": list_})
+    memory, limits = cpus(build, 10, LimitMemory(), readings, policy="cpuset")
     assert limits.limits[quota].value == -1
     memory, limits = cpus(build, 11, memory, readings, policy="cpuset")
     # 65 % of 800,000 less 160,000
@@ -357,7 +359,7 @@ def test_a_list_that_is_not_in_force_has_a_quota_in_its_stead(build: Any, list_:
 def test_a_list_that_is_narrowed_tick_by_tick_needs_no_quota(build: Any) -> None:
     """What was decided a tick ago is in force; that it is to be narrower now is no loss."""
     on = facts(policy="cpuset")
-    memory, _ = cpus(build, 10, Memory(), read_all(build, Memory(), on, build.layout), policy="cpuset")
+    memory, _ = cpus(build, 10, LimitMemory(), read_all(build, LimitMemory(), on, build.layout), policy="cpuset")
     wider = {"cpuset.cpus": KnobReading("0-3", "0-3", "0-7")}
     readings = read_all(build, memory, on, build.layout, **wider)
     _, limits = cpus(build, 11, memory, readings, policy="cpuset", system_cpus=(0, 1, 2, 3, 4, 5))
@@ -379,8 +381,8 @@ def test_without_a_list_the_quota_stands(build: Any, more: dict[str, Any], used:
     more = dict(more)
     held = {"cpu.cfs_quota_us": KnobReading(60_000, 60_000, -1), "cpuset.cpus": more.pop("cpus", "0-7")}
     told = facts(**{"policy": "cpuset", "processors": MACHINE, **more})
-    seen = build.seen(10, node=build.node(8000), knobs=read_all(build, Memory(), told, build.layout, **held))
-    _, limits = decide_limits(Memory(), build.layout, seen, build.usage() if used else None, told)
+    seen = build.seen(10, node=build.node(8000), knobs=read_all(build, LimitMemory(), told, build.layout, **held))
+    _, limits = decide_limits(LimitMemory(), build.layout, seen, build.usage() if used else None, told)
     found = limits.decisions[build.knobs.quota]
     assert (found.value, found.reason) == (60_000, reason)
 
@@ -400,8 +402,8 @@ NO_QUOTA: dict[str, tuple[KnobReading, bool, bool]] = {
 def test_without_a_quota_the_lists_stand(build: Any, quota: KnobReading, used: bool, stand: bool) -> None:
     """The other way round: they are given back in a tick that knows the quota for their place and finds it in force."""
     told, held = facts(), {"cpuset.cpus": KnobReading("0-3", "0-3", "0-7"), "cpu.cfs_quota_us": quota}
-    seen = build.seen(10, knobs=read_all(build, Memory(), told, build.layout, **held))
-    _, limits = decide_limits(Memory(), build.layout, seen, build.usage() if used else None, told)
+    seen = build.seen(10, knobs=read_all(build, LimitMemory(), told, build.layout, **held))
+    _, limits = decide_limits(LimitMemory(), build.layout, seen, build.usage() if used else None, told)
     found = [limit.value for knob, limit in limits.limits.items() if knob == build.knobs.cpuset]
     assert found == ([] if stand else ["0-7"])
 
@@ -409,8 +411,8 @@ def test_without_a_quota_the_lists_stand(build: Any, quota: KnobReading, used: b
 def test_without_suppression_the_lists_go(build: Any) -> None:
     """No quota is wanted in their place."""
     told, ours = facts(enable=False), KnobReading("0-3", "0-3", "0-7")
-    seen = build.seen(10, knobs=read_all(build, Memory(), told, build.layout, **{"cpuset.cpus": ours}))
-    _, limits = decide_limits(Memory(), build.layout, seen, None, told)
+    seen = build.seen(10, knobs=read_all(build, LimitMemory(), told, build.layout, **{"cpuset.cpus": ours}))
+    _, limits = decide_limits(LimitMemory(), build.layout, seen, None, told)
     assert limits.limits[build.knobs.cpuset].value == "0-7"
 
 
@@ -419,7 +421,7 @@ def test_reading_every_list_does_not_make_every_pod_due(build: Any) -> None:
     pods = [replace(job(build), name=f"job{i}", uid=f"uid-{i}") for i in range(20)]
     paths = {pod.uid: PodPlace(f"{POD}{i}", {"main": f"{POD}{i}/main"}) for i, pod in enumerate(pods)}
     below = tuple(path for place in paths.values() for path in (place.path, *place.containers.values()))
-    places, memory = Places(paths, below), Memory()
+    places, memory = Places(paths, below), LimitMemory()
     told = facts(policy="cpuset", processors=MACHINE, pods=tuple(pods))
     kernel: dict[Any, KnobReading] = {}
     for second in range(12):
@@ -436,12 +438,12 @@ def test_reading_every_list_does_not_make_every_pod_due(build: Any) -> None:
 
 def test_excluded_cpus(build: Any) -> None:
     """Reserved, and the system's own."""
-    readings = read_all(build, Memory(), facts(policy="cpuset"), build.layout)
+    readings = read_all(build, LimitMemory(), facts(policy="cpuset"), build.layout)
     more = {"policy": "cpuset", "reserved_cpus": (0,), "system_cpus": (2, 3)}
-    _, limits = cpus(build, 10, Memory(), readings, **more)
+    _, limits = cpus(build, 10, LimitMemory(), readings, **more)
     assert limits.limits[build.knobs.cpuset].value == "1,4-6"
     del more["policy"]
-    _, limits = cpus(build, 10, Memory(), readings, policy="cpuset", pods=None)
+    _, limits = cpus(build, 10, LimitMemory(), readings, policy="cpuset", pods=None)
     assert limits.ceiling.reason is Reason.PODS_UNKNOWN and limits.limits[build.knobs.cpuset].value == "0-7"
 
 
@@ -451,7 +453,7 @@ def waiting(total_us: int) -> CgroupSample:
 
 def test_online_pods_that_wait(build: Any) -> None:
     """Best effort is cut to half of the 200m it uses, and the brake knows the cut before and after."""
-    quota, memory = 140_000, Memory()
+    quota, memory = 140_000, LimitMemory()
     found = []
     for second, total in ((10, 0), (11, 0), (12, 900_000), (13, 1_800_000)):
         readings = build.readings(KnobReading(quota, quota, -1))
@@ -477,7 +479,7 @@ def test_a_cut_by_the_brake_for_pods_that_wait_stands(build: Any) -> None:
         readings = build.readings(KnobReading(value, value, -1))
         seen = build.seen(11, places=PLACES, knobs=readings, last_cut_monotonic=10.5, brake_cuts=1)
         after, _ = decided(build, seen, build.usage(), memory)
-        assert after.listening.suffering.cap_us == cap
+        assert after.stalls.relief.cap_us == cap
 
 
 def test_nobody_to_listen_to(build: Any) -> None:
@@ -490,9 +492,9 @@ def test_memory_room(build: Any) -> None:
     """On v2 the root's memory.high, where a batch pod runs; marks on both."""
     told = facts(eviction=EvictionStrategy(memory_threshold_pct=50))
     for layout in (build.layout, V2):
-        knobs = read_all(build, Memory(), told, layout)
+        knobs = read_all(build, LimitMemory(), told, layout)
         seen = build.seen(10, knobs=knobs, places=PLACES, listed=(build.batch("job"),))
-        _, limits = decide_limits(Memory(), layout, seen, build.usage(), told)
+        _, limits = decide_limits(LimitMemory(), layout, seen, build.usage(), told)
         high = {knob.file: limit.value for knob, limit in limits.limits.items() if limit.decision.unit is Unit.BYTES}
         assert high == ({"memory.high": 3 << 30} if layout is V2 else {})
         assert limits.memory_marks[0] == MemoryMark("/kubepods/besteffort", 3 << 30)
@@ -500,7 +502,7 @@ def test_memory_room(build: Any) -> None:
 
 def test_idle(build: Any) -> None:
     """Only while suppression is on."""
-    readings = read_all(build, Memory(), facts(), build.layout)
+    readings = read_all(build, LimitMemory(), facts(), build.layout)
     for enable, expected in ((True, 1), (False, None)):
         _, limits = decided(build, build.seen(10, knobs=readings), build.usage(), enable=enable, cpu_idle=True)
         limit = limits.limits.get(build.knobs.idle)
@@ -510,9 +512,9 @@ def test_idle(build: Any) -> None:
 def test_what_is_remembered_goes_through_a_journal(build: Any) -> None:
     """A replay starts from it."""
     told = facts(pods=(job(build),), policy="cpuset", processors=MACHINE)
-    seen = build.seen(10, burstable=waiting(0), places=PLACES, knobs=read_all(build, Memory(), told, build.layout))
-    memory, _ = decide_limits(Memory(), build.layout, seen, build.usage(), told)
+    seen = build.seen(10, burstable=waiting(0), places=PLACES, knobs=read_all(build, LimitMemory(), told, build.layout))
+    memory, _ = decide_limits(LimitMemory(), build.layout, seen, build.usage(), told)
     later = replace(seen, monotonic_seconds=11.0, burstable=waiting(500_000))
     memory, limits = decide_limits(memory, build.layout, later, build.usage(), told)
-    assert msgspec.json.decode(msgspec.json.encode(memory), type=Memory) == memory
+    assert msgspec.json.decode(msgspec.json.encode(memory), type=LimitMemory) == memory
     assert all(limit.knob == knob for knob, limit in limits.limits.items())

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agent.core.limit.fixed_limits import fixed, held_limits
-from agent.core.observe.knobs import PERIOD_US, Knobs
+from agent.core.limit.fixed_limits import fixed, fixed_limits
+from agent.core.observe.knobs import PERIOD_US, RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, KnobReading, Missing
 from model.reason import Reason
 
-V1, V2 = Knobs.of(Layout()), Knobs.of(Layout(version=2))
+V1, V2 = RootKnobs.of(Layout()), RootKnobs.of(Layout(version=2))
 UNREADABLE = Missing("/cpu.shares", Absence.UNREADABLE, "garbage")
 NO_FILE = Missing("/cpu.idle", Absence.GONE, "no such file")
 
@@ -73,14 +73,14 @@ def test_idle(idle: KnobReading, wanted: bool, expected: dict[str, tuple[int, Re
     """No weight is written while it is set: the kernel would refuse it. When ours ends, the weight is held again."""
     period, weight = (held.knob for held in V1.fixed)
     readings = {V1.idle: idle, weight: KnobReading(3), period: KnobReading(PERIOD_US)}
-    found = {limit.knob.file: (limit.value, limit.decision.reason) for limit in held_limits(V1, readings, wanted, 1.0)}
+    found = {limit.knob.file: (limit.value, limit.decision.reason) for limit in fixed_limits(V1, readings, wanted, 1.0)}
     assert found == {**expected, "cpu.cfs_period_us": (PERIOD_US, Reason.PERIOD_HELD)}
 
 
 def test_on_v2() -> None:
     """A cgroup that is idle says weight 0."""
     weight = V2.fixed[0].knob
-    (found,) = held_limits(V2, {V2.idle: KnobReading(1), weight: KnobReading(0)}, False, 1.0)
+    (found,) = fixed_limits(V2, {V2.idle: KnobReading(1), weight: KnobReading(0)}, False, 1.0)
     assert (found.value, found.decision.reason) == (0, Reason.FOREIGN_WRITER_TIGHTER)
-    (found,) = held_limits(V2, {V2.idle: KnobReading(0), weight: KnobReading(79)}, False, 1.0)
+    (found,) = fixed_limits(V2, {V2.idle: KnobReading(0), weight: KnobReading(79)}, False, 1.0)
     assert (found.value, found.decision.reason) == (1, Reason.FOREIGN_WRITER_LOOSENED)

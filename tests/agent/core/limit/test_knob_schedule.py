@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.core.limit.knob_schedule import Settling, due, settle
+from agent.core.limit.knob_schedule import KnobSchedule, due, scheduled
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import UNLIMITED, memory_knob, quota_knob, shares_knob
 from agent.core.observe.layout import Layout
@@ -25,8 +25,8 @@ def limit(knob: Knob, value: int = 100) -> Limit:
     return Limit(knob, value, Decision(knob.subject, knob.file, value, Unit.SHARES, Reason.BATCH_RESOURCES, terms))
 
 
-def state(*knobs: Knob, value: int = 100, turn: int = 0) -> Settling:
-    return Settling(settled=tuple(limit(knob, value) for knob in knobs), turn=turn)
+def state(*knobs: Knob, value: int = 100, turn: int = 0) -> KnobSchedule:
+    return KnobSchedule(in_force=tuple(limit(knob, value) for knob in knobs), turn=turn)
 
 
 ALL = tuple(knob for pod in PODS for knob in pod)
@@ -34,7 +34,7 @@ ALL = tuple(knob for pod in PODS for knob in pod)
 
 def test_new_ones_are_read() -> None:
     """All of them at once; of a pod that lacks one, every one."""
-    assert tuple(due(Settling(), PODS, 100_000)) == ALL
+    assert tuple(due(KnobSchedule(), PODS, 100_000)) == ALL
     assert tuple(due(state(KNOB, turn=5), PODS[1:2], 100_000)) == PODS[1]
 
 
@@ -64,8 +64,8 @@ STEPS: dict[str, tuple[KnobReading, bool]] = {
 @pytest.mark.parametrize(("reading", "expected"), STEPS.values(), ids=STEPS.keys())
 def test_settled(reading: KnobReading, expected: bool) -> None:
     """What the kernel does not hold yet is read in the next tick."""
-    after, found = settle(state(KNOB, turn=9), (), [limit(KNOB)], (), {KNOB: reading})
-    assert ({x.knob for x in after.settled} == {KNOB}, after.turn) == (expected, 0)
+    after, found = scheduled(state(KNOB, turn=9), (), [limit(KNOB)], (), {KNOB: reading})
+    assert ({x.knob for x in after.in_force} == {KNOB}, after.turn) == (expected, 0)
     assert tuple(due(msgspec.structs.replace(after, turn=5), ((KNOB,),), 1)) == (() if expected else (KNOB,))
     assert found[KNOB].value == 100
 
@@ -73,24 +73,24 @@ def test_settled(reading: KnobReading, expected: bool) -> None:
 def test_what_was_not_due_stands() -> None:
     """With its explanation, as long as its cgroup is there."""
     first, second = PODS[0][0], PODS[1][0]
-    after, found = settle(state(first, second), (), [limit(second, 5)], {PATHS[0]}, {second: KnobReading(5)})
+    after, found = scheduled(state(first, second), (), [limit(second, 5)], {PATHS[0]}, {second: KnobReading(5)})
     assert {knob: x.value for knob, x in found.items()} == {first: 100, second: 5}
-    assert len(after.settled) == 2
-    assert settle(after, (), (), (), {}) == (Settling(turn=2), {})
+    assert len(after.in_force) == 2
+    assert scheduled(after, (), (), (), {}) == (KnobSchedule(turn=2), {})
 
 
 def test_a_tighter_foreign_value_is_kept_and_watched() -> None:
     """Read each tick until it is taken back."""
-    after, found = settle(state(KNOB), (), [limit(KNOB)], (), {KNOB: KnobReading(50, 100, 2)})
+    after, found = scheduled(state(KNOB), (), [limit(KNOB)], (), {KNOB: KnobReading(50, 100, 2)})
     assert (found[KNOB].value, found[KNOB].decision.reason) == (50, Reason.FOREIGN_WRITER_TIGHTER)
     assert after.caps == ((KNOB, 50),)
     assert tuple(due(msgspec.structs.replace(after, turn=5), ((KNOB,),), 1)) == (KNOB,)
-    after, found = settle(after, (), [limit(KNOB)], (), {KNOB: KnobReading(80, 50, 2)})
+    after, found = scheduled(after, (), [limit(KNOB)], (), {KNOB: KnobReading(80, 50, 2)})
     assert (found[KNOB].value, after.caps) == (100, ())
 
 
 def test_what_is_decided_each_tick_is_not_kept() -> None:
     """Only its foreign cap is."""
-    after, found = settle(Settling(), [limit(KNOB)], (), (), {KNOB: KnobReading(50, 100, 2)})
-    assert (found[KNOB].value, after.settled, after.caps) == (50, (), ((KNOB, 50),))
-    assert settle(after, (), (), (), {}) == (Settling(turn=2), {})
+    after, found = scheduled(KnobSchedule(), [limit(KNOB)], (), (), {KNOB: KnobReading(50, 100, 2)})
+    assert (found[KNOB].value, after.in_force, after.caps) == (50, (), ((KNOB, 50),))
+    assert scheduled(after, (), (), (), {}) == (KnobSchedule(turn=2), {})

@@ -8,18 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from agent.core.limit.memory_headroom import (
-    Level,
-    Room,
+    MemoryHeadroom,
+    MemoryLevel,
     high_limit,
     last_resort_bytes,
+    memory_headroom,
     memory_levels,
     memory_marks,
-    memory_room,
     memory_signs,
     node_memory_bytes,
 )
 from agent.core.limit.watch import MemoryMark, MemorySigns
-from agent.core.observe.knobs import Knobs
+from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, CgroupSample, KnobReading, Missing, NodeSample, Observation
 from model.node import Node
@@ -31,7 +31,7 @@ from model.strategy import EvictionStrategy
 
 GIB = 1 << 30
 V2 = Layout("/kubepods", version=2)
-HIGH = Knobs.of(V2).memory_high
+HIGH = RootKnobs.of(V2).memory_high
 STRATEGY = EvictionStrategy()
 GONE = Missing("/m", Absence.GONE, "no file")
 GARBLED = Missing("/m", Absence.UNREADABLE, "garbage")
@@ -71,7 +71,7 @@ def looking(build: Any, **parts: Any) -> Any:
 @pytest.mark.parametrize(("parts", "strategy", "expected"), ROOM.values(), ids=ROOM.keys())
 def test_room(build: Any, parts: dict[str, Any], strategy: EvictionStrategy, expected: int | None) -> None:
     """The smaller of the two that are known."""
-    found = memory_room(looking(build, **parts), strategy)
+    found = memory_headroom(looking(build, **parts), strategy)
     assert (found.bytes if found else None) == expected
 
 
@@ -80,7 +80,7 @@ def test_huge_pages_are_neither_used_nor_there(build: Any) -> None:
     used = [NodeSample(0, used, 2) for used in (5 * GIB, GIB)]
     found = [memory_levels(looking(build, node_sample=sample), HUGE)[0] for sample in used]
     words = "the node, MemTotal - MemAvailable - huge pages"
-    assert found == [Level(3 * GIB, 6 * GIB, words), Level(0, 6 * GIB, words)]
+    assert found == [MemoryLevel(3 * GIB, 6 * GIB, words), MemoryLevel(0, 6 * GIB, words)]
     assert node_memory_bytes(HUGE) == 6 * GIB
     assert (
         memory_levels(looking(build), Node("n", ResourceVector({MEMORY: GIB, "hugepages-2Mi": GIB}), HUGE.capacity))
@@ -90,7 +90,9 @@ def test_huge_pages_are_neither_used_nor_there(build: Any) -> None:
 
 def test_the_floor_is_a_sixteenth_of_what_runs_out_first(build: Any) -> None:
     """Of the node, or of the limit of kubepods."""
-    found = [memory_room(looking(build, **parts), STRATEGY) for parts in ({}, {"kubepods_memory_limit_bytes": 6 * GIB})]
+    found = [
+        memory_headroom(looking(build, **parts), STRATEGY) for parts in ({}, {"kubepods_memory_limit_bytes": 6 * GIB})
+    ]
     assert [room.floor_bytes for room in found if room] == [GIB // 2, 6 * GIB // 16]
 
 
@@ -137,23 +139,48 @@ def test_how_little_is_too_little(whole: int, pct: int, expected: int) -> None:
 
 
 HELD = 3 * GIB // 4
-HIGHS: dict[str, tuple[KnobReading, Room | None, EvictionStrategy, tuple[int, Reason] | None]] = {
-    "charge and room": (KnobReading(-1), Room(GIB, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
-    "whole pages": (KnobReading(-1), Room(GIB + 4095, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
-    "beyond the threshold nothing more": (KnobReading(-1), Room(-GIB, ""), STRATEGY, (HELD, Reason.MEMORY_ROOM)),
-    "never below the floor": (KnobReading(GIB, GIB), Room(-GIB, "", 7 << 27), STRATEGY, (7 << 27, Reason.MEMORY_ROOM)),
-    "raised to the floor": (KnobReading(1 << 20), Room(-GIB, "", 7 << 27), STRATEGY, (7 << 27, Reason.MEMORY_ROOM)),
-    "the floor adds nothing to more": (KnobReading(-1), Room(-GIB, "", GIB // 2), STRATEGY, (HELD, Reason.MEMORY_ROOM)),
+HIGHS: dict[str, tuple[KnobReading, MemoryHeadroom | None, EvictionStrategy, tuple[int, Reason] | None]] = {
+    "charge and room": (KnobReading(-1), MemoryHeadroom(GIB, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
+    "whole pages": (KnobReading(-1), MemoryHeadroom(GIB + 4095, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
+    "beyond the threshold nothing more": (
+        KnobReading(-1),
+        MemoryHeadroom(-GIB, ""),
+        STRATEGY,
+        (HELD, Reason.MEMORY_ROOM),
+    ),
+    "never below the floor": (
+        KnobReading(GIB, GIB),
+        MemoryHeadroom(-GIB, "", 7 << 27),
+        STRATEGY,
+        (7 << 27, Reason.MEMORY_ROOM),
+    ),
+    "raised to the floor": (
+        KnobReading(1 << 20),
+        MemoryHeadroom(-GIB, "", 7 << 27),
+        STRATEGY,
+        (7 << 27, Reason.MEMORY_ROOM),
+    ),
+    "the floor adds nothing to more": (
+        KnobReading(-1),
+        MemoryHeadroom(-GIB, "", GIB // 2),
+        STRATEGY,
+        (HELD, Reason.MEMORY_ROOM),
+    ),
     "a small change is not worth a write": (
         KnobReading(HELD + GIB + GIB // 64, HELD + GIB + GIB // 64),
-        Room(GIB, ""),
+        MemoryHeadroom(GIB, ""),
         STRATEGY,
         (HELD + GIB + GIB // 64, Reason.BELOW_DEADBAND),
     ),
-    "a larger one is": (KnobReading(HELD + GIB + GIB // 32), Room(GIB, ""), STRATEGY, (HELD + GIB, Reason.MEMORY_ROOM)),
+    "a larger one is": (
+        KnobReading(HELD + GIB + GIB // 32),
+        MemoryHeadroom(GIB, ""),
+        STRATEGY,
+        (HELD + GIB, Reason.MEMORY_ROOM),
+    ),
     "not known": (KnobReading(5 * GIB), None, STRATEGY, (5 * GIB, Reason.NODE_METRICS_MISSING)),
-    "no such file": (KnobReading(GONE), Room(GIB, ""), STRATEGY, None),
-    "unreadable": (KnobReading(GARBLED), Room(GIB, ""), STRATEGY, (0, Reason.KNOB_UNREADABLE)),
+    "no such file": (KnobReading(GONE), MemoryHeadroom(GIB, ""), STRATEGY, None),
+    "unreadable": (KnobReading(GARBLED), MemoryHeadroom(GIB, ""), STRATEGY, (0, Reason.KNOB_UNREADABLE)),
     "released": (KnobReading(GIB, GIB, -1), None, EvictionStrategy(enable=False), (-1, Reason.KNOB_RELEASED)),
     "released to what it was": (
         KnobReading(GIB, GIB, 2 * GIB),
@@ -169,7 +196,11 @@ HIGHS: dict[str, tuple[KnobReading, Room | None, EvictionStrategy, tuple[int, Re
 
 @pytest.mark.parametrize(("reading", "room", "strategy", "expected"), HIGHS.values(), ids=HIGHS.keys())
 def test_memory_high(
-    build: Any, reading: KnobReading, room: Room | None, strategy: EvictionStrategy, expected: tuple[int, Reason] | None
+    build: Any,
+    reading: KnobReading,
+    room: MemoryHeadroom | None,
+    strategy: EvictionStrategy,
+    expected: tuple[int, Reason] | None,
 ) -> None:
     """What the best-effort root may be charged with before the kernel slows it down."""
     assert HIGH is not None
@@ -192,7 +223,9 @@ LISTED: dict[str, tuple[tuple[Pod, ...] | None, int]] = {
 def test_memory_high_is_for_batch_pods(build: Any, listed: tuple[Pod, ...] | None, expected: int) -> None:
     """Daemons of the node alone are not held: what we wrote is given back."""
     assert HIGH is not None
-    limit = high_limit(HIGH, KnobReading(GIB, GIB, -1), looking(build, listed=listed), Room(GIB, ""), STRATEGY)
+    limit = high_limit(
+        HIGH, KnobReading(GIB, GIB, -1), looking(build, listed=listed), MemoryHeadroom(GIB, ""), STRATEGY
+    )
     assert limit is not None and limit.value == expected
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.limit.ownership import KnobStanding, Standing, gives_more, looser, settled, standing
+from agent.core.limit.ownership import Ownership, QuotaCap, gives_more, left_to_us, looser, ownership
 from agent.core.limit.wanted_limit import Limit
-from agent.core.observe.knobs import Knobs
+from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import CgroupDriver, Layout
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 from model.topology import parse_cpus
 
-V1 = Knobs.of(Layout("/kubepods"))
-V2 = Knobs.of(Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD))
+V1 = RootKnobs.of(Layout("/kubepods"))
+V2 = RootKnobs.of(Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD))
 MEMORY = Knob("/kubepods/besteffort/podx", "memory", "memory.limit_in_bytes")
 GONE = Missing("/kubepods/besteffort/podx", Absence.GONE, "no such file")
 
@@ -58,42 +58,42 @@ def test_gives_more(knob: Knob, one: Value, other: Value, expected: bool) -> Non
     assert gives_more(knob, one, other) is expected
 
 
-STANDINGS: dict[str, tuple[KnobReading, KnobStanding, KnobStanding, Standing]] = {
-    "first tick adopts the kernel's value": (KnobReading(80), KnobStanding(), KnobStanding(), Standing(80)),
-    "ours is still there": (KnobReading(80, 80), KnobStanding(), KnobStanding(), Standing(80, ours=True)),
+STANDINGS: dict[str, tuple[KnobReading, QuotaCap, QuotaCap, Ownership]] = {
+    "first tick adopts the kernel's value": (KnobReading(80), QuotaCap(), QuotaCap(), Ownership(80)),
+    "ours is still there": (KnobReading(80, 80), QuotaCap(), QuotaCap(), Ownership(80, ours=True)),
     "loosened beyond the cap: nobody holds it any more": (
         KnobReading(-1, 80),
-        KnobStanding(70),
-        KnobStanding(),
-        Standing(80, None, loosened=True, ours=True),
+        QuotaCap(70),
+        QuotaCap(),
+        Ownership(80, None, loosened=True, ours=True),
     ),
     "loosened within the cap: that is the cap now": (
         KnobReading(60, 50),
-        KnobStanding(70),
-        KnobStanding(60),
-        Standing(50, 60, loosened=True, ours=True),
+        QuotaCap(70),
+        QuotaCap(60),
+        Ownership(50, 60, loosened=True, ours=True),
     ),
-    "somebody tightened it": (KnobReading(60, 80), KnobStanding(), KnobStanding(60), Standing(60, 60)),
+    "somebody tightened it": (KnobReading(60, 80), QuotaCap(), QuotaCap(60), Ownership(60, 60)),
     "a foreign cap stays in force": (
         KnobReading(50, 50),
-        KnobStanding(60),
-        KnobStanding(60),
-        Standing(50, 60, ours=True),
+        QuotaCap(60),
+        QuotaCap(60),
+        Ownership(50, 60, ours=True),
     ),
     "our old value again is looser than the cap": (
         KnobReading(80, 80),
-        KnobStanding(60),
-        KnobStanding(),
-        Standing(80, ours=True),
+        QuotaCap(60),
+        QuotaCap(),
+        Ownership(80, ours=True),
     ),
-    "unreadable remembers": (KnobReading(GONE, 80), KnobStanding(60), KnobStanding(60), Standing(GONE, 60, ours=True)),
+    "unreadable remembers": (KnobReading(GONE, 80), QuotaCap(60), QuotaCap(60), Ownership(GONE, 60, ours=True)),
 }
 
 
 @pytest.mark.parametrize(("reading", "before", "after", "expected"), STANDINGS.values(), ids=STANDINGS.keys())
-def test_standing(reading: KnobReading, before: KnobStanding, after: KnobStanding, expected: Standing) -> None:
+def test_standing(reading: KnobReading, before: QuotaCap, after: QuotaCap, expected: Ownership) -> None:
     """Looser than ours is undone, tighter is respected from then on."""
-    assert standing(reading, before) == (after, expected)
+    assert ownership(reading, before) == (after, expected)
 
 
 def limit(knob: Knob, value: Value, reason: Reason = Reason.BATCH_RESOURCES) -> Limit:
@@ -217,12 +217,12 @@ def test_settled(
     wish: Limit, reading: KnobReading, before: Value | None, after: Value | None, value: Value, reason: Reason
 ) -> None:
     """The rule for every knob but the quota; the decision's terms still make its value."""
-    cap, found = settled(wish, reading, before)
+    cap, found = left_to_us(wish, reading, before)
     assert (cap, found.value, found.decision.reason) == (after, value, reason)
     assert found.decision.value == (len(parse_cpus(found.value)) if isinstance(found.value, str) else found.value)
 
 
 def test_settled_twice_is_settled() -> None:
     """A cap stays until the kernel holds something looser: yielding does not wear off."""
-    cap, found = settled(limit(MEMORY, 9), KnobReading(5, 9), None)
-    assert settled(limit(MEMORY, 9), KnobReading(5, 9), cap) == (cap, found)
+    cap, found = left_to_us(limit(MEMORY, 9), KnobReading(5, 9), None)
+    assert left_to_us(limit(MEMORY, 9), KnobReading(5, 9), cap) == (cap, found)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.core.limit.decide import LimitFacts, Memory, decide_limits, knobs_to_read
+from agent.core.limit.decide import LimitFacts, LimitMemory, decide_limits, knobs_to_read
 from agent.core.limit.plan import plan
 from agent.core.limit.process_limits import is_absent, pods_pids, pods_pids_to_read, root_pids
 from agent.core.observe.knobs import pids_knob
@@ -152,11 +152,11 @@ def test_a_node_without_the_controller(build: Any) -> None:
     """Said once a tick of the root, nothing is written, and pods' files are not looked for in vain."""
     places, pods = Places({"job": PodPlace(POD)}, (POD,)), (batch(build),)
     facts = LimitFacts(SuppressStrategy(), EvictionStrategy(), pods)
-    read = knobs_to_read(Memory(), V1, places, facts)
+    read = knobs_to_read(LimitMemory(), V1, places, facts)
     assert pids_knob(V1, POD) in read
     knobs = build.readings() | {ROOT: KnobReading(GONE), pids_knob(V1, POD): KnobReading(GONE)}
     seen = build.seen(10, knobs=knobs, places=places, pids=NODE)
-    memory, limits = decide_limits(Memory(), V1, seen, build.usage(), facts)
+    memory, limits = decide_limits(LimitMemory(), V1, seen, build.usage(), facts)
     assert is_absent(limits.limits[ROOT]) and ROOT in {limit.knob for limit in limits.of_all}
     assert ROOT not in {write.knob for write in plan(limits.limits, seen.knobs)}
     assert pids_knob(V1, POD) not in knobs_to_read(memory, V1, places, facts)
@@ -166,7 +166,7 @@ def test_a_pod_is_settled_and_looked_at_in_its_turn(build: Any) -> None:
     """As its other limits: each tick until the kernel holds it, then one tick of ten."""
     places, pods = Places({"job": PodPlace(POD)}, (POD,)), (batch(build),)
     facts, mine = LimitFacts(SuppressStrategy(), EvictionStrategy(), pods), pids_knob(V1, POD)
-    memory, held, ticks = Memory(), KnobReading(-1), []
+    memory, held, ticks = LimitMemory(), KnobReading(-1), []
     for at in range(25):
         read = knobs_to_read(memory, V1, places, facts)
         ticks.append(mine in read)
@@ -186,7 +186,7 @@ def test_pods_are_given_back_in_turn(build: Any) -> None:
     places = Places({name: PodPlace(path) for name, path in paths.items()}, tuple(paths.values()))
     off = SuppressStrategy(pod_pids_pct=None)
     facts = LimitFacts(off, EvictionStrategy(), tuple(batch(build, name) for name in names))
-    memory, back = Memory(), set()
+    memory, back = LimitMemory(), set()
     for at in range(10):
         read = [knob for knob in knobs_to_read(memory, V1, places, facts) if knob.file == ROOT.file and knob != ROOT]
         assert len(read) == 2

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.limit.stall_relief import Grip, Relief, Sign, Suffering, relieve
+from agent.core.limit.stall_relief import CutRange, Relief, ReliefMemory, StallSignal, relieve
 from model.reason import Reason
 
 FLOOR = 2000
 NODE = 200_000
 
 
-def signs(*levels: float) -> tuple[Sign, ...]:
-    return tuple(Sign(f"s{index}", f"s{index} waits", level) for index, level in enumerate(levels))
+def signs(*levels: float) -> tuple[StallSignal, ...]:
+    return tuple(StallSignal(f"s{index}", f"s{index} waits", level) for index, level in enumerate(levels))
 
 
-def play(steps: list[tuple[float, Any, int]], state: Suffering | None = None) -> tuple[Suffering, list[Relief]]:
+def play(steps: list[tuple[float, Any, int]], state: ReliefMemory | None = None) -> tuple[ReliefMemory, list[Relief]]:
     """Steps of (time, level or levels, best effort's use)."""
-    state, found = state or Suffering(), []
+    state, found = state or ReliefMemory(), []
     for at, levels, use in steps:
         told = signs(*(levels if isinstance(levels, tuple) else (levels,)))
-        state, relief = relieve(state, told, Grip(use, FLOOR, NODE), at)
+        state, relief = relieve(state, told, CutRange(use, FLOOR, NODE), at)
         found.append(relief)
     return state, found
 
@@ -65,7 +65,7 @@ def test_cuts(steps: list[tuple[float, Any, int]], caps: list[int | None]) -> No
 
 
 def test_reasons_and_notes() -> None:
-    """Why nothing is raised, and who waits, the loudest first."""
+    """Why nothing is raised, and who waits, the highest first."""
     _, (on, off, over) = play([(0, (1.5, 3, 0.1), 80_000), (1, (0.1, 0, 0), 40_000), (7, 0, 40_000)])
     assert (on.reason, on.note) == (Reason.ONLINE_SUFFERING, "s1 waits; s0 waits")
     assert (off.reason, off.note) == (Reason.ONLINE_RECOVERING, "not any more")
@@ -100,9 +100,9 @@ def test_powerless_counts_from_the_floor() -> None:
 
 
 RAISED: dict[str, tuple[list[tuple[float, Any, int]], int | None]] = {
-    "as loud as before": ([(20, 2, 80_000)], None),
-    "not yet twice as loud": ([(20, 3.9, 80_000)], None),
-    "twice as loud": ([(20, 4.0, 80_000)], 40_000),
+    "as not_off as before": ([(20, 2, 80_000)], None),
+    "not yet twice as not_off": ([(20, 3.9, 80_000)], None),
+    "twice as not_off": ([(20, 4.0, 80_000)], 40_000),
     "after it was off for 5 s": ([(20, 0.4, 80_000), (25, 0, 80_000), (26, 1, 80_000)], 40_000),
     "after it was gone for 5 s": ([(20, (), 80_000), (25, (), 80_000), (26, 1, 80_000)], 40_000),
     "after a lull": ([(20, 0.4, 80_000), (24, 0, 80_000), (24.5, 2, 80_000)], None),
@@ -122,10 +122,10 @@ def test_what_is_heard_of_a_disregarded_sign(steps: list[tuple[float, Any, int]]
 @pytest.mark.parametrize(("on", "off"), [(1, 4), (2, 2), (2, 4), (5, 4), (9, 4)])
 def test_waiting_in_bursts_that_a_cut_does_not_help(on: int, off: int) -> None:
     """The time at the floor adds up over the lulls of one cut: best effort is let go for most of an hour."""
-    state, capped, cap = Suffering(), 0, None
+    state, capped, cap = ReliefMemory(), 0, None
     for second in range(3600):
         level = 1.5 if second % (on + off) < on else 0.0
-        state, relief = relieve(state, signs(level), Grip(cap or NODE // 2, FLOOR, NODE), float(second))
+        state, relief = relieve(state, signs(level), CutRange(cap or NODE // 2, FLOOR, NODE), float(second))
         cap = relief.cap_us
         capped += cap is not None
     assert 10 < capped < 360
@@ -140,7 +140,7 @@ def test_time_that_best_effort_cannot_be_blamed_for_is_not_carried_over() -> Non
 
 def test_each_futile_try_is_twice_as_long_after_the_one_before() -> None:
     """A pod that its own limit throttles for ever costs best effort some seconds an hour; once calm, all begins anew."""
-    state, cuts, cut = Suffering(), [], False
+    state, cuts, cut = ReliefMemory(), [], False
     for second in range(20_000):
         state, (relief,) = play([(float(second), 2, 80_000 if not cut else 1_000)], state)
         if (relief.cap_us is not None) != cut:
@@ -155,7 +155,7 @@ def test_each_futile_try_is_twice_as_long_after_the_one_before() -> None:
 
 def test_a_cut_by_the_brake_is_kept() -> None:
     """Until signs are calm; a sign that comes on confirms it, and halving goes on from there."""
-    state, relief = relieve(Suffering(), signs(0.2), Grip(80_000, FLOOR, NODE), 0.0, cut_us=30_000)
+    state, relief = relieve(ReliefMemory(), signs(0.2), CutRange(80_000, FLOOR, NODE), 0.0, cut_us=30_000)
     assert (relief.cap_us, relief.reason, state.unconfirmed) == (30_000, Reason.ONLINE_RECOVERING, True)
     state, found = play([(1, 2, 30_000), (2, 0, 15_000), (8, 0, 15_000)], state)
     assert [r.cap_us for r in found] == [15_000, 15_000, None] and found[-1].first_cut_us == 7_500
@@ -163,7 +163,7 @@ def test_a_cut_by_the_brake_is_kept() -> None:
 
 def test_a_brake_that_cuts_for_noise_is_not_asked() -> None:
     """Nothing came on after its cut: for 5 min it has nothing prepared."""
-    state, _ = relieve(Suffering(), signs(0.2), Grip(80_000, FLOOR, NODE), 0.0, cut_us=30_000)
+    state, _ = relieve(ReliefMemory(), signs(0.2), CutRange(80_000, FLOOR, NODE), 0.0, cut_us=30_000)
     state, found = play([(5, 0.2, 30_000), (10, 0.2, 80_000), (304, 0, 80_000), (306, 0, 80_000)], state)
     assert [r.cap_us for r in found] == [None] * 4
     assert [r.first_cut_us for r in found] == [None, None, None, 40_000]
@@ -172,10 +172,10 @@ def test_a_brake_that_cuts_for_noise_is_not_asked() -> None:
 @given(st.lists(st.tuples(st.floats(0.1, 3), st.floats(0, 5), st.integers(0, NODE)), max_size=40))
 def test_always(steps: list[tuple[float, float, int]]) -> None:
     """A cut never grows while it lasts and never goes below the floor; without one nothing is held."""
-    now, state, last = 0.0, Suffering(), None
+    now, state, last = 0.0, ReliefMemory(), None
     for pause, level, use in steps:
         now += pause
-        state, relief = relieve(state, signs(level), Grip(use, FLOOR, NODE), now)
+        state, relief = relieve(state, signs(level), CutRange(use, FLOOR, NODE), now)
         assert (relief.cap_us is None) == (relief.reason is None)
         assert relief.cap_us is None or relief.cap_us >= FLOOR
         assert None in (last, relief.cap_us) or relief.cap_us <= last  # type: ignore[operator]

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agent.core.limit.stall_signals import MOST_WITNESSES, Wait, Witness, signs, watched, witnesses
+from agent.core.limit.stall_signals import (
+    MOST_SOURCES,
+    StallSource,
+    StallTrack,
+    stall_signals,
+    stall_sources,
+    stall_tracks,
+)
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, Missing, Places, PodPlace, Stall
 from model.pod import Pod, PodPhase
@@ -59,29 +66,29 @@ def test_witnesses(build: Any, names: str, throttled: dict[str, float], expected
     """The root where all below it may speak, else its pods; a limit's own throttling is not best effort's doing."""
     pods = [pods_of(build)[name] for name in names.split()]
     usage = build.usage(throttled_ratio={f"uid-{name}": ratio for name, ratio in throttled.items()})
-    found = witnesses(LAYOUT, placed(build, *pods), usage, pods, STRATEGY)
-    assert [witness.cgroup for witness in found] == expected
+    found = stall_sources(LAYOUT, placed(build, *pods), usage, pods, STRATEGY)
+    assert [source.cgroup for source in found] == expected
 
 
 def test_without_a_pod_list_the_root_speaks(build: Any) -> None:
     """Not knowing which pods there are lends less; a threshold of none asks nobody."""
-    assert [w.cgroup for w in witnesses(LAYOUT, placed(build), None, None, STRATEGY)] == [BURSTABLE]
-    assert witnesses(LAYOUT, placed(build), None, None, SuppressStrategy(online_stall_pct=None)) == ()
+    assert [w.cgroup for w in stall_sources(LAYOUT, placed(build), None, None, STRATEGY)] == [BURSTABLE]
+    assert stall_sources(LAYOUT, placed(build), None, None, SuppressStrategy(online_stall_pct=None)) == ()
 
 
 def test_at_most_so_many(build: Any) -> None:
     """The burstable root and Guaranteed pods first."""
     pods = [build.pod(f"g{i:03}", kubernetes=KubernetesQoS.GUARANTEED) for i in range(100)]
-    found = witnesses(LAYOUT, placed(build, *pods), build.usage(), pods, STRATEGY)
-    assert len(found) == MOST_WITNESSES and found[0].is_root and found[-1].cgroup == "/p/g062"
+    found = stall_sources(LAYOUT, placed(build, *pods), build.usage(), pods, STRATEGY)
+    assert len(found) == MOST_SOURCES and found[0].is_root and found[-1].cgroup == "/p/g062"
 
 
 def follow(readings: list[tuple[float, int]], *, is_root: bool) -> list[float]:
-    waits: dict[str, Wait] = {}
+    tracks: dict[str, StallTrack] = {}
     found = []
     for at, total_us in readings:
-        waits = watched(waits, [Witness("/c", "c", total_us, is_root)], at)
-        found.append(waits["/c"].ratio)
+        tracks = stall_tracks(tracks, [StallSource("/c", "c", total_us, is_root)], at)
+        found.append(tracks["/c"].ratio)
     return found
 
 
@@ -115,8 +122,8 @@ def test_waiting_of_a_pod(readings: list[tuple[float, int]], ratios: list[float]
 
 
 def test_a_kernel_without_pressure() -> None:
-    """No witness that tells of waiting, no sign."""
-    assert watched({}, [Witness("/c", "c", None)], 1.0) == {}
+    """No source that tells of waiting, no sign."""
+    assert stall_tracks({}, [StallSource("/c", "c", None)], 1.0) == {}
 
 
 def test_witnesses_read_what_is_there(build: Any) -> None:
@@ -124,19 +131,20 @@ def test_witnesses_read_what_is_there(build: Any) -> None:
     db, gone = pods_of(build)["db"], build.pod("gone", kubernetes=KubernetesQoS.GUARANTEED)
     seen = placed(build, db, gone, burstable=Missing("/b", Absence.GONE))
     seen = replace(seen, pods={db.uid: CgroupSample(0, 0), gone.uid: Missing("/g", Absence.GONE)})
-    assert [w.total_us for w in witnesses(LAYOUT, seen, build.usage(), (db, gone), STRATEGY)] == [None, None, None]
+    assert [w.total_us for w in stall_sources(LAYOUT, seen, build.usage(), (db, gone), STRATEGY)] == [None, None, None]
 
 
 def test_signs(build: Any) -> None:
     """Their level counts thresholds; throttling is a sign of online pods alone."""
     web, job = build.pod("web"), build.batch("job")
-    found = [Witness("/c", "pod a/b", 1), Witness("/quiet", "pod a/c", 1), Witness("/d", "pod a/d", None)]
-    waits = {"/c": Wait(1, 1, 0, 0, 0.25), "/quiet": Wait(1, 1, 0, 0)}
+    found = [StallSource("/c", "pod a/b", 1), StallSource("/quiet", "pod a/c", 1), StallSource("/d", "pod a/d", None)]
+    tracks = {"/c": StallTrack(1, 1, 0, 0, 0.25), "/quiet": StallTrack(1, 1, 0, 0)}
     usage = build.usage(throttled_ratio={web.uid: 0.75, job.uid: 1.0, "uid-unlisted": 1.0})
-    told = signs(waits, found, usage, (web, job), STRATEGY)
+    told = stall_signals(tracks, found, usage, (web, job), STRATEGY)
     assert [(sign.key, sign.level) for sign in told] == [("/c", 2.5), ("throttled uid-web", 1.5)]
     assert told[0].text == "pod a/b waiting 25% of the time, 10 % is too much"
     assert (
-        signs(waits, found, usage, (web,), SuppressStrategy(online_stall_pct=10, online_throttled_pct=None)) == told[:1]
+        stall_signals(tracks, found, usage, (web,), SuppressStrategy(online_stall_pct=10, online_throttled_pct=None))
+        == told[:1]
     )
-    assert signs(waits, found, usage, (web,), SuppressStrategy(online_stall_pct=None)) == told[1:]
+    assert stall_signals(tracks, found, usage, (web,), SuppressStrategy(online_stall_pct=None)) == told[1:]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.limit.allowance import NodeSize, by_cgroups, by_pods
-from agent.core.limit.ownership import Standing
+from agent.core.limit.ownership import Ownership
 from agent.core.limit.stall_relief import CALM, Relief
-from agent.core.limit.suppress import Ceiling, Situation, floor_us, quota_ceiling
+from agent.core.limit.suppress import CpuCeiling, Situation, floor_us, quota_ceiling
 from agent.core.observe.knobs import UNLIMITED
 from agent.core.observe.observation import Absence, Missing
 from model.decision import Decision
@@ -23,17 +23,17 @@ OFF = SuppressStrategy(enable=False)
 UNREADABLE = Missing("/cpu.cfs_quota_us", Absence.UNREADABLE, "garbage")
 
 
-def whole(build: Any, current: Any, **more: Any) -> Ceiling:
+def whole(build: Any, current: Any, **more: Any) -> CpuCeiling:
     """With pods as `by_pod` use is counted by them, as policy cfsQuota does."""
     known = ("foreign_cap", "loosened", "ours", "braked", "unsettled", "elapsed_seconds")
-    standing = Standing(current, **{"elapsed_seconds": 1.0, **{key: more.pop(key) for key in known if key in more}})
+    standing = Ownership(current, **{"elapsed_seconds": 1.0, **{key: more.pop(key) for key in known if key in more}})
     fields = {key: more.pop(key) for key in ("strategy", "size", "relief", "released", "listed") if key in more}
     by_pod = more.pop("by_pod", None)
     usage = more["usage"] if "usage" in more else build.usage(**more)
     demand = usage and (by_cgroups(usage) if by_pod is None else by_pods(usage, by_pod, ()))
     situation = Situation(
         **{"strategy": STRATEGY, "size": NodeSize(2000), **fields},
-        standing=standing,
+        ownership=standing,
         demand=demand,
         at_seconds=100.0,
         window_full=usage is not None and usage.live_window_full,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.observe.files import FILES, NEEDED, Cadence, Part, Role, cadence, memory_events, moved, pressure
+from agent.core.observe.files import FILES, NEEDED, Cadence, FilePart, Role, cadence, memory_events, moved, pressure
 from agent.core.observe.observation import CgroupPressure, MemoryEvents, Stall
 
 MIB = 1 << 20
@@ -14,26 +14,26 @@ SOME, FULL = Stall(1.0), Stall(0.5)
 @pytest.mark.parametrize(
     ("part", "role", "expected"),
     [
-        (Part.CPU, Role.CONTAINER, Cadence.EVERY_PASS),
-        (Part.CPU, Role.ROOT, Cadence.EVERY_PASS),
-        (Part.MEMORY, Role.ROOT, Cadence.EVERY_PASS),
-        (Part.MEMORY, Role.POD, Cadence.WHEN_MOVED),
-        (Part.MEMORY, Role.BEST_EFFORT_POD, Cadence.WHEN_MOVED),
-        (Part.MEMORY, Role.CONTAINER, Cadence.SLOW_TURN),
-        (Part.LEVEL, Role.POD, Cadence.EVERY_PASS),
-        (Part.LEVEL, Role.CONTAINER, Cadence.NEVER),
-        (Part.THROTTLING, Role.BEST_EFFORT_POD, Cadence.EVERY_PASS),
-        (Part.THROTTLING, Role.POD, Cadence.SLOW_TURN),
-        (Part.CPU_PRESSURE, Role.BEST_EFFORT_POD, Cadence.SLOW_TURN),
-        (Part.OOM, Role.ROOT, Cadence.EVERY_PASS),
-        (Part.CPUS, Role.ROOT, Cadence.EVERY_PASS),
-        (Part.CPUS, Role.POD, Cadence.NEVER),
-        (Part.LEVEL, Role.ROOT, Cadence.EVERY_PASS),
-        (Part.MEMORY_LIMIT, Role.ROOT, Cadence.EVERY_PASS),
-        (Part.MEMORY_LIMIT, Role.POD, Cadence.NEVER),
+        (FilePart.CPU, Role.CONTAINER, Cadence.EVERY_PASS),
+        (FilePart.CPU, Role.ROOT, Cadence.EVERY_PASS),
+        (FilePart.MEMORY, Role.ROOT, Cadence.EVERY_PASS),
+        (FilePart.MEMORY, Role.POD, Cadence.WHEN_MOVED),
+        (FilePart.MEMORY, Role.BEST_EFFORT_POD, Cadence.WHEN_MOVED),
+        (FilePart.MEMORY, Role.CONTAINER, Cadence.SLOW_TURN),
+        (FilePart.LEVEL, Role.POD, Cadence.EVERY_PASS),
+        (FilePart.LEVEL, Role.CONTAINER, Cadence.NEVER),
+        (FilePart.THROTTLING, Role.BEST_EFFORT_POD, Cadence.EVERY_PASS),
+        (FilePart.THROTTLING, Role.POD, Cadence.SLOW_TURN),
+        (FilePart.CPU_PRESSURE, Role.BEST_EFFORT_POD, Cadence.SLOW_TURN),
+        (FilePart.OOM, Role.ROOT, Cadence.EVERY_PASS),
+        (FilePart.CPUS, Role.ROOT, Cadence.EVERY_PASS),
+        (FilePart.CPUS, Role.POD, Cadence.NEVER),
+        (FilePart.LEVEL, Role.ROOT, Cadence.EVERY_PASS),
+        (FilePart.MEMORY_LIMIT, Role.ROOT, Cadence.EVERY_PASS),
+        (FilePart.MEMORY_LIMIT, Role.POD, Cadence.NEVER),
     ],
 )
-def test_cadence(part: Part, role: Role, expected: Cadence) -> None:
+def test_cadence(part: FilePart, role: Role, expected: Cadence) -> None:
     """What enforcement needs each second is read each pass, the dear rest in turns."""
     assert cadence(part, role) is expected
 
@@ -60,7 +60,7 @@ def test_both_versions_have_what_a_sample_needs() -> None:
     for files in FILES.values():
         parts = [kind.part for kind in files]
         assert set(parts) >= NEEDED and len(set(parts)) == len(parts)
-        assert parts.index(Part.LEVEL) < parts.index(Part.MEMORY)
+        assert parts.index(FilePart.LEVEL) < parts.index(FilePart.MEMORY)
 
 
 def test_pressure() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.observe.knobs import Knobs, memory_knob, same, text_of, value_of
+from agent.core.observe.knobs import RootKnobs, memory_knob, same, text_of, value_of
 from agent.core.observe.layout import CgroupDriver, Layout
 from agent.core.observe.observation import Knob, Value
 
-V1 = Knobs.of(Layout("/kubepods"))
+V1 = RootKnobs.of(Layout("/kubepods"))
 SYSTEMD = Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD)
-V2 = Knobs.of(SYSTEMD)
+V2 = RootKnobs.of(SYSTEMD)
 V1_MEMORY = memory_knob(Layout("/kubepods"), "/kubepods/besteffort/podx")
 V2_MEMORY = memory_knob(SYSTEMD, "/kubepods.slice/podx")
 

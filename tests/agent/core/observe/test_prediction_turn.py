@@ -8,7 +8,7 @@ import pytest
 
 from agent.core.observe.observation import CgroupSample, NodeSample
 from agent.core.observe.prediction import NODE_KEY, PredictionFacts, PredictionPolicy, PredictionState
-from agent.core.observe.prediction_turn import foresee
+from agent.core.observe.prediction_turn import learn_and_predict
 from agent.core.observe.usage import UsageState, Windows, measure
 from model.resources import CPU, MEMORY, ResourceVector
 
@@ -34,7 +34,7 @@ def about(build: Any, at: float) -> PredictionFacts:
 def test_without_node_or_pods_nothing_is_learned(build: Any) -> None:
     """And what was learned before stays."""
     state = PredictionState({}, 5.0)
-    assert foresee(state, measured(build), None, POLICY) == (state, None)
+    assert learn_and_predict(state, measured(build), None, POLICY) == (state, None)
 
 
 def test_learning_follows_the_interval(build: Any) -> None:
@@ -42,7 +42,7 @@ def test_learning_follows_the_interval(build: Any) -> None:
     used, state = measured(build), PredictionState()
     trained = []
     for at in (1000.0, 1059.9, 1060.0, 1119.0, 1120.0):
-        state, _ = foresee(state, used, about(build, at), POLICY)
+        state, _ = learn_and_predict(state, used, about(build, at), POLICY)
         trained.append(state.trained_seconds)
     assert trained == [1000.0, 1000.0, 1060.0, 1060.0, 1120.0]
     assert {"uid-web", NODE_KEY} < set(state.models)
@@ -50,15 +50,15 @@ def test_learning_follows_the_interval(build: Any) -> None:
 
 def test_a_clock_set_back_trains_again(build: Any) -> None:
     """Rather than to wait until the old time comes round."""
-    state, _ = foresee(PredictionState(), measured(build), about(build, 5000.0), POLICY)
-    assert foresee(state, measured(build), about(build, 1000.0), POLICY)[0].trained_seconds == 1000.0
+    state, _ = learn_and_predict(PredictionState(), measured(build), about(build, 5000.0), POLICY)
+    assert learn_and_predict(state, measured(build), about(build, 1000.0), POLICY)[0].trained_seconds == 1000.0
 
 
 def test_it_looks_ahead_at_each_tick(build: Any) -> None:
     """Between two trainings too, and with what the facts say at that moment."""
     used = measured(build)
-    state, _ = foresee(PredictionState(), used, about(build, 1000.0), POLICY)
-    trained, told = foresee(state, used, about(build, 1001.0), POLICY)
+    state, _ = learn_and_predict(PredictionState(), used, about(build, 1000.0), POLICY)
+    trained, told = learn_and_predict(state, used, about(build, 1001.0), POLICY)
     assert trained is state and told is not None
     assert told.decisions[0].at_seconds == 1001.0
     # The only production pod asks for 1000m; its peak of 400m, and bands with the system's 200m, lie below.
@@ -68,5 +68,5 @@ def test_it_looks_ahead_at_each_tick(build: Any) -> None:
 @pytest.mark.parametrize("used", [UsageState(), None])
 def test_unmeasured_nothing_is_foreseen(build: Any, used: UsageState | None) -> None:
     """Neither before the first rate nor from one reading alone."""
-    state, told = foresee(PredictionState(), used or measured(build, 1), about(build, 1000.0), POLICY)
+    state, told = learn_and_predict(PredictionState(), used or measured(build, 1), about(build, 1000.0), POLICY)
     assert told is None and state.models == {} and state.trained_seconds == 1000.0

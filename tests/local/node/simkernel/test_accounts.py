@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.core.observe.files import V2_FILES, Part
+from agent.core.observe.files import V2_FILES, FilePart
 from local.node.simkernel.accounts import Account
 
 FULL = Account(
@@ -14,10 +14,10 @@ def test_every_file_parses() -> None:
     """By the table the agent reads cgroup v2 with."""
     texts = FULL.texts()
     read = {kind.part: kind.parse(texts[kind.file].encode()) for kind in V2_FILES if kind.file in texts}
-    assert {Part.CPU, Part.LEVEL, Part.MEMORY, Part.OOM} <= read.keys()
-    cpu_ns, throttling = read[Part.CPU]
+    assert {FilePart.CPU, FilePart.LEVEL, FilePart.MEMORY, FilePart.OOM} <= read.keys()
+    cpu_ns, throttling = read[FilePart.CPU]
     assert cpu_ns == 5_000_000_000 and (throttling.throttled, throttling.throttled_us) == (3, 9)
-    assert read[Part.MEMORY] == (4096, 0) and read[Part.OOM].oom_kill == 1
+    assert read[FilePart.MEMORY] == (4096, 0) and read[FilePart.OOM].oom_kill == 1
 
 
 def test_lengths_stay() -> None:

@@ -97,7 +97,7 @@ def test_a_foreign_writer(tree: V1Tree, tmp_path: Path, name: str, text: str) ->
     assert not any(lends(result) for result in results[3:])
     assert all(reasons(result) == {"LimitNotKept"} for result in results[3:])
     after = node.turns(62)
-    assert reasons(after[0]) == {"LimitNotKept"} and after[-1].lapses == () and lends(after[-1])
+    assert reasons(after[0]) == {"LimitNotKept"} and after[-1].unenforced == () and lends(after[-1])
 
 
 def test_the_brake_sees_a_foreign_writer(tree: V1Tree, tmp_path: Path) -> None:

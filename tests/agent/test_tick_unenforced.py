@@ -65,7 +65,7 @@ def test_an_idle_node_lends_more(node: Scenario) -> None:
     """Without a fault, as the measure of the others."""
     before, after = node.results[-1], idle(node)[-1]
     assert lent(after)[BATCH_CPU] > requested(after) >= lent(before)[BATCH_CPU]
-    assert after.lapses == () and after.ready[:2] == ("True", "LendingActive")
+    assert after.unenforced == () and after.ready[:2] == ("True", "LendingActive")
 
 
 @pytest.mark.parametrize(("file", "says"), [(QUOTA, "-1"), (SHARES, "1024")], ids=["quota", "weight"])
@@ -78,11 +78,11 @@ def test_a_file_that_cannot_be_written(node: Scenario, file: str, says: str) -> 
     assert all(capped(result) for result in results)
     assert {result.ready[:2] for result in results} == {("False", "LimitNotWritten")}
     assert results[-1].ready[2].endswith(f"{file}: Read-only file system")
-    assert file.rsplit("/", 1)[1] in {lapse.file for lapse in results[-1].lapses}
+    assert file.rsplit("/", 1)[1] in {lapse.file for lapse in results[-1].unenforced}
     assert "not in force (LimitNotWritten)" in results[-1].limits.decisions[knob].detail
     node.refusing.refused.clear()
     found = idle(node, seconds=62)[-1]
-    assert found.lapses == () and lent(found)[BATCH_CPU] > requested(found)
+    assert found.unenforced == () and lent(found)[BATCH_CPU] > requested(found)
 
 
 @pytest.mark.parametrize(("file", "loose"), [(QUOTA, "-1"), (SHARES, "1024"), (PERIOD, "10000")])
@@ -96,7 +96,7 @@ def test_a_foreign_writer(node: Scenario, file: str, loose: str) -> None:
     assert len({result.ready[2] for result in later}) == 1, "a message that changes is patched each second"
     recovering = idle(node, seconds=61)
     assert all(capped(result) for result in recovering[:59])
-    assert recovering[-1].lapses == () and lent(recovering[-1])[BATCH_CPU] > requested(first)
+    assert recovering[-1].unenforced == () and lent(recovering[-1])[BATCH_CPU] > requested(first)
 
 
 def test_a_foreign_writer_between_two_ticks(node: Scenario) -> None:
@@ -122,7 +122,7 @@ def test_a_pod_that_cannot_be_read(node: Scenario) -> None:
     assert results[-1].ready[2].endswith("Pod ns/a: no, and 1 more")
     node.cluster.now = msgspec.structs.replace(node.cluster.now, unread_pods=())
     found = idle(node)[-1]
-    assert found.lapses == () and lent(found)[BATCH_CPU] > requested(found)
+    assert found.unenforced == () and lent(found)[BATCH_CPU] > requested(found)
 
 
 def test_cpus_that_go_offline(node: Scenario) -> None:
@@ -133,13 +133,13 @@ def test_cpus_that_go_offline(node: Scenario) -> None:
     assert all(capped(result) for result in results) and results[-1].ready[:2] == ("False", "CpusOffline")
     assert node.quota < ceiling
     node.host.cpus = 2
-    assert idle(node)[-1].lapses == () and node.quota > ceiling
+    assert idle(node)[-1].unenforced == () and node.quota > ceiling
 
 
 def test_a_reset_costs_nothing(node: Scenario) -> None:
     """As a daemon-reload makes it: ours is written, lending goes on."""
     node.file(QUOTA).write_text("-1")
-    assert all(result.lapses == () for result in idle(node))
+    assert all(result.unenforced == () for result in idle(node))
 
 
 def test_a_full_disk_at_the_first_start(tmp_path: Path, build: Any) -> None:
@@ -151,7 +151,7 @@ def test_a_full_disk_at_the_first_start(tmp_path: Path, build: Any) -> None:
     assert {result.ready[:2] for result in results[3:]} == {("False", "StateNotSaved")}
     full_disk(node, full=False)
     found = idle(node)
-    assert node.quota > 0 and found[-1].lapses == () and lent(found[-1])[BATCH_CPU] > requested(found[-1])
+    assert node.quota > 0 and found[-1].unenforced == () and lent(found[-1])[BATCH_CPU] > requested(found[-1])
 
 
 def test_a_disk_that_fills_up_later(node: Scenario) -> None:
@@ -164,7 +164,7 @@ def test_a_disk_that_fills_up_later(node: Scenario) -> None:
     assert capped_from <= 61 and all(capped(result) for result in results[capped_from:])
     assert {result.ready[1] for result in results[capped_from:]} == {"StateNotSaved"}
     full_disk(node, full=False)
-    assert idle(node)[-1].lapses == ()
+    assert idle(node)[-1].unenforced == ()
 
 
 def test_an_eviction_that_cannot_be_recorded(node: Scenario) -> None:
@@ -194,7 +194,7 @@ def test_the_brake_on_memory(tmp_path: Path, build: Any, exists: bool) -> None:
         node.executor.path(node.knobs.memory_high).write_text("max\n")
     node.refusing.refused[node.knobs.memory_high] = "memory.high: Read-only file system"
     results = node.play_all()
-    assert {lapse.reason for result in results for lapse in result.lapses} == (
+    assert {lapse.reason for result in results for lapse in result.unenforced} == (
         {Reason.LIMIT_NOT_WRITTEN} if exists else set()
     )
     assert capped(results[-1]) == exists
