@@ -9,8 +9,9 @@ import msgspec
 
 from agent.core.evict.decide import EvictionFacts, EvictionMemory, Evictions
 from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
-from agent.core.lend.publish import condition
+from agent.core.lend.offer import Offer, OfferFacts, may_raise, withheld
 from agent.core.lend.reclaimable import LendingFacts, NodeLending
+from agent.core.lend.report import condition
 from agent.core.lend.unenforced import UnenforcedLimit
 from agent.core.limit.brake import Cut
 from agent.core.limit.brake import decision as brake_decision
@@ -28,7 +29,7 @@ from model.nodesettings import NodeSettings
 from model.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost, NodeReport
-from model.resources import CPU
+from model.resources import CPU, ResourceVector
 from model.topology import CpuBasics, Processor, Zone
 
 
@@ -39,7 +40,9 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     `settings_known` is False until every document was looked up; `problem` names one that is invalid or not read yet.
     `unsettled`: what limits depend on may ask for less than it seems, since some document never said it, or is gone.
     `settings_deleted`: the ConfigMap was there and is not any more. `unmet` names fields of documents that nobody acts
-    on, or only in part. `unread_pods` says of each pod that cannot be read what is wrong with it.
+    on, or only in part. `unread_pods` says of each pod that cannot be read what is wrong with it. `acknowledged` are
+    our amounts that the API server took last, by resource, `zones_on_node` those of each zone, None until they were
+    read or written.
     """
 
     node: Node | None
@@ -57,6 +60,8 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     settings_deleted: bool = False
     unmet: tuple[str, ...] = ()
     unread_pods: tuple[str, ...] = ()
+    acknowledged: Mapping[str, int] = {}
+    zones_on_node: Mapping[int, ResourceVector] | None = None
 
     def for_prediction(self, now: float) -> PredictionFacts | None:
         """What production's peak is about; None while node or pods are unknown."""
@@ -117,6 +122,21 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             settings_deleted=self.settings_deleted,
         )
 
+    def for_offer(
+        self, usage: NodeUsage | None, admitted: ResourceVector, now: float, reason: Reason | None
+    ) -> OfferFacts:
+        """What the offer depends on beside what may be lent; `reason` is why there is none, at monotonic `now`."""
+        return OfferFacts(
+            node=self.node,
+            pods=self.pods,
+            admitted=admitted,
+            acknowledged=self.acknowledged,
+            zones_on_node=self.zones_on_node,
+            may_grow=may_raise(usage),
+            monotonic_seconds=now,
+            withheld=reason,
+        )
+
 
 class KnobReadings(msgspec.Struct, frozen=True):
     """Knobs and the brake's count, which may be older than they are, never newer.
@@ -166,6 +186,7 @@ class TickResult(msgspec.Struct, frozen=True):
     report: NodeReport | None
     degraded_reason: str
     unenforced: tuple[UnenforcedLimit, ...] = ()
+    offered: Offer = Offer()
 
     @property
     def ready(self) -> tuple[str, str, str]:
@@ -189,7 +210,8 @@ class TickResult(msgspec.Struct, frozen=True):
         limits = {limit.knob: limit.decision for limit in self.limits.of_all}
         limits |= {outcome.write.knob: outcome.write.decision for outcome in self.outcomes}
         orders = (order.decision for order in self.evictions.orders)
-        return (*self.lent_decisions, *limits.values(), *self.evictions.decisions, *orders)
+        about_lending = (*self.lent_decisions, *self.offered.every_decision)
+        return (*about_lending, *limits.values(), *self.evictions.decisions, *orders)
 
     @property
     def lent_decisions(self) -> tuple[Decision, ...]:
@@ -197,6 +219,22 @@ class TickResult(msgspec.Struct, frozen=True):
         predicted = self.prediction.decisions if self.prediction else ()
         zones = tuple(decision for zone in self.lending.zones for decision in zone.decisions)
         return (*self.lending.reclaimable, *zones, *predicted)
+
+    def withdrawn(self, reason: Reason, later_seconds: float = 0.0) -> TickResult:
+        """This tick as it looks so much later, when nothing is offered any more but what running pods hold."""
+        seen = msgspec.structs.replace(
+            self.observation,
+            at_seconds=self.observation.at_seconds + later_seconds,
+            monotonic_seconds=self.observation.monotonic_seconds + later_seconds,
+        )
+        return msgspec.structs.replace(
+            self,
+            observation=seen,
+            lending=withheld(self.lending, reason),
+            offered=self.offered.withdrawn(reason),
+            outcomes=(),
+            degraded_reason=reason.value,
+        )
 
 
 class Cluster(Protocol):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from agent.core.evict.decide import EvictionMemory, decide_evictions
-from agent.core.lend.publish import admitted_requests, degraded, report
+from agent.core.lend.offer import OfferMemory, admitted_requests, decide_offer
 from agent.core.lend.reclaimable import lending
+from agent.core.lend.report import degraded, report
 from agent.core.lend.unenforced import (
     EnforcementMemory,
     WriteFailure,
@@ -35,6 +36,7 @@ class TickState(msgspec.Struct, frozen=True):
     limits: LimitMemory = LimitMemory()
     eviction: EvictionMemory = EvictionMemory()
     enforcement: EnforcementMemory = EnforcementMemory()
+    offer: OfferMemory = OfferMemory()
 
 
 class Tick:
@@ -71,7 +73,7 @@ class Tick:
         about_evictions = facts.for_evictions(limits.best_effort_millis, lent.final, ordered, kills)
         sends = self._settings.mode is not Mode.OBSERVE
         evicting, evictions = decide_evictions(state.eviction, seen, usage, about_evictions, sends=sends)
-        self.state = TickState(used, trained, limited, evicting, state.enforcement)
+        self.state = TickState(used, trained, limited, evicting, state.enforcement, state.offer)
         # 5 plan writes
         writes = plan(limits.limits, seen.knobs)
         # 6 act
@@ -82,8 +84,14 @@ class Tick:
         failures, suppresses = _failures(outcomes), facts.settings.suppress.enable
         enforcement, unenforced = find_unenforced(state.enforcement, limits, seen, failures, ceilings_wanted=suppresses)
         unenforced = (*unenforced, *of_unread(facts.unread_pods))
-        self.state = msgspec.structs.replace(self.state, enforcement=enforcement)
-        lent = within_requests(lent, unenforced, admitted_requests(facts.pods or (), seen.measured))
+        admitted = admitted_requests(facts.pods or (), seen.measured)
+        lent = within_requests(lent, unenforced, admitted)
+        # offer what is lent, and what running pods request in any case
+        silent = None if sends else Reason.OBSERVING
+        offering, offered = decide_offer(
+            state.offer, lent, facts.for_offer(usage, admitted, seen.monotonic_seconds, silent)
+        )
+        self.state = msgspec.structs.replace(self.state, enforcement=enforcement, offer=offering)
         # 7 report and 8 journal
         failed = next((outcome.error for outcome in outcomes if outcome.error), "")
         why = degraded(lent.reclaimable, facts.problem or failed)
@@ -105,6 +113,7 @@ class Tick:
             report=told,
             degraded_reason=why,
             unenforced=unenforced,
+            offered=offered,
         )
         for sink in self._sinks:
             sink.take(result)

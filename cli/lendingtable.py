@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from agent.core.lend.publish import offered
+from agent.core.lend.offer import offered
 from agent.core.lend.reclaimable import LendingFacts
 from cli.simulated import Simulated
 from model.decision import Decision, Term, Unit

@@ -18,7 +18,7 @@ import grpc
 import msgspec
 import structlog
 
-from agent.core.lend.publish import due_for_link
+from agent.core.lend.report import due_for_link
 from agent.ports import TickResult
 from model.fault import ConfigurationFault
 from model.report import AgentHello, CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice

@@ -10,7 +10,7 @@ import structlog
 
 from agent.ports import TickResult
 from model.decision import Decision
-from model.explain import sentence
+from model.explain import OFFERED, sentence
 from model.reason import Reason
 
 log = structlog.get_logger()
@@ -24,13 +24,19 @@ _ZONE = "/zone/"
 _HELD = (Reason.BELOW_DEADBAND, Reason.WINDOW_FILLING, Reason.BRAKE, Reason.WITHIN_THRESHOLD)
 """Why a ceiling stays as it is; the brake's own cuts are logged all the same."""
 _MOVES = {Reason.QUOTA_RAISED, Reason.QUOTA_LOWERED}
+Key = tuple[str, str, bool]
 _LOG_REST_SECONDS = 60.0
 """For so long a value that only moves on is not logged again."""
 
 
-def news(last: Mapping[tuple[str, str], Decision], decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
+def news(last: Mapping[Key, Decision], decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
     """Decisions whose reason changed or whose value moved by more than 5 %."""
-    return tuple(d for d in decisions if _is_news(last.get((d.subject, d.name)), d))
+    return tuple(d for d in decisions if _is_news(last.get(key_of(d)), d))
+
+
+def key_of(decision: Decision) -> Key:
+    """What a decision is about. What may be lent and what is offered of it bear the same subject and name."""
+    return decision.subject, decision.name, decision.policy == OFFERED
 
 
 def _is_news(before: Decision | None, now: Decision) -> bool:
@@ -44,9 +50,10 @@ def _has_moved(before: Decision, now: Decision) -> bool:
 def log_worthy(logged: Decision | None, now: Decision, elapsed_seconds: float) -> bool:
     """Whether a decision deserves a line, so long after the one `logged` last: noise must not fill a disk.
 
-    Zones repeat the node; a ceiling that follows the load up and down has no new reason.
+    Zones repeat the node; an offer is logged once the Node has it; a ceiling that follows the load up and down has no
+    new reason.
     """
-    if _ZONE in now.subject or now.reason in _HELD:
+    if _ZONE in now.subject or now.policy == OFFERED or now.reason in _HELD:
         return False
     if logged is None or not (logged.reason is now.reason or {logged.reason, now.reason} <= _MOVES):
         return True
@@ -57,8 +64,8 @@ class DecisionFeed:
     """A sink of the tick. A listener that does not keep up loses the oldest entries, never the agent's time."""
 
     def __init__(self) -> None:
-        self._last: OrderedDict[tuple[str, str], Decision] = OrderedDict()
-        self._logged: OrderedDict[tuple[str, str], tuple[Decision, float]] = OrderedDict()
+        self._last: OrderedDict[Key, Decision] = OrderedDict()
+        self._logged: OrderedDict[Key, tuple[Decision, float]] = OrderedDict()
         self._past: deque[Decision] = deque(maxlen=_PAST)
         self._victims: deque[Decision] = deque(maxlen=_PAST)
         self._errors: tuple[str, ...] = ()
@@ -74,7 +81,7 @@ class DecisionFeed:
         self._victims.extend(order.decision for order in result.evictions.orders)
         # Not only news: what moved while it was not to be logged may rest at its new value since.
         for decision in result.own_decisions:
-            logged, logged_at = self._logged.get((decision.subject, decision.name), (None, 0.0))
+            logged, logged_at = self._logged.get(key_of(decision), (None, 0.0))
             if log_worthy(logged, decision, at - logged_at):
                 self._log(decision, at)
         errors = tuple(outcome.error for outcome in result.outcomes if outcome.error)
@@ -85,20 +92,20 @@ class DecisionFeed:
         self._forget(result.own_decisions)
 
     def _tell(self, decision: Decision) -> None:
-        self._last[(decision.subject, decision.name)] = decision
+        self._last[key_of(decision)] = decision
         self._past.append(decision)
         for listener in self._listeners:
             _offer(listener, decision)
 
     def _log(self, decision: Decision, at: float) -> None:
-        self._logged[(decision.subject, decision.name)] = (decision, at)
+        self._logged[key_of(decision)] = (decision, at)
         log.info("decision", text=sentence(decision))
 
     def _forget(self, heard: tuple[Decision, ...]) -> None:
         """What nothing was heard of for longest, where too much is known."""
         for known in (self._last, self._logged):
             for decision in heard:
-                if (key := (decision.subject, decision.name)) in known:
+                if (key := key_of(decision)) in known:
                     known.move_to_end(key)
             while len(known) > _MOST_KNOWN:
                 known.popitem(last=False)

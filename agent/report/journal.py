@@ -42,6 +42,7 @@ from model.nodesettings import NodeSettings
 from model.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost
+from model.resources import ResourceVector
 from model.topology import CpuBasics, Processor, Zone
 
 FORMAT = 3
@@ -93,6 +94,8 @@ class FactsChange(msgspec.Struct, frozen=True, omit_defaults=True):
     settings_deleted: bool | UnsetType = UNSET
     unmet: tuple[str, ...] | UnsetType = UNSET
     unread_pods: tuple[str, ...] | UnsetType = UNSET
+    acknowledged: Mapping[str, int] | UnsetType = UNSET
+    zones_on_node: Mapping[int, ResourceVector] | UnsetType | None = UNSET
     pods_age_seconds: float | None = 0.0
 
 

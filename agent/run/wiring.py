@@ -182,6 +182,8 @@ class _Agent:
             kubelet,
             self._costs,
             lambda: lifecycle.paused,
+            lambda: self._publisher.acknowledged,
+            lambda: self._zones.on_node,
         )
         self._publisher = NodePublisher(
             client, options.node_name, settings, WatchedNode(self._cluster.condition, self._cluster.version)

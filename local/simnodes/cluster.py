@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from agent.core.lend.publish import Published
+from agent.core.lend.offer import Published
 from kube.informer import Change, ChangeKind
 from local.node.admission import Rejection, judge
 from local.node.nodeobject import amounts

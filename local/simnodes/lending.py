@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from agent.core.lend.publish import Published, due_for_node, offered
+from agent.core.lend.offer import Published, due_for_node, offered
 from agent.core.lend.reclaimable import LendingFacts, lending
 from local.simnodes.usage import NodeUse
 from model.node import Node

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -15,8 +16,9 @@ from agent.core.limit.decide import NodeLimits
 from agent.core.limit.plan import Write
 from agent.core.limit.wanted_limit import Limit
 from agent.ports import TickResult, WriteOutcome
-from agent.report.decision_feed import DecisionFeed, log_worthy, news
+from agent.report.decision_feed import DecisionFeed, key_of, log_worthy, news
 from model.decision import Decision, Term, Unit
+from model.explain import OFFERED
 from model.reason import Reason
 
 
@@ -48,8 +50,15 @@ def cut(build: Any, value: int) -> Cut:
 )
 def test_news(before: Decision | None, now: Decision, expected: bool) -> None:
     """A new reason, or more than 5 % of the value."""
-    last = {("node/n", "r"): before} if before else {}
+    last = {key_of(before): before} if before else {}
     assert bool(news(last, (now,))) is expected
+
+
+def test_what_is_offered_is_news_of_its_own() -> None:
+    """It bears subject and name of what may be lent: neither hides the other, and only the latter is logged here."""
+    lent, offered = decided(100), msgspec.structs.replace(decided(50), policy=OFFERED)
+    assert news({key_of(lent): lent}, (lent, offered)) == (offered,)
+    assert log_worthy(None, lent, 0.0) and not log_worthy(None, offered, 0.0)
 
 
 def ceiling(value: int, reason: Reason) -> Decision:

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.core.lend.publish import condition, degraded, offered
+from agent.core.lend.offer import offered
 from agent.core.lend.reclaimable import ZoneLending
+from agent.core.lend.report import condition, degraded
 from agent.core.lend.unenforced import (
     EnforcementMemory,
     UnenforcedLimit,

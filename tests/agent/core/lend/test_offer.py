@@ -1,4 +1,4 @@
-"""What is told when: shrinking at once, growth with a rest, heartbeats else."""
+"""What is offered, and when it must be written: shrinking at once, growth with a rest."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agent.core.lend.prepare import prepared
-from agent.core.lend.publish import (
+from agent.core.lend.offer import (
+    Offer,
+    OfferFacts,
+    OfferMemory,
     Published,
-    condition,
-    degraded,
+    admitted_requests,
+    decide_offer,
     due,
-    due_for_link,
     due_for_node,
     may_raise,
     offered,
     offered_in_zone,
-    report,
     settled,
     withheld,
 )
+from agent.core.lend.prepare import prepared
 from agent.core.lend.reclaimable import ZoneLending
 from model.decision import Decision, Term, Unit
 from model.pod import PodPhase
 from model.reason import Reason
-from model.report import BestEffortPodUsage, NodeReport, Pressure, Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import ColocationStrategy
+from tests.agent.conftest import Build
 
 STRATEGY = ColocationStrategy()
 
@@ -275,84 +278,120 @@ def test_what_is_known_takes_effect_at_once(reason: Reason) -> None:
     assert settled(lent(0, 0, reason), 0.0)
 
 
-def facts(at: float, cpu: int = 1000, reason: str = "", **more: Any) -> NodeReport:
-    return NodeReport(at, Usage(), Usage(), Usage(), Usage(), lent(cpu), degraded_reason=reason, **more)
+FIRST = OfferMemory()
 
 
-LINK_CASES: dict[str, tuple[NodeReport | None, NodeReport, bool]] = {
-    "first": (None, facts(0), True),
-    "unchanged within ten seconds": (facts(0), facts(9), False),
-    "heartbeat": (facts(0), facts(10), True),
-    "change within a second waits": (facts(0), facts(0.5, cpu=1), False),
-    "change after a second": (facts(0), facts(1, cpu=900), True),
-    "noise is no change": (facts(0), facts(1, cpu=990), False),
-    "degraded is": (facts(0), facts(1, reason="PodsStale"), True),
-    "clock went back": (facts(100), facts(50), True),
-    "lending ended": (facts(0), msgspec.structs.replace(facts(1), reclaimable=lent(1000, 0, Reason.PODS_STALE)), True),
-    "a pod came": (facts(0), facts(1, pods=(BestEffortPodUsage("ns", "p", "u", Usage(), 0.0),)), True),
+def decide(build: Any, memory: OfferMemory = FIRST, lending: Any = None, **parts: Any) -> tuple[Any, Offer]:
+    """The offer of a node that offers 300m already, whose window is full."""
+    pods, node = parts.get("pods", ()), build.node()
+    told = ResourceVector({**node.allocatable.amounts, BATCH_CPU: 300, BATCH_MEMORY: 4})
+    facts = {
+        "node": msgspec.structs.replace(node, allocatable=told),
+        "pods": pods,
+        "admitted": admitted_requests(pods or (), ()),
+        "acknowledged": {},
+        "zones_on_node": None,
+        "may_grow": True,
+        "monotonic_seconds": 100.0,
+    }
+    return decide_offer(memory, build.lending(500, 9) if lending is None else lending, OfferFacts(**{**facts, **parts}))
+
+
+def test_the_offer_of_a_tick(build: Any) -> None:
+    """What may be lent; beside it what it is without growth, and what stays once nothing is lent."""
+    _, offer = decide(build, pods=(build.batch("a", batch_cpu=200),))
+    assert offer.amounts == all_four(500, 9) and offer.on_node == {BATCH_CPU: 300, BATCH_MEMORY: 4}
+    assert amounts(offer.without_growth) == all_four(300, 4)
+    assert amounts(offer.least) == {BATCH_CPU: 200}
+
+
+def test_without_a_node_object_what_was_acknowledged_stands(build: Any) -> None:
+    """Growth is measured by it, and it does not shrink under a pod that was just placed."""
+    gang = (build.batch("a", batch_cpu=900, phase=PodPhase.PENDING),)
+    _, offer = decide(build, node=None, acknowledged={BATCH_CPU: 250}, may_grow=False)
+    assert offer.amounts == all_four(250, 0)
+    _, offer = decide(build, lending=build.lending(0), node=None, acknowledged={BATCH_CPU: 250}, pods=gang)
+    assert offer.amounts[BATCH_CPU] == 250
+
+
+def test_without_node_and_pods_nothing_is_decided(build: Any) -> None:
+    """Neither what stands nor what its pods need is known: no key is touched, not even to withdraw it."""
+    _, offer = decide(build, node=None, pods=None)
+    assert offer.decisions is None and offer.amounts == {}
+    assert offer.withdrawn(Reason.OBSERVING).decisions is None
+
+
+def test_an_offer_that_is_withdrawn(build: Any) -> None:
+    """Only what running pods request stays, for the reason given; it is told also where nothing was told before."""
+    blind = build.lending(reason=Reason.NODE_METRICS_MISSING)
+    _, offer = decide(build, lending=blind, pods=(build.batch("a", batch_cpu=200),))
+    assert not offer.settled
+    gone = offer.withdrawn(Reason.OBSERVING)
+    assert gone.settled and gone.amounts == {BATCH_CPU: 200}
+    assert {decision.reason for decision in gone.decisions or ()} == {Reason.OBSERVING}
+
+
+def test_a_blind_start_is_settled_after_a_while(build: Any) -> None:
+    """Counted from the first tick; once something is known it is settled at once."""
+    blind, memory, told = build.lending(reason=Reason.PODS_UNKNOWN), OfferMemory(), {}
+    for at in (100.0, 115.0, 115.1):
+        memory, offer = decide(build, memory, blind, pods=None, monotonic_seconds=at)
+        told[at] = offer.settled
+    assert told == {100.0: False, 115.0: False, 115.1: True}
+    assert decide(build)[1].settled
+
+
+def test_an_observer_offers_nothing(build: Any) -> None:
+    """Whatever may be lent; what runs on the node keeps what it requests."""
+    _, offer = decide(build, withheld=Reason.OBSERVING, pods=(build.batch("a", batch_cpu=200),))
+    assert offer.amounts == {BATCH_CPU: 200}
+    assert [decision.reason for decision in offer.decisions or ()] == [Reason.OBSERVING]
+
+
+ZONES: dict[str, tuple[bool, dict[int, ResourceVector] | None, int | None]] = {
+    # the window is full, what the zones say, what zone 0 offers of 500
+    "a full window asks nobody": (True, None, 500),
+    "a young agent must know what the zones say": (False, None, None),
+    "and keeps to it": (False, {0: ResourceVector({BATCH_CPU: 200})}, 200),
+    "a zone that says nothing offers nothing": (False, {}, 0),
 }
 
 
-@pytest.mark.parametrize(("last", "now", "expected"), LINK_CASES.values(), ids=LINK_CASES.keys())
-def test_due_for_link(last: NodeReport | None, now: NodeReport, expected: bool) -> None:
-    """On change at most once a second, else every ten."""
-    assert due_for_link(last, now) is expected
+@pytest.mark.parametrize(("may_grow", "on_node", "expected"), ZONES.values(), ids=ZONES.keys())
+def test_zones_are_offered_with_the_node(
+    build: Any, may_grow: bool, on_node: dict[int, ResourceVector] | None, expected: int | None
+) -> None:
+    """No zone grows early either."""
+    lending = build.lending(500, 9)
+    zone = ZoneLending(0, "node-0", lending.reclaimable[:2], lending.reclaimable[:2])
+    lending = msgspec.structs.replace(lending, zones=(zone,))
+    _, offer = decide(build, lending=lending, may_grow=may_grow, zones_on_node=on_node)
+    assert (None if offer.zones is None else amounts(offer.zones[0])[BATCH_CPU]) == expected
+    assert len(offer.every_decision) == 4 + (2 if expected is not None else 0)
 
 
-def test_report_names_only_best_effort_pods(build: Any) -> None:
-    """With usage and throttling where they were measured."""
-    web, job, new = build.pod(), build.batch("job"), build.batch("new")
-    measured = {web.uid: build.averages(400), job.uid: build.averages(300, 7)}
-    usage = build.usage(measured, throttled_ratio={job.uid: 0.5})
-    pressure = Pressure(1.0, 2.0, 3.0)
-    found = report(usage, lent(700), (web, job, new), pressure, "why")
-    assert found is not None and (found.pressure, found.degraded_reason) == (pressure, "why")
-    assert (found.online, found.system, found.observed_at_seconds) == (usage.online.last, usage.system.last, 100.0)
-    assert [(pod.name, pod.usage, pod.throttled_ratio) for pod in found.pods] == [("job", Usage(300, 7), 0.5)]
-    assert report(None, lent(0), (), None, "") is None
+small = st.integers(0, 9)
 
 
-def test_degraded() -> None:
-    """Withheld resources win over a configuration problem."""
-    assert degraded(lent(5), "") == ""
-    assert degraded(lent(5), "NodeSLO n: …") == "NodeSLO n: …"
-    assert degraded(lent(0, 0, Reason.PODS_UNKNOWN), "NodeSLO n: …") == "PodsUnknown"
-
-
-@pytest.mark.parametrize(
-    ("why", "problem", "errors", "expected"),
-    [
-        ("", "", [""], ("True", "LendingActive")),
-        ("NodeSLO n: x", "NodeSLO n: x", [], ("True", "ConfigurationInvalid")),
-        ("/cpu: Invalid argument", "", ["", "/cpu: Invalid argument"], ("True", "LimitNotApplied")),
-        ("PodsStale", "NodeSLO n: x", [], ("False", "PodsStale")),
-        ("CeilingNotPossible", "", [""], ("False", "CeilingNotPossible")),
-        ("LendingDisabled", "", [], ("False", "LendingDisabled")),
-        ("SettingsUnread", "", [], ("False", "SettingsUnread")),
-    ],
-)
-def test_condition(why: str, problem: str, errors: list[str], expected: tuple[str, str]) -> None:
-    """Only what stops lending makes the node's ColocationReady False."""
-    status, reason, message = condition(why, problem, errors)
-    assert (status, reason) == expected and message
-
-
-def test_a_condition_names_what_is_asked_in_vain() -> None:
-    """Whatever else it says; few names are enough, and the page has the rest."""
-    status, reason, message = condition("", "", [], unmet=("a", "b"))
-    assert (status, reason) == ("True", "LendingActive")
-    assert message.endswith("lent to batch pods; not acted on, or in part (docs/koordinator.md): a, b")
-    assert condition("x: wrong", "x: wrong", [], unmet=list("abcdefg"))[2].endswith("a, b, c, d, e and 2 more")
-
-
-@pytest.mark.parametrize(
-    ("why", "expected"),
-    [
-        ("LendingDisabled", "ConfigurationInvalid"),
-        ("SettingsUnread", "SettingsUnread"),
-        ("SettingsDeleted", "SettingsDeleted"),
-    ],
-)
-def test_a_document_that_withholds_lending_is_named(why: str, expected: str) -> None:
-    """Broken since the start, not to be read, or deleted: the message says which to mend."""
-    assert condition(why, "ConfigMap a/b: x", []) == ("False", expected, "ConfigMap a/b: x")
+@given(lent=small, told=small, acknowledged=small, running=small, bound=small, full=st.booleans(), known=st.booleans())
+def test_losing_something_never_offers_more(
+    lent: int, told: int, acknowledged: int, running: int, bound: int, full: bool, known: bool
+) -> None:
+    """Neither the usage, nor the right to lend, nor the last tick; and none offers less than what running pods ask."""
+    build = Build()
+    pods = (build.batch("a", batch_cpu=running), build.batch("b", batch_cpu=bound, phase=PodPhase.PENDING))
+    node = msgspec.structs.replace(build.node(), allocatable=ResourceVector({BATCH_CPU: told}))
+    parts: dict[str, Any] = {
+        "lending": build.lending(lent, 0),
+        "pods": pods,
+        "node": node if known else None,
+        "acknowledged": {BATCH_CPU: acknowledged},
+    }
+    _, offer = decide(build, may_grow=full, **parts)
+    _, young = decide(build, may_grow=False, **parts)
+    _, observer = decide(build, may_grow=full, withheld=Reason.OBSERVING, **parts)
+    stands = told if known else acknowledged
+    for less in (young.amounts, observer.amounts, amounts(offer.without_growth), amounts(offer.least)):
+        assert running <= less.get(BATCH_CPU, 0) <= offer.amounts.get(BATCH_CPU, 0)
+    assert amounts(offer.without_growth).get(BATCH_CPU, 0) <= max(stands, running)
+    assert offer.amounts.get(BATCH_CPU, 0) <= max(lent, running, min(stands, running + bound))
