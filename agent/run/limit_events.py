@@ -1,25 +1,32 @@
-"""A sink of the tick that tells when limits of best effort are not in force, and when all of them are again."""
+"""A sink of the tick that tells by Events what became of best effort's own limits."""
 
 from __future__ import annotations
 
 import structlog
 
 from agent.core.lend.unenforced import UnenforcedLimit
+from agent.core.limit.limit_news import NewsMemory, limit_news
 from agent.ports import TickResult
 from agent.report.sources import NodeEvent
+from model.explain import sentence
 from model.reason import Reason, words
 
 log = structlog.get_logger()
 
 
 class LimitEvents:
-    """One Event and one line of the log for each such limit as it begins, one as the last of them ends."""
+    """One Event and one line of the log for each limit that is not in force as it begins, one as the last of them ends.
+
+    And an Event with the terms where a limit begins to hold, holds for pods that wait, is another program's, or ends.
+    """
 
     def __init__(self, record: NodeEvent) -> None:
         self._record = record
         self._told: dict[tuple[str, Reason], UnenforcedLimit] = {}
+        self._news = NewsMemory()
 
     def take(self, result: TickResult) -> None:
+        self._tell_news(result)
         found = {(limit.file, limit.reason): limit for limit in result.unenforced}
         for key, limit in found.items():
             if key not in self._told:
@@ -29,3 +36,11 @@ class LimitEvents:
             log.info("every limit is in force again")
             self._record(Reason.LIMITS_IN_FORCE.value, words(Reason.LIMITS_IN_FORCE), warning=False)
         self._told = found
+
+    def _tell_news(self, result: TickResult) -> None:
+        """The log has every decision."""
+        seen = result.observation
+        failed = {outcome.write.knob for outcome in result.outcomes if outcome.error or outcome.dropped}
+        self._news, news = limit_news(self._news, result.limits.of_all, seen.knobs, failed, seen.monotonic_seconds)
+        for each in news:
+            self._record(each.decision.reason.value, sentence(each.decision), warning=each.warning)
