@@ -283,6 +283,15 @@ def test_quotas_in_the_way_of_the_brake(build: Any) -> None:
         assert [(knob.cgroup, value) for knob, value in limits.brake.narrow_first] == expected
 
 
+def test_a_pod_above_the_ceiling_is_in_nobodys_way(build: Any) -> None:
+    """It has no quota of its own on v1, since the root's is tighter: nothing of it has to be narrower first."""
+    told = facts(pods=(job(build, cpu=2000),))
+    seen = build.seen(10, places=PLACES, knobs=read_all(build, LimitMemory(), told, build.layout))
+    _, limits = decide_limits(LimitMemory(), build.layout, seen, build.usage(), told)
+    assert limits.limits[quota_knob(build.layout, POD)].value == -1
+    assert limits.brake is not None and limits.brake.narrow_first == ()
+
+
 MACHINE = tuple(Processor(cpu, cpu, 0, 0) for cpu in range(8))
 
 

@@ -81,6 +81,13 @@ def test_who_uses_what(
     assert tuple(part.last.cpu_millis for part in parts) == expected
 
 
+def test_memory_of_the_system_is_what_pods_leave() -> None:
+    """As CPU is: 950 bytes on the node, 300 and 500 of them in pods; where pods claim more, none."""
+    for node, system in ((950, 150), (1, 0)):
+        used = measured(metric(system=None, node=Usage(9500, node)))
+        assert used is not None and used.system.last.memory_bytes == system
+
+
 def test_which_host_applications_count_by_name() -> None:
     """Those that are configured, as the agent measures no other."""
     told = metric(host_applications=(CACHE[0], HostApplicationMetric("stray", Usage(70, 0))))

@@ -312,6 +312,38 @@ def test_minute_peaks(build: Any) -> None:
     assert minute_peaks(UsageState()).node is None
 
 
+def test_minute_peaks_after_a_gap(build: Any) -> None:
+    """An agent that stood still for a minute learns from what came after, of the node and of each pod."""
+
+    def pods(t: float, used: float) -> dict[str, Any]:
+        return {"pods": {"a": sample(used, 9)}}
+
+    busy = [at(build, t, node=1.5 * t, kubepods=t, be=0.25 * t, **pods(t, 0.5 * t)) for t in range(71)]
+    first = 131
+    calm = [
+        at(
+            build,
+            t,
+            node=105 + 0.4 * (t - first),
+            kubepods=70 + 0.2 * (t - first),
+            be=17.5,
+            **pods(t, 35 + 0.1 * (t - first)),
+        )
+        for t in range(first, first + 4)
+    ]
+    peaks = minute_peaks(run([*busy, *calm])[0])
+    assert (peaks.node, peaks.pods) == (Usage(400, 100), {"a": Usage(100, 9)})
+
+
+def test_minute_peaks_of_the_idle_and_the_lost(build: Any) -> None:
+    """A pod that uses no CPU has a peak of memory; a node that was not measured for long has none."""
+    idle = steady(build, 70, pods=lambda t: {"a": sample(5, 9)})
+    assert minute_peaks(run(idle)[0]).pods == {"a": Usage(0, 9)}
+    lost = [at(build, t, node_sample=GONE) for t in range(71, 90)]
+    state, _ = run([*idle, *lost])
+    assert minute_peaks(state).node is None
+
+
 @pytest.mark.parametrize(
     ("cpus", "quota_us", "period_us", "limit"),
     [

@@ -181,6 +181,31 @@ def test_minute_peak_after_a_gap_and_before_a_rate() -> None:
     assert run([*steady(70, 3.0), (200, 500), (201, 501)]).minute_peak == Usage(1000)
 
 
+@pytest.mark.parametrize(
+    ("reset_at", "expected"),
+    [
+        pytest.param(71, Usage(3000), id="a container that was started again"),
+        pytest.param(80, Usage(3000), id="unseen for ten intervals, which are no gap"),
+        pytest.param(80.5, None, id="unseen for longer"),
+    ],
+)
+def test_a_reset_is_no_gap(reset_at: float, expected: Usage | None) -> None:
+    """A pass without a rate adds nothing to the minute and takes nothing away; only a gap parts it from what comes."""
+    before = steady(70, 3.0)
+    track = run([*before, (reset_at, 0.5)])
+    assert track.minute_peak == expected
+    assert track.minute == (run(before).minute if expected else b"")
+
+
+def test_after_a_gap_the_minute_fills_again() -> None:
+    """Each second after it counts, none before it, for the peak and for what the peak is judged by."""
+    after = [(200.0, 500.0), *[(200.0 + s, 500.0 + 0.5 * s) for s in range(1, 21)]]
+    track = run([*steady(70, 3.0), *after])
+    assert track.minute_peak == Usage(500) and len(track.minute) == 20 * 12
+    busy = run([*steady(70, 3.0), *after, *[(220.0 + s, 510.0 + 2.0 * s) for s in range(1, 61)]])
+    assert busy.minute_peak == Usage(2000) and len(busy.minute) == 60 * 12
+
+
 def test_ticks_between_seconds_do_not_shorten_the_minute() -> None:
     """At two passes a second the 60 samples still cover a minute: 55 s at 1 CPU and 5 s at 3 peak at 1."""
     early = [(n / 2, n / 2) for n in range(111)]
