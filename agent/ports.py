@@ -9,7 +9,7 @@ import msgspec
 
 from agent.core.evict.decide import EvictionFacts, EvictionMemory, Evictions
 from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
-from agent.core.lend.offer import Offer, OfferFacts, may_raise, withheld
+from agent.core.lend.offer import NodeOffer, OfferFacts, may_raise, withheld
 from agent.core.lend.reclaimable import LendingFacts, NodeLending
 from agent.core.lend.report import condition
 from agent.core.lend.unenforced import UnenforcedLimit
@@ -186,7 +186,7 @@ class TickResult(msgspec.Struct, frozen=True):
     report: NodeReport | None
     degraded_reason: str
     unenforced: tuple[UnenforcedLimit, ...] = ()
-    offered: Offer = Offer()
+    offered: NodeOffer = NodeOffer()
 
     @property
     def ready(self) -> tuple[str, str, str]:

@@ -17,10 +17,10 @@ from model.report import CheckpointSaved
 
 if TYPE_CHECKING:
     from agent.edge.link import LinkClient
-    from agent.run.services import Services
+    from agent.run.services import AgentServices
 
 
-class Answers:
+class AgentAnswers:
     """`services` and `tasks` begin after the first tick; what is told of them before that is nothing yet."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Answers:
         self._feed = feed
         self._failed_ticks = failed_ticks
         self._observing = observing
-        self.services: Services | None = None
+        self.services: AgentServices | None = None
         self.sinks: tuple[OptionalSink, ...] = ()
         self.tasks: tuple[OptionalTask, ...] = ()
 

@@ -21,7 +21,7 @@ from agent.ports import Sink, TickPorts
 from agent.report.decision_feed import DecisionFeed
 from agent.report.journal import Head
 from agent.report.status import AgentStatus
-from agent.run.answers import Answers
+from agent.run.answers import AgentAnswers
 from agent.run.edges import AgentCallbacks, Edges, Lasting
 from agent.run.heartbeat_guard import Heartbeat
 from agent.run.limit_events import LimitEvents
@@ -36,7 +36,7 @@ from model.reason import Reason, words
 from model.report import EvictionCost, PreemptionNotice
 
 if TYPE_CHECKING:
-    from agent.run.services import Services
+    from agent.run.services import AgentServices
 
 log = structlog.get_logger()
 
@@ -57,7 +57,7 @@ class RunningAgent:
         callbacks = AgentCallbacks(lambda: self._tick_loop.wake(), self._costs, self._notify)
         self._edges = Edges(lasting, settings, callbacks, stack, observing=self._observing)
         self._status, self._feed = AgentStatus(settings.tick_seconds), DecisionFeed()
-        self._answers = Answers(
+        self._answers = AgentAnswers(
             lasting,
             settings,
             self._edges,
@@ -140,7 +140,7 @@ class RunningAgent:
         except (KubernetesFault, TimeoutError) as error:
             log.warning("the offer was not withdrawn", error=str(error))
 
-    async def _tell_ready(self, services: Services) -> None:
+    async def _tell_ready(self, services: AgentServices) -> None:
         """Write the ready file once the agent measures and has read the API server."""
         while not self._status.ready:
             await asyncio.sleep(0.05)
@@ -164,7 +164,7 @@ class RunningAgent:
         }
         return tuple(OptionalSink(name, sink) for name, sink in sinks.items() if sink is not None)
 
-    def _make_optional_tasks(self, services: Services) -> tuple[OptionalTask, ...]:
+    def _make_optional_tasks(self, services: AgentServices) -> tuple[OptionalTask, ...]:
         edges = self._edges
         tasks = {
             "listeners": services.listen,
@@ -235,7 +235,7 @@ def _make_folder_of(file: Path) -> None:
         raise ConfigurationFault(str(file), f"its folder cannot be made: {error.strerror}", "give another") from error
 
 
-def _services() -> type[Services]:
-    from agent.run.services import Services
+def _services() -> type[AgentServices]:
+    from agent.run.services import AgentServices
 
-    return Services
+    return AgentServices

@@ -19,8 +19,8 @@ from agent.edge.zones import ZonePublisher
 from agent.files.statefile import StateFile, guard_file
 from agent.options import AgentOptions
 from agent.report.node_patches import WatchedNode
-from agent.run.lifecycle import Lifecycle
-from agent.run.machine import Machine, MachinePaths
+from agent.run.lifecycle import AgentLifecycle
+from agent.run.machine import AgentMachine, MachinePaths
 from agent.run.withdrawal import LeftoverOffer
 from agent.settings import AgentSettings
 from kube.client import KubeClient
@@ -39,7 +39,7 @@ class Lasting(NamedTuple):
     state: StateFile
     client: KubeClient
     kubelet: KubeletPods | None
-    lifecycle: Lifecycle
+    lifecycle: AgentLifecycle
     ticked: asyncio.Event
 
 
@@ -65,7 +65,7 @@ class Edges:
     ) -> None:
         options, layout, state, client, kubelet, lifecycle, _ = lasting
         name = options.node_name
-        self.machine = Machine(
+        self.machine = AgentMachine(
             MachinePaths(options.cgroup_root, options.proc, options.sys, guard_file(options.state_file)),
             layout,
             state,

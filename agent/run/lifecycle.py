@@ -26,7 +26,7 @@ class FleetSwitch(Protocol):
     def state(self) -> FleetView: ...
 
 
-class Lifecycle:
+class AgentLifecycle:
     """`mode` is what the settings and the switch allow, the less of both; without a switch the settings' alone."""
 
     def __init__(self, mode: Mode, switch: FleetSwitch | None = None) -> None:

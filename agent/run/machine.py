@@ -48,7 +48,7 @@ class MachinePaths(msgspec.Struct, frozen=True):
     guard_file: Path
 
 
-class Machine:
+class AgentMachine:
     """Every edge that reads or limits this machine.
 
     With `dry` nothing is ever written or killed, the kernel is asked to tell nothing, and an agent that enforces may

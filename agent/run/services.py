@@ -28,7 +28,7 @@ from model.report import AgentHello, PreemptionNotice
 log = structlog.get_logger()
 
 
-class Services:
+class AgentServices:
     """Made on the event loop that serves it; `link` is None for an observer, and where no scheduler is named.
 
     Probes and training code ask on sockets in a folder that is the agent's own; a port may be another's, and the agent

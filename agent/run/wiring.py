@@ -17,7 +17,7 @@ from agent.files.statefile import StateFile
 from agent.options import AgentOptions
 from agent.run.assembly import RunningAgent
 from agent.run.edges import Lasting
-from agent.run.lifecycle import Lifecycle
+from agent.run.lifecycle import AgentLifecycle
 from agent.run.tasks import clear_ready_file
 from agent.settings import AgentSettings, PodOrigin, load_settings
 from agent.version import VERSION
@@ -60,9 +60,9 @@ async def run(options: AgentOptions) -> None:
 @contextlib.asynccontextmanager
 async def _lifecycle(
     options: AgentOptions, settings: AgentSettings, client: KubeClient, state: StateFile
-) -> AsyncIterator[Lifecycle]:
+) -> AsyncIterator[AgentLifecycle]:
     """Until the fleet's switch is read, an agent that enforced before does so again, and lends nothing."""
-    lifecycle = Lifecycle(settings.mode)
+    lifecycle = AgentLifecycle(settings.mode)
     lifecycle.stop_on_signals()
     if not settings.fleet:
         yield lifecycle

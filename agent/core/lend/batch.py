@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from agent.core.lend.high_priority import KeptAmount, KeptByPod, kept_in_zones
-from agent.core.lend.lender import Lendable, Lender, cap, share
+from agent.core.lend.lending_scope import Lendable, LendingScope, cap, share
 from model.decision import Decision, TermSum
 from model.explain import amount
 from model.reason import Reason
@@ -22,18 +22,18 @@ from model.strategy import CalculatePolicy
 from model.topology import Zone
 
 
-def batch(resource: Lendable, room: Lender, held: Iterable[KeptAmount], at_seconds: float) -> Decision:
-    """What of one room may be lent as batch, in the resource's base unit."""
+def batch(resource: Lendable, scope: LendingScope, held: Iterable[KeptAmount], at_seconds: float) -> Decision:
+    """What of one scope may be lent as batch, in the resource's base unit."""
     unsafe_pct = 100 - resource.reclaim_threshold_pct
-    terms = TermSum().add("capacity", room.capacity, room.source)
+    terms = TermSum().add("capacity", scope.capacity, scope.source)
     # The margin is negative above 100 %, where a cluster lends more than it holds: the capacity cap ends that.
-    terms.add("safety margin", -share(room.capacity, unsafe_pct), f"{unsafe_pct} % of capacity")
-    _add_occupied(terms, resource, room)
+    terms.add("safety margin", -share(scope.capacity, unsafe_pct), f"{unsafe_pct} % of capacity")
+    _add_occupied(terms, resource, scope)
     for part in held:
         terms.add(part.term, -part.amount, part.note)
-    cap(terms, room, resource.batch_cap_name, resource.batch_cap_pct)
+    cap(terms, scope, resource.batch_cap_name, resource.batch_cap_pct)
     return Decision(
-        room.subject,
+        scope.subject,
         resource.batch,
         terms.value,
         resource.unit,
@@ -44,18 +44,20 @@ def batch(resource: Lendable, room: Lender, held: Iterable[KeptAmount], at_secon
     )
 
 
-def _add_occupied(terms: TermSum, resource: Lendable, room: Lender) -> None:
+def _add_occupied(terms: TermSum, resource: Lendable, scope: LendingScope) -> None:
     """Only the larger of system use and reservation counts; the note tells the other."""
-    reserved = f"kubelet or annotation; system used is {amount(room.system, resource.unit)}"
-    if resource.policy is CalculatePolicy.REQUEST or room.system < room.reserved:
-        terms.add("reserved", -room.reserved, reserved)
+    reserved = f"kubelet or annotation; system used is {amount(scope.system, resource.unit)}"
+    if resource.policy is CalculatePolicy.REQUEST or scope.system < scope.reserved:
+        terms.add("reserved", -scope.reserved, reserved)
         return
-    hosts = f", {amount(room.host_applications, resource.unit)} by host applications" if room.host_applications else ""
-    terms.add("system used", -room.system, f"outside pods{hosts}; reserved is {amount(room.reserved, resource.unit)}")
+    hosts = (
+        f", {amount(scope.host_applications, resource.unit)} by host applications" if scope.host_applications else ""
+    )
+    terms.add("system used", -scope.system, f"outside pods{hosts}; reserved is {amount(scope.reserved, resource.unit)}")
 
 
 def batch_in_zones(
-    resource: Lendable, node: Lender, claimed: Iterable[KeptByPod], zones: Sequence[Zone], at_seconds: float
+    resource: Lendable, node: LendingScope, claimed: Iterable[KeptByPod], zones: Sequence[Zone], at_seconds: float
 ) -> tuple[Decision, ...]:
     """One decision a zone. How much of system use and reservation falls on a zone is not known: all bear the same."""
     held = kept_in_zones(resource, claimed, [zone.id for zone in zones])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from agent.core.lend.lender import Lendable
+from agent.core.lend.lending_scope import Lendable
 from model.nodemetric import NodeMetric
 from model.pod import Pod
 from model.qos import KubernetesQoS, PriorityBand, QoSClass

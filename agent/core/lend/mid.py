@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from agent.core.lend.lender import Lendable, Lender, cap, share
+from agent.core.lend.lending_scope import Lendable, LendingScope, cap, share
 from model.decision import Decision, TermSum
 from model.explain import amount
 from model.pod import Pod
@@ -37,19 +37,21 @@ class MidFacts(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...]
 
 
-def mid(resource: Lendable, room: Lender, facts: MidFacts, strategy: ColocationStrategy, at_seconds: float) -> Decision:
+def mid(
+    resource: Lendable, scope: LendingScope, facts: MidFacts, strategy: ColocationStrategy, at_seconds: float
+) -> Decision:
     """What of the node may be lent as mid, in the resource's base unit."""
     static = strategy.mid_mode is MidMode.STATIC
     terms = TermSum()
     if static:
         pct = resource.mid_static_pct
-        terms.add("static share", share(room.capacity, pct), f"{pct} % of capacity")
+        terms.add("static share", share(scope.capacity, pct), f"{pct} % of capacity")
     else:
-        _add_predicted(terms, resource, room, facts)
-        _add_unallocated(terms, resource, room, facts.pods, strategy.mid_unallocated_pct)
-    cap(terms, room, resource.mid_cap_name, resource.mid_cap_pct)
+        _add_predicted(terms, resource, scope, facts)
+        _add_unallocated(terms, resource, scope, facts.pods, strategy.mid_unallocated_pct)
+    cap(terms, scope, resource.mid_cap_name, resource.mid_cap_pct)
     return Decision(
-        room.subject,
+        scope.subject,
         resource.mid,
         terms.value,
         resource.unit,
@@ -61,16 +63,16 @@ def mid(resource: Lendable, room: Lender, facts: MidFacts, strategy: ColocationS
     )
 
 
-def _add_predicted(terms: TermSum, resource: Lendable, room: Lender, facts: MidFacts) -> None:
+def _add_predicted(terms: TermSum, resource: Lendable, scope: LendingScope, facts: MidFacts) -> None:
     if facts.prod_reclaimable is None:
         terms.add("prod reclaimable", 0, "no prediction known")
         return
     terms.add("prod reclaimable", resource.of(facts.prod_reclaimable), "requests of production minus predicted peaks")
-    terms.at_most("cap node unused", room.capacity - resource.of(facts.node), "capacity minus use of the node")
+    terms.at_most("cap node unused", scope.capacity - resource.of(facts.node), "capacity minus use of the node")
     terms.at_least("floor", 0, "the node is fuller than predicted")
 
 
-def _add_unallocated(terms: TermSum, resource: Lendable, room: Lender, pods: Iterable[Pod], pct: int) -> None:
+def _add_unallocated(terms: TermSum, resource: Lendable, scope: LendingScope, pods: Iterable[Pod], pct: int) -> None:
     requested = sum(pod.requests[resource.native] for pod in pods if not pod.terminal)
-    free = max(room.capacity - room.occupied - requested, 0)
+    free = max(scope.capacity - scope.occupied - requested, 0)
     terms.add("unallocated share", share(free, pct), f"{pct} % of {amount(free, resource.unit)} nobody requested")

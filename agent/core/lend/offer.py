@@ -54,7 +54,7 @@ class OfferMemory(msgspec.Struct, frozen=True):
     first_seconds: float | None = None
 
 
-class Offer(msgspec.Struct, frozen=True):
+class NodeOffer(msgspec.Struct, frozen=True):
     """What one tick offers. Amounts that the Node has and `decisions` lacks are to be removed from it.
 
     `decisions` is None where neither the Node nor its pods are known. `without_growth` is the same, but nothing above
@@ -78,7 +78,7 @@ class Offer(msgspec.Struct, frozen=True):
         """Those of the node, then those of its zones."""
         return (*(self.decisions or ()), *(decision for zone in (self.zones or {}).values() for decision in zone))
 
-    def withdrawn(self, reason: Reason) -> Offer:
+    def withdrawn(self, reason: Reason) -> NodeOffer:
         """Nothing of it any more, but what running pods hold."""
         if self.decisions is None:
             return msgspec.structs.replace(self, settled=True)
@@ -106,13 +106,13 @@ class _Holds(msgspec.Struct, frozen=True):
     pods: bool
 
 
-def decide_offer(memory: OfferMemory, lent: NodeLending, about: OfferFacts) -> tuple[OfferMemory, Offer]:
+def decide_offer(memory: OfferMemory, lent: NodeLending, about: OfferFacts) -> tuple[OfferMemory, NodeOffer]:
     """The offer of this tick."""
     now = about.monotonic_seconds
     first = now if memory.first_seconds is None else min(memory.first_seconds, now)
     lent = lent if about.withheld is None else withheld(lent, about.withheld)
     on_node = _on_node(lent, about)
-    offer = Offer(zones=_zones(lent, about), on_node=on_node, settled=settled(lent.reclaimable, now - first))
+    offer = NodeOffer(zones=_zones(lent, about), on_node=on_node, settled=settled(lent.reclaimable, now - first))
     if about.node is not None or about.pods is not None:
         bound = [pod for pod in about.pods or () if not pod.terminal]
         holds = _Holds(on_node, about.admitted, _bound(bound, lent), about.pods is not None)

@@ -9,7 +9,7 @@ import msgspec
 
 from agent.core.lend.batch import batch, batch_in_zones
 from agent.core.lend.high_priority import high_priority_pods, kept, kept_by_pods
-from agent.core.lend.lender import Lendable, lendables, node_lender, system_use
+from agent.core.lend.lending_scope import Lendable, lendables, node_scope, system_use
 from agent.core.lend.mid import MidFacts, mid
 from agent.core.lend.normalization import Ratio, normalization_ratio
 from agent.core.lend.prepare import origin, prepared, prepared_in_zone
@@ -176,11 +176,11 @@ def _batch(
     held = high_priority_pods(known.pods, known.metric)
     whole, by_resource = [], []
     for resource in resources:
-        room = node_lender(resource, known.node, facts.colocation, use)
+        scope = node_scope(resource, known.node, facts.colocation, use)
         claimed = kept_by_pods(resource, held)
-        whole.append(batch(resource, room, kept(resource, claimed), known.at_seconds))
+        whole.append(batch(resource, scope, kept(resource, claimed), known.at_seconds))
         if facts.zones:
-            by_resource.append(batch_in_zones(resource, room, claimed, facts.zones, known.at_seconds))
+            by_resource.append(batch_in_zones(resource, scope, claimed, facts.zones, known.at_seconds))
     return tuple(whole), tuple(zip(*by_resource, strict=True))
 
 
@@ -190,6 +190,6 @@ def _mid(
     use = system_use(known.system, known.metric.host_applications, _ABOVE_MID)
     inputs = MidFacts(known.used, known.metric.prod_reclaimable, known.pods)
     return tuple(
-        mid(resource, node_lender(resource, known.node, facts.colocation, use), inputs, strategy, known.at_seconds)
+        mid(resource, node_scope(resource, known.node, facts.colocation, use), inputs, strategy, known.at_seconds)
         for resource in resources
     )

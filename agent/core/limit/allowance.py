@@ -44,7 +44,7 @@ class NodeSize(msgspec.Struct, frozen=True):
         return cls(node.capacity[CPU], max(node.capacity[CPU] - allocatable, annotated_millis, 0))
 
 
-class NodeLoad(msgspec.Struct, frozen=True):
+class MeasuredLoad(msgspec.Struct, frozen=True):
     """CPU use that best effort leaves alone, in milli-CPU, and how it was counted."""
 
     online_millis: int
@@ -60,8 +60,8 @@ class Demand(msgspec.Struct, frozen=True):
     `apart_millis` is what the brake, which reads two cgroup counters, sees as online beyond `now`.
     """
 
-    now: NodeLoad
-    calm: NodeLoad
+    now: MeasuredLoad
+    calm: MeasuredLoad
     apart_millis: int = 0
 
 
@@ -69,8 +69,8 @@ def by_cgroups(usage: NodeUsage) -> Demand:
     """Online is every pod cgroup outside besteffort; raising wants the newest second and the live window to agree."""
     online, system = usage.online, usage.system
     return Demand(
-        now=NodeLoad(online.last.cpu_millis, system.last.cpu_millis, online_note="newest second"),
-        calm=NodeLoad(_larger(online), _larger(system), online_note="larger of newest second and 10 s"),
+        now=MeasuredLoad(online.last.cpu_millis, system.last.cpu_millis, online_note="newest second"),
+        calm=MeasuredLoad(_larger(online), _larger(system), online_note="larger of newest second and 10 s"),
     )
 
 
@@ -83,7 +83,7 @@ def by_pods(usage: NodeUsage, pods: Iterable[Pod], applications: Iterable[HostAp
     below = {app.name for app in applications if app.below_best_effort and app.qos == QoSClass.BE}
     online = sum(used.last.cpu_millis for uid, used in usage.pods.items() if uid not in batch)
     host = sum(used.last.cpu_millis for name, used in usage.host_applications.items() if name not in below)
-    load = NodeLoad(
+    load = MeasuredLoad(
         online,
         usage.unlisted_system.last.cpu_millis,
         host,
@@ -93,7 +93,7 @@ def by_pods(usage: NodeUsage, pods: Iterable[Pod], applications: Iterable[HostAp
     return Demand(load, load, usage.online.last.cpu_millis - online)
 
 
-def base(size: NodeSize, load: NodeLoad, threshold_pct: int, scale: int = US_PER_MILLI) -> TermSum:
+def base(size: NodeSize, load: MeasuredLoad, threshold_pct: int, scale: int = US_PER_MILLI) -> TermSum:
     """The allowance before online use is subtracted, in units of `scale` to a milli-CPU."""
     full = size.capacity_millis * scale
     terms = TermSum().add("capacity", full, f"{size.capacity_millis}m")
@@ -105,7 +105,7 @@ def base(size: NodeSize, load: NodeLoad, threshold_pct: int, scale: int = US_PER
     return terms.add("reserved", -size.reserved_millis * scale, "by kubelet or annotation; larger than system use")
 
 
-def allowance(size: NodeSize, load: NodeLoad, threshold_pct: int, scale: int = US_PER_MILLI) -> TermSum:
+def allowance(size: NodeSize, load: MeasuredLoad, threshold_pct: int, scale: int = US_PER_MILLI) -> TermSum:
     """All of it, in units of `scale` to a milli-CPU; negative where online use needs more than there is."""
     terms = base(size, load, threshold_pct, scale)
     return terms.add("online used", -load.online_millis * scale, load.online_note)

@@ -21,7 +21,7 @@ REST_SECONDS = 600.0
 _FREE = (Reason.KNOB_RELEASED, Reason.SUPPRESSION_DISABLED)
 
 
-class Stage(StrEnum):
+class LimitStage(StrEnum):
     """Who holds best effort by one control file: nobody, the agent, the agent for pods that wait, another program."""
 
     FREE = "free"
@@ -33,8 +33,8 @@ class Stage(StrEnum):
 class NewsMemory(msgspec.Struct, frozen=True):
     """What one tick must know of the one before: each limit's stage, and when a stage was told last (monotonic)."""
 
-    stages: Mapping[Knob, Stage] = {}
-    told: Mapping[tuple[Knob, Stage], float] = {}
+    stages: Mapping[Knob, LimitStage] = {}
+    told: Mapping[tuple[Knob, LimitStage], float] = {}
 
 
 class LimitNews(msgspec.Struct, frozen=True):
@@ -64,36 +64,36 @@ def limit_news(
         stages[knob] = now
         if now is not before and _matters(before, now) and (knob, now) not in told:
             told[knob, now] = monotonic_seconds
-            found.append(LimitNews(limit.decision, warning=now is Stage.FOREIGN))
+            found.append(LimitNews(limit.decision, warning=now is LimitStage.FOREIGN))
     return NewsMemory(stages, told), tuple(found)
 
 
-def _at_first(knob: Knob, reading: KnobReading | None) -> Stage:
+def _at_first(knob: Knob, reading: KnobReading | None) -> LimitStage:
     """Where an agent before this one wrote the file, its original is known. Weight, period and idle always hold."""
     if not _is_amount(knob):
-        return Stage.LIMITED
+        return LimitStage.LIMITED
     if reading is None or reading.original is None or reading.kernel in (UNLIMITED, reading.original):
-        return Stage.FREE
-    return Stage.LIMITED
+        return LimitStage.FREE
+    return LimitStage.LIMITED
 
 
-def _stage(limit: Limit, before: Stage) -> Stage:
+def _stage(limit: Limit, before: LimitStage) -> LimitStage:
     reason = limit.decision.reason
     if reason in _FREE:
-        return Stage.FREE
+        return LimitStage.FREE
     if reason is Reason.FOREIGN_WRITER_TIGHTER:
-        return Stage.FOREIGN
-    if reason is Reason.ONLINE_SUFFERING or (reason is Reason.ONLINE_RECOVERING and before is Stage.RELIEF):
-        return Stage.RELIEF
+        return LimitStage.FOREIGN
+    if reason is Reason.ONLINE_SUFFERING or (reason is Reason.ONLINE_RECOVERING and before is LimitStage.RELIEF):
+        return LimitStage.RELIEF
     if reason is Reason.KNOB_UNREADABLE:
         return before
-    return Stage.FREE if _is_amount(limit.knob) and limit.value == UNLIMITED else Stage.LIMITED
+    return LimitStage.FREE if _is_amount(limit.knob) and limit.value == UNLIMITED else LimitStage.LIMITED
 
 
 def _is_amount(knob: Knob) -> bool:
     return is_quota(knob) or is_memory_limit(knob) or knob.file in (CPUSET_FILE, PIDS_FILE)
 
 
-def _matters(before: Stage, now: Stage) -> bool:
+def _matters(before: LimitStage, now: LimitStage) -> bool:
     """That relief or another program ended leaves the agent's own limit, which is no news."""
-    return now in (Stage.RELIEF, Stage.FOREIGN, Stage.FREE) or before is Stage.FREE
+    return now in (LimitStage.RELIEF, LimitStage.FOREIGN, LimitStage.FREE) or before is LimitStage.FREE

@@ -1,8 +1,8 @@
 """How far best effort's memory may grow before eviction would start: a brake on v2, on both versions an early wake-up.
 
-    room = the smaller of  node capacity x threshold - node use  and  kubepods limit x threshold - kubepods use
+    headroom = the smaller of  node capacity x threshold - node use  and  kubepods limit x threshold - kubepods use
 
-On v2 `memory.high` of the best-effort root is what it is charged with plus the room, and no less than 1/16 of the
+On v2 `memory.high` of the best-effort root is what it is charged with plus the headroom, and no less than 1/16 of the
 node: beyond it the kernel slows it down and reclaims its cache, which buys eviction the time it needs (docs/adr/0010).
 Huge pages that were set aside are neither in use nor part of the node.
 """
@@ -91,14 +91,14 @@ def last_resort_bytes(whole: int, pct: int) -> int:
 
 
 def _least(seen: Observation, most: Callable[[int], int], words: str) -> MemoryHeadroom | None:
-    """Up to `most` of the whole, of node or kubepods' limit: what leaves less room."""
-    rooms = [
+    """Up to `most` of the whole, of node or kubepods' limit: what leaves less headroom."""
+    headrooms = [
         MemoryHeadroom(
             most(level.whole) - level.used, f"{words} less what is used of {level.of}", level.whole // _FLOOR_PARTS
         )
         for level in memory_levels(seen, seen.node)
     ]
-    return min(rooms, key=lambda room: room.bytes, default=None)
+    return min(headrooms, key=lambda headroom: headroom.bytes, default=None)
 
 
 def memory_marks(layout: Layout, seen: Observation, strategy: EvictionStrategy) -> tuple[MemoryMark, ...]:
@@ -106,13 +106,13 @@ def memory_marks(layout: Layout, seen: Observation, strategy: EvictionStrategy) 
 
     Once the threshold is passed it is the last resort that is next; none where that is passed too.
     """
-    room, last = memory_headroom(seen, strategy), strategy.last_resort_pct
-    if (room is None or room.bytes <= 0) and strategy.enable and last is not None:
-        room = _least(seen, lambda whole: whole - last_resort_bytes(whole, last), "all but the last resort's part")
-    if room is None or room.bytes <= 0:
+    headroom, last = memory_headroom(seen, strategy), strategy.last_resort_pct
+    if (headroom is None or headroom.bytes <= 0) and strategy.enable and last is not None:
+        headroom = _least(seen, lambda whole: whole - last_resort_bytes(whole, last), "all but the last resort's part")
+    if headroom is None or headroom.bytes <= 0:
         return ()
     samples = ((layout.best_effort, seen.best_effort), (layout.root, seen.kubepods))
-    return tuple(MemoryMark(path, _charge(s) + room.bytes) for path, s in samples if isinstance(s, CgroupSample))
+    return tuple(MemoryMark(path, _charge(s) + headroom.bytes) for path, s in samples if isinstance(s, CgroupSample))
 
 
 def memory_signs(seen: Observation, strategy: EvictionStrategy) -> MemorySigns:
@@ -123,18 +123,18 @@ def memory_signs(seen: Observation, strategy: EvictionStrategy) -> MemorySigns:
     threshold, last = strategy.memory_threshold_pct, strategy.last_resort_pct
     marks = [
         mark
-        for room, whole in left
+        for headroom, whole in left
         for mark in (
             None if threshold is None else whole - whole * threshold // 100,
             None if last is None else last_resort_bytes(whole, last),
         )
-        if mark is not None and room > mark
+        if mark is not None and headroom > mark
     ]
     return MemorySigns(max(marks, default=None), strategy.thrash_refault_pct)
 
 
 def high_limit(
-    knob: Knob, reading: KnobReading, seen: Observation, room: MemoryHeadroom | None, strategy: EvictionStrategy
+    knob: Knob, reading: KnobReading, seen: Observation, headroom: MemoryHeadroom | None, strategy: EvictionStrategy
 ) -> Limit | None:
     """`memory.high` of the best-effort root; None where there is nothing to write, or no such file.
 
@@ -148,12 +148,12 @@ def high_limit(
     if not isinstance(kernel, int):
         detail = f"{kernel.path}: {kernel.detail}" if isinstance(kernel, Missing) else kernel
         return _limit(knob, TermSum(), Reason.KNOB_UNREADABLE, seen.at_seconds, detail)
-    if room is None or not isinstance(seen.best_effort, CgroupSample):
+    if headroom is None or not isinstance(seen.best_effort, CgroupSample):
         held = TermSum().add("held" if kernel != UNLIMITED else "unlimited", kernel)
         return _limit(knob, held, Reason.NODE_METRICS_MISSING, seen.at_seconds, "the current value stays")
     terms = TermSum().add("charged", _charge(seen.best_effort), "what best effort holds, page cache included")
-    terms.add("room", max(room.bytes, 0), room.note)
-    terms.at_least("floor", room.floor_bytes, f"1/{_FLOOR_PARTS} of the whole, whatever is left")
+    terms.add("room", max(headroom.bytes, 0), headroom.note)
+    terms.at_least("floor", headroom.floor_bytes, f"1/{_FLOOR_PARTS} of the whole, whatever is left")
     terms.become("whole pages", max(terms.value // _PAGE_BYTES, 1) * _PAGE_BYTES)
     if kernel != UNLIMITED and abs(terms.value - kernel) * _STEADY_PARTS < terms.value:
         terms.become("held: change below 1/64", kernel)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from agent.edge.fleet import FleetState
-from agent.run.lifecycle import Lifecycle
+from agent.run.lifecycle import AgentLifecycle
 from agent.settings import Mode
 
 LENDS, PAUSED, OBSERVES = FleetState(True, False), FleetState(True, True), FleetState(False, False)
@@ -29,13 +29,13 @@ MODES: dict[str, tuple[Mode, FleetState | None, Mode]] = {
 
 @pytest.mark.parametrize(("own", "state", "mode"), MODES.values(), ids=MODES)
 def test_the_less_of_both_counts(own, state, mode):
-    assert Lifecycle(own, Switch(state) if state else None).begin()[0] is mode
+    assert AgentLifecycle(own, Switch(state) if state else None).begin()[0] is mode
 
 
-def turned(before: FleetState, after: FleetState) -> tuple[Lifecycle, bool]:
-    async def run() -> tuple[Lifecycle, bool]:
+def turned(before: FleetState, after: FleetState) -> tuple[AgentLifecycle, bool]:
+    async def run() -> tuple[AgentLifecycle, bool]:
         switch = Switch(before)
-        course = Lifecycle(Mode.ENFORCE, switch)
+        course = AgentLifecycle(Mode.ENFORCE, switch)
         _, ending = course.begin()
         switch.state = after
         course.turned()
@@ -64,7 +64,7 @@ def test_a_stop_ends_whatever_runs_and_gives_up_nothing():
     """What is lent stays lent while an agent is replaced."""
 
     async def run() -> None:
-        course = Lifecycle(Mode.ENFORCE, Switch(LENDS))
+        course = AgentLifecycle(Mode.ENFORCE, Switch(LENDS))
         _, ending = course.begin()
         course.stop()
         assert ending.is_set() and course.stopped and not course.gives_up_lending

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.lend.batch import batch
-from agent.core.lend.lender import lendables, node_lender, system_use
+from agent.core.lend.lending_scope import lendables, node_scope, system_use
 from kube.dialects.koordinator import raw_allocatable
 from local.node import nodeobject
 from local.node.machine import Machine, read_machine, share_of_machine
@@ -87,7 +87,7 @@ def lent(policy: CalculatePolicy, name: str, claim: Claim, reclaim_pct: int) -> 
     (resource,) = [each for each in lendables(strategy) if each.native == name]
     phantom = Usage(amounts[CPU] - share.bound_cpu_millis, amounts[MEMORY] - share.bound_memory_bytes)
     colocation = NodeColocation(raw_allocatable=raw_allocatable(node))
-    return batch(resource, node_lender(resource, node, colocation, system_use(phantom, (), ())), (), 0.0).value
+    return batch(resource, node_scope(resource, node, colocation, system_use(phantom, (), ())), (), 0.0).value
 
 
 @pytest.mark.parametrize(("policy", "name"), POLICIES)

@@ -8,7 +8,7 @@ import pytest
 
 from agent.core.lend.batch import batch, batch_in_zones
 from agent.core.lend.high_priority import KeptAmount, KeptByPod
-from agent.core.lend.lender import Lendable, Lender, lendables
+from agent.core.lend.lending_scope import Lendable, LendingScope, lendables
 from model.reason import Reason
 from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector
 from model.strategy import CalculatePolicy, ColocationStrategy
@@ -25,15 +25,15 @@ def memory(**strategy: Any) -> Lendable:
     return lendables(ColocationStrategy(**strategy))[1]
 
 
-def room(capacity: int = 2000, system: int = 100, hosts: int = 0, reserved: int = 0) -> Lender:
-    return Lender("node/n", capacity, "node status", system, hosts, reserved)
+def room(capacity: int = 2000, system: int = 100, hosts: int = 0, reserved: int = 0) -> LendingScope:
+    return LendingScope("node/n", capacity, "node status", system, hosts, reserved)
 
 
 def used(amount: int = 0) -> tuple[KeptAmount, ...]:
     return (KeptAmount("high-priority used", amount, 1),)
 
 
-FORMULA: dict[str, tuple[dict[str, Any], Lender, int, dict[str, int]]] = {
+FORMULA: dict[str, tuple[dict[str, Any], LendingScope, int, dict[str, int]]] = {
     # strategy, room, kept, terms; margin of 2000 at 60 % is 800
     "by usage": (
         {},
@@ -87,7 +87,7 @@ FORMULA: dict[str, tuple[dict[str, Any], Lender, int, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("strategy", "space", "kept", "terms"), FORMULA.values(), ids=FORMULA.keys())
-def test_the_formula(strategy: dict[str, Any], space: Lender, kept: int, terms: dict[str, int]) -> None:
+def test_the_formula(strategy: dict[str, Any], space: LendingScope, kept: int, terms: dict[str, int]) -> None:
     """capacity - margin - max(system, reserved) - kept, between 0 and the caps, each as a term."""
     found = batch(cpu(**strategy), space, used(kept), 100.0)
     assert {term.name: term.value for term in found.terms} == terms
@@ -103,7 +103,7 @@ def test_the_cap_of_memory(pct: int | None, value: int) -> None:
     assert (found.value // GIGA, capped) == (value, value - 53)
 
 
-COMPATIBLE: dict[str, tuple[Lendable, Lender, int, int]] = {
+COMPATIBLE: dict[str, tuple[Lendable, LendingScope, int, int]] = {
     # A node of 120 CPUs or 160 GB; the numbers are what Koordinator's controller computes for the same inputs.
     "CPU at 65 %": (cpu(cpu_reclaim_threshold_pct=65), room(120_000, 9000), 41_000, 28_000),
     "CPU at 70 %": (cpu(cpu_reclaim_threshold_pct=70), room(120_000, 9000), 41_000, 34_000),
@@ -117,7 +117,7 @@ COMPATIBLE: dict[str, tuple[Lendable, Lender, int, int]] = {
 
 
 @pytest.mark.parametrize(("resource", "space", "kept", "expected"), COMPATIBLE.values(), ids=COMPATIBLE.keys())
-def test_koordinators_numbers(resource: Lendable, space: Lender, kept: int, expected: int) -> None:
+def test_koordinators_numbers(resource: Lendable, space: LendingScope, kept: int, expected: int) -> None:
     """To the integer, in milli-CPU and bytes."""
     assert batch(resource, space, used(kept), 0.0).value == expected
 
@@ -160,7 +160,7 @@ def test_margin_rounds_as_koordinator_does(capacity: int, pct: int, margin: int)
         (room(system=100, reserved=300), "kubelet or annotation; system used is 100m"),
     ],
 )
-def test_the_note_tells_what_did_not_count(space: Lender, note: str) -> None:
+def test_the_note_tells_what_did_not_count(space: LendingScope, note: str) -> None:
     """Only the larger of system use and reservation is a term."""
     assert batch(cpu(), space, used(), 0.0).terms[2].note == note
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.core.lend.high_priority import KeptAmount, high_priority_pods, kept, kept_by_pods, kept_in_zones
-from agent.core.lend.lender import lendables
+from agent.core.lend.lending_scope import lendables
 from model.nodemetric import NodeMetric, PodMetric
 from model.pod import Pod, PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass

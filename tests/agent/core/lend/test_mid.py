@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.core.lend.lender import Lender, lendables
+from agent.core.lend.lending_scope import LendingScope, lendables
 from agent.core.lend.mid import MidFacts, mid
 from model.decision import Decision
 from model.pod import Pod, PodPhase
@@ -34,7 +34,7 @@ def lend(
 ) -> Decision:
     settings = ColocationStrategy(**strategy)
     facts = MidFacts(Usage(node, 0), None if reclaimable is None else Usage(reclaimable, 0), pods)
-    room = Lender("node/n", CAPACITY, "node status", system, 0, reserved)
+    room = LendingScope("node/n", CAPACITY, "node status", system, 0, reserved)
     return mid(lendables(settings)[0], room, facts, settings, 100.0)
 
 
@@ -126,7 +126,7 @@ def test_static_memory(pct: int, capped_pct: int, expected: float) -> None:
         mid_memory_threshold_pct=capped_pct,
     )
     facts = MidFacts(Usage(0, 60 * GIB), None, ())
-    room = Lender("node/n", 64 * GIB, "node status", 4 * GIB, 0, 0)
+    room = LendingScope("node/n", 64 * GIB, "node status", 4 * GIB, 0, 0)
     found = mid(lendables(settings)[1], room, facts, settings, 0.0)
     assert (found.name, found.value, found.policy) == (MID_MEMORY, int(expected * GIB), "static")
 
@@ -136,7 +136,7 @@ def test_memory() -> None:
     settings = ColocationStrategy(mid_unallocated_pct=50, mid_memory_threshold_pct=50)
     one = Pod("d", "web", "u", ResourceVector({MEMORY: 20 * GIB}), phase=PodPhase.RUNNING)
     facts = MidFacts(Usage(0, 40 * GIB), Usage(0, 30 * GIB), (one,))
-    room = Lender("node/n", 64 * GIB, "node status", 4 * GIB, 0, 0)
+    room = LendingScope("node/n", 64 * GIB, "node status", 4 * GIB, 0, 0)
     found = mid(lendables(settings)[1], room, facts, settings, 0.0)
     assert (found.name, found.value) == (MID_MEMORY, 32 * GIB)
     assert [term.value // GIB for term in found.terms] == [30, -6, 20, -12]

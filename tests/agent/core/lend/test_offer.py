@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.lend.offer import (
-    Offer,
+    NodeOffer,
     OfferFacts,
     OfferMemory,
     Published,
@@ -281,7 +281,7 @@ def test_what_is_known_takes_effect_at_once(reason: Reason) -> None:
 FIRST = OfferMemory()
 
 
-def decide(build: Any, memory: OfferMemory = FIRST, lending: Any = None, **parts: Any) -> tuple[Any, Offer]:
+def decide(build: Any, memory: OfferMemory = FIRST, lending: Any = None, **parts: Any) -> tuple[Any, NodeOffer]:
     """The offer of a node that offers 300m already, whose window is full."""
     pods, node = parts.get("pods", ()), build.node()
     told = ResourceVector({**node.allocatable.amounts, BATCH_CPU: 300, BATCH_MEMORY: 4})

@@ -82,7 +82,7 @@ class SystemUse(msgspec.Struct, frozen=True):
     host_applications: Usage = Usage()
 
 
-class Lender(msgspec.Struct, frozen=True):
+class LendingScope(msgspec.Struct, frozen=True):
     """A node, or one zone of it, in one resource's base unit; `source` says where the capacity was read.
 
     `system` includes `host_applications`.
@@ -119,7 +119,7 @@ def system_use(
     return SystemUse(Usage(system.cpu_millis + cpu, system.memory_bytes + memory), Usage(cpu, memory))
 
 
-def node_lender(resource: Lendable, node: Node, colocation: NodeColocation, use: SystemUse) -> Lender:
+def node_scope(resource: Lendable, node: Node, colocation: NodeColocation, use: SystemUse) -> LendingScope:
     """The whole node. Reserved is the larger of kubelet's reservation and the Node's annotation.
 
     Amplification raises allocatable above what kubelet left over, so the raw amount tells kubelet's reservation.
@@ -128,7 +128,7 @@ def node_lender(resource: Lendable, node: Node, colocation: NodeColocation, use:
     capacity, allocatable = node.capacity[name], node.allocatable[name]
     if colocation.raw_allocatable is not None and name in colocation.raw_allocatable:
         allocatable = min(allocatable, colocation.raw_allocatable[name])
-    return Lender(
+    return LendingScope(
         subject=f"node/{node.name}",
         capacity=capacity,
         source="node status",
@@ -143,9 +143,9 @@ def share(amount: int, pct: int) -> int:
     return int(amount * (pct / 100))
 
 
-def cap(terms: TermSum, room: Lender, name: str, pct: int | None) -> None:
+def cap(terms: TermSum, scope: LendingScope, name: str, pct: int | None) -> None:
     """Never below zero, at most `pct` percent of capacity, and never more than there is."""
     terms.at_least("floor", 0, "nothing is lent below zero")
     if pct is not None:
-        terms.at_most(f"cap {name}", share(room.capacity, pct), f"{pct} % of capacity")
-    terms.at_most("capacity cap", room.capacity, "no more than the whole is lent")
+        terms.at_most(f"cap {name}", share(scope.capacity, pct), f"{pct} % of capacity")
+    terms.at_most("capacity cap", scope.capacity, "no more than the whole is lent")

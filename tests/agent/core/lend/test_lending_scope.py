@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.core.lend.lender import Lender, SystemUse, cap, lendables, node_lender, share, system_use
+from agent.core.lend.lending_scope import LendingScope, SystemUse, cap, lendables, node_scope, share, system_use
 from model.decision import TermSum
 from model.node import Node
 from model.nodecolocation import NodeColocation
@@ -74,8 +74,8 @@ def test_reserved_is_the_larger_of_kubelet_and_annotation(case: dict[str, int], 
     )
     cpu, memory = lendables(ColocationStrategy())
     use = SystemUse(Usage(100, 0))
-    assert node_lender(cpu, node, colocation, use) == Lender("node/n", 8000, "node status", 100, 0, expected)
-    assert node_lender(memory, node, colocation, use).reserved == 0
+    assert node_scope(cpu, node, colocation, use) == LendingScope("node/n", 8000, "node status", 100, 0, expected)
+    assert node_scope(memory, node, colocation, use).reserved == 0
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_share_is_cut_as_koordinator_cuts_it(amount: int, pct: int, expected: 
 def test_caps_are_terms_of_the_difference_they_make(value: int, pct: int | None, terms: dict[str, int]) -> None:
     """Never below zero, never above the whole, whatever the percentage says."""
     found = TermSum().add("start", value)
-    cap(found, Lender("node/n", 1000, "", 0, 0, 0), "batch", pct)
+    cap(found, LendingScope("node/n", 1000, "", 0, 0, 0), "batch", pct)
     assert {term.name: term.value for term in found.terms} == {"start": value, **terms}
 
 
