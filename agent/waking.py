@@ -1,4 +1,4 @@
-"""When the tick is woken early, and by whom."""
+"""Early ticks: when the tick is woken before its time, and by whom."""
 
 from __future__ import annotations
 

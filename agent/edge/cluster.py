@@ -1,4 +1,4 @@
-"""The API server as the agent reads it: its own Node and pods, and every document that sets how they are treated."""
+"""Cluster facts from the API server: the agent's Node and pods, and every document that sets how they are treated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking the API server for the end of pods: the pod is told why, the Eviction API decides, every answer is kept.
+"""Evictor: asks the API server for the end of pods, tells each pod why, and keeps every answer.
 
 Works in its own task, so that a slow or absent API server never delays a tick. What must survive a restart is on the
 disk before the first request about it leaves.

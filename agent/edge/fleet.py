@@ -1,4 +1,4 @@
-"""The fleet's switch as one agent sees it: whether its node lends, observes, or is paused, at this moment.
+"""Fleet switch as one agent sees it: whether its node lends, observes, or is paused, at this moment.
 
 Not knowing never lends more: before the first word nothing is lent; a ConfigMap that is deleted pauses, until one is
 there that can be read; one that cannot be read leaves things as they were; and one that may not be watched any more

@@ -1,4 +1,4 @@
-"""SIGKILL to everything in one best-effort cgroup: what the last resort does before the kernel chooses a victim itself.
+"""Killer: SIGKILL to everything in one best-effort cgroup.
 
 The brake's thread calls it, so it neither waits for the processes to be gone nor ever raises.
 """

@@ -1,4 +1,4 @@
-"""How much memory is left, for whoever must know within a moment: two cheap files, and memory.stat on demand."""
+"""Memory levels between ticks: two cheap files, and memory.stat on demand."""
 
 from __future__ import annotations
 

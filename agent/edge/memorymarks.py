@@ -1,4 +1,4 @@
-"""The kernel's word that best effort's memory passed a mark.
+"""Memory marks: the kernel tells when best effort's memory passes one.
 
 v1: an eventfd that fires when a cgroup's charge crosses a threshold. v2: memory.events of the best-effort root, which
 counts each time memory.high stopped it. Both within a few ms; pressure does not warn of anonymous growth.

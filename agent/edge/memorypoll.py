@@ -1,4 +1,4 @@
-"""Memory's level and refaults, looked at each interval: no kernel tells of either."""
+"""Memory poll: level and refaults, looked at each interval, since no kernel tells of either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is on this node for an agent: read, never written."""
+"""Preflight facts of this node: files that are read, never written."""
 
 from __future__ import annotations
 

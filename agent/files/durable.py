@@ -1,4 +1,4 @@
-"""A file that is either the old one or the new one, whenever the power fails."""
+"""An atomically replaced file: either the old one or the new one, whenever the power fails."""
 
 from __future__ import annotations
 

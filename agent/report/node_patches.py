@@ -1,4 +1,4 @@
-"""Patches of one Node, of which the newest decision is the last to land, whatever an API server does with them.
+"""Node patches: the newest decision is the last to land, whatever an API server does with the patches of one Node.
 
 A request that hangs may be applied long after its sender gave it up. So each patch names the version of the Node it was
 made for: once a newer one has landed, an older one is refused (409). A patch is given up after a while, and at once

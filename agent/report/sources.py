@@ -1,4 +1,4 @@
-"""What answers about this agent are made of."""
+"""Sources of what is answered about this agent."""
 
 from __future__ import annotations
 

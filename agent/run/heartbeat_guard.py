@@ -1,4 +1,4 @@
-"""The dead man's switch: who limits best effort while the agent does not beat.
+"""Dead man's switch: the guard process that limits best effort while the agent's heartbeat is silent.
 
 `sublet agent --guard` is a process of its own. After a few missed ticks it keeps the plan that the agent left in its
 heartbeat, as the brake would. The last plan fits the load of the last second, not of the next hour: after a longer

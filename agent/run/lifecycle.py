@@ -1,4 +1,4 @@
-"""What an agent is to do, and until when: signals end it, a change of the fleet's switch makes it begin anew."""
+"""Lifecycle: the agent's mode, and when it ends: by a signal, or for another mode by the fleet's switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink of the tick that tells by Events what became of best effort's own limits."""
+"""Limit events: a sink of the tick that tells the Node's Events what became of best effort's own limits."""
 
 from __future__ import annotations
 

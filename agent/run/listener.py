@@ -1,4 +1,4 @@
-"""A port that somebody else may hold: tried again for as long as the agent runs, which works on without it.
+"""Port listener: tries again for as long as the agent runs a port that somebody else may hold.
 
 Any user of the node may listen above port 1023 while no agent does. That must not keep the node's limits and evictions
 from whoever needs them, so a port that is taken is told of, and ends nothing.

@@ -1,4 +1,4 @@
-"""What needs no cluster, and its wiring: putting the original limits back, and the guard beside the agent."""
+"""Wiring of what needs no cluster: putting the original limits back, and the guard beside the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agent can do without may fail: errors are counted, each kind is logged once, and the rest goes on."""
+"""Optional parts of the agent: their errors are counted, each kind is logged once, and the rest goes on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OptionalPart:
         self._told: set[type[Exception]] = set()
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def contained(self) -> Iterator[None]:
         """An error within ends the block and nothing else."""
         try:
             yield
@@ -44,7 +44,7 @@ class OptionalSink(OptionalPart):
         self._sink = sink
 
     def take(self, result: TickResult) -> None:
-        with self.held():
+        with self.contained():
             self._sink.take(result)
 
 
@@ -60,7 +60,7 @@ class OptionalTask(OptionalPart):
         loop, delay = asyncio.get_running_loop(), _FIRST_DELAY_SECONDS
         while True:
             began = loop.time()
-            with self.held():
+            with self.contained():
                 return await self._task()
             if loop.time() - began > _LONGEST_DELAY_SECONDS:
                 delay = _FIRST_DELAY_SECONDS

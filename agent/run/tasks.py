@@ -1,4 +1,4 @@
-"""What the agent does beside its tick: all tasks together, saving what was learned, telling that it works."""
+"""Tasks beside the tick: running all together, saving what was learned, telling that the agent works."""
 
 from __future__ import annotations
 

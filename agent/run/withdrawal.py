@@ -1,4 +1,4 @@
-"""Observing takes back: what an agent before this one still offers on the node is withdrawn.
+"""Leftover offer: an agent that observes withdraws what one before it still offers on the node.
 
 It may have ended without a last word: it crashed, was killed, or the API server did not take it. Nobody limits or
 evicts for that offer any more, and the leading scheduler withdraws it only after degradeTimeMinutes.

@@ -1,1 +1,1 @@
-"""Which best-effort pods must go, when, and what they are told."""
+"""Evictions: which best-effort pods must go, when, and what they are told."""

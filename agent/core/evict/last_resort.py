@@ -1,4 +1,4 @@
-"""What the brake's thread may kill between two ticks, and when memory is so short that nothing may wait.
+"""Last resort: what the brake's thread may kill between two ticks, and when memory is so short that nothing may wait.
 
 The kernel's own OOM killer chooses by size and may hit an online pod; a best-effort pod that was chosen beforehand
 goes first.

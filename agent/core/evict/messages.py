@@ -1,4 +1,4 @@
-"""What a pod and a node are told about an eviction: the annotation with the whole record, and Events in plain words."""
+"""Eviction messages to a pod and a node: the annotation with the whole record, and Events in plain words."""
 
 from __future__ import annotations
 

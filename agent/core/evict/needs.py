@@ -1,4 +1,4 @@
-"""How much each eviction rule wants freed, as signed terms.
+"""Eviction needs: the amount each rule wants freed, as signed terms.
 
     used       used - lower % x whole                      once used >= threshold % x whole
     requests   requested - lower % x lent                  once requested > threshold % x lent

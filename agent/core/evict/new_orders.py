@@ -1,4 +1,4 @@
-"""Orders about victims: told first where there is time, evicted, hurried where memory cannot wait; with the record.
+"""New eviction orders: pods told first where there is time, evicted, or hurried where memory cannot wait.
 
 A killed pod is evicted too, so that its containers do not start again where they are. Until the API server has answered
 an order is believed as long as it may wait for that: more victims would not be evicted any sooner.

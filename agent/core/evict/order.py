@@ -1,4 +1,4 @@
-"""What is asked of the world about a victim, what came of it, and what must survive a restart."""
+"""Eviction orders, their outcomes, and the record that survives a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders that wait for the API server: few, the newest of each pod, tried again later and later, never for long."""
+"""Order queue: orders that wait for the API server, few, the newest of each pod, tried again later and later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods on their way out: who was told, who was asked to go, who would not go, and what of it is believed."""
+"""Pending evictions: pods that were told or asked to go, or would not, and which answers are believed."""
 
 from __future__ import annotations
 

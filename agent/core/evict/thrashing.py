@@ -1,4 +1,4 @@
-"""Whether online pods read back what was taken from them: thrashing, told by counters instead of waiting times.
+"""Thrashing: whether online pods read back what was taken from them, told by counters instead of waiting times.
 
     read back = pages of all pods - pages of best effort    (workingset_refault of memory.stat, within 10 s)
     taken     = pages of the node's own reclaim             (pgsteal of /proc/vmstat), or at kubepods' own limit

@@ -1,4 +1,4 @@
-"""What evicting goes by once it is known: one tick's facts, and what each pod's end would free."""
+"""Eviction facts of one tick, complete and fresh, and what each pod's end would free."""
 
 from __future__ import annotations
 

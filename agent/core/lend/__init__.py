@@ -1,1 +1,1 @@
-"""What may be lent and what is offered for it."""
+"""Lending: what may be lent, what is offered of it, and what the scheduler and the Node are told."""

@@ -1,4 +1,4 @@
-"""What pods above batch keep of a resource, each pod counted once.
+"""High-priority pods: what pods above batch keep of a resource, each pod counted once.
 
 Source: Koordinator pkg/slo-controller/noderesource/plugins/batchresource; differences in docs/adr/0007.
 """

@@ -1,4 +1,4 @@
-"""What a lending formula is applied to: a lent resource with its settings, and the node or NUMA zone that lends it."""
+"""Lending scope: the node or NUMA zone a formula is applied to, and the lent resource with its settings."""
 
 from __future__ import annotations
 

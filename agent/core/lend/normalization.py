@@ -1,4 +1,4 @@
-"""How much faster this node's CPUs are than the reference machine.
+"""CPU normalization: how much faster this node's CPUs are than the reference machine.
 
 Source: Koordinator pkg/slo-controller/noderesource/plugins/cpunormalization.
 """

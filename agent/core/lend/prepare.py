@@ -1,4 +1,4 @@
-"""From what may be lent to what is written to the Node: normalised, less what other schedulers gave away.
+"""Prepared amounts: what may be lent, normalised, less what other schedulers gave away.
 
 Source: Koordinator pkg/slo-controller/noderesource/plugins/{batchresource,util}. Only batch is changed: a mid amount
 is written as it was computed.

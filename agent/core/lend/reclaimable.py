@@ -1,4 +1,4 @@
-"""What a node may lend now: batch and mid resources, per zone, and what is to be written to the Node.
+"""Reclaimable: batch and mid resources that a node may lend now, by zone, and what is to be written to the Node.
 
 One function for the agent's tick, the simulation and the replay. Facts that are missing or too old lend nothing.
 """

@@ -1,1 +1,1 @@
-"""What best effort may use: a limit for each control file, in the order in which they are written."""
+"""Limits of best effort: one for each control file, whose value it holds, and the order in which they are written."""

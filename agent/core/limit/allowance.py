@@ -1,4 +1,4 @@
-"""How much CPU best effort may use, before any step, hold or cap.
+"""CPU allowance: how much best effort may use before any step, hold or cap.
 
     allowance = capacity x threshold - online use - host applications - max(system use, reserved)
 

@@ -1,4 +1,4 @@
-"""The CPU lists of the best-effort root and, on v1, of every cgroup below it; and giving them back.
+"""CPU lists of the best-effort root and, on v1, of every cgroup below it; and giving them back.
 
 On v2 the kernel clips what is below the root. On v1 a cgroup cannot lose a CPU that a child holds, so that all of them
 are read in each tick in which the policy is in force.

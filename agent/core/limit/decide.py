@@ -1,4 +1,4 @@
-"""All limits of one tick together: one per control file, what the brake may do until the next, what to remember."""
+"""All limits of one tick: one for each control file, what the brake may do until the next, what to remember."""
 
 from __future__ import annotations
 

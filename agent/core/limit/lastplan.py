@@ -1,4 +1,4 @@
-"""What an agent leaves behind for whoever limits next, in its heartbeat: the brake's plan of its last tick.
+"""Last plan: the brake's plan of the last tick, left in the heartbeat for whoever limits next.
 
 A guard beside a silent agent, and an agent that has just started, cut by it while nothing newer is known. It only ever
 lowers, so an old plan gives nothing away; one that is not understood, or is about another cgroup, is no plan.

@@ -1,4 +1,4 @@
-"""How far best effort's memory may grow before eviction would start: a brake on v2, on both versions an early wake-up.
+"""Memory headroom: how far best effort's memory may grow before eviction starts; memory.high on v2, and early ticks.
 
     headroom = the smaller of  node capacity x threshold - node use  and  kubepods limit x threshold - kubepods use
 

@@ -1,4 +1,4 @@
-"""What the brake's thread looks at between two ticks, besides the kernel's own alarms: memory's level, and refaults.
+"""Memory signs between two ticks, besides the kernel's own alarms: memory's level, and refaults.
 
 Both are looked at each interval, so that a tick comes early also where the kernel counts hardly any stall.
 """

@@ -1,4 +1,4 @@
-"""From limits to ordered writes: only what differs from what the kernel holds now."""
+"""Write plan: limits to ordered writes, only where a limit differs from what the kernel holds now."""
 
 from __future__ import annotations
 

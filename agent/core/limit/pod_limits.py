@@ -1,4 +1,4 @@
-"""Limits of batch pods and their containers, from the batch resources they ask for.
+"""Pod limits: weight, quota and memory of batch pods and their containers, from the batch resources they ask for.
 
     shares = request x 1024 / 1000, as a weight on v2     quota = limit x 100 us     memory = limit, in whole pages
 

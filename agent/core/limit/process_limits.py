@@ -1,4 +1,4 @@
-"""How many processes and threads best effort may have, all of it and each batch pod: a fork bomb stops itself alone.
+"""Process limits: pids.max of the best-effort root and of each batch pod, so that a fork bomb stops itself alone.
 
     best effort = share % of what there may be, and no more than others leave, less a tenth that stays free for them
     a batch pod = share % of that share, and no more than the kubelet allows it (podPidsLimit)

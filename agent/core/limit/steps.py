@@ -1,4 +1,4 @@
-"""The order in which control files change, so that the kernel accepts every step and nobody has too much in between.
+"""Write steps: the order in which the kernel accepts every change and nobody has too much in between.
 
 1  v1 quotas below the root that become unlimited (no quota may exceed the one above it), and `cpu.idle` that ends
    (no weight can be written while it is set)

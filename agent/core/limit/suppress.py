@@ -1,4 +1,4 @@
-"""How far best-effort CPU may go: the quota ceiling of the best-effort root.
+"""CPU ceiling: the quota of the best-effort root.
 
 The ceiling is the allowance (core.allowance), at least a floor, at most half of best effort's use while online pods
 wait for CPU (stall_relief). Source of deadband and growth step: Koordinator

@@ -1,4 +1,4 @@
-"""One wanted limit: what a control file shall hold, and the record of why."""
+"""Limit: what one control file shall hold, and the record of why."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a node is doing: kernel files read as numbers, use over windows, predicted peaks, its NodeMetric."""
+"""Observation of a node: kernel files read as numbers, use over windows, predicted peaks, its NodeMetric."""

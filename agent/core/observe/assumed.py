@@ -1,4 +1,4 @@
-"""A node that nobody looked at, as its objects describe it: what a first tick would see, made from a NodeMetric.
+"""Assumed node: the observation and usage that a NodeMetric and the Node's objects describe, for simulation.
 
 Every average is the NodeMetric's, each window is full, and every control file holds what kubelet and kernel leave there
 for best effort: no limit, the smallest weight, all CPUs.

@@ -1,4 +1,4 @@
-"""Where pods live in the cgroup tree, as paths below a controller's mount (v1) or the tree's root (v2).
+"""Cgroup layout: where pods live, as paths below a controller's mount (v1) or the tree's root (v2).
 
     cgroupfs   /kubepods[/burstable|/besteffort]/pod<uid>/<container>
     systemd    /kubepods.slice[/kubepods-burstable.slice]/kubepods-burstable-pod<uid, - as _>.slice/<runtime>-<id>.scope

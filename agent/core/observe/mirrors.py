@@ -1,4 +1,4 @@
-"""Static pods' mirrors that claim a cgroup which is another pod's, too.
+"""Mirror pods of static pods that claim a cgroup which is another pod's, too.
 
 A mirror says by an annotation which cgroup it stands for, so whoever may create pods may claim any. Where two claim
 one, it is the pod's whose uid it is, and otherwise nobody's: its use counts as the system's.

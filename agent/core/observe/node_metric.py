@@ -1,4 +1,4 @@
-"""What a node knows of its own use, as a NodeMetric: the cautious one it lends by, and the one it reports."""
+"""NodeMetric of this node's own use: the cautious one it lends by, and the one it reports."""
 
 from __future__ import annotations
 

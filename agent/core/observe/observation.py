@@ -1,4 +1,4 @@
-"""What one pass over the node saw: raw counters and levels with one timestamp, absences included."""
+"""Observation: raw counters and levels of one pass over the node, with one timestamp, absences included."""
 
 from __future__ import annotations
 

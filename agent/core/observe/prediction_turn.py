@@ -1,4 +1,4 @@
-"""The prediction's turn within a tick: learn once a training interval, look ahead each time."""
+"""Prediction within a tick: learn once a training interval, look ahead each time."""
 
 from __future__ import annotations
 

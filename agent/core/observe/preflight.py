@@ -1,4 +1,4 @@
-"""What will work on a node, told before anything is written there.
+"""Preflight findings: what will work on a node, told before anything is written there.
 
 Sources: kernel Documentation/admin-guide/cgroup-v2.rst and accounting/psi.rst; the versions are those of mainline in
 which a file appeared, and the files themselves are what counts.

@@ -64,6 +64,6 @@ def test_a_task_that_worked_for_long_begins_again_soon() -> None:
 def test_a_stop_is_no_error(end: type[BaseException]) -> None:
     """Whoever ends the agent is not held up."""
     guard = OptionalPart("x")
-    with pytest.raises(end), guard.held():
+    with pytest.raises(end), guard.contained():
         raise end
     assert guard.failures == 0
