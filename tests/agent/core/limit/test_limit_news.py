@@ -15,6 +15,7 @@ QUOTA = Knob("/be", "", "cpu.max")
 HIGH = Knob("/be", "", "memory.high")
 CPUS = Knob("/be", "", "cpuset.cpus")
 WEIGHT = Knob("/be", "", "cpu.weight")
+PIDS = Knob("/be", "", "pids.max")
 
 Step = tuple[Value, Reason]
 OPEN: Step = (UNLIMITED, Reason.NODE_METRICS_MISSING)
@@ -61,6 +62,7 @@ CASES: dict[str, tuple[Knob, tuple[Step, ...], list[str]]] = {
         ["ForeignWriterTighter"],
     ),
     "memory": (HIGH, (OPEN, (9, Reason.MEMORY_ROOM), (8, Reason.MEMORY_ROOM)), ["MemoryRoom"]),
+    "processes": (PIDS, (OPEN, (9, Reason.PIDS_SHARE), (8, Reason.PIDS_SHARE)), ["PidsShare"]),
     "CPUs": (CPUS, (("0-3", Reason.CPUS_NARROWED), ("0-4", Reason.CPUS_WIDENED)), ["CpusNarrowed"]),
     "the weight always holds": (WEIGHT, (HELD, HELD), []),
     "and may be another program's": (WEIGHT, (HELD, FOREIGN, HELD), ["ForeignWriterTighter"]),
