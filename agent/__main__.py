@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from agent.version import VERSION
 from model.fault import ConfigurationFault, Fault
 
 if TYPE_CHECKING:
-    from agent.offline import OfflineOptions
     from agent.options import AgentOptions
+    from agent.run.offline import OfflineOptions
 
 _SHORTEST_SILENCE_SECONDS = 5.0
 
@@ -60,7 +60,7 @@ def _share_memory() -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     # Imported here: what needs no cluster starts without all that talks to one.
-    from agent import offline
+    from agent.run import offline
 
     if arguments.restore:
         print(offline.restore_all(_offline(arguments), if_any=arguments.if_any))
@@ -70,7 +70,7 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.guard:
         offline.guard(_offline(arguments))
     else:
-        from agent.wiring import run
+        from agent.run.wiring import run
 
         asyncio.run(run(_options(arguments)))
 
@@ -149,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _offline(arguments: argparse.Namespace) -> OfflineOptions:
-    from agent.offline import OfflineOptions
+    from agent.run.offline import OfflineOptions
 
     if not 1 <= arguments.guard_share <= 100:
         raise ConfigurationFault(f"--guard-share {arguments.guard_share}", "is no share", "give 1 to 100 percent")

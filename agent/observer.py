@@ -7,9 +7,9 @@ from typing import Protocol
 
 import msgspec
 
-from agent.core.files import Role
-from agent.core.layout import Layout, PodDirectory
-from agent.core.observation import (
+from agent.core.observe.files import Role
+from agent.core.observe.layout import Layout, PodDirectory
+from agent.core.observe.observation import (
     Absence,
     CgroupPressure,
     CgroupSample,
@@ -36,7 +36,7 @@ class Directories(Protocol):
     def pods(self) -> Mapping[str, PodDirectory]: ...
 
 
-class Cgroups(Protocol):
+class CgroupSource(Protocol):
     """Reads the cgroups it was given; paths are below the controllers' mounts."""
 
     def place(self, roster: Mapping[str, Role]) -> None: ...
@@ -54,7 +54,7 @@ class Cgroups(Protocol):
     def stopped(self, cgroup: str) -> int | None: ...
 
 
-class Host(Protocol):
+class HostSource(Protocol):
     """Reads facts of the whole node."""
 
     def sample(self) -> NodeSample | Missing: ...
@@ -70,8 +70,8 @@ class Senses(msgspec.Struct, frozen=True):
     """What the observer sees with; `network` (by pod uid) and `numa` give the newest of what is read elsewhere."""
 
     directories: Directories
-    cgroups: Cgroups
-    host: Host
+    cgroups: CgroupSource
+    host: HostSource
     network: Callable[[], Mapping[str, NetworkBytes]] = dict
     numa: Callable[[], tuple[NumaSample, ...]] = tuple
 

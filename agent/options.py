@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 
 NOWHERE = "none"
 """`grpc_listen` where diagnostics are on the socket alone."""

@@ -7,19 +7,20 @@ from typing import Protocol
 
 import msgspec
 
-from agent.core.brake import Cut
-from agent.core.brake import decision as brake_decision
-from agent.core.eviction import EvictionFacts, EvictionMemory, Evictions
-from agent.core.lapses import Lapse
-from agent.core.limits import LimitFacts, Limits
-from agent.core.observation import Knob, KnobReading, Observation, Places
-from agent.core.order import EvictionRecord, Order, OrderOutcome
-from agent.core.plan import Write
-from agent.core.prediction import Prediction, PredictionFacts
-from agent.core.publish import condition
-from agent.core.reclaimable import Facts, Lending
-from agent.core.usage import NodeUsage, UsageState
-from agent.core.watch import Kill, Watch
+from agent.core.evict.decide import EvictionFacts, EvictionMemory, Evictions
+from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
+from agent.core.lend.offer import NodeOffer, OfferFacts, may_raise, withheld
+from agent.core.lend.reclaimable import LendingFacts, NodeLending
+from agent.core.lend.report import condition
+from agent.core.lend.unenforced import UnenforcedLimit
+from agent.core.limit.brake import Cut
+from agent.core.limit.brake import decision as brake_decision
+from agent.core.limit.decide import LimitFacts, NodeLimits
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.observation import Knob, KnobReading, Observation, Places
+from agent.core.observe.prediction import Prediction, PredictionFacts
+from agent.core.observe.usage import NodeUsage, UsageState
 from model.decision import Decision
 from model.node import Node
 from model.nodecolocation import NodeColocation
@@ -28,7 +29,7 @@ from model.nodesettings import NodeSettings
 from model.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost, NodeReport
-from model.resources import CPU
+from model.resources import CPU, ResourceVector
 from model.topology import CpuBasics, Processor, Zone
 
 
@@ -39,7 +40,9 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     `settings_known` is False until every document was looked up; `problem` names one that is invalid or not read yet.
     `unsettled`: what limits depend on may ask for less than it seems, since some document never said it, or is gone.
     `settings_deleted`: the ConfigMap was there and is not any more. `unmet` names fields of documents that nobody acts
-    on, or only in part. `unread_pods` says of each pod that cannot be read what is wrong with it.
+    on, or only in part. `unread_pods` says of each pod that cannot be read what is wrong with it. `acknowledged` are
+    our amounts that the API server took last, by resource, `zones_on_node` those of each zone, None until they were
+    read or written.
     """
 
     node: Node | None
@@ -57,6 +60,8 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     settings_deleted: bool = False
     unmet: tuple[str, ...] = ()
     unread_pods: tuple[str, ...] = ()
+    acknowledged: Mapping[str, int] = {}
+    zones_on_node: Mapping[int, ResourceVector] | None = None
 
     def for_prediction(self, now: float) -> PredictionFacts | None:
         """What production's peak is about; None while node or pods are unknown."""
@@ -102,9 +107,9 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             kills=kills,
         )
 
-    def for_lending(self, metric: NodeMetric | None, now: float) -> Facts:
+    def for_lending(self, metric: NodeMetric | None, now: float) -> LendingFacts:
         """What lending depends on, with use as the node itself measured it."""
-        return Facts(
+        return LendingFacts(
             node=self.node,
             pods=self.pods,
             metric=metric,
@@ -115,6 +120,21 @@ class ClusterFacts(msgspec.Struct, frozen=True):
             colocation=self.colocation,
             settings_known=self.settings_known,
             settings_deleted=self.settings_deleted,
+        )
+
+    def for_offer(
+        self, usage: NodeUsage | None, admitted: ResourceVector, now: float, reason: Reason | None
+    ) -> OfferFacts:
+        """What the offer depends on beside what may be lent; `reason` is why there is none, at monotonic `now`."""
+        return OfferFacts(
+            node=self.node,
+            pods=self.pods,
+            admitted=admitted,
+            acknowledged=self.acknowledged,
+            zones_on_node=self.zones_on_node,
+            may_grow=may_raise(usage),
+            monotonic_seconds=now,
+            withheld=reason,
         )
 
 
@@ -155,8 +175,8 @@ class TickResult(msgspec.Struct, frozen=True):
     used: UsageState
     usage: NodeUsage | None
     prediction: Prediction | None
-    lending: Lending
-    limits: Limits
+    lending: NodeLending
+    limits: NodeLimits
     evictions: Evictions
     evicting: EvictionMemory
     brake_cuts: tuple[Cut, ...]
@@ -165,13 +185,14 @@ class TickResult(msgspec.Struct, frozen=True):
     outcomes: tuple[WriteOutcome, ...]
     report: NodeReport | None
     degraded_reason: str
-    lapses: tuple[Lapse, ...] = ()
+    unenforced: tuple[UnenforcedLimit, ...] = ()
+    offered: NodeOffer = NodeOffer()
 
     @property
     def ready(self) -> tuple[str, str, str]:
         """Status, reason and message of the node's condition."""
         errors = [outcome.error for outcome in self.outcomes]
-        return condition(self.degraded_reason, self.facts.problem, errors, self.lapses, self.facts.unmet)
+        return condition(self.degraded_reason, self.facts.problem, errors, self.unenforced, self.facts.unmet)
 
     @property
     def cuts(self) -> tuple[Decision, ...]:
@@ -189,7 +210,8 @@ class TickResult(msgspec.Struct, frozen=True):
         limits = {limit.knob: limit.decision for limit in self.limits.of_all}
         limits |= {outcome.write.knob: outcome.write.decision for outcome in self.outcomes}
         orders = (order.decision for order in self.evictions.orders)
-        return (*self.lent_decisions, *limits.values(), *self.evictions.decisions, *orders)
+        about_lending = (*self.lent_decisions, *self.offered.every_decision)
+        return (*about_lending, *limits.values(), *self.evictions.decisions, *orders)
 
     @property
     def lent_decisions(self) -> tuple[Decision, ...]:
@@ -197,6 +219,22 @@ class TickResult(msgspec.Struct, frozen=True):
         predicted = self.prediction.decisions if self.prediction else ()
         zones = tuple(decision for zone in self.lending.zones for decision in zone.decisions)
         return (*self.lending.reclaimable, *zones, *predicted)
+
+    def withdrawn(self, reason: Reason, later_seconds: float = 0.0) -> TickResult:
+        """This tick as it looks so much later, when nothing is offered any more but what running pods hold."""
+        seen = msgspec.structs.replace(
+            self.observation,
+            at_seconds=self.observation.at_seconds + later_seconds,
+            monotonic_seconds=self.observation.monotonic_seconds + later_seconds,
+        )
+        return msgspec.structs.replace(
+            self,
+            observation=seen,
+            lending=withheld(self.lending, reason),
+            offered=self.offered.withdrawn(reason),
+            outcomes=(),
+            degraded_reason=reason.value,
+        )
 
 
 class Cluster(Protocol):

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core import recording
-from agent.core.layout import driver_of
-from agent.core.recording import CgroupShape, Frame, Scenario
+from agent.core.observe import recording
+from agent.core.observe.layout import driver_of
+from agent.core.observe.recording import CgroupShape, Frame, Scenario
 from model.fault import ConfigurationFault, KernelFault
 
 
-class Places(msgspec.Struct, frozen=True):
+class RecordedFolders(msgspec.Struct, frozen=True):
     """Where a node's files are; `kubepods` is below each controller's mount, e.g. `/kubepods`."""
 
     cgroups: Path = Path("/sys/fs/cgroup")
@@ -23,7 +23,7 @@ class Places(msgspec.Struct, frozen=True):
     kubepods: str = "/kubepods"
 
 
-class Pace(msgspec.Struct, frozen=True):
+class RecordPace(msgspec.Struct, frozen=True):
     """How many frames, how far apart, and the two functions that keep time (both in monotonic seconds)."""
 
     frames: int
@@ -35,7 +35,7 @@ class Pace(msgspec.Struct, frozen=True):
 class NodeFiles:
     """A node's files as bytes. Raises KernelFault where there are no pods' cgroups."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: RecordedFolders) -> None:
         self._places = places
         self.version = 2 if (places.cgroups / "cgroup.controllers").exists() else 1
         mounts = recording.cgroup_files(self.version)
@@ -87,7 +87,7 @@ def started(node: NodeFiles, kubepods: str, name: str, about: str) -> Scenario:
     return Scenario(recording.Origin.RECORDED, about, (), shape, layout, node.kernel)
 
 
-def record(node: NodeFiles, scenario: Scenario, pace: Pace, directory: Path) -> Scenario:
+def record(node: NodeFiles, scenario: Scenario, pace: RecordPace, directory: Path) -> Scenario:
     """Write `pace.frames` frames below `directory`, with scenario.toml after each, so that an interrupted one is whole.
 
     Returns the scenario with the measured times. Raises ConfigurationFault where the directory cannot be written.

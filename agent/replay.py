@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agent.core.brake import Cut
-from agent.core.observation import Knob, Observation, Places
-from agent.core.order import EvictionRecord, Order, OrderOutcome
-from agent.core.plan import Write
-from agent.core.prediction import PredictionState
-from agent.core.watch import Kill, Watch
-from agent.journal import Head, RecordedTick, read
+from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
+from agent.core.limit.brake import Cut
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.observation import Knob, Observation, Places
+from agent.core.observe.prediction import PredictionState
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, TickResult, WriteOutcome
+from agent.report.journal import Head, RecordedTick, read
 from agent.settings import AgentSettings
 from agent.tick import Tick, TickState
 from model.decision import Decision

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from agent.core.prediction import PredictionPolicy
+from agent.core.observe.prediction import PredictionPolicy
 from kube.settingsfile import read_settings
 from model.fault import ConfigurationFault
 from model.strategy import ColocationStrategy, EvictionStrategy, NormalizationStrategy, SuppressStrategy

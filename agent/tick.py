@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.core.eviction import EvictionMemory, decide_evictions
-from agent.core.foresight import foresee
-from agent.core.lapses import Failure, Keeping, explained, find_lapses, of_unread, within_requests
-from agent.core.layout import Layout
-from agent.core.limits import Memory, decide_limits, knobs_to_read
-from agent.core.live import live_metric
-from agent.core.plan import plan
-from agent.core.prediction import PredictionState
-from agent.core.publish import admitted_requests, degraded, report
-from agent.core.reclaimable import lending
-from agent.core.usage import UsageState, measure, windows_of
+from agent.core.evict.decide import EvictionMemory, decide_evictions
+from agent.core.lend.offer import OfferMemory, admitted_requests, decide_offer
+from agent.core.lend.reclaimable import lending
+from agent.core.lend.report import degraded, report
+from agent.core.lend.unenforced import (
+    EnforcementMemory,
+    WriteFailure,
+    explained,
+    find_unenforced,
+    of_unread,
+    within_requests,
+)
+from agent.core.limit.decide import LimitMemory, decide_limits, knobs_to_read
+from agent.core.limit.plan import plan
+from agent.core.observe.layout import Layout
+from agent.core.observe.node_metric import live_metric
+from agent.core.observe.prediction import PredictionState
+from agent.core.observe.prediction_turn import learn_and_predict
+from agent.core.observe.usage import UsageState, measure, windows_of
 from agent.ports import Sink, TickPorts, TickResult, WriteOutcome
 from agent.settings import AgentSettings, Mode
 from model.reason import Reason
@@ -25,9 +33,10 @@ class TickState(msgspec.Struct, frozen=True):
 
     usage: UsageState = UsageState()
     prediction: PredictionState = PredictionState()
-    limits: Memory = Memory()
+    limits: LimitMemory = LimitMemory()
     eviction: EvictionMemory = EvictionMemory()
-    keeping: Keeping = Keeping()
+    enforcement: EnforcementMemory = EnforcementMemory()
+    offer: OfferMemory = OfferMemory()
 
 
 class Tick:
@@ -52,7 +61,7 @@ class Tick:
         cuts, kills, ordered = ports.brake.drain(), ports.brake.kills(), ports.evictor.drain()
         # 2 estimate usage and windows, foresee production peaks
         used, usage = measure(state.usage, seen, windows_of(facts.settings.colocation, self._settings.tick_seconds))
-        trained, foreseen = foresee(
+        trained, foreseen = learn_and_predict(
             state.prediction, used, facts.for_prediction(seen.at_seconds), self._settings.prediction
         )
         # 3 compute reclaimable
@@ -64,7 +73,7 @@ class Tick:
         about_evictions = facts.for_evictions(limits.best_effort_millis, lent.final, ordered, kills)
         sends = self._settings.mode is not Mode.OBSERVE
         evicting, evictions = decide_evictions(state.eviction, seen, usage, about_evictions, sends=sends)
-        self.state = TickState(used, trained, limited, evicting, state.keeping)
+        self.state = TickState(used, trained, limited, evicting, state.enforcement, state.offer)
         # 5 plan writes
         writes = plan(limits.limits, seen.knobs)
         # 6 act
@@ -73,10 +82,16 @@ class Tick:
         ports.evictor.submit(evictions.orders, evicting.record)
         # lend no more than requested where a limit is not in force
         failures, suppresses = _failures(outcomes), facts.settings.suppress.enable
-        keeping, lapses = find_lapses(state.keeping, limits, seen, failures, ceilings_wanted=suppresses)
-        lapses = (*lapses, *of_unread(facts.unread_pods))
-        self.state = msgspec.structs.replace(self.state, keeping=keeping)
-        lent = within_requests(lent, lapses, admitted_requests(facts.pods or (), seen.measured))
+        enforcement, unenforced = find_unenforced(state.enforcement, limits, seen, failures, ceilings_wanted=suppresses)
+        unenforced = (*unenforced, *of_unread(facts.unread_pods))
+        admitted = admitted_requests(facts.pods or (), seen.measured)
+        lent = within_requests(lent, unenforced, admitted)
+        # offer what is lent, and what running pods request in any case
+        silent = None if sends else Reason.OBSERVING
+        offering, offered = decide_offer(
+            state.offer, lent, facts.for_offer(usage, admitted, seen.monotonic_seconds, silent)
+        )
+        self.state = msgspec.structs.replace(self.state, enforcement=enforcement, offer=offering)
         # 7 report and 8 journal
         failed = next((outcome.error for outcome in outcomes if outcome.error), "")
         why = degraded(lent.reclaimable, facts.problem or failed)
@@ -88,7 +103,7 @@ class Tick:
             usage=usage,
             prediction=foreseen,
             lending=lent,
-            limits=explained(limits, lapses),
+            limits=explained(limits, unenforced),
             evictions=evictions,
             evicting=evicting,
             brake_cuts=cuts,
@@ -97,16 +112,17 @@ class Tick:
             outcomes=outcomes,
             report=told,
             degraded_reason=why,
-            lapses=lapses,
+            unenforced=unenforced,
+            offered=offered,
         )
         for sink in self._sinks:
             sink.take(result)
         return result
 
 
-def _failures(outcomes: tuple[WriteOutcome, ...]) -> tuple[Failure, ...]:
+def _failures(outcomes: tuple[WriteOutcome, ...]) -> tuple[WriteFailure, ...]:
     return tuple(
-        Failure(outcome.write.knob, outcome.cause or Reason.LIMIT_NOT_WRITTEN, outcome.error)
+        WriteFailure(outcome.write.knob, outcome.cause or Reason.LIMIT_NOT_WRITTEN, outcome.error)
         for outcome in outcomes
         if outcome.error
     )

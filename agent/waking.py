@@ -1,4 +1,4 @@
-"""When the tick is woken early, and by whom."""
+"""Early ticks: when the tick is woken before its time, and by whom."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import select
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from agent.core.watch import Mechanism, WakeCause, Watch
+from agent.core.limit.watch import Mechanism, WakeCause, Watch
 
 _SOONEST_SECONDS = 0.5
 """From one wake to the next: a tick that often costs little, and sees what came in between."""

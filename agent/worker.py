@@ -15,7 +15,7 @@ _LONGEST_CLOSE_SECONDS = 2.0
 Job = Callable[[], None]
 
 
-class Worker:
+class WorkerThread:
     """Does jobs one after the other; of those that wait under one key only the newest is done.
 
     The thread lives while there are jobs. A job tells of its failures itself; one that raises is an error of ours.

@@ -7,10 +7,10 @@ from enum import StrEnum
 
 import msgspec
 
-from agent.core.files import FILES, Cadence, FileKind, Part, Role, cadence
+from agent.core.observe.files import FILES, Cadence, FileKind, FilePart, Role, cadence
 from bench.hierarchies import Hierarchies
 
-COMPARED = (Part.CPU, Part.LEVEL, Part.MEMORY, Part.THROTTLING, Part.CPU_PRESSURE)
+COMPARED = (FilePart.CPU, FilePart.LEVEL, FilePart.MEMORY, FilePart.THROTTLING, FilePart.CPU_PRESSURE)
 """What every reader reads: the files a Koordinator agent collects for a pod, and CPU pressure."""
 
 
@@ -60,6 +60,6 @@ def observation_plan(hierarchies: Hierarchies, roles: Mapping[str, Role]) -> Pla
 def _group(kind: FileKind, hierarchies: Hierarchies, roles: Mapping[str, Role]) -> FileGroup:
     cgroups = [cgroup for cgroup, role in roles.items() if cadence(kind.part, role) is not Cadence.NEVER]
     keys = _KEYS.get((hierarchies.version, kind.file), ())
-    form = Form.PRESSURE if kind.part is Part.CPU_PRESSURE else Form.KEYED if keys else Form.NUMBER
+    form = Form.PRESSURE if kind.part is FilePart.CPU_PRESSURE else Form.KEYED if keys else Form.NUMBER
     mount = hierarchies.mounts[kind.controller]
     return FileGroup(kind.file, form, tuple(f"{mount}{cgroup}/{kind.file}" for cgroup in cgroups), keys)

@@ -21,7 +21,7 @@ _SMALL_MIB = 0.3
 _LIST = """
 import sys
 bare = set(sys.modules)
-import agent.__main__, agent.wiring, agent.outward, agent.edge.podlinks, kube.transport
+import agent.__main__, agent.run.wiring, agent.run.services, agent.edge.podlinks, kube.transport
 print(*(name for name, module in sys.modules.items() if name not in bare and getattr(module, "__spec__", None)))
 """
 

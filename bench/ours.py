@@ -7,8 +7,8 @@ from pathlib import Path
 
 import structlog
 
-from agent.core.files import FILES
-from agent.core.observation import CgroupSample
+from agent.core.observe.files import FILES
+from agent.core.observe.observation import CgroupSample
 from agent.edge.cgroupfs import CgroupReader
 from bench.files import COMPARED, Plan
 from bench.readers import Totals

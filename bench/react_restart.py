@@ -27,7 +27,7 @@ _SETTLE_SECONDS = 2.5
 _POLL_SECONDS = 0.002
 _LOADED_FIRST = (
     "import sys, rich.traceback, kubernetes.client, kubernetes.config, kubernetes.stream, pyroute2, aiohttp;"
-    "import agent.wiring, agent.outward, agent.edge.podlinks, kube.transport;"
+    "import agent.run.wiring, agent.run.services, agent.edge.podlinks, kube.transport;"
     "from agent.__main__ import main; sys.exit(main(sys.argv[1:]))"
 )
 """What an agent loaded before its first tick when it loaded everything."""

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import msgspec
 
-from agent.core.files import Role
+from agent.core.observe.files import Role
 from bench.hierarchies import Hierarchies
 from embedded.cgroups import trees
 from model.fault import KernelFault

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.core import recording
-from agent.core.layout import CgroupDriver
-from agent.core.recording import (
+from agent.core.observe import recording
+from agent.core.observe.layout import CgroupDriver
+from agent.core.observe.recording import (
     CgroupShape,
     NodeShape,
     Origin,

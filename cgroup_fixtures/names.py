@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from model.qos import KubernetesQoS
 
 _SCOPES = {"containerd": "cri-containerd", "cri-o": "crio", "docker": "docker"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.recording import Scenario
+from agent.core.observe.recording import Scenario
 from cgroup_fixtures.make import RECIPES, make
 
 FOLDER = Path(__file__).parent

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from cgroup_fixtures.live import LiveTree
 from cgroup_fixtures.names import Place, container_path, pod_path, qos_path
 from cli.record import record_node

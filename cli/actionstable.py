@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from agent.core.knobs import PERIOD_US, UNLIMITED
-from agent.core.limit import Limit
-from agent.core.order import Order
+from agent.core.evict.order import Order
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.knobs import PERIOD_US, UNLIMITED
 from cli.simulated import Simulated
 from model.decision import Decision, Unit
 from model.reason import Reason, words

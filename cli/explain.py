@@ -204,7 +204,7 @@ def node_text(answer: NodeAnswer, now: float, *, everything: bool = False) -> st
 def telling(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
     """Without what says nothing of its own: single zones, predictions, empty mid, and published as computed."""
     decisions = tuple(decisions)
-    lent = {d.name: d.value for d in decisions if d.policy != "published" and _ZONE not in d.subject}
+    lent = {d.name: d.value for d in decisions if d.policy != explain.OFFERED and _ZONE not in d.subject}
     single = len({d.subject for d in decisions if _ZONE in d.subject}) == 1
     return tuple(
         d
@@ -212,7 +212,7 @@ def telling(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
         if d.name.startswith("kubernetes.io/")
         and not (_ZONE in d.subject and single)
         and not (d.name in (MID_CPU, MID_MEMORY) and d.value == 0)
-        and not (d.policy == "published" and d.value == lent.get(d.name))
+        and not (d.policy == explain.OFFERED and d.value == lent.get(d.name))
     )
 
 

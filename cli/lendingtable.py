@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from agent.core.publish import offered
-from agent.core.reclaimable import Facts
+from agent.core.lend.offer import offered
+from agent.core.lend.reclaimable import LendingFacts
 from cli.simulated import Simulated
 from model.decision import Decision, Term, Unit
 from model.reason import Reason, words
@@ -37,7 +37,7 @@ def table(item: Simulated) -> str:
     return "\n".join([*lines, "", *_written(item)])
 
 
-def _times(facts: Facts) -> str:
+def _times(facts: LendingFacts) -> str:
     told = f"at {datetime.fromtimestamp(facts.now, UTC):%Y-%m-%dT%H:%M:%SZ}"
     measured = facts.metric.updated_seconds if facts.metric else None
     if measured is None:

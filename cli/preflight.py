@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from cli.plaintable import show
 from cli.simulate import Output
 from cli.top import kubeconfig_of_environment
@@ -40,7 +40,7 @@ def preflight(
     Exit code 1 where something forbids it, 2 where it could not be asked.
     """
     if node:
-        from agent.offline import OfflineOptions, preflight_node
+        from agent.run.offline import OfflineOptions, preflight_node
 
         options = OfflineOptions(
             state_file, cgroup_root=cgroup_root, proc=proc, kubepods=kubepods, cgroup_driver=cgroup_driver

@@ -11,10 +11,10 @@ import msgspec
 import typer
 import yaml
 
-from agent.core import recording
-from agent.core.layout import detect
-from agent.core.recording import Scenario, ScenarioContainer, ScenarioPod
-from agent.record import NodeFiles, Pace, Places, record, started
+from agent.core.observe import recording
+from agent.core.observe.layout import detect
+from agent.core.observe.recording import Scenario, ScenarioContainer, ScenarioPod
+from agent.record import NodeFiles, RecordedFolders, RecordPace, record, started
 from kube import objects
 from kube.dialects import upstream
 from model.fault import ConfigurationFault
@@ -56,11 +56,11 @@ def record_node(
     runtime = recording.runtime_of((), [s.container_id for pod in known for s in pod.status.container_statuses or []])
     scenario_pods = tuple(_scenario_pod(pod) for pod in known)
     kubepods = kubepods or found_kubepods(cgroup_root)
-    node = NodeFiles(Places(cgroup_root, proc, sys_root, kubepods))
+    node = NodeFiles(RecordedFolders(cgroup_root, proc, sys_root, kubepods))
     scenario = _with_pods(started(node, kubepods, node_name or socket.gethostname(), about), scenario_pods, runtime)
     if kept:
         _write(directory / "pods.json", {"apiVersion": "v1", "kind": "PodList", "items": kept})
-    done = record(node, scenario, Pace(frames, interval, time.monotonic, time.sleep), directory)
+    done = record(node, scenario, RecordPace(frames, interval, time.monotonic, time.sleep), directory)
     typer.echo(f"{len(done.frames_seconds)} frames of {done.node.name} in {directory}")
 
 

@@ -15,7 +15,7 @@ import typer
 from agent.ports import TickResult
 from agent.settings import load_settings
 from model.decision import Decision
-from model.explain import amount
+from model.explain import OFFERED, amount
 from model.fault import ConfigurationFault
 from model.pod import PodPhase
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
@@ -104,15 +104,16 @@ def _decided(file: Path, settings: Path | None) -> Outcome:
     for replayed in decide(_lines(file), str(file), other):
         now = replayed.result
         outcome.decisions += len(now.decisions)
-        lent = {d.name: d.value for d in replayed.recorded if d.name in SCALES and "/zone/" not in d.subject}
+        found = (d for d in replayed.recorded if d.name in SCALES and d.policy != OFFERED)
+        lent = {d.name: d.value for d in found if "/zone/" not in d.subject}
         would_lend = {d.name: d.value for d in now.lending.reclaimable}
         outcome.points.append(Point(now.observation.at_seconds, lent, would_lend, *_circumstances(now)))
         if other is None and not replayed.identical:
             outcome.different_ticks += 1
             rest = max(_SHOWN_DIFFERENCES - len(outcome.differences), 0)
-            found = differences(replayed.recorded, now.decisions)
+            told = differences(replayed.recorded, now.decisions)
             at = f"{datetime.fromtimestamp(now.observation.at_seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-            outcome.differences += [f"{at}  {text}" for text in islice(found, rest)]
+            outcome.differences += [f"{at}  {text}" for text in islice(told, rest)]
     if not outcome.points:
         raise ConfigurationFault(str(file), "holds no tick", "let the agent run for a few seconds with --journal")
     return outcome
@@ -133,11 +134,11 @@ def _circumstances(now: TickResult) -> tuple[dict[str, int], dict[str, int], dic
 
 def differences(recorded: Sequence[Decision], decided: Sequence[Decision]) -> Iterator[str]:
     """What came out otherwise in one tick, a text a decision; nothing where all is the same."""
-    before, now = ({(d.subject, d.name): d for d in decisions} for decisions in (recorded, decided))
-    changed = [key for key in {**now, **before} if before.get(key) != now.get(key)]
-    for subject, name in changed:
-        old, new = before.get((subject, name)), now.get((subject, name))
-        lines = [f"{name} of {subject}: recorded {_told(old)}, now {_told(new)}"]
+    before, now = ({_about(decision): decision for decision in decisions} for decisions in (recorded, decided))
+    changed = [about for about in {**now, **before} if before.get(about) != now.get(about)]
+    for about in changed:
+        old, new = before.get(about), now.get(about)
+        lines = [f"{about}: recorded {_told(old)}, now {_told(new)}"]
         if old and new:
             lines += _changed_terms(old, new)
             lines += [
@@ -148,6 +149,10 @@ def differences(recorded: Sequence[Decision], decided: Sequence[Decision]) -> It
         yield "\n".join(lines)
     if not changed and tuple(recorded) != tuple(decided):
         yield "the same decisions, in another order or number"
+
+
+def _about(decision: Decision) -> str:
+    return f"{decision.name} {'offered by' if decision.policy == OFFERED else 'of'} {decision.subject}"
 
 
 def _told(decision: Decision | None) -> str:

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from agent.core import assumed
-from agent.core.layout import Layout
+from agent.core.observe import assumed
+from agent.core.observe.layout import Layout
 from agent.ports import ClusterFacts
 from cli import actionstable, lendingtable
 from cli.manifests import Given, Manifests, placed, read

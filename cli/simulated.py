@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.core import assumed
-from agent.core.assumed import AssumedNode
-from agent.core.eviction import EvictionMemory, Evictions, decide_evictions
-from agent.core.layout import Layout
-from agent.core.limit import Limit
-from agent.core.limits import Memory, decide_limits, knobs_to_read
-from agent.core.observation import Knob
-from agent.core.plan import plan
-from agent.core.reclaimable import Facts, Lending, lending
+from agent.core.evict.decide import EvictionMemory, Evictions, decide_evictions
+from agent.core.lend.reclaimable import LendingFacts, NodeLending, lending
+from agent.core.limit.decide import LimitMemory, decide_limits, knobs_to_read
+from agent.core.limit.plan import plan
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe import assumed
+from agent.core.observe.assumed import AssumedNode
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob
 from agent.ports import ClusterFacts
 from model.decision import Decision
 from model.node import Node
@@ -28,9 +28,9 @@ class Simulated(msgspec.Struct, frozen=True):
     """
 
     node: Node
-    facts: Facts
+    facts: LendingFacts
     strategy: ColocationStrategy
-    lent: Lending
+    lent: NodeLending
     root: str
     ceiling: Decision
     limits: tuple[Limit, ...]
@@ -45,10 +45,10 @@ def simulated(known: ClusterFacts, metric: NodeMetric | None, layout: Layout, no
     facts = known.for_lending(metric, now)
     lent = lending(facts, settings.colocation, settings.normalization)
     about_limits, untouched = known.for_limits(), AssumedNode(layout, node, pods, known.processors)
-    held = untouched.readings(knobs_to_read(Memory(), layout, untouched.places, about_limits))
+    held = untouched.readings(knobs_to_read(LimitMemory(), layout, untouched.places, about_limits))
     usage = assumed.usage(metric, pods, settings.host_applications, settings.colocation, now)
     seen = untouched.observation(held, usage, now)
-    _, limits = decide_limits(Memory(), layout, seen, usage, about_limits)
+    _, limits = decide_limits(LimitMemory(), layout, seen, usage, about_limits)
     about_evictions = known.for_evictions(limits.best_effort_millis, lent.final, (), ())
     _, evictions = decide_evictions(EvictionMemory(), seen, usage, about_evictions)
     root = layout.best_effort

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from agent.core.limit import Limit
-from agent.core.order import Order
+from agent.core.evict.order import Order
+from agent.core.limit.wanted_limit import Limit
 from cli.simulated import Simulated
 from model.decision import Decision
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from cli.interrupts import ending_at_once
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from msgspec import inspect
 
 from admission.edge import metrics as admission_metrics
 from admission.settings import Settings as AdmissionSettings
-from agent.metrics import ROWS
+from agent.report.metrics import ROWS
 from agent.settings import AgentSettings
 from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS
 from kube.dialects.coverage.rows import Area, Row, Standing, Surface

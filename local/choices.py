@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.layout import CgroupDriver
+from agent.core.observe.layout import CgroupDriver
 from embedded.cgroups.hierarchy import Cgroups, UnsuitableKernel, discover
 from embedded.node.machine.share import Claim
 from embedded.node.settings import Kernel

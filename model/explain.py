@@ -12,6 +12,10 @@ _UNLIMITED = -1
 _LIMITED = (Unit.MICROSECONDS, Unit.BYTES, Unit.PIDS)
 
 
+OFFERED = "published"
+"""The policy of a decision about what a Node's status offers; its subject and name are those of what may be lent."""
+
+
 def amount(value: int, unit: Unit) -> str:
     """A value with its unit, as a person reads it: `1500m`, `2Gi`, `~14.68Gi`, `95000us`."""
     if unit in _LIMITED and value == _UNLIMITED:
@@ -30,7 +34,9 @@ def sentence(decision: Decision) -> str:
     """One line: `cpu.shares of cgroup/x = 2 shares: <why> [capacity 5 - margin 3]`; terms of 0 are left out."""
     shown = () if _unlimited(decision) else tuple(term for term in decision.terms if term.value)
     terms = " ".join(f"{_sign(term.value)} {term.name} {abs(term.value)}" for term in shown)
-    text = f"{decision.name} of {decision.subject} = {amount(decision.value, decision.unit)}: {words(decision.reason)}"
+    whose = "offered by" if decision.policy == OFFERED else "of"
+    value, why = amount(decision.value, decision.unit), words(decision.reason)
+    text = f"{decision.name} {whose} {decision.subject} = {value}: {why}"
     text += f" [{terms.removeprefix('+ ')}]" if terms else ""
     return f"{text}; {decision.detail}" if decision.detail else text
 

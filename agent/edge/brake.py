@@ -17,12 +17,12 @@ from typing import Protocol
 
 import structlog
 
-from agent.core.brake import BrakePlan, BrakeSample, Cut, online_us, suffering_cut, wanted_cut
-from agent.core.layout import Layout
-from agent.core.observation import Knob
-from agent.core.watch import Kill, Mechanism, WakeCause, Watch
-from agent.cpucounters import CpuCounters
-from agent.lastresort import LastResortKill
+from agent.core.limit.brake import BrakePlan, BrakeSample, Cut, online_us, suffering_cut, wanted_cut
+from agent.core.limit.watch import Kill, Mechanism, WakeCause, Watch
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob
+from agent.files.cpucounters import CpuCounters
+from agent.last_resort_kill import LastResortKill
 from agent.waking import Alarms, Waking
 
 log = structlog.get_logger()

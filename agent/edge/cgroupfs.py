@@ -18,10 +18,21 @@ from typing import Any
 
 import structlog
 
-from agent.core.files import NEEDED, V1_FILES, Cadence, FileKind, Part, Role, cadence, memory_events, moved, pressure
-from agent.core.layout import Layout
-from agent.core.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
-from agent.core.parse import droppable_slab, refaults
+from agent.core.observe.files import (
+    NEEDED,
+    V1_FILES,
+    Cadence,
+    FileKind,
+    FilePart,
+    Role,
+    cadence,
+    memory_events,
+    moved,
+    pressure,
+)
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, DiskBytes, MemoryEvents, Missing
+from agent.core.observe.parse import droppable_slab, refaults
 from model.fault import KernelFault
 
 log = structlog.get_logger()
@@ -31,7 +42,14 @@ _NO_SUCH = (errno.ENOENT, errno.ENOTDIR)
 _SLOW_PASSES = 10
 _LOOKS = 3
 """For so many rounds, half a minute at one pass a second, an absent file of a new cgroup may still come."""
-_SLOW_PARTS = (Part.CPU_PRESSURE, Part.MEMORY_PRESSURE, Part.IO_PRESSURE, Part.OOM, Part.FAILURES, Part.DISK)
+_SLOW_PARTS = (
+    FilePart.CPU_PRESSURE,
+    FilePart.MEMORY_PRESSURE,
+    FilePart.IO_PRESSURE,
+    FilePart.OOM,
+    FilePart.FAILURES,
+    FilePart.DISK,
+)
 _SPARE_DESCRIPTORS = 512
 _MOST_DESCRIPTORS = 1 << 20
 
@@ -74,10 +92,10 @@ class _Row:
         self.gone: Missing | None = None
         files = (_File(self, kind) for kind in kinds)
         self.files = {file.kind.part: file for file in files if file.cadence is not Cadence.NEVER}
-        self.cpu = self.files[Part.CPU]
-        self.memory = self.files[Part.MEMORY]
-        self.level = self.files.get(Part.LEVEL)
-        self.throttling = self.files.get(Part.THROTTLING)
+        self.cpu = self.files[FilePart.CPU]
+        self.memory = self.files[FilePart.MEMORY]
+        self.level = self.files.get(FilePart.LEVEL)
+        self.throttling = self.files.get(FilePart.THROTTLING)
         self.slow = tuple(self.files.get(part) for part in _SLOW_PARTS)
         self.level_then = 0
         self.looks = _LOOKS
@@ -87,7 +105,7 @@ class _Row:
         self.changed = True
         self.last: CgroupSample | Missing = _gone(cgroup)
 
-    def value(self, part: Part) -> Any:
+    def value(self, part: FilePart) -> Any:
         file = self.files.get(part)
         return file.value if file else None
 
@@ -148,8 +166,8 @@ class CgroupReader:
         self._rows: dict[str, _Row] = {}
         self._fresh: list[_Row] = []
         self._turns: list[list[_Row]] = [[] for _ in range(slow_passes)]
-        self._every: dict[Part, list[_File]] = {}
-        self._slow: list[dict[Part, list[_File]]] = []
+        self._every: dict[FilePart, list[_File]] = {}
+        self._slow: list[dict[FilePart, list[_File]]] = []
         self._roots: list[_Row] = []
         self._levelled: list[_Row] = []
         self._regroup_due = True
@@ -197,12 +215,12 @@ class CgroupReader:
     def cpus(self, cgroup: str) -> int | None:
         """How many CPUs a placed root could run on in the newest pass; None where that cannot be told."""
         row = self._rows.get(cgroup)
-        return (row.value(Part.CPUS) or None) if row else None
+        return (row.value(FilePart.CPUS) or None) if row else None
 
     def memory_limit(self, cgroup: str) -> int | None:
         """Bytes a placed root may be charged with; None where it has no limit, or none that can be told."""
         row = self._rows.get(cgroup)
-        return (row.value(Part.MEMORY_LIMIT) or None) if row else None
+        return (row.value(FilePart.MEMORY_LIMIT) or None) if row else None
 
     def read_back(self, cgroup: str) -> int | None:
         """Pages a placed root read back after they had been taken; None where that is not counted."""
@@ -213,14 +231,14 @@ class CgroupReader:
     def stopped(self, cgroup: str) -> int | None:
         """How often a charge met a placed root's own limit; None where that is not counted."""
         row = self._rows.get(cgroup)
-        part = Part.STOPS if row and Part.STOPS in row.files else Part.FAILURES
+        part = FilePart.STOPS if row and FilePart.STOPS in row.files else FilePart.FAILURES
         return row.value(part) if row else None
 
     def pids(self, cgroup: str) -> tuple[int | None, int | None]:
         """Processes and threads of a placed root, and how many it may have; None where that cannot be told, or there is
         no limit."""
         row = self._rows.get(cgroup)
-        return (row.value(Part.PIDS), row.value(Part.PIDS_LIMIT) or None) if row else (None, None)
+        return (row.value(FilePart.PIDS), row.value(FilePart.PIDS_LIMIT) or None) if row else (None, None)
 
     def close(self) -> None:
         self.place({})
@@ -259,12 +277,12 @@ class CgroupReader:
         self._roots = [row for row in self._rows.values() if row.role is Role.ROOT]
         self._levelled = [row for row in self._rows.values() if row.memory.cadence is Cadence.WHEN_MOVED]
 
-    def _due(self, part: Part, turn: int, fresh: Sequence[_Row]) -> Iterable[_File]:
+    def _due(self, part: FilePart, turn: int, fresh: Sequence[_Row]) -> Iterable[_File]:
         """What this pass reads beyond what every pass does; each file once."""
         new = (file for row in fresh if (file := row.files.get(part)) and file.cadence is not Cadence.EVERY_PASS)
         due = dict.fromkeys(self._slow[turn][part])
         due.update((file, None) for file in new)
-        if part is Part.MEMORY:
+        if part is FilePart.MEMORY:
             due.update((row.memory, None) for row in self._levelled if row.moved())
             for row in (file.row for file in due):
                 row.level_then = (row.level.value or 0) if row.level else 0

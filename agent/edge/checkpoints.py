@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from agent.core.prediction import Checkpoint
-from agent.durable import replace_file
+from agent.core.observe.prediction import Checkpoint
+from agent.files.durable import replace_file
 
 log = structlog.get_logger()
 

@@ -1,4 +1,4 @@
-"""The API server as the agent reads it: its own Node and pods, and every document that sets how they are treated."""
+"""Cluster facts from the API server: the agent's Node and pods, and every document that sets how they are treated."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
-from agent.core.mirrors import undisputed
-from agent.core.topology import zones
+from agent.core.observe.mirrors import undisputed
+from agent.core.observe.topology import zones
 from agent.ports import ClusterFacts
 from agent.readpod import ErrorOfOurs, read_pod
 from agent.settings import AgentSettings
@@ -110,7 +110,8 @@ class ClusterEdge:
     """Keeps translated copies up to date; `facts` never waits.
 
     `kubepods` is the pods' root in the cgroup tree, `topology` the machine's CPUs, `kubelet` another source of pods,
-    `costs` what losing a pod would cost its job, by uid, `paused` whether the fleet's switch forbids to lend.
+    `costs` what losing a pod would cost its job, by uid, `paused` whether the fleet's switch forbids to lend,
+    `acknowledged` and `zones_on_node` what the API server took of the offer last.
     """
 
     def __init__(
@@ -124,6 +125,8 @@ class ClusterEdge:
         kubelet: PodList | None = None,
         costs: Callable[[], Mapping[str, EvictionCost]] = dict,
         paused: Callable[[], bool] = lambda: False,
+        acknowledged: Callable[[], Mapping[str, int]] = dict,
+        zones_on_node: Callable[[], Mapping[int, ResourceVector] | None] = lambda: None,
     ) -> None:
         self._name = node_name
         self._kubepods = kubepods
@@ -131,6 +134,8 @@ class ClusterEdge:
         self._events = events
         self._costs = costs
         self._paused = paused
+        self._acknowledged = acknowledged
+        self._zones_on_node = zones_on_node
         self._defaults = NodeSettings(settings.colocation, settings.suppress, settings.normalization, settings.eviction)
         self._node: Node | None = None
         self._last_node: Node | None = None
@@ -184,6 +189,8 @@ class ClusterEdge:
             unmet=self._unmet,
             unread_pods=self._pods.unread,
             settings_deleted=documents.config_map_deleted,
+            acknowledged=self._acknowledged(),
+            zones_on_node=self._zones_on_node(),
         )
 
     @property

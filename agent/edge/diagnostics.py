@@ -13,14 +13,14 @@ import msgspec
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from agent.core.limit import Limit
-from agent.core.observation import CgroupSample, Knob, Missing, Value
-from agent.core.order import PendingVictim
-from agent.core.usage import Averages, best_effort_request_millis
+from agent.core.evict.order import PendingVictim
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.observation import CgroupSample, Knob, Missing, Value
+from agent.core.observe.usage import Averages, best_effort_request_millis
 from agent.options import NOWHERE
 from agent.ports import TickResult
+from agent.report.sources import AnswerSources
 from agent.settings import Mode, require_loopback
-from agent.sources import Sources
 from model.fault import CannotListen, PeerFault
 from model.pod import Pod
 from model.report import CheckpointSaved, PreemptionNotice, Usage
@@ -42,7 +42,7 @@ _LOOPBACK_CALLS, _SOCKET_CALLS = 64, 1024
 class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
     """Every answer is a view of the newest tick; UNAVAILABLE before the first one."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: AnswerSources) -> None:
         self._from = sources
 
     async def GetNode(self, request: agent_pb2.GetNodeRequest, context: Any) -> agent_pb2.NodeStatus:
@@ -180,22 +180,22 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
 class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
     """For training code on this node. The pod must run here; its bound token proves more once tokens exist."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: AnswerSources) -> None:
         self._from = sources
         self._waiting: dict[str, set[asyncio.Queue[PreemptionNotice]]] = {}
-        self._standing: dict[str, PreemptionNotice] = {}
+        self._open_notices: dict[str, PreemptionNotice] = {}
 
     def notify(self, notice: PreemptionNotice) -> None:
         """Whoever waits hears it now, whoever asks before the deadline then."""
         now = time.time()
-        self._standing = {uid: told for uid, told in self._standing.items() if told.deadline_seconds > now}
-        self._standing[notice.pod_uid] = notice
+        self._open_notices = {uid: told for uid, told in self._open_notices.items() if told.deadline_seconds > now}
+        self._open_notices[notice.pod_uid] = notice
         for queue in self._waiting.get(notice.pod_uid, ()):
             queue.put_nowait(notice)
 
     def spare(self, pod_uid: str) -> None:
         """Who asks from here on is told nothing; whoever heard already has saved a checkpoint too many."""
-        self._standing.pop(pod_uid, None)
+        self._open_notices.pop(pod_uid, None)
 
     async def Report(self, request: link_pb2.CheckpointReport, context: Any) -> checkpoints_pb2.CheckpointReceipt:
         try:
@@ -214,9 +214,9 @@ class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
         queue: asyncio.Queue[PreemptionNotice] = asyncio.Queue()
         waiting = self._waiting.setdefault(pod.uid, set())
         waiting.add(queue)
-        standing = self._standing.get(pod.uid)
-        if standing is not None and standing.deadline_seconds > time.time():
-            queue.put_nowait(standing)
+        notice = self._open_notices.get(pod.uid)
+        if notice is not None and notice.deadline_seconds > time.time():
+            queue.put_nowait(notice)
         try:
             yield codec.notice_to_wire(await queue.get())
         finally:
@@ -240,7 +240,7 @@ class DiagnosticsServers:
     once than a listener has room for are answered RESOURCE_EXHAUSTED.
     """
 
-    def __init__(self, sources: Sources, listen: str, socket: Path) -> None:
+    def __init__(self, sources: AnswerSources, listen: str, socket: Path) -> None:
         if listen != NOWHERE:
             require_loopback("--grpc-listen", listen)
         self._listen = listen

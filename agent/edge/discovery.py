@@ -17,7 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from agent.core.layout import CgroupDriver, Layout, PodDirectory, detect
+from agent.core.observe.layout import CgroupDriver, Layout, PodDirectory, detect
 from model.fault import KernelFault
 
 log = structlog.get_logger()

@@ -1,4 +1,4 @@
-"""Asking the API server for the end of pods: the pod is told why, the Eviction API decides, every answer is kept.
+"""Evictor: asks the API server for the end of pods, tells each pod why, and keeps every answer.
 
 Works in its own task, so that a slow or absent API server never delays a tick. What must survive a restart is on the
 disk before the first request about it leaves.
@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from agent.core.evictiontext import ANNOTATION, annotation, kill_message, node_message, pod_message
-from agent.core.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind
-from agent.core.orderqueue import LONGEST_SECONDS, OrderQueue, Waiting
-from agent.core.watch import Kill
+from agent.core.evict.messages import ANNOTATION, annotation, kill_message, node_message, pod_message
+from agent.core.evict.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind
+from agent.core.evict.order_queue import LONGEST_SECONDS, OrderQueue, QueuedOrder
+from agent.core.limit.watch import Kill
 from kube.client import KubeClient, PatchKind, path_of
 from kube.events import EventRecorder, ObjectRef
 from model.explain import sentence
@@ -39,7 +39,7 @@ _TOLD = (OutcomeKind.NOTIFIED, OutcomeKind.EVICTED, OutcomeKind.BLOCKED)
 _KILLED, _DRY = "killed", "dry_run"
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class EvictorContext(msgspec.Struct, frozen=True):
     """What the evictor needs beside the API server.
 
     `notify` hands a notice to whoever waits in the pod; `save` has the record on the disk when it returns, or raises
@@ -61,7 +61,7 @@ class Evictor:
     """
 
     def __init__(
-        self, client: KubeClient, around: Surroundings, *, dry: bool = False, saved: EvictionRecord | None = None
+        self, client: KubeClient, around: EvictorContext, *, dry: bool = False, saved: EvictionRecord | None = None
     ) -> None:
         self._client = client
         self._around = around
@@ -190,7 +190,7 @@ class Evictor:
             async with asyncio.timeout(None if moment is None else moment - now):
                 await self._wake.wait()
 
-    async def _carry_out(self, waiting: Waiting) -> None:
+    async def _carry_out(self, waiting: QueuedOrder) -> None:
         order = waiting.order
         try:
             await self._explain(order)
@@ -237,7 +237,7 @@ class Evictor:
         content = msgspec.json.encode(body)
         await self._client.request(method, path, body=content, content_type=content_type, timeout_seconds=seconds)
 
-    async def _settle(self, waiting: Waiting, fault: KubernetesFault) -> None:
+    async def _settle(self, waiting: QueuedOrder, fault: KubernetesFault) -> None:
         order, kind = waiting.order, _verdict(fault)
         if kind is None:
             self.retries += 1

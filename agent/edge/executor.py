@@ -22,15 +22,24 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent.controlfiles import GONE, ControlFiles, Held, NotKeptError
-from agent.core.knobs import UNLIMITED, is_memory_limit, is_quota, is_v1_cpuset, is_v1_quota, same, text_of, value_of
-from agent.core.observation import Absence, Knob, KnobReading, Missing, Value
-from agent.core.plan import Write
-from agent.core.standing import gives_more
+from agent.core.limit.ownership import gives_more
+from agent.core.limit.plan import Write
+from agent.core.observe.knobs import (
+    UNLIMITED,
+    is_memory_limit,
+    is_quota,
+    is_v1_cpuset,
+    is_v1_quota,
+    same,
+    text_of,
+    value_of,
+)
+from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
+from agent.files.controlfiles import GONE, ControlFiles, KnobText, NotKeptError
+from agent.files.restoring import Restored, restore
+from agent.files.statefile import StateFile
 from agent.ports import KnobReadings, WriteOutcome
-from agent.restoring import Restored, restore
-from agent.statefile import StateFile
-from agent.worker import Worker
+from agent.worker import WorkerThread
 from model.reason import Reason
 
 _SWEEP_SECONDS = _SAVE_SECONDS = 60.0
@@ -71,7 +80,7 @@ class KnobExecutor:
         self._guarded = guarded
         self._elsewhere = elsewhere
         self._lock = threading.RLock()
-        self._disk, self._slow = Worker("originals"), Worker("memory limits")
+        self._disk, self._slow = WorkerThread("originals"), WorkerThread("memory limits")
         self._disk_busy_since: float | None = None
         self._failed: dict[Knob, WriteOutcome] = {}
         self._under_way: Write | None = None
@@ -335,7 +344,7 @@ class KnobExecutor:
         if not new:
             return
         held = {knob: self._files.held(knob) for knob in new}
-        texts = {knob: found.text for knob, found in held.items() if isinstance(found, Held)}
+        texts = {knob: found.text for knob, found in held.items() if isinstance(found, KnobText)}
         texts |= {knob: text for knob, text in self._guarded().items() if knob in texts}
         texts |= {knob: text_of(knob, hint) for knob, hint in new.items() if hint is not None and knob in texts}
         if texts.keys() <= self._elsewhere().keys():

@@ -1,4 +1,4 @@
-"""The fleet's switch as one agent sees it: whether its node lends, observes, or is paused, at this moment.
+"""Fleet switch as one agent sees it: whether its node lends, observes, or is paused, at this moment.
 
 Not knowing never lends more: before the first word nothing is lent; a ConfigMap that is deleted pauses, until one is
 there that can be read; one that cannot be read leaves things as they were; and one that may not be watched any more
@@ -25,7 +25,7 @@ _DEAF_SECONDS = 900.0
 """As long as Koordinator's degradeTimeMinutes; a watch that works is heard of each five minutes."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class FleetState(msgspec.Struct, frozen=True):
     """Whether this node is one that lends, and whether lending is paused."""
 
     lends: bool = False
@@ -33,18 +33,18 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class FleetWatch:
-    """`standing` never waits; `on_change` is called when it changes. `config_map` is `namespace/name`."""
+    """`state` never waits; `on_change` is called when it changes. `config_map` is `namespace/name`."""
 
     def __init__(
         self,
         client: KubeClient,
         node_name: str,
         config_map: str,
-        before: Standing,
+        before: FleetState,
         on_change: Callable[[], None] = lambda: None,
         deaf_seconds: float = _DEAF_SECONDS,
     ) -> None:
-        self._standing = before
+        self._state = before
         self.deaf_seconds = deaf_seconds
         self._on_change = on_change
         self._where = config_map
@@ -57,10 +57,10 @@ class FleetWatch:
         )
 
     @property
-    def standing(self) -> Standing:
+    def state(self) -> FleetState:
         """Paused, too, while the switch has not been heard of for so long that it may have been turned meanwhile."""
         deaf = self._config.silent_seconds > self.deaf_seconds
-        return Standing(self._standing.lends, True) if deaf else self._standing
+        return FleetState(self._state.lends, True) if deaf else self._state
 
     async def run(self) -> None:
         """Never returns."""
@@ -92,9 +92,9 @@ class FleetWatch:
         if not (self._node.synced.is_set() and self._config.synced.is_set()):
             return
         word = self._word
-        lends = self._standing.lends if word is None else word.lends(self._labels)
-        standing = Standing(lends, word is None or word.paused or self._gone)
-        if standing != self._standing:
-            log.info("fleet switch", lends=standing.lends, paused=standing.paused, config_map=self._where)
-            self._standing = standing
+        lends = self._state.lends if word is None else word.lends(self._labels)
+        state = FleetState(lends, word is None or word.paused or self._gone)
+        if state != self._state:
+            log.info("fleet switch", lends=state.lends, paused=state.paused, config_map=self._where)
+            self._state = state
             self._on_change()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from agent.core import parse
-from agent.core.files import Stalls, pressure
-from agent.core.observation import Absence, CgroupPressure, Missing, NodeSample
+from agent.core.observe import parse
+from agent.core.observe.files import Stalls, pressure
+from agent.core.observe.observation import Absence, CgroupPressure, Missing, NodeSample
 
 T = TypeVar("T")
 

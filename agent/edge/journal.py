@@ -13,14 +13,14 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from agent.journal import Head, LineWriter
 from agent.ports import TickResult
+from agent.report.journal import Head, LineWriter
 from model.fault import ConfigurationFault
 
 log = structlog.get_logger()
 
 
-class Journal:
+class JournalFile:
     """A sink of the tick; `head` describes the state as it is now.
 
     A full disk, or a name that is no text, costs the journal and never the tick.

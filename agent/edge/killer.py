@@ -1,4 +1,4 @@
-"""SIGKILL to everything in one best-effort cgroup: what the last resort does before the kernel chooses a victim itself.
+"""Killer: SIGKILL to everything in one best-effort cgroup.
 
 The brake's thread calls it, so it neither waits for the processes to be gone nor ever raises.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import structlog
 
-from agent.core.layout import Layout
+from agent.core.observe.layout import Layout
 
 log = structlog.get_logger()
 

@@ -18,7 +18,7 @@ import grpc
 import msgspec
 import structlog
 
-from agent.core.publish import due_for_link
+from agent.core.lend.report import due_for_link
 from agent.ports import TickResult
 from model.fault import ConfigurationFault
 from model.report import AgentHello, CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
@@ -41,7 +41,7 @@ _OPTIONS = (
 )
 
 
-class Access(msgspec.Struct, frozen=True):
+class LinkAccess(msgspec.Struct, frozen=True):
     """Where the scheduler is (HOST:PORT), and the files of who may be trusted there and of who we are."""
 
     address: str
@@ -57,7 +57,7 @@ class LinkClient:
 
     def __init__(
         self,
-        access: Access,
+        access: LinkAccess,
         hello: AgentHello,
         on_notice: Callable[[PreemptionNotice], None],
         on_spared: Callable[[str], None],
@@ -119,7 +119,7 @@ class LinkClient:
 
     def _tell(self, error: grpc.aio.AioRpcError) -> None:
         code, detail = error.code(), error.details() or ""
-        fix = advice(code, detail, Access(self._address, self._ca, self._token))
+        fix = advice(code, detail, LinkAccess(self._address, self._ca, self._token))
         log.warning("link lost", scheduler=self._target, code=code.name, detail=detail, fix=fix)
 
     @property
@@ -189,7 +189,7 @@ class LinkClient:
             self._on_spared(message.withdrawal.pod_uid)
 
 
-def advice(code: grpc.StatusCode, detail: str, access: Access) -> str:
+def advice(code: grpc.StatusCode, detail: str, access: LinkAccess) -> str:
     """Whose fault a lost link is and what mends it; empty where waiting does."""
     match code:
         case grpc.StatusCode.UNAUTHENTICATED:

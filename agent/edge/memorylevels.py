@@ -1,14 +1,14 @@
-"""How much memory is left, for whoever must know within a moment: two cheap files, and memory.stat on demand."""
+"""Memory levels between ticks: two cheap files, and memory.stat on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.core.files import FILES, FileKind, Part
-from agent.core.layout import Layout
-from agent.core.parse import counter, meminfo
-from agent.openfile import OpenFile
+from agent.core.observe.files import FILES, FileKind, FilePart
+from agent.core.observe.layout import Layout
+from agent.core.observe.parse import counter, meminfo
+from agent.files.openfile import OpenFile
 
 _MEMINFO_BYTES = 4096
 
@@ -18,7 +18,7 @@ class MemoryLevels:
 
     def __init__(self, root: Path, layout: Layout, proc: Path) -> None:
         kinds = {kind.part: kind for kind in FILES[layout.version]}
-        charge, stat = kinds[Part.LEVEL], kinds[Part.MEMORY]
+        charge, stat = kinds[FilePart.LEVEL], kinds[FilePart.MEMORY]
         self._tree, self._level, self._memory = root / charge.controller, charge, stat
         self._meminfo = OpenFile(str(proc / "meminfo"), _MEMINFO_BYTES)
         self._charge, self._stat = self._file(layout.root, charge), self._file(layout.root, stat)

@@ -1,4 +1,4 @@
-"""The kernel's word that best effort's memory passed a mark.
+"""Memory marks: the kernel tells when best effort's memory passes one.
 
 v1: an eventfd that fires when a cgroup's charge crosses a threshold. v2: memory.events of the best-effort root, which
 counts each time memory.high stopped it. Both within a few ms; pressure does not warn of anonymous growth.
@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agent.core.files import FILES, Part
-from agent.core.layout import Layout
-from agent.core.parse import counter, v2_memory_events
-from agent.core.watch import Mechanism, MemoryMark, WakeCause, Watch, mark_moved, mark_rested, mark_urgent
-from agent.openfile import OpenFile
+from agent.core.limit.watch import Mechanism, MemoryMark, WakeCause, Watch, mark_moved, mark_rested, mark_urgent
+from agent.core.observe.files import FILES, FilePart
+from agent.core.observe.layout import Layout
+from agent.core.observe.parse import counter, v2_memory_events
+from agent.files.openfile import OpenFile
 from agent.waking import Alarms
 
 _GONE = (errno.ENOENT, errno.ENODEV)
@@ -71,7 +71,7 @@ class Thresholds:
     """v1: each mark of the watch."""
 
     def __init__(self, root: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
-        kind = next(kind for kind in FILES[1] if kind.part is Part.LEVEL)
+        kind = next(kind for kind in FILES[1] if kind.part is FilePart.LEVEL)
         self._folder, self._level = str(root / kind.controller), kind.file
         self._monotonic = monotonic
         self._set: dict[str, _Threshold] = {}

@@ -1,4 +1,4 @@
-"""Memory's level and refaults, looked at each interval: no kernel tells of either."""
+"""Memory poll: level and refaults, looked at each interval, since no kernel tells of either."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import select
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.core.memorysigns import MemoryLook, SignsMemory, look
-from agent.core.parse import meminfo, vmstat
-from agent.core.watch import Mechanism, MemorySigns, WakeCause, Watch
-from agent.openfile import OpenFile
+from agent.core.limit.memorysigns import MemoryLook, SignsMemory, look
+from agent.core.limit.watch import Mechanism, MemorySigns, WakeCause, Watch
+from agent.core.observe.parse import meminfo, vmstat
+from agent.files.openfile import OpenFile
 
 _MEMINFO_BYTES = 4096
 _VMSTAT_BYTES = 16_384

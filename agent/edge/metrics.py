@@ -8,10 +8,10 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agent.metrics import ROWS, Row, Sample
+from agent.report.metrics import ROWS, MetricRow, MetricSample
 
 
-def registry(read: Callable[[], Mapping[str, list[Sample]]]) -> CollectorRegistry:
+def registry(read: Callable[[], Mapping[str, list[MetricSample]]]) -> CollectorRegistry:
     """The table's rows, and what describes the process itself."""
     made = CollectorRegistry()
     made.register(TableCollector(read))
@@ -22,7 +22,7 @@ def registry(read: Callable[[], Mapping[str, list[Sample]]]) -> CollectorRegistr
 class TableCollector(Collector):
     """Turns the metric table into what Prometheus reads; `read` gives every series at each scrape."""
 
-    def __init__(self, read: Callable[[], Mapping[str, list[Sample]]]) -> None:
+    def __init__(self, read: Callable[[], Mapping[str, list[MetricSample]]]) -> None:
         self._read = read
 
     def describe(self) -> Iterable[Metric]:
@@ -37,6 +37,6 @@ class TableCollector(Collector):
             yield family
 
 
-def _family(row: Row) -> CounterMetricFamily | GaugeMetricFamily:
+def _family(row: MetricRow) -> CounterMetricFamily | GaugeMetricFamily:
     kind = CounterMetricFamily if row.name.endswith("_total") else GaugeMetricFamily
     return kind(row.name, row.help, labels=row.labels)

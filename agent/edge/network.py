@@ -13,9 +13,9 @@ from pathlib import Path
 
 import structlog
 
-from agent.core import network
-from agent.core.network import InterfaceTraffic
-from agent.core.observation import NetworkBytes
+from agent.core.observe import network
+from agent.core.observe.network import InterfaceTraffic
+from agent.core.observe.observation import NetworkBytes
 
 log = structlog.get_logger()
 

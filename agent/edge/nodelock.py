@@ -11,8 +11,8 @@ import stat
 from enum import StrEnum
 from pathlib import Path
 
-from agent.core.layout import Layout
-from agent.lockfile import LockFile, LockHeld
+from agent.core.observe.layout import Layout
+from agent.files.lockfile import LockFile, LockHeld
 from model.fault import ConfigurationFault, KernelFault
 
 _ROOTS = Path("/run/sublet")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.core import network
-from agent.core.network import HostLink
+from agent.core.observe import network
+from agent.core.observe.network import HostLink
 from kube.packages import defer_init
 
 # Its `__init__` loads every protocol and a database of them; routes and links are all that is asked for here.

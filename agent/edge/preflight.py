@@ -1,4 +1,4 @@
-"""What there is on this node for an agent: read, never written."""
+"""Preflight facts of this node: files that are read, never written."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.preflight import RIVALS, NodeFacts
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.preflight import RIVALS, NodeFacts
 from model.fault import KernelFault
 
 _V1_CONTROLLERS = ("blkio", "cpu", "cpuset", "memory", "pids")
 _COMM_CHARACTERS = 15
 
 
-class Places(msgspec.Struct, frozen=True):
+class PreflightPaths(msgspec.Struct, frozen=True):
     """Where to look; as the agent's own options. Without a layout the fault says why there is none."""
 
     cgroup_root: Path
@@ -26,7 +26,7 @@ class Places(msgspec.Struct, frozen=True):
     layout: Layout | KernelFault
 
 
-def look(places: Places) -> NodeFacts:
+def look(places: PreflightPaths) -> NodeFacts:
     """Never raises for what is missing: that is what the facts say."""
     trouble = _state_trouble(places.state_file.parent)
     facts = NodeFacts(
@@ -43,7 +43,7 @@ def look(places: Places) -> NodeFacts:
 
 
 def _of_cgroups(root: Path, layout: Layout) -> dict[str, object]:
-    knobs = Knobs.of(layout)
+    knobs = RootKnobs.of(layout)
     best_effort = {knob.file: root / knob.controller / knob.cgroup.lstrip("/") / knob.file for knob in knobs.all}
     there = {name: path for name, path in best_effort.items() if path.exists()}
     kill = root / layout.best_effort.lstrip("/") / "cgroup.kill"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from agent.core.layout import PodDirectory
+from agent.core.observe.layout import PodDirectory
 from model.pod import Pod
 
 

@@ -1,7 +1,7 @@
-"""Writing to the API server: lent resources, condition and annotations of the node, and its NodeMetric.
+"""Writing to the API server: the offer, condition and annotations of the node, and its NodeMetric.
 
-Works from the newest tick in its own tasks, with back-off, so that a slow API server never delays a tick. Only our own
-keys are patched; nothing else of the node is touched.
+What is offered is decided in the tick. This works from the newest tick in its own tasks, with back-off, so that a slow
+API server never delays a tick. Only our own keys are patched; nothing else of the node is touched.
 """
 
 from __future__ import annotations
@@ -10,27 +10,18 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import structlog
 
-from agent.core.live import reported_metric
-from agent.core.publish import (
-    BLIND_SECONDS,
-    Published,
-    due_for_node,
-    may_raise,
-    offered,
-    settled,
-    withheld,
-)
-from agent.core.reclaimable import Lending
-from agent.core.usage import statistics
-from agent.nodestatus import GAVE_UP, NodeStatus, Overtaken, StandingNode
+from agent.core.lend.offer import BLIND_SECONDS, Published, amounts_of, due_for_node
+from agent.core.lend.reclaimable import NodeLending
+from agent.core.observe.node_metric import reported_metric
+from agent.core.observe.usage import statistics
 from agent.ports import TickResult
+from agent.report.node_patches import GAVE_UP, NodePatches, Overtaken, WatchedNode
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
 from kube.dialects import koordinator, nodemetric
@@ -51,7 +42,7 @@ _LONGEST_MESSAGE = 16_384
 _MADE_BY_THE_LEADER = "the leading scheduler makes it, where NodeMetric is defined"
 _PATIENCE_TICKS = 2
 """For so long a status patch is waited for."""
-_UNKNOWN = StandingNode()
+_UNKNOWN = WatchedNode()
 _NODE_METRICS = "slo.koordinator.sh/v1alpha1/nodemetrics"
 
 Ready = tuple[str, str, str]
@@ -59,10 +50,10 @@ Ready = tuple[str, str, str]
 _NEVER_MEASURED: Ready = ("False", Reason.NODE_METRICS_MISSING.value, words(Reason.NODE_METRICS_MISSING))
 
 
-class Publisher:
+class NodePublisher:
     """A sink of the tick; `run` writes node status and NodeMetric, apart so that neither waits for the other.
 
-    `standing` is the Node as it is, whose condition a predecessor may have left.
+    `watched` is the Node as it is, whose condition a predecessor may have left.
     """
 
     def __init__(
@@ -70,19 +61,18 @@ class Publisher:
         client: KubeClient,
         node_name: str,
         settings: AgentSettings,
-        standing: StandingNode = _UNKNOWN,
+        watched: WatchedNode = _UNKNOWN,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._name = node_name
         self._settings = settings
-        self._standing_condition = standing.condition
-        self._node = NodeStatus(client, node_name, standing.version, settings.tick_seconds * _PATIENCE_TICKS)
+        self._watched_condition = watched.condition
+        self._node = NodePatches(client, node_name, watched.version, settings.tick_seconds * _PATIENCE_TICKS)
         self._monotonic = monotonic
         self._newest: TickResult | None = None
         self._taken = monotonic()
         self._fresh = asyncio.Event()
-        self._started = math.inf
         self._published: Published | None = None
         self._annotations_due = False
         self._condition: Ready = ("", "", "")
@@ -95,7 +85,6 @@ class Publisher:
 
     def take(self, result: TickResult) -> None:
         self._newest, self._taken = result, self._monotonic()
-        self._started = min(self._started, result.observation.monotonic_seconds)
         self._overtake(result)
         self._fresh.set()
 
@@ -103,6 +92,11 @@ class Publisher:
     def published(self) -> tuple[Decision, ...]:
         """What the node's status says now, and why; empty before the first patch."""
         return self._published.decisions if self._published else ()
+
+    @property
+    def acknowledged(self) -> Mapping[str, int]:
+        """The amounts that the API server took last, by resource."""
+        return self._published.amounts if self._published else {}
 
     async def run(self) -> None:
         """Never returns."""
@@ -149,7 +143,7 @@ class Publisher:
         silent_seconds = self._monotonic() - self._taken
         if self._newest is None or silent_seconds < BLIND_SECONDS:
             return self._newest
-        return _withdrawn(self._newest, silent_seconds)
+        return self._newest.withdrawn(Reason.NODE_METRICS_STALE, silent_seconds)
 
     def _longest_delay(self, fault: KubernetesFault, result: TickResult | None) -> float:
         """A Node that was deleted was told nothing, and need not be asked for twice a second."""
@@ -195,21 +189,19 @@ class Publisher:
             await self._write_node(self._as_told(result))
 
     def _as_told(self, result: TickResult) -> TickResult:
-        return result if self._given_up is None else _without_offer(result, self._given_up)
+        return result if self._given_up is None else result.withdrawn(self._given_up)
 
     def _overtake(self, result: TickResult) -> None:
         """A patch under way is not waited for where it offers more than this tick."""
         if not self._node.under_way:
             return
-        told = self._as_told(result)
-        if settled(told.lending.reclaimable, told.observation.monotonic_seconds - self._started):
-            offer = self._offer(told, self._standing(told))
-            if offer is not None:
-                self._node.decided(_by_name(offer))
+        offer = self._as_told(result).offered
+        if offer.settled and offer.decisions is not None:
+            self._node.decided(offer.amounts)
 
     async def _write_node(self, result: TickResult) -> None:
         now = result.observation.monotonic_seconds
-        if not settled(result.lending.reclaimable, now - self._started):
+        if not result.offered.settled:
             return
         offer = self._offer_if_due(result, now)
         ready = result.ready
@@ -226,41 +218,18 @@ class Publisher:
             self._condition_at = now
 
     def _offer_if_due(self, result: TickResult, now: float) -> tuple[Decision, ...] | None:
-        """None where the Node has it already, and where neither the Node nor what its pods need is known."""
-        standing = self._standing(result)
-        offer = self._offer(result, standing)
-        if offer is None:
+        """None where the Node has it already, and where nothing could be decided."""
+        offer, strategy = result.offered, result.facts.settings.colocation
+        if offer.decisions is None:
             return None
-        strategy = result.facts.settings.colocation
-        if due_for_node(self._published, _by_name(offer), standing, strategy, now):
-            return offer
-        return self._offer(result, standing, may_grow=False) if self._node.uncertain else None
-
-    def _standing(self, result: TickResult) -> Mapping[str, int]:
-        """What the Node says of our resources, or what it was told last."""
-        node = result.facts.node
-        if node is None:
-            return self._acknowledged
-        names = [decision.name for decision in result.lending.reclaimable]
-        return {name: node.allocatable[name] for name in names if name in node.allocatable}
-
-    def _offer(
-        self, result: TickResult, standing: Mapping[str, int], *, may_grow: bool = True
-    ) -> tuple[Decision, ...] | None:
-        listed, measured = result.facts.pods, result.observation.measured
-        if result.facts.node is None and listed is None:
-            return None
-        grows = may_grow and may_raise(result.usage)
-        return offered(result.lending, listed, measured, standing, may_grow=grows)
-
-    @property
-    def _acknowledged(self) -> Mapping[str, int]:
-        return self._published.amounts if self._published else {}
+        if due_for_node(self._published, offer.amounts, offer.on_node, strategy, now):
+            return offer.decisions
+        return offer.without_growth if self._node.uncertain else None
 
     async def _patch_status(self, result: TickResult, offer: tuple[Decision, ...] | None, ready: Ready | None) -> None:
         """None is what needs no telling."""
         told = {} if offer is None else _told(result, offer)
-        await self._patch(told, _by_name(offer or ()), ready, result.observation.at_seconds)
+        await self._patch(told, amounts_of(offer or ()), ready, result.observation.at_seconds)
 
     async def _patch(
         self, told: dict[str, Any], amounts: Mapping[str, int], ready: Ready | None, at_seconds: float
@@ -271,19 +240,19 @@ class Publisher:
             self._beat = beat + 1 if self._node.uncertain and beat == self._beat else beat
             conditions = [_condition(ready, _stamp(self._beat), since)]
             told = {**told, "status": {**told.get("status", {}), "conditions": conditions}}
-        await self._node.offer(told, amounts, self._acknowledged)
+        await self._node.offer(told, amounts, self.acknowledged)
         self._condition, self._since = ready or self._condition, since
 
     def _transition(self, status: str, at_seconds: float) -> str:
         """When the condition got this status; that an agent was restarted is no transition."""
         if status == self._condition[0]:
             return self._since
-        before = None if self._condition[0] else self._standing_condition(CONDITION)
+        before = None if self._condition[0] else self._watched_condition(CONDITION)
         same = before.last_transition_time if before and before.status == status else None
         return same or _stamp(at_seconds)
 
     def _log_changes(self, offer: tuple[Decision, ...]) -> None:
-        before = self._published.amounts if self._published else {}
+        before = self.acknowledged
         for decision in offer:
             if before.get(decision.name) != decision.value:
                 log.info("node status published", text=sentence(decision))
@@ -316,41 +285,13 @@ class Publisher:
             raise
 
 
-def _without_offer(result: TickResult, reason: Reason) -> TickResult:
-    return msgspec.structs.replace(
-        result, lending=withheld(result.lending, reason), outcomes=(), degraded_reason=reason.value
-    )
-
-
-def _withdrawn(last: TickResult, silent_seconds: float) -> TickResult:
-    """The last tick as it looks so much later: its pods are the newest that are known, its measurements are stale."""
-    seen, reason = last.observation, Reason.NODE_METRICS_STALE
-    later = msgspec.structs.replace(
-        seen,
-        at_seconds=seen.at_seconds + silent_seconds,
-        monotonic_seconds=seen.monotonic_seconds + silent_seconds,
-    )
-    return msgspec.structs.replace(
-        last,
-        observation=later,
-        usage=None,
-        lending=withheld(last.lending, reason),
-        outcomes=(),
-        degraded_reason=reason.value,
-    )
-
-
-def _by_name(offer: Iterable[Decision]) -> dict[str, int]:
-    return {decision.name: decision.value for decision in offer}
-
-
 def _told(result: TickResult, offer: tuple[Decision, ...]) -> dict[str, Any]:
     status = {"status": _amounts(offer, result.lending)}
     annotations = _ratio(result)
     return {"metadata": {"annotations": annotations}, **status} if annotations else status
 
 
-def _amounts(offer: tuple[Decision, ...], lent: Lending) -> dict[str, Any]:
+def _amounts(offer: tuple[Decision, ...], lent: NodeLending) -> dict[str, Any]:
     """Null removes what is no longer offered."""
     amounts = {decision.name: str(decision.value) for decision in offer}
     quantities = {decision.name: amounts.get(decision.name) for decision in lent.reclaimable}
@@ -378,7 +319,7 @@ def _ratio(result: TickResult) -> dict[str, str]:
     return {key: text for key, text in wanted.items() if text is not None and node.annotations.get(key) != text}
 
 
-def _annotations(lent: Lending) -> dict[str, str | None]:
+def _annotations(lent: NodeLending) -> dict[str, str | None]:
     origin = None if lent.origin is None else lent.origin.amounts
     return koordinator.lending_annotations(origin, lent.normalization_ratio)
 

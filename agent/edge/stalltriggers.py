@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.files import FILES, Part
-from agent.core.layout import Layout
-from agent.core.watch import Mechanism, WakeCause, Watch
+from agent.core.limit.watch import Mechanism, WakeCause, Watch
+from agent.core.observe.files import FILES, FilePart
+from agent.core.observe.layout import Layout
 
 _MOST_CGROUPS = 64
 _WINDOWS = ((500_000, "500 ms"), (2_000_000, "2 s"))
@@ -38,7 +38,7 @@ class StallTriggers:
     """
 
     def __init__(self, root: Path, layout: Layout, proc: Path) -> None:
-        kind = next(kind for kind in FILES[layout.version] if kind.part is Part.CPU_PRESSURE)
+        kind = next(kind for kind in FILES[layout.version] if kind.part is FilePart.CPU_PRESSURE)
         self._folder, self._file = str(root / kind.controller), kind.file
         self._node_file = str(proc / "pressure/memory")
         self._triggers: dict[str, _Trigger] = {}

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import structlog
 
-from agent.core import topology
-from agent.core.observation import Absence, Missing, NumaSample
-from agent.core.topology import CpuPlace, NumaMemory
+from agent.core.observe import topology
+from agent.core.observe.observation import Absence, Missing, NumaSample
+from agent.core.observe.topology import CpuPlace, NumaMemory
 from model.fault import KernelFault
 from model.pod import Pod
 from model.topology import CpuBasics, CpuInfo, KubeletCpus, NumaNode, Processor, parse_cpus

@@ -1,4 +1,4 @@
-"""Writing the node's NodeResourceTopology: its CPUs and pools, its NUMA zones, and what each zone may lend."""
+"""Writing the node's NodeResourceTopology: its CPUs and pools, its NUMA zones, and what the tick offers of each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 
 import structlog
 
-from agent.core.observation import Missing
-from agent.core.publish import due, may_raise, offered_in_zone, settled
-from agent.core.topology import share_pools
+from agent.core.lend.offer import amounts_of, due
+from agent.core.observe.observation import Missing
+from agent.core.observe.topology import share_pools
 from agent.ports import TickResult
 from kube.client import KubeClient, PatchKind, decode, path_of
 from kube.dialects import topology
 from kube.dialects.topology import NodeResourceTopology
-from model.decision import Decision
 from model.fault import ConfigurationFault, KubernetesFault
 from model.node import Node
 from model.pod import Pod
@@ -34,7 +33,8 @@ _WITHOUT_DEFINITION_SECONDS = 300.0
 class ZonePublisher:
     """A sink of the tick; `run` writes when a zone's amounts move as the node's would, and every `seconds` otherwise.
 
-    `info` gives the machine's CPUs, `kubelet` what its CPU manager gave to the pods.
+    `info` gives the machine's CPUs, `kubelet` what its CPU manager gave to the pods. `on_node` is what the zones say,
+    as read where a tick has to know and as written since; None before that. A reset writes zeroes, as Koordinator does.
     """
 
     def __init__(
@@ -51,16 +51,14 @@ class ZonePublisher:
         self._info = info
         self._kubelet = kubelet
         self._newest: TickResult | None = None
-        self._started = math.inf
-        self._standing: Mapping[int, ResourceVector] | None = None
+        self.on_node: Mapping[int, ResourceVector] | None = None
         self._fresh = asyncio.Event()
         self._amounts: Mapping[str, int] = {}
-        self._at = -math.inf
+        self.written_at = -math.inf
         self.failures = 0
 
     def take(self, result: TickResult) -> None:
         self._newest = result
-        self._started = min(self._started, result.observation.monotonic_seconds)
         self._fresh.set()
 
     async def run(self) -> None:
@@ -87,26 +85,19 @@ class ZonePublisher:
         if result is None or result.facts.node is None or info is None:
             return
         now = result.observation.monotonic_seconds
-        if not settled(result.lending.reclaimable, now - self._started):
+        if not result.offered.settled:
             return
-        lent = await self._offer(result)
+        if result.offered.zones is None:
+            # The next tick decides by it.
+            self.on_node = _on_node(await self._read())
+            return
+        lent = {zone: ResourceVector(amounts_of(told)) for zone, told in result.offered.zones.items()}
         amounts = {f"{zone}/{name}": vector[name] for zone, vector in lent.items() for name in vector}
-        elapsed = now - self._at
+        elapsed = now - self.written_at
         if elapsed < self._seconds and not due(self._amounts, amounts, elapsed, result.facts.settings.colocation):
             return
         await self._write(topology.document(result.facts.node, self._topology(result, result.facts.node, info), lent))
-        self._amounts, self._at, self._standing = amounts, now, lent
-
-    async def _offer(self, result: TickResult) -> dict[int, ResourceVector]:
-        """By zone. A reset writes zeroes, as Koordinator's does; the Node's keys go instead."""
-        grows = may_raise(result.usage)
-        if self._standing is None and not grows:
-            self._standing = _standing(await self._read())
-        standing = self._standing or {}
-        return {
-            zone.id: _amounts(offered_in_zone(zone, standing.get(zone.id, ResourceVector()).amounts, may_grow=grows))
-            for zone in result.lending.zones
-        }
+        self._amounts, self.written_at, self.on_node = amounts, now, lent
 
     def _topology(self, result: TickResult, node: Node, info: CpuInfo) -> NodeTopology:
         """Raises ConfigurationFault naming the annotation or the pod whose CPUs cannot be read."""
@@ -136,13 +127,9 @@ class ZonePublisher:
             return None
 
 
-def _standing(current: NodeResourceTopology | None) -> dict[int, ResourceVector]:
+def _on_node(current: NodeResourceTopology | None) -> dict[int, ResourceVector]:
     """What the zones say already; of an unreadable one nothing stands."""
     try:
         return {zone.id: zone.allocatable for zone in topology.zones(current)} if current else {}
     except ConfigurationFault:
         return {}
-
-
-def _amounts(decisions: Iterable[Decision]) -> ResourceVector:
-    return ResourceVector({decision.name: decision.value for decision in decisions})

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.brake import Cut
-from agent.core.layout import Layout
-from agent.core.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
-from agent.core.order import EvictionRecord, Order, OrderOutcome
-from agent.core.plan import Write
-from agent.core.watch import Kill, Watch
-from agent.journal import Head, LineWriter
+from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
+from agent.core.limit.brake import Cut
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
+from agent.report.journal import Head, LineWriter
 from agent.settings import AgentSettings
 from agent.tick import Tick
 from model.node import Node

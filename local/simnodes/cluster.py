@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 import embedded.resources
-from agent.core.publish import Published
+from agent.core.lend.offer import Published
 from embedded.node.objects.pod import NodeObject, PodObject
 from embedded.node.pods.admission import Rejection, judge
 from embedded.node.registration.node_object import amounts

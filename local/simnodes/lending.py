@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from agent.core.publish import Published, due_for_node, offered
-from agent.core.reclaimable import Facts, lending
+from agent.core.lend.offer import Published, due_for_node, offered
+from agent.core.lend.reclaimable import LendingFacts, lending
 from local.simnodes.usage import NodeUse
 from model.node import Node
 from model.nodemetric import NodeMetric, PodMetric
@@ -41,7 +41,7 @@ def measured(use: NodeUse, pods: Iterable[Pod], now: float) -> NodeMetric:
 
 def offer(node: Node, pods: tuple[Pod, ...], metric: NodeMetric, last: Published | None, now: float) -> Offer:
     """By what the agent would publish for such a node and pods; `node.allocatable` is what its status says."""
-    lent = lending(Facts(node, pods, metric, now), _STRATEGY)
+    lent = lending(LendingFacts(node, pods, metric, now), _STRATEGY)
     standing = {name: node.allocatable[name] for name in LENT if name in node.allocatable}
     decisions = offered(lent, pods, _started(pods), standing, may_grow=True)
     found = Published(decisions, now)

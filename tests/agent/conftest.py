@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.core.eviction import EvictionMemory, Evictions
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.limits import Limits
-from agent.core.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation
-from agent.core.reclaimable import Lending
-from agent.core.usage import Averages, NodeUsage, UsageState
+from agent.core.evict.decide import EvictionMemory, Evictions
+from agent.core.lend.reclaimable import NodeLending
+from agent.core.limit.decide import NodeLimits
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation
+from agent.core.observe.usage import Averages, NodeUsage, UsageState
 from agent.ports import ClusterFacts, TickResult
 from model.decision import Decision, Term, Unit
 from model.node import Node
@@ -26,7 +26,7 @@ from tests.agent.playing import Scenario
 
 GIB = 1 << 30
 LAYOUT = Layout("/kubepods")
-KNOBS = Knobs.of(LAYOUT)
+KNOBS = RootKnobs.of(LAYOUT)
 PERIOD, WEIGHT = (fixed.knob for fixed in KNOBS.fixed)
 
 
@@ -124,13 +124,13 @@ class Build:
 
     def lending(
         self, cpu: int = 0, memory: int = 0, *, mid: tuple[int, int] = (0, 0), reason: Reason = Reason.COMPUTED
-    ) -> Lending:
+    ) -> NodeLending:
         """Lent as computed; with another reason nothing is, and nothing is to stand on the node."""
         amounts = {BATCH_CPU: cpu, BATCH_MEMORY: memory, MID_CPU: mid[0], MID_MEMORY: mid[1]}
         if reason is not Reason.COMPUTED:
-            return Lending(tuple(self.decision(name, 0, reason) for name in amounts), degraded=reason)
+            return NodeLending(tuple(self.decision(name, 0, reason) for name in amounts), degraded=reason)
         computed = tuple(self.decision(name, amount) for name, amount in amounts.items())
-        return Lending(computed, prepared=computed)
+        return NodeLending(computed, prepared=computed)
 
     def facts(self, *pods: Pod, **parts: Any) -> ClusterFacts:
         return ClusterFacts(**{"node": self.node(), "pods": pods, **parts})
@@ -143,7 +143,7 @@ class Build:
             "usage": self.usage(),
             "prediction": None,
             "lending": self.lending(),
-            "limits": Limits({}, None),
+            "limits": NodeLimits({}, None),
             "evictions": Evictions(),
             "evicting": EvictionMemory(),
             "brake_cuts": (),

@@ -7,22 +7,22 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from agent.core.brake import BrakePlan, Cut
-from agent.core.files import FILES
-from agent.core.knobs import Knobs
-from agent.core.observation import Knob
-from agent.core.order import EvictionRecord, Order, OrderOutcome
-from agent.core.plan import Write
-from agent.core.recording import ScenarioPod
-from agent.core.watch import Kill, Watch
+from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
+from agent.core.limit.brake import BrakePlan, Cut
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.files import FILES
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.observation import Knob
+from agent.core.observe.recording import ScenarioPod
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
+from agent.files.statefile import StateFile
 from agent.observer import NodeObserver, Senses
 from agent.ports import ClusterFacts, KnobReadings, Sink, TickPorts, TickResult, WriteOutcome
 from agent.settings import AgentSettings
-from agent.statefile import StateFile
 from agent.tick import Tick
 from cgroup_fixtures.scenarios import FOLDER, Playback, open_scenario, pread
 from model.nodesettings import NodeSettings
@@ -207,8 +207,8 @@ class Scenario:
         return self.cgroups / name
 
     @property
-    def knobs(self) -> Knobs:
-        return Knobs.of(self.layout)
+    def knobs(self) -> RootKnobs:
+        return RootKnobs.of(self.layout)
 
     @property
     def knob(self) -> Knob:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import random
 
-from agent.core.brake import BrakePlan, Cut
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.observation import (
+from agent.core.limit.brake import BrakePlan, Cut
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import (
     Absence,
     CgroupPressure,
     CgroupSample,
@@ -24,8 +26,6 @@ from agent.core.observation import (
     Places,
     Stall,
 )
-from agent.core.plan import Write
-from agent.core.watch import Kill, Watch
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
 from model.node import Node
 from model.pod import Pod, PodPhase
@@ -35,7 +35,7 @@ from tests.agent.playing import FakeEvictor
 
 GIB = 1 << 30
 LAYOUT = Layout()
-KNOBS = Knobs.of(LAYOUT)
+KNOBS = RootKnobs.of(LAYOUT)
 _CPUS = 32
 _LIFE_TICKS = 200
 _EPOCH = 1_795_000_000.0

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent.nodestatus import NodeStatus, Overtaken
+from agent.report.node_patches import NodePatches, Overtaken
 from embedded.tests.apiserver.conftest import Live, start_live
 from kube.client import KubeClient, path_of
 from model.resources import BATCH_CPU
@@ -82,7 +82,7 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
-async def offer(node: NodeStatus, millis: int) -> bool:
+async def offer(node: NodePatches, millis: int) -> bool:
     """Whether it was answered; False where it was overtaken."""
     amounts = {BATCH_CPU: str(millis)}
     try:
@@ -107,7 +107,7 @@ async def play(live: Live, folder: Path, *, versions: bool) -> tuple[int, str]:
         node = json.loads(await direct.create(path_of("v1/nodes"), {"metadata": {"name": "n"}}))
         version = node["metadata"]["resourceVersion"] if versions else ""
         # One of its own for each, since the answer to the second tells a version, too.
-        first, second = (NodeStatus(kept, "n", lambda: version, 50) for _ in range(2))
+        first, second = (NodePatches(kept, "n", lambda: version, 50) for _ in range(2))
         proxy.keeping = True
         growth = asyncio.create_task(offer(first, 700))
         while len(proxy.kept) < _REQUEST_BYTES:

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.core.files import Role
-from agent.core.layout import Layout, PodDirectory
-from agent.core.observation import (
+from agent.core.observe.files import Role
+from agent.core.observe.layout import Layout, PodDirectory
+from agent.core.observe.observation import (
     Absence,
     CgroupPressure,
     CgroupSample,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.files import FILES
-from agent.core.observation import Absence, CgroupSample, Missing, NodeSample, Observation
-from agent.core.recording import Scenario, ScenarioPod
+from agent.core.observe.files import FILES
+from agent.core.observe.observation import Absence, CgroupSample, Missing, NodeSample, Observation
+from agent.core.observe.recording import Scenario, ScenarioPod
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, Inotify, find_layout
 from agent.edge.host import HostReader

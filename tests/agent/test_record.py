@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.recording import Scenario
-from agent.record import NodeFiles, Pace, Places, record, started
+from agent.core.observe.recording import Scenario
+from agent.record import NodeFiles, RecordedFolders, RecordPace, record, started
 from cgroup_fixtures.live import MOUNT, LiveTree
 from cgroup_fixtures.scenarios import Playback, open_scenario
 from model.fault import ConfigurationFault, KernelFault
@@ -35,13 +35,13 @@ class Clock:
         self.pauses += 1
 
 
-def places(root: Path, kubepods: str = "/kubepods") -> Places:
-    return Places(root / "sys/fs/cgroup", root / "proc", root / "sys", kubepods)
+def places(root: Path, kubepods: str = "/kubepods") -> RecordedFolders:
+    return RecordedFolders(root / "sys/fs/cgroup", root / "proc", root / "sys", kubepods)
 
 
 def recorded(root: Path, kubepods: str, clock: Clock, into: Path, frames: int = 3) -> Scenario:
     node = NodeFiles(places(root, kubepods))
-    pace = Pace(frames, 0.5, clock.read, clock.sleep)
+    pace = RecordPace(frames, 0.5, clock.read, clock.sleep)
     return record(node, started(node, kubepods, "n", "a test"), pace, into)
 
 
@@ -174,9 +174,9 @@ def test_real_cgroup_v1(tmp_path: Path) -> None:
             if len(pauses) == 2:
                 tree.folder(idle, "memory").rmdir()
 
-        node = NodeFiles(Places(kubepods=f"/{tree.top}/kubepods"))
+        node = NodeFiles(RecordedFolders(kubepods=f"/{tree.top}/kubepods"))
         scenario = started(node, f"/{tree.top}/kubepods", "n", "")
-        done = record(node, scenario, Pace(2, 0.3, time.monotonic, pause), tmp_path / "out")
+        done = record(node, scenario, RecordPace(2, 0.3, time.monotonic, pause), tmp_path / "out")
     finally:
         tree.remove()
     assert done.layout.version == 1

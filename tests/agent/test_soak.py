@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from agent.journal import LineWriter
 from agent.ports import TickResult
+from agent.report.journal import LineWriter
+from agent.report.status import AgentStatus
 from agent.settings import AgentSettings
-from agent.status import AgentStatus
 from agent.tick import Tick
 from tests.agent.simulated_node import LAYOUT, SimulatedNode
 

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.core.observation import Missing
-from agent.core.plan import Write
-from agent.core.prediction import PredictionPolicy
-from agent.core.watch import MemorySigns
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import MemorySigns
+from agent.core.observe.observation import Missing
+from agent.core.observe.prediction import PredictionPolicy
 from agent.settings import AgentSettings, Mode
-from model.explain import sentence
+from model.explain import OFFERED, sentence
 from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_MEMORY, MID_CPU, MID_MEMORY
@@ -44,6 +44,15 @@ def test_terms_sum_to_what_the_file_holds(surge: Scenario) -> None:
     for _ in surge.playback.frames[1:]:
         decision = surge.play().limits.decisions[surge.knob]
         assert decision.value == sum(term.value for term in decision.terms) == surge.quota
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_what_is_offered_is_a_decision_of_the_tick(tmp_path: Path, build: Any, mode: Mode) -> None:
+    """With its terms among those of the tick; an agent that observes offers what running pods request, and says why."""
+    for result in Scenario("v1_surge", tmp_path, build, AgentSettings(mode=mode)).play_all():
+        offered = [d for d in result.decisions if d.policy == OFFERED]
+        assert offered == list(result.offered.decisions or ()) and offered[0].value == 300
+        assert (offered[0].reason is Reason.OBSERVING) == (mode is Mode.OBSERVE)
 
 
 @pytest.mark.parametrize("mode", Mode)

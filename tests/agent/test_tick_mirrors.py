@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from agent.core.live import reported_metric
-from agent.core.usage import statistics
+from agent.core.observe.node_metric import reported_metric
+from agent.core.observe.usage import statistics
 from agent.ports import TickResult
 from agent.settings import AgentSettings
 from kube import objects

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.core.watch import WakeCause
+from agent.core.limit.watch import WakeCause
 from agent.waking import Waking
 
 

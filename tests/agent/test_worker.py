@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from agent.worker import Worker
+from agent.worker import WorkerThread
 
 PATIENCE_SECONDS = 20
 
@@ -17,7 +17,7 @@ class Work:
     """Jobs that say what was done; the first of them waits for `go`."""
 
     def __init__(self) -> None:
-        self.worker = Worker("test", bound=2)
+        self.worker = WorkerThread("test", bound=2)
         self.done: list[str] = []
         self.began, self.go = threading.Event(), threading.Event()
 

@@ -257,7 +257,7 @@ class TestAgentImage:
         root = str(image / "rootfs")
         said = subprocess.run(["chroot", root, "/usr/bin/sublet", "agent", "--version"], capture_output=True, text=True)
         assert (said.stdout.strip(), said.stderr) == (f"sublet-agent {PROJECT['version']}", "")
-        code = "import importlib, pathlib, agent.wiring, agent.offline\n" + (
+        code = "import importlib, pathlib, agent.run.wiring, agent.run.offline\n" + (
             "for path in pathlib.Path('/usr/lib/python3.11/lib-dynload').glob('*.so'):\n"
             "    importlib.import_module(path.name.partition('.')[0])\n"
         )

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.core.eviction import EvictionMemory, Evictions
-from agent.core.lapses import Lapse
-from agent.core.limit import Limit
-from agent.core.limits import Limits
-from agent.core.network import InterfaceTraffic
-from agent.core.observation import (
+from agent.core.evict.decide import EvictionMemory, Evictions
+from agent.core.lend.reclaimable import NodeLending
+from agent.core.lend.unenforced import UnenforcedLimit
+from agent.core.limit.decide import NodeLimits
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.network import InterfaceTraffic
+from agent.core.observe.observation import (
     CgroupPressure,
     CgroupSample,
     DiskBytes,
@@ -23,12 +24,11 @@ from agent.core.observation import (
     Observation,
     Stall,
 )
-from agent.core.prediction import Prediction
-from agent.core.reclaimable import Lending
-from agent.core.usage import Averages, NodeUsage, UsageState
-from agent.metrics import ROWS, Counters, Sample, collect
+from agent.core.observe.prediction import Prediction
+from agent.core.observe.usage import Averages, NodeUsage, UsageState
 from agent.ports import ClusterFacts, TickResult
-from agent.status import AgentStatus
+from agent.report.metrics import ROWS, Counters, MetricSample, collect
+from agent.report.status import AgentStatus
 from docs.generate import (
     BEGIN,
     COMMAND,
@@ -123,8 +123,8 @@ def everything() -> TickResult:
         used=UsageState(),
         usage=usage,
         prediction=Prediction(Usage(1, 1), Usage(1, 1), ()),
-        lending=Lending((decision("batch-cpu"),)),
-        limits=Limits({knob: Limit(knob, 0, decision("cpu.max"))}, None, root=knob.cgroup),
+        lending=NodeLending((decision("batch-cpu"),)),
+        limits=NodeLimits({knob: Limit(knob, 0, decision("cpu.max"))}, None, root=knob.cgroup),
         evictions=Evictions((decision("memory to free"),), read_back=decision("memory read back")),
         evicting=EvictionMemory(),
         brake_cuts=(),
@@ -133,12 +133,12 @@ def everything() -> TickResult:
         outcomes=(),
         report=None,
         degraded_reason="",
-        lapses=(Lapse("cpu.max", Reason.LIMIT_NOT_WRITTEN, "/cpu.max", knob),),
+        unenforced=(UnenforcedLimit("cpu.max", Reason.LIMIT_NOT_WRITTEN, "/cpu.max", knob),),
     )
 
 
 @pytest.fixture
-def collected() -> Mapping[str, list[Sample]]:
+def collected() -> Mapping[str, list[MetricSample]]:
     """What /metrics shows after such a tick."""
     status = AgentStatus(1.0, lambda: 0.0)
     status.take(everything())
@@ -151,12 +151,12 @@ def collected() -> Mapping[str, list[Sample]]:
     return collect(status, Counters(**sources))
 
 
-def test_every_metric_of_the_table_is_emitted(collected: Mapping[str, list[Sample]]) -> None:
+def test_every_metric_of_the_table_is_emitted(collected: Mapping[str, list[MetricSample]]) -> None:
     """A row without a number would be a promise in the page that nothing keeps."""
     assert [row.name for row in ROWS if not collected[row.name]] == []
 
 
-def test_no_series_is_outside_the_table(collected: Mapping[str, list[Sample]]) -> None:
+def test_no_series_is_outside_the_table(collected: Mapping[str, list[MetricSample]]) -> None:
     """Each series belongs to a row, has as many label values as the row has labels, and no twin."""
     labels = {row.name: row.labels for row in ROWS}
     assert collected.keys() == labels.keys()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.recording import Origin, cgroup_files
+from agent.core.observe.recording import Origin, cgroup_files
 from cgroup_fixtures import make, scenarios
 
 README = (scenarios.FOLDER / "README.md").read_text()

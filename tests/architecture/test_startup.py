@@ -15,7 +15,7 @@ import pytest
 
 from agent.options import AgentOptions
 from tests.agent.conftest import Build
-from tests.agent.test_wiring import answers, options
+from tests.agent.run.test_wiring import answers, options
 from tests.kube.conftest import ScriptedServer
 
 AGENT = """
@@ -93,12 +93,12 @@ def test_limits_come_before_everything_else(loaded: dict[str, list[str]]) -> Non
     assert packages.isdisjoint({"wire"}) and not {"http.server", "email.message", "urllib.request"} & set(
         loaded["early"]
     )
-    assert "agent.tick" in loaded["early"] and "agent.outward" not in loaded["early"]
+    assert "agent.tick" in loaded["early"] and "agent.run.services" not in loaded["early"]
 
 
 def test_what_is_needed_comes_after(loaded: dict[str, list[str]]) -> None:
     """The same agent talks to the API server, over gRPC and to Prometheus in the end."""
-    assert {"grpc", "aiohttp", "kubernetes.aio.client.rest", "prometheus_client", "agent.outward"} <= set(
+    assert {"grpc", "aiohttp", "kubernetes.aio.client.rest", "prometheus_client", "agent.run.services"} <= set(
         loaded["late"]
     )
 

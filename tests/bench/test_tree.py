@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.files import Role
+from agent.core.observe.files import Role
 from bench.files import observation_plan
 from bench.hierarchies import Hierarchies, discover
 from bench.tree import BenchTree, place

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.core.recording import ScenarioContainer, ScenarioPod
+from agent.core.observe.recording import ScenarioContainer, ScenarioPod
 from cgroup_fixtures.scenarios import open_scenario
 from cli.main import main
 from cli.record import found_kubepods

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from agent.core.brake import Cut
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
-from agent.core.plan import Write
-from agent.core.watch import Kill, Watch
-from agent.edge.journal import Journal
-from agent.journal import Head
+from agent.core.limit.brake import Cut
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Kill, Watch
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import CgroupSample, Knob, KnobReading, NodeSample, Observation, Places
+from agent.edge.journal import JournalFile
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
+from agent.report.journal import Head
 from agent.settings import AgentSettings
 from agent.tick import Tick
 from cli.main import main
@@ -55,7 +55,7 @@ class Recorder:
             phase=PodPhase.RUNNING,
         )
         self._facts = ClusterFacts(Node("n1", amounts, amounts), (pod,))
-        self._held = dict.fromkeys(Knobs.of(LAYOUT).all, -1)
+        self._held = dict.fromkeys(RootKnobs.of(LAYOUT).all, -1)
 
     def facts(self) -> ClusterFacts:
         return self._facts
@@ -107,7 +107,7 @@ def record(tmp_path: Path) -> Record:
         node = Recorder(load)
         ports = TickPorts(node, node, node, node, FakeEvictor())
         path = tmp_path / "journal.jsonl"
-        journal = Journal(path, 1 << 30, lambda: Head(LAYOUT, AgentSettings(), tick.state))
+        journal = JournalFile(path, 1 << 30, lambda: Head(LAYOUT, AgentSettings(), tick.state))
         tick = Tick(LAYOUT, AgentSettings(), ports, (journal,))
         journal.begin()
         for _ in range(ticks):

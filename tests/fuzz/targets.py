@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent import journal, statefile
-from agent.core import knobs, layout, network, parse, topology
-from agent.core.observation import Knob
-from agent.core.prediction import (
+from agent.core.observe import knobs, layout, network, parse, topology
+from agent.core.observe.observation import Knob
+from agent.core.observe.prediction import (
     Checkpoint,
     PeakSample,
     PredictionFacts,
@@ -23,6 +22,8 @@ from agent.core.prediction import (
     restored,
     train,
 )
+from agent.files import statefile
+from agent.report import journal
 from agent.settings import AgentSettings, load_settings
 from agent.tick import Tick
 from embedded.node.streams import spdy

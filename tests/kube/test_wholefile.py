@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.durable import replace_file
-from agent.silence import Heartbeat
-from agent.tasks import write_ready_file
+from agent.files.durable import replace_file
+from agent.run.heartbeat_guard import Heartbeat
+from agent.run.tasks import write_ready_file
 from kube.wholefile import write_whole
 
 WRITERS: dict[str, Callable[[Path], object]] = {

@@ -17,7 +17,7 @@ import structlog
 from link_fakes import REPORT, FakeDesk, hello
 from reviews_fake import AUDIENCE, FakeCluster
 
-from agent.edge.link import Access, LinkClient
+from agent.edge.link import LinkAccess, LinkClient
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
 from model.report import AgentHello
@@ -57,7 +57,7 @@ class World:
         (self.folder / "tls.key").write_bytes(key)
 
     def agent(self) -> LinkClient:
-        access = Access(self.address, self.folder / "ca.crt", self.folder / "token")
+        access = LinkAccess(self.address, self.folder / "ca.crt", self.folder / "token")
         link = LinkClient(access, AgentHello(self.node, "0.6.0", "boot"), lambda notice: None, lambda uid: None)
         tick: Any = Tick()
         link.take(tick)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.brake import BrakePlan, decision
-from agent.core.layout import Layout
-from agent.core.observation import Knob
-from agent.core.watch import LastResort, Mechanism, PreparedVictim, WakeCause, Watch
+from agent.core.limit.brake import BrakePlan, decision
+from agent.core.limit.watch import LastResort, Mechanism, PreparedVictim, WakeCause, Watch
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob
 from agent.edge.brake import BrakeThread
-from agent.lastresort import LastResortKill
+from agent.last_resort_kill import LastResortKill
 from model.decision import Term
 
 KNOB = Knob("/kubepods/besteffort", "cpu", "cpu.cfs_quota_us")

@@ -14,9 +14,9 @@ import msgspec
 import psutil
 import pytest
 
-from agent.core.files import FILES, V1_FILES, V2_FILES, Part, Role
-from agent.core.layout import Layout
-from agent.core.observation import (
+from agent.core.observe.files import FILES, V1_FILES, V2_FILES, FilePart, Role
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import (
     Absence,
     CgroupPressure,
     CgroupSample,
@@ -432,7 +432,7 @@ def test_a_tree_we_cannot_work_on_is_refused(tmp_path: Path, version: int) -> No
 def test_every_needed_file_of_a_kernel_is_in_the_made_trees() -> None:
     """The tests above speak of all files there are."""
     assert {f"{kind.controller}/{kind.file}" for kind in V1_FILES} == set(V1_TEXTS)
-    assert {kind.file for kind in V2_FILES} == set(V2_TEXTS) and Part.CPU in {kind.part for kind in V2_FILES}
+    assert {kind.file for kind in V2_FILES} == set(V2_TEXTS) and FilePart.CPU in {kind.part for kind in V2_FILES}
 
 
 def test_the_soft_limit_of_open_files_is_raised(tmp_path: Path) -> None:

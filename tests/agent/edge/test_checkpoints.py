@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from agent.core.prediction import Checkpoint, PeakSample, PredictionPolicy, PredictionState, checkpoint, train
+from agent.core.observe.prediction import Checkpoint, PeakSample, PredictionPolicy, PredictionState, checkpoint, train
 from agent.edge import checkpoints
 from agent.edge.checkpoints import CheckpointFile
 

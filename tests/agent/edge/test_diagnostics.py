@@ -16,21 +16,29 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from agent.core.eviction import EvictionMemory, Evictions
-from agent.core.limits import Memory, decide_limits
-from agent.core.live import live_metric
-from agent.core.observation import Absence, CgroupSample, DiskBytes, KnobReading, MemoryEvents, Missing, NetworkBytes
-from agent.core.order import EvictionRecord, Order, OrderKind, PendingVictim
-from agent.core.plan import Write
-from agent.core.prediction import Prediction
-from agent.core.reclaimable import lending
+from agent.core.evict.decide import EvictionMemory, Evictions
+from agent.core.evict.order import EvictionRecord, Order, OrderKind, PendingVictim
+from agent.core.lend.reclaimable import lending
+from agent.core.limit.decide import LimitMemory, decide_limits
+from agent.core.limit.plan import Write
+from agent.core.observe.node_metric import live_metric
+from agent.core.observe.observation import (
+    Absence,
+    CgroupSample,
+    DiskBytes,
+    KnobReading,
+    MemoryEvents,
+    Missing,
+    NetworkBytes,
+)
+from agent.core.observe.prediction import Prediction
 from agent.edge.diagnostics import DiagnosticsServers
-from agent.feed import DecisionFeed
 from agent.options import NOWHERE
 from agent.ports import TickResult, WriteOutcome
+from agent.report.decision_feed import DecisionFeed
+from agent.report.sources import AnswerSources
+from agent.report.status import AgentStatus
 from agent.settings import AgentSettings, Mode
-from agent.sources import Sources
-from agent.status import AgentStatus
 from model.decision import Decision, Term, Unit
 from model.fault import CannotListen, ConfigurationFault
 from model.nodesettings import NodeSettings
@@ -51,7 +59,7 @@ class Rig:
         self.saved: list[CheckpointSaved] = []
         self.status, self.feed = AgentStatus(1.0), DecisionFeed()
         self.socket = folder / "agent.sock"
-        sources = Sources(
+        sources = AnswerSources(
             node="n",
             version="0.1.0",
             settings=AgentSettings(),
@@ -96,7 +104,7 @@ class Rig:
         facts = build.facts(web, job, done, settings=NodeSettings(suppress=SuppressStrategy(threshold_pct=90)))
         metric = live_metric(usage, facts.pods, (), None)
         lent = lending(facts.for_lending(metric, 100.0), facts.settings.colocation)
-        _, limits = decide_limits(Memory(), build.layout, seen, usage, facts.for_limits())
+        _, limits = decide_limits(LimitMemory(), build.layout, seen, usage, facts.for_limits())
         foreseen = Prediction(Usage(), Usage(), (build.decision("prod-peak-cpu", 5),))
         result: TickResult = build.result(
             observation=seen, facts=facts, usage=usage, lending=lent, limits=limits, prediction=foreseen

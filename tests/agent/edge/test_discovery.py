@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.layout import CgroupDriver, Layout, PodDirectory
+from agent.core.observe.layout import CgroupDriver, Layout, PodDirectory
 from agent.edge import discovery
 from agent.edge.discovery import Discovery, Inotify, find_layout
 from model.fault import KernelFault

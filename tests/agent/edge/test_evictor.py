@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from agent.core.evictiontext import ANNOTATION
-from agent.core.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind, PendingVictim
-from agent.core.orderqueue import BOUND, LONGEST_SECONDS
-from agent.core.watch import Kill, PreparedVictim
-from agent.edge.evictor import Evictor, Surroundings
+from agent.core.evict.messages import ANNOTATION
+from agent.core.evict.order import EvictionRecord, Order, OrderKind, OrderOutcome, OutcomeKind, PendingVictim
+from agent.core.evict.order_queue import BOUND, LONGEST_SECONDS
+from agent.core.limit.watch import Kill, PreparedVictim
+from agent.edge.evictor import Evictor, EvictorContext
 from embedded.tests.apiserver.conftest import Live
 from kube.client import KubeClient
 from kube.events import EventRecorder, ObjectRef
@@ -85,7 +85,7 @@ class Rig:
         self.evictor = self.make()
 
     def make(self, **more: Any) -> Evictor:
-        around = Surroundings(
+        around = EvictorContext(
             self.told, lambda: NODE, self.notices.append, self._save, lambda: 1000.0 + self.now, lambda: self.now
         )
         self.evictor = Evictor(self._client, around, **more)

@@ -13,14 +13,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.core.knobs import V1_QUOTA_FILE
-from agent.core.observation import Absence, Knob, KnobReading, Missing, Value
-from agent.core.order import EvictionRecord
-from agent.core.plan import Write
+from agent.core.evict.order import EvictionRecord
+from agent.core.limit.plan import Write
+from agent.core.observe.knobs import V1_QUOTA_FILE
+from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
 from agent.edge.executor import KnobExecutor
+from agent.files.restoring import Restored
+from agent.files.statefile import StateFile
 from agent.ports import WriteOutcome
-from agent.restoring import Restored
-from agent.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 

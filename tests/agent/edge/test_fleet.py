@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from agent.edge.fleet import FleetWatch, Standing
+from agent.edge.fleet import FleetState, FleetWatch
 from tests.agent.edge.test_cluster import NODE, Collections
 from tests.kube.conftest import ScriptedServer
 
 MAPS, NODES = "configmaps", "nodes"
-LENDS, PAUSED, OBSERVES = Standing(True, False), Standing(True, True), Standing(False, False)
-UNKNOWN = Standing(False, True)
+LENDS, PAUSED, OBSERVES = FleetState(True, False), FleetState(True, True), FleetState(False, False)
+UNKNOWN = FleetState(False, True)
 
 
 class Rig:
-    def __init__(self, api: Collections, watch: FleetWatch, seen: list[Standing]) -> None:
+    def __init__(self, api: Collections, watch: FleetWatch, seen: list[FleetState]) -> None:
         self.api = api
         self.watch = watch
         self.seen = seen
@@ -30,26 +30,26 @@ class Rig:
     def label(self, **labels: str) -> None:
         self.api.put(NODES, "n", {**NODE, "metadata": {**NODE["metadata"], "labels": labels}})
 
-    async def until(self, standing: Standing) -> None:
+    async def until(self, state: FleetState) -> None:
         async with asyncio.timeout(20):
-            while self.watch.standing != standing:
+            while self.watch.state != state:
                 await asyncio.sleep(0.01)
 
 
 def play(
     folder: Path,
     scene: Callable[[Rig], Awaitable[None]],
-    before: Standing = UNKNOWN,
+    before: FleetState = UNKNOWN,
     prepare: Callable[[Collections], Any] = lambda api: None,
     **more: Any,
 ) -> None:
     async def run() -> None:
-        server, api, seen = ScriptedServer(folder), Collections(), list[Standing]()
+        server, api, seen = ScriptedServer(folder), Collections(), list[FleetState]()
         client = await server.start()
         server.answers = [api]
         api.put(NODES, "n", NODE)
         prepare(api)
-        watch = FleetWatch(client, "n", "s/fleet", before, lambda: seen.append(watch.standing), **more)
+        watch = FleetWatch(client, "n", "s/fleet", before, lambda: seen.append(watch.state), **more)
         running = asyncio.create_task(watch.run())
         try:
             await scene(Rig(api, watch, seen))
@@ -106,14 +106,14 @@ def test_a_switch_that_goes_pauses_and_one_that_breaks_stays(tmp_path: Path) -> 
 BEFORE = {"a new node observes": (UNKNOWN, UNKNOWN), "one that lent goes on enforcing, paused": (PAUSED, PAUSED)}
 
 
-@pytest.mark.parametrize(("before", "standing"), BEFORE.values(), ids=BEFORE)
-def test_without_a_word_nothing_is_lent(tmp_path: Path, before: Standing, standing: Standing) -> None:
+@pytest.mark.parametrize(("before", "state"), BEFORE.values(), ids=BEFORE)
+def test_without_a_word_nothing_is_lent(tmp_path: Path, before: FleetState, state: FleetState) -> None:
     async def scene(rig: Rig) -> None:
         async with asyncio.timeout(20):
             while len(rig.api.selectors) < 2:
                 await asyncio.sleep(0.01)
         rig.label(pool="a")
-        assert rig.watch.standing == standing
+        assert rig.watch.state == state
         rig.switch(mode="lend")
         await rig.until(LENDS)
         assert rig.seen == [LENDS]
@@ -127,7 +127,7 @@ def test_the_first_word_counts_only_with_the_nodes_labels(tmp_path: Path) -> Non
         async with asyncio.timeout(20):
             while not any("configmaps" in path for path in rig.api.selectors):
                 await asyncio.sleep(0.01)
-        assert rig.watch.standing == UNKNOWN
+        assert rig.watch.state == UNKNOWN
         rig.api.release(NODES)
         await rig.until(OBSERVES)
         assert rig.seen == [OBSERVES]
@@ -144,6 +144,6 @@ def test_a_switch_that_is_not_heard_of_pauses(tmp_path: Path) -> None:
             while rig.seen != [PAUSED]:
                 await asyncio.sleep(0.01)
         rig.watch.deaf_seconds = 3_600.0
-        assert rig.watch.standing == LENDS
+        assert rig.watch.state == LENDS
 
     play(tmp_path, scene, deaf_seconds=0.0)

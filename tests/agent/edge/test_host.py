@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.core.observation import Absence, CgroupPressure, Missing, NodeSample, Stall
+from agent.core.observe.observation import Absence, CgroupPressure, Missing, NodeSample, Stall
 from agent.edge.host import HostReader
 
 PSI = "some avg10=2.50 avg60=0.00 avg300=0.00 total=7\nfull avg10=1.25 avg60=0.00 avg300=0.00 total=0\n"

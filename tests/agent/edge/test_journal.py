@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.edge.journal import Journal
-from agent.journal import Head, RecordedTick, read
+from agent.edge.journal import JournalFile
+from agent.report.journal import Head, RecordedTick, read
 from agent.settings import AgentSettings
 from agent.tick import TickState
 from model.fault import ConfigurationFault
@@ -24,7 +24,7 @@ class Rig:
         self.build = build
         self.path = folder / "j.jsonl"
         self.heads = 0
-        self.journal = Journal(self.path, largest, self._head)
+        self.journal = JournalFile(self.path, largest, self._head)
 
     def _head(self) -> Head:
         self.heads += 1

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.layout import Layout
+from agent.core.observe.layout import Layout
 from agent.edge.killer import Killer
 
 ROOT = Path("/sys/fs/cgroup")
@@ -118,7 +118,7 @@ def test_it_never_kills_itself(tree: Tree) -> None:
     """Found in a best-effort cgroup, the killer ends its neighbours and lives."""
     cgroup = tree.pod("besteffort/poda")
     program = (
-        "import sys\nfrom pathlib import Path\nfrom agent.core.layout import Layout\nfrom agent.edge.killer import Killer\n"
+        "import sys\nfrom pathlib import Path\nfrom agent.core.observe.layout import Layout\nfrom agent.edge.killer import Killer\n"
         f"reached = Killer(Path({str(tree.root)!r}), Layout({tree.layout.root!r}, {tree.layout.version}))({cgroup!r})\n"
         "sys.exit(40 + reached)"
     )

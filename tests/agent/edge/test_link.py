@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from agent.edge.link import Access, LinkClient
+from agent.edge.link import LinkAccess, LinkClient
 from local.certificates import Authority
 from model.report import AgentHello, CheckpointSaved, NodeReport, PreemptionNotice, Usage
 from wire.v1 import link_pb2, link_pb2_grpc
@@ -91,7 +91,7 @@ class Rig:
         return server, f"{address.rpartition(':')[0]}:{port}"
 
     def client(self, **options: float) -> LinkClient:
-        access = Access(self.address, self.ca, self.token)
+        access = LinkAccess(self.address, self.ca, self.token)
         return LinkClient(access, HELLO, self.notices.append, self.spared.append, **options)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.layout import Layout
+from agent.core.observe.layout import Layout
 from agent.edge.memorylevels import MemoryLevels
 
 MEMINFO = "MemTotal:       1000 kB\nMemFree:         10 kB\nMemAvailable:    300 kB\n"

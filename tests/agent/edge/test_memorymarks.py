@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.layout import Layout
-from agent.core.watch import MemoryMark, Watch
+from agent.core.limit.watch import MemoryMark, Watch
+from agent.core.observe.layout import Layout
 from agent.edge.memorymarks import Thresholds, memory_alarms
 
 MIB = 1 << 20

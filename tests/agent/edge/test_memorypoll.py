@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.watch import Mechanism, MemorySigns, WakeCause, Watch
+from agent.core.limit.watch import Mechanism, MemorySigns, WakeCause, Watch
 from agent.edge.memorypoll import MemoryPoll
 
 

@@ -8,14 +8,14 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent.edge.metrics import registry
-from agent.metrics import ROWS, Sample
+from agent.report.metrics import ROWS, MetricSample
 
 
-def read() -> Mapping[str, list[Sample]]:
+def read() -> Mapping[str, list[MetricSample]]:
     """A counter, a gauge with labels; nothing is known of the other rows."""
     return {row.name: [] for row in ROWS} | {
-        "sublet_agent_ticks_total": [Sample(3)],
-        "sublet_agent_cpu_usage_cores": [Sample(1.5, ("node",)), Sample(2, ('a"b\\c',))],
+        "sublet_agent_ticks_total": [MetricSample(3)],
+        "sublet_agent_cpu_usage_cores": [MetricSample(1.5, ("node",)), MetricSample(2, ('a"b\\c',))],
     }
 
 

@@ -13,8 +13,8 @@ import pytest
 from pyroute2 import IPRoute, netns
 from pyroute2.netlink.exceptions import NetlinkError
 
-from agent.core.network import InterfaceTraffic
-from agent.core.observation import NetworkBytes
+from agent.core.observe.network import InterfaceTraffic
+from agent.core.observe.observation import NetworkBytes
 from agent.edge.network import NetworkEdge, PodNetworks, interfaces
 from agent.edge.podlinks import links_of_pods
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.core.layout import Layout
+from agent.core.observe.layout import Layout
 from agent.edge.discovery import find_layout
-from agent.edge.preflight import Places, look
+from agent.edge.preflight import PreflightPaths, look
 from model.fault import KernelFault
 
 
@@ -28,13 +28,13 @@ def tree(folder: Path, version: int) -> Path:
     return folder
 
 
-def places(folder: Path, root: Path) -> Places:
+def places(folder: Path, root: Path) -> PreflightPaths:
     (folder / "proc").mkdir(exist_ok=True)
     try:
         layout: Layout | KernelFault = find_layout(root)
     except KernelFault as fault:
         layout = fault
-    return Places(root, folder / "proc", folder / "state" / "agent.json", layout)
+    return PreflightPaths(root, folder / "proc", folder / "state" / "agent.json", layout)
 
 
 def test_version_2(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.core.layout import PodDirectory
+from agent.core.observe.layout import PodDirectory
 from agent.edge.processes import processes
 from model.pod import PodPhase
 

@@ -12,12 +12,12 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from agent.core.prediction import Prediction
-from agent.core.series import Series
-from agent.core.usage import UsageState
-from agent.edge.publisher import Publisher
-from agent.nodestatus import StandingNode
+from agent.core.observe.prediction import Prediction
+from agent.core.observe.series import Series
+from agent.core.observe.usage import UsageState
+from agent.edge.publisher import NodePublisher
 from agent.ports import TickResult
+from agent.report.node_patches import WatchedNode
 from agent.settings import AgentSettings
 from kube import objects
 from model.node import Node
@@ -27,6 +27,7 @@ from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import ColocationStrategy, HostApplication
+from tests.agent.offering import Offering
 from tests.agent.playing import Scenario
 from tests.kube.conftest import ScriptedServer, says
 
@@ -100,14 +101,15 @@ def publish(
         client, clock = await server.start(), Clock()
         server.answers = list(answers) or [says({})]
         conditions = {standing.type: standing} if standing else {}
-        publisher = Publisher(client, "n", AgentSettings(**settings), StandingNode(conditions.get), clock)
+        publisher = NodePublisher(client, "n", AgentSettings(**settings), WatchedNode(conditions.get), clock)
         running = asyncio.create_task(publisher.run())
+        offering = Offering()
         for given, expected in steps:
             if given is None:
                 clock.now += 16
                 publisher._fresh.set()
             else:
-                publisher.take(given)
+                publisher.take(offering.decided(given, publisher.acknowledged))
             await eventually(lambda n=expected: sum(r[1] == only for r in server.requests) >= n)  # type: ignore[misc]
             await eventually(lambda: not publisher._fresh.is_set())
         await asyncio.sleep(0.05)
@@ -523,16 +525,17 @@ def test_nothing_is_offered_once_it_was_given_up(server: ScriptedServer, build: 
             return await says({})(request)
 
         server.answers = [slow]
-        publisher = Publisher(client, "n", AgentSettings())
+        publisher = NodePublisher(client, "n", AgentSettings())
         running = asyncio.create_task(publisher.run())
-        publisher.take(result(build, 0))
+        offering = Offering()
+        publisher.take(offering.decided(result(build, 0)))
         await eventually(lambda: any(request[1] == STATUS for request in server.requests))
         last = asyncio.create_task(publisher.withdraw(Reason.OBSERVING))
-        publisher.take(result(build, 1))
+        publisher.take(offering.decided(result(build, 1)))
         held.set()
         await last
         for at in (20, 60, 120):
-            publisher.take(result(build, at, lent=9000))
+            publisher.take(offering.decided(result(build, at, lent=9000), publisher.acknowledged))
             await eventually(lambda: not publisher._fresh.is_set() and not publisher._writing.locked())
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

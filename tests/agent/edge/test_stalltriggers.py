@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.layout import Layout
-from agent.core.watch import Watch
+from agent.core.limit.watch import Watch
+from agent.core.observe.layout import Layout
 from agent.edge.stalltriggers import StallTriggers
 
 SAID = "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.observation import Missing, NumaSample
+from agent.core.observe.observation import Missing, NumaSample
 from agent.edge.topology import TopologyReader, kubelet_cpus
 from model.fault import KernelFault
 from model.topology import CpuBasics, KubeletCpus, NumaNode, Processor

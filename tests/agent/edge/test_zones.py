@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from agent.core.observation import Absence, Missing
-from agent.core.reclaimable import ZoneLending
+from agent.core.lend.reclaimable import ZoneLending
+from agent.core.observe.observation import Absence, Missing
 from agent.edge import zones
 from agent.edge.zones import ZonePublisher
 from agent.ports import TickResult
@@ -22,6 +22,7 @@ from model.pod import Pod
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.topology import CpuBasics, CpuInfo, KubeletCpus, NumaNode, PodCpus, Processor, Zone
+from tests.agent.offering import Offering
 from tests.kube.conftest import ScriptedServer, says
 
 PATH = "/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies"
@@ -96,7 +97,7 @@ class Rig:
     def restart(self) -> None:
         """A new agent on what the last one left."""
         self.stop()
-        self.publisher = self._make()
+        self.publisher, self.offering = self._make(), Offering()
         self.fresh = self.publisher._fresh = Fresh()
         self._running = asyncio.create_task(self.publisher.run())
 
@@ -111,13 +112,16 @@ class Rig:
         )
         fields = {"lending": lending, "facts": self.build.facts(zones=ZONES)}
         made: TickResult = self.build.result(at, **{**fields, **parts})
-        return made
+        return self.offering.decided(made, zones_on_node=self.publisher.on_node)
 
     async def give(self, at: float, lent: int = 700, **parts: Any) -> None:
-        failures = self.publisher.failures
+        """Twice where the first tick only made it look what the zones say."""
+        failures, unread = self.publisher.failures, self.publisher.on_node is None
         self.fresh.awaited.clear()
         self.publisher.take(self.result(at, lent, **parts))
         await self.until(lambda: self.fresh.awaited.is_set() or self.publisher.failures > failures)
+        if unread and self.publisher.on_node is not None and self.publisher.written_at < at:
+            await self.give(at, lent, **parts)
 
     async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(20):

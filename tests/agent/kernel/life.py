@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.core.limit import Limit
-from agent.core.observation import Knob, Places, PodPlace, Value
-from agent.core.plan import plan
-from agent.core.podlimits import pod_limits
+from agent.core.limit.plan import plan
+from agent.core.limit.pod_limits import pod_limits
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.observation import Knob, Places, PodPlace, Value
 from agent.edge.executor import KnobExecutor
-from agent.statefile import StateFile
+from agent.files.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.pod import Container, Pod
 from model.qos import KubernetesQoS, QoSClass

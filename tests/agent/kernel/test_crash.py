@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.controlfiles import Held
-from agent.core.observation import Knob, Value
-from agent.core.standing import gives_more
-from agent.statefile import StateFile
+from agent.core.limit.ownership import gives_more
+from agent.core.observe.observation import Knob, Value
+from agent.files.controlfiles import KnobText
+from agent.files.statefile import StateFile
 from model.topology import format_cpus, parse_cpus
 from tests.agent.kernel.life import Life
 from tests.agent.kernel.v1_tree import V1Tree, needs_two_cpus, needs_v1
@@ -92,7 +92,7 @@ def test_killed_at_every_step(
 
 def values(life: Life, plan: tuple[int, str]) -> dict[Knob, Value]:
     found = {knob: life.tree.files.held(knob) for knob in life.limits(*plan)}
-    return {knob: held.value for knob, held in found.items() if isinstance(held, Held)}
+    return {knob: held.value for knob, held in found.items() if isinstance(held, KnobText)}
 
 
 def within_policy(before: dict[Knob, Value], planned: dict[Knob, Value], held: dict[Knob, Value]) -> None:

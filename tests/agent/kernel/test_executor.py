@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.limit import Limit
-from agent.core.observation import Knob, Value
-from agent.core.plan import Write, plan
-from agent.core.standing import settled
+from agent.core.limit.ownership import left_to_us
+from agent.core.limit.plan import Write, plan
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.observation import Knob, Value
 from agent.edge.executor import KnobExecutor
 from agent.edge.nodelock import NodeLock
+from agent.files.statefile import StateFile
 from agent.ports import WriteOutcome
-from agent.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault
 from model.reason import Reason
@@ -46,7 +46,7 @@ class Agent:
         readings = self.executor.readings(tuple(wanted))
         limits = {}
         for knob, value in wanted.items():
-            self.caps[knob], limits[knob] = settled(
+            self.caps[knob], limits[knob] = left_to_us(
                 self.limit(knob, value), readings.readings[knob], self.caps.get(knob)
             )
         meanwhile()
@@ -310,10 +310,10 @@ def test_a_cgroup_that_ends_between_reading_and_writing(agent: Agent, tree: V1Tr
 READ_ONLY = """
 import json, sys
 from pathlib import Path
-from agent.core.observation import Knob
-from agent.core.plan import Write
+from agent.core.observe.observation import Knob
+from agent.core.limit.plan import Write
 from agent.edge.executor import KnobExecutor
-from agent.statefile import StateFile
+from agent.files.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from agent.core.files import V1_FILES, Role
-from agent.core.limit import Limit
-from agent.core.observation import Knob, PidCounts, Places, PodPlace
-from agent.core.pidlimits import pods_pids, root_pids
-from agent.core.plan import plan
+from agent.core.limit.plan import plan
+from agent.core.limit.process_limits import pods_pids, root_pids
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.files import V1_FILES, Role
+from agent.core.observe.observation import Knob, PidCounts, Places, PodPlace
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
-from agent.statefile import StateFile
+from agent.files.statefile import StateFile
 from model.strategy import SuppressStrategy
 from tests.agent.kernel.bomb import BOMB, defused
 from tests.agent.kernel.v1_tree import MOUNT, V1Tree, needs_v1

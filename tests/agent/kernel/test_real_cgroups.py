@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.brake import BrakePlan
-from agent.core.files import Role
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.observation import Absence, CgroupSample, CpuThrottling, MemoryEvents, Missing
-from agent.core.plan import Write
-from agent.core.watch import Watch
+from agent.core.limit.brake import BrakePlan
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Watch
+from agent.core.observe.files import Role
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Absence, CgroupSample, CpuThrottling, MemoryEvents, Missing
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery
 from agent.edge.executor import KnobExecutor
-from agent.statefile import StateFile
+from agent.files.statefile import StateFile
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 from tests.agent.kernel.v1_tree import removed
@@ -113,7 +113,7 @@ def memory_bytes(found: CgroupSample | Missing) -> int:
 
 
 def write(tree: Tree, value: int, previous: int) -> Write:
-    knob = Knobs.of(tree.layout).quota
+    knob = RootKnobs.of(tree.layout).quota
     return Write(
         knob,
         value,
@@ -198,7 +198,7 @@ def test_pods_come_and_go(tree: Tree) -> None:
 def test_the_kernel_keeps_what_the_executor_writes(tree: Tree, tmp_path: Path) -> None:
     """A refused value is an outcome that names the file; restore brings -1 and 1024 back."""
     executor = KnobExecutor(ROOT, StateFile(tmp_path / "agent.json"))
-    knobs = Knobs.of(tree.layout)
+    knobs = RootKnobs.of(tree.layout)
     assert executor.read(knobs.quota) == -1
     assert executor.apply((write(tree, 50_000, -1),), 0)[0].error == "" and executor.read(knobs.quota) == 50_000
     refused = executor.apply((write(tree, 999, 50_000),), 0)[0]
@@ -209,7 +209,7 @@ def test_the_kernel_keeps_what_the_executor_writes(tree: Tree, tmp_path: Path) -
 def test_the_brake_cuts_a_real_surge(tree: Tree, tmp_path: Path) -> None:
     """A process that starts to spin among online pods lowers the quota file without any tick."""
     executor = KnobExecutor(ROOT, StateFile(tmp_path / "agent.json"))
-    knobs = Knobs.of(tree.layout)
+    knobs = RootKnobs.of(tree.layout)
     full = (os.cpu_count() or 1) * 100_000
     executor.apply((write(tree, full, -1),), 0)
     woken = threading.Event()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.files import V1_FILES, Role
-from agent.core.layout import Layout
-from agent.core.observation import MemoryActivity, Observation
-from agent.core.thrashing import Activities, remembered, thrashing
+from agent.core.evict.thrashing import Activities, remembered, thrashing
+from agent.core.observe.files import V1_FILES, Role
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import MemoryActivity, Observation
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.host import HostReader
 from cgroup_fixtures.live import MOUNT, LiveTree

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.brake import BrakePlan
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.observation import Knob
-from agent.core.watch import LastResort, MemoryMark, PreparedVictim, WakeCause, Watch
+from agent.core.limit.brake import BrakePlan
+from agent.core.limit.watch import LastResort, MemoryMark, PreparedVictim, WakeCause, Watch
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob
 from agent.edge.brake import BrakeThread
 from agent.edge.killer import Killer
 from agent.edge.memorylevels import MemoryLevels
 from agent.edge.memorymarks import Thresholds, memory_alarms
 from agent.edge.stalltriggers import StallTriggers
-from agent.lastresort import LastResortKill
+from agent.last_resort_kill import LastResortKill
 from cgroup_fixtures.live import MOUNT, LiveTree
 from model.decision import Term
 
@@ -216,7 +216,7 @@ def test_waiting_for_cpu_is_told_through_the_unified_tree(node: Node) -> None:
     """Two processes on one CPU: the online cgroup waits, and what was prepared is written."""
     if not (MOUNT / "unified" / node.web.lstrip("/") / "cpu.pressure").exists():
         pytest.skip("needs pressure files in a unified mount beside v1; boot with psi=1")
-    plan = BrakePlan(Knobs.of(node.layout).quota, (Term("x", 10**9),), 10**9, 2000, 200_000, 10**8, "", 70_000)
+    plan = BrakePlan(RootKnobs.of(node.layout).quota, (Term("x", 10**9),), 10**9, 2000, 200_000, 10**8, "", 70_000)
     node.brake.arm(Watch(plan, online=(node.layout.burstable, f"{node.layout.burstable}/podgone")))
     node.brake.start()
     assert eventually(lambda: any(words.startswith("PSI triggers") for words in node.brake.mechanisms))

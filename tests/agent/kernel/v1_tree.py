@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.controlfiles import ControlFiles
-from agent.core.knobs import Knobs, cpuset_knob, memory_knob, pids_knob, quota_knob, shares_knob
-from agent.core.layout import Layout
-from agent.core.observation import Knob
+from agent.core.observe.knobs import RootKnobs, cpuset_knob, memory_knob, pids_knob, quota_knob, shares_knob
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob
+from agent.files.controlfiles import ControlFiles
 
 MOUNT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids")
@@ -37,7 +37,7 @@ class V1Tree:
         self.name = f"sublet-test-{secrets.token_hex(4)}"
         self.layout = Layout(f"/{self.name}/kubepods")
         self.root = self.layout.best_effort
-        self.knobs = Knobs.of(self.layout)
+        self.knobs = RootKnobs.of(self.layout)
         self.files = ControlFiles(MOUNT, lambda _knob, _texts: None)
         self.processes: list[subprocess.Popen[bytes]] = []
         self.make("")

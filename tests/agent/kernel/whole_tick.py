@@ -13,17 +13,17 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agent.core.files import FILES
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
+from agent.core.observe.files import FILES
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.layout import Layout
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
+from agent.files.statefile import StateFile
 from agent.observer import NodeObserver, Senses
 from agent.ports import ClusterFacts, TickPorts, TickResult
 from agent.settings import AgentSettings
-from agent.statefile import StateFile
 from agent.tick import Tick
 from cgroup_fixtures.scenarios import FOLDER
 from model.node import Node
@@ -39,7 +39,7 @@ class WholeNode:
     """`turn` lets a second pass and ticks once; pods it has none."""
 
     def __init__(self, layout: Layout, folder: Path, state: Path) -> None:
-        self.knobs = Knobs.of(layout)
+        self.knobs = RootKnobs.of(layout)
         self._now = 0.0
         proc = folder / "proc"
         shutil.copytree(FOLDER / "v1_surge/00/proc", proc, dirs_exist_ok=True)
@@ -65,7 +65,7 @@ class WholeNode:
 
 
 def reasons(result: TickResult) -> set[str]:
-    return {lapse.reason.value for lapse in result.lapses}
+    return {lapse.reason.value for lapse in result.unenforced}
 
 
 def lends(result: TickResult) -> bool:
@@ -163,7 +163,7 @@ CASES: dict[str, Callable[[Layout, Path], None]] = {
 def recovers(node: WholeNode) -> None:
     """Within a minute: one loss may have come to two."""
     last = node.turns(65)[-1]
-    assert last.lapses == () and lends(last) and last.ready[0] == "True"
+    assert last.unenforced == () and lends(last) and last.ready[0] == "True"
     assert int(node.quota) > 0
 
 

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import msgspec
 
-from agent.core.files import FILES
-from agent.core.knobs import Knobs
-from agent.core.layout import CgroupDriver
-from agent.core.observation import CgroupSample, KnobReading, Missing, Observation
-from agent.core.usage import NodeUsage, UsageState, measure, windows_of
+from agent.core.observe.files import FILES
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.layout import CgroupDriver
+from agent.core.observe.observation import CgroupSample, KnobReading, Missing, Observation
+from agent.core.observe.usage import NodeUsage, UsageState, measure, windows_of
 from agent.edge.brake import BrakeThread
 from agent.edge.cgroupfs import CgroupReader
 from agent.edge.discovery import Discovery, find_layout
 from agent.edge.executor import KnobExecutor
 from agent.edge.host import HostReader
+from agent.files.statefile import StateFile
 from agent.observer import NodeObserver, Senses
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, TickResult
 from agent.settings import AgentSettings
-from agent.statefile import StateFile
 from agent.tick import Tick
 from cgroup_fixtures.live import MOUNT, LiveTree
 from cgroup_fixtures.names import Place, container_path, pod_path, qos_path
@@ -81,7 +81,7 @@ class LiveNode:
         for pod in (self.web, self.job):
             self.tree.make(pod.container)
         self.layout = find_layout(MOUNT)
-        self.knobs = Knobs.of(self.layout)
+        self.knobs = RootKnobs.of(self.layout)
         self.cgroups = CgroupReader(MOUNT, FILES[self.layout.version], slow_passes=1)
         self.discovery = Discovery.watching(MOUNT, self.layout)
         self.host = HostReader(Path("/proc"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.core.brake import BrakePlan
-from agent.core.observation import Missing
-from agent.core.plan import Write
-from agent.core.watch import Watch
+from agent.core.limit.brake import BrakePlan
+from agent.core.limit.plan import Write
+from agent.core.limit.watch import Watch
+from agent.core.observe.observation import Missing
 from agent.edge.executor import KnobExecutor
 from cgroup_fixtures.live import MOUNT
 from model.decision import Decision, Term, Unit

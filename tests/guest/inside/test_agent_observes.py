@@ -7,9 +7,9 @@ import select
 
 import pytest
 
-from agent.core.files import FILES, Role
-from agent.core.layout import CgroupDriver
-from agent.core.observation import Absence, Missing
+from agent.core.observe.files import FILES, Role
+from agent.core.observe.layout import CgroupDriver
+from agent.core.observe.observation import Absence, Missing
 from agent.edge.cgroupfs import CgroupReader
 from cgroup_fixtures.live import MOUNT
 from tests.guest.inside.live_node import HOLD, MIB, SLEEP, SPIN, LiveNode, eventually, read

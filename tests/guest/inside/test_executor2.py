@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.knobs import Knobs, cpuset_knob, memory_knob, quota_knob
-from agent.core.layout import Layout
-from agent.core.limit import Limit
-from agent.core.observation import Knob, Missing, Value
-from agent.core.plan import plan
+from agent.core.limit.plan import plan
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.knobs import RootKnobs, cpuset_knob, memory_knob, quota_knob
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob, Missing, Value
 from agent.edge.executor import KnobExecutor
 from agent.edge.nodelock import NodeLock
+from agent.files.statefile import StateFile
 from agent.ports import WriteOutcome
-from agent.statefile import StateFile
 from cgroup_fixtures.live import MOUNT
 from model.decision import Decision, Term, Unit
 from model.fault import ConfigurationFault
@@ -35,7 +35,7 @@ class Agent:
     def __init__(self, pods: Pods, state: Path) -> None:
         self.pods = pods
         self.layout = Layout(pods.root, 2)
-        self.knobs = Knobs.of(self.layout)
+        self.knobs = RootKnobs.of(self.layout)
         self.pod = pods.best_effort.rsplit("/", 1)[0]
         self.state = StateFile(state / "agent.json")
         self.executor = KnobExecutor(MOUNT, self.state)

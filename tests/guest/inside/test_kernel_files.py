@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent.core import parse
-from agent.core.recording import cgroup_files
+from agent.core.observe import parse
+from agent.core.observe.recording import cgroup_files
 from tests.guest.inside.live_node import HOLD, MIB, SLEEP, SPIN, eventually
 
 FILES = cgroup_files(2)[""]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.core.knobs import pids_knob
-from agent.core.layout import Layout
-from agent.core.observation import KnobReading, NodeSample, Observation, PidCounts, Places, PodPlace
-from agent.core.pidlimits import pods_pids, root_pids
-from agent.core.plan import plan
+from agent.core.limit.plan import plan
+from agent.core.limit.process_limits import pods_pids, root_pids
+from agent.core.observe.knobs import pids_knob
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import KnobReading, NodeSample, Observation, PidCounts, Places, PodPlace
 from agent.edge.executor import KnobExecutor
-from agent.statefile import StateFile
+from agent.files.statefile import StateFile
 from cgroup_fixtures.live import MOUNT
 from model.pod import Pod
 from model.qos import KubernetesQoS, QoSClass

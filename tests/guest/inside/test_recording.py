@@ -6,15 +6,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent.core.recording import cgroup_files
-from agent.record import NodeFiles, Pace, Places, record, started
+from agent.core.observe.recording import cgroup_files
+from agent.record import NodeFiles, RecordedFolders, RecordPace, record, started
 from cgroup_fixtures.scenarios import Playback
 
 
 def test_a_recording_plays_back_what_the_kernel_said(pods: Any, tmp_path: Path) -> None:
     """A busy container's counters move between the frames, and one that vanishes is removed."""
     pods.tree.run(pods.best_effort, "while True: pass")
-    node = NodeFiles(Places(kubepods=pods.root))
+    node = NodeFiles(RecordedFolders(kubepods=pods.root))
 
     pauses: list[float] = []
 
@@ -24,7 +24,9 @@ def test_a_recording_plays_back_what_the_kernel_said(pods: Any, tmp_path: Path) 
         if len(pauses) == 2:
             pods.tree.folder(pods.burstable).rmdir()
 
-    record(node, started(node, pods.root, "guest", ""), Pace(2, 0.5, time.monotonic, pause), tmp_path / "scenario")
+    record(
+        node, started(node, pods.root, "guest", ""), RecordPace(2, 0.5, time.monotonic, pause), tmp_path / "scenario"
+    )
     recorded = Playback(tmp_path / "scenario")
     assert recorded.scenario.layout.version == 2 and recorded.scenario.kernel.endswith("-cloud-amd64")
     played = tmp_path / "played"

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from agent.core.brake import BrakePlan
-from agent.core.knobs import Knobs
-from agent.core.layout import Layout
-from agent.core.observation import Knob
-from agent.core.watch import LastResort, PreparedVictim, WakeCause, Watch
+from agent.core.limit.brake import BrakePlan
+from agent.core.limit.watch import LastResort, PreparedVictim, WakeCause, Watch
+from agent.core.observe.knobs import RootKnobs
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob
 from agent.edge.brake import BrakeThread
 from agent.edge.killer import Killer
 from agent.edge.memorylevels import MemoryLevels
 from agent.edge.memorymarks import memory_alarms
 from agent.edge.stalltriggers import StallTriggers
-from agent.lastresort import LastResortKill
+from agent.last_resort_kill import LastResortKill
 from cgroup_fixtures.live import MOUNT
 from model.decision import Term
 from tests.guest.inside.live_node import HOLD, MIB, SLEEP, SPIN, eventually
@@ -53,7 +53,7 @@ class Rig:
 
     def watch(self) -> Watch:
         """Counters that would never call for a cut, and one prepared for pods that wait."""
-        quota = Knobs.of(self.layout).quota
+        quota = RootKnobs.of(self.layout).quota
         plan = BrakePlan(quota, (Term("x", 10**9),), 10**9, 2000, 200_000, 10**8, "", PREPARED_US)
         return Watch(plan, online=(self.layout.burstable,))
 

@@ -7,12 +7,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 import model.qos
-from agent.core import parse
-from agent.core.files import V2_FILES, Part
-from agent.core.layout import CgroupDriver as AgentDriver
-from agent.core.layout import Layout as AgentLayout
-from agent.core.layout import driver_of
-from agent.core.observation import NodeSample
+from agent.core.observe import parse
+from agent.core.observe.files import V2_FILES, FilePart
+from agent.core.observe.layout import CgroupDriver as AgentDriver
+from agent.core.observe.layout import Layout as AgentLayout
+from agent.core.observe.layout import driver_of
+from agent.core.observe.observation import NodeSample
 from agent.edge.discovery import find_layout
 from agent.edge.host import HostReader
 from agent.edge.topology import TopologyReader
@@ -91,7 +91,7 @@ def test_every_file_parses() -> None:
     """By the table the agent reads cgroup v2 with."""
     texts = FULL.texts()
     read = {kind.part: kind.parse(texts[kind.file].encode()) for kind in V2_FILES if kind.file in texts}
-    assert {Part.CPU, Part.LEVEL, Part.MEMORY, Part.OOM} <= read.keys()
-    cpu_ns, throttling = read[Part.CPU]
+    assert {FilePart.CPU, FilePart.LEVEL, FilePart.MEMORY, FilePart.OOM} <= read.keys()
+    cpu_ns, throttling = read[FilePart.CPU]
     assert cpu_ns == 5_000_000_000 and (throttling.throttled, throttling.throttled_us) == (3, 9)
-    assert read[Part.MEMORY] == (4096, 0) and read[Part.OOM].oom_kill == 1
+    assert read[FilePart.MEMORY] == (4096, 0) and read[FilePart.OOM].oom_kill == 1

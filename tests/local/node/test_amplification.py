@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.batch import batch
-from agent.core.room import lendables, node_room, system_use
+from agent.core.lend.batch import batch
+from agent.core.lend.lending_scope import lendables, node_scope, system_use
 from embedded.node.machine.facts import Machine, read_machine
 from embedded.node.machine.share import Claim, share_of
 from embedded.node.registration import node_object
@@ -44,7 +44,7 @@ def lent(policy: CalculatePolicy, name: str, claim: Claim, reclaim_pct: int) -> 
     (resource,) = [each for each in lendables(strategy) if each.native == name]
     phantom = Usage(amounts[CPU] - share.bound_cpu_millis, amounts[MEMORY] - share.bound_memory_bytes)
     colocation = NodeColocation(raw_allocatable=raw_allocatable(node))
-    return batch(resource, node_room(resource, node, colocation, system_use(phantom, (), ())), (), 0.0).value
+    return batch(resource, node_scope(resource, node, colocation, system_use(phantom, (), ())), (), 0.0).value
 
 
 @pytest.mark.parametrize(("policy", "name"), POLICIES)

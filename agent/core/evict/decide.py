@@ -1,0 +1,165 @@
+"""Which best-effort pods must go now: what is missing, who is on the way out already, who goes next.
+
+Koordinator's rules and order of victims, and then what a victim's loss costs its job; as few victims as needed. A pod
+that goes is credited until it should be gone, so that its slow end costs nobody else (docs/adr/0010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from agent.core.evict.last_resort import last_resort, urgency
+from agent.core.evict.needs import EvictionNeed, measured, rules_on, unknown
+from agent.core.evict.new_orders import after_kills, due_by_now, ordered_out
+from agent.core.evict.order import Order, OrderOutcome
+from agent.core.evict.pending import EvictionMemory, at_present, by_clock, heard
+from agent.core.evict.thrashing import remembered, thrashing
+from agent.core.evict.tick_facts import TickFacts, unit_of
+from agent.core.evict.victims import Choice, EvictionVictim, GangAccount, choose
+from agent.core.limit.watch import Kill, LastResort
+from agent.core.observe.observation import Observation
+from agent.core.observe.usage import NodeUsage
+from model.decision import Decision
+from model.explain import amount
+from model.node import Node
+from model.pod import Pod
+from model.reason import Reason
+from model.report import EvictionCost
+from model.strategy import EvictionStrategy
+
+__all__ = ["EvictionFacts", "EvictionMemory", "Evictions", "decide_evictions"]
+
+
+class EvictionFacts(msgspec.Struct, frozen=True):
+    """What evicting depends on beside the observation; `pods` is None until they were listed.
+
+    `lent` says what is truly lent (Lending.final); where it is silent of a resource the Node's allocatable counts.
+    """
+
+    node: Node | None
+    pods: tuple[Pod, ...] | None
+    strategy: EvictionStrategy
+    best_effort_millis: int | None = None
+    costs: Mapping[str, EvictionCost] = {}
+    outcomes: tuple[OrderOutcome, ...] = ()
+    kills: tuple[Kill, ...] = ()
+    lent: tuple[Decision, ...] = ()
+
+
+class Evictions(msgspec.Struct, frozen=True):
+    """`needs` explain each rule that is on, `orders` are to be carried out in order, `last_resort` is for the brake.
+
+    `read_back` is what online pods read back of what was taken from them, None where that is not known.
+    """
+
+    needs: tuple[Decision, ...] = ()
+    orders: tuple[Order, ...] = ()
+    last_resort: LastResort | None = None
+    read_back: Decision | None = None
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What is missing, and what tells whether it can wait."""
+        return self.needs if self.read_back is None else (*self.needs, self.read_back)
+
+
+def decide_evictions(
+    memory: EvictionMemory, seen: Observation, usage: NodeUsage | None, facts: EvictionFacts, *, sends: bool = True
+) -> tuple[EvictionMemory, Evictions]:
+    """One tick's needs and orders, and what to remember; where nobody `sends` orders, nothing of them.
+
+    Without complete facts nobody new is evicted; whoever was told goes at the deadline all the same, and the brake
+    keeps the victims it has.
+    """
+    memory = by_clock(memory, seen.at_seconds, seen.monotonic_seconds)
+    memory = at_present(heard(memory, facts.outcomes), facts.pods, seen.at_seconds)
+    before = memory.record
+    memory = msgspec.structs.replace(memory, activities=remembered(memory.activities, seen))
+    read_back = thrashing(memory.activities, seen, facts.node, facts.strategy) if facts.node else None
+    hurry = urgency(seen, facts.node, facts.strategy, read_back) if facts.node else ""
+    memory, killed = after_kills(memory, facts.kills, facts.pods, seen)
+    memory, due = due_by_now(memory, facts.pods, facts.strategy, seen, hurry)
+    known = _known(seen, usage, facts)
+    orders = [*killed, *due]
+    if isinstance(known, Reason):
+        needs = tuple(unknown(rule, known) for rule in rules_on(facts.strategy))
+    else:
+        needs, chosen = _chosen(memory, known, hurry)
+        for victim in chosen:
+            memory, order = ordered_out(memory, victim, known, hurry)
+            orders.append(order)
+    if not sends:
+        memory = msgspec.structs.replace(memory, record=before)
+    memory = msgspec.structs.replace(memory, last_resort=_last_resort(memory, seen, facts))
+    name = facts.node.name if facts.node else ""
+    decisions = tuple(need.decision(name, seen.at_seconds) for need in needs)
+    return memory, Evictions(decisions, tuple(orders), memory.last_resort, read_back)
+
+
+def _known(seen: Observation, usage: NodeUsage | None, facts: EvictionFacts) -> TickFacts | Reason:
+    """The facts, or why they are not enough to evict by."""
+    if facts.pods is None:
+        return Reason.PODS_UNKNOWN
+    if facts.node is None or usage is None:
+        return Reason.NODE_METRICS_MISSING
+    if usage.held:
+        return Reason.NODE_METRICS_STALE
+    lent = {decision.name: decision for decision in facts.lent}
+    limit = facts.best_effort_millis
+    return TickFacts(facts.node, facts.pods, seen, usage, facts.strategy, limit, lent, facts.costs)
+
+
+def _chosen(
+    memory: EvictionMemory, known: TickFacts, hurry: str
+) -> tuple[tuple[EvictionNeed, ...], tuple[EvictionVictim, ...]]:
+    """What is missing after all that leaves already, and who goes for it."""
+    leaving = memory.leaving(known)
+    measures = [need for rule in rules_on(known.strategy) for need in measured(rule, known)]
+    needs = [_outstanding(need, leaving, memory, known, hurry) for need in measures]
+    open_needs = [need for need in needs if need.held is None]
+    if not open_needs:
+        return tuple(needs), ()
+    gangs = GangAccount(known.costs, (pod.uid for pod in leaving))
+    choice = choose(open_needs, known, gangs, memory.not_to_choose(known.seen.at_seconds))
+    return tuple(_answered(need, choice, known) for need in needs), choice.victims
+
+
+def _outstanding(
+    need: EvictionNeed, leaving: tuple[Pod, ...], memory: EvictionMemory, known: TickFacts, hurry: str
+) -> EvictionNeed:
+    if need.held is not None:
+        return need
+    need = need.less(known.held_together(leaving, need.resource))
+    record, strategy = memory.record, known.strategy
+    at, rest = record.cpu_at_seconds, strategy.cpu_cooldown_seconds
+    if need.of_memory:
+        at, rest = record.memory_at_seconds, strategy.memory_cooldown_seconds
+    left = 0.0 if at is None or (hurry and need.of_memory) else at + rest - known.seen.at_seconds
+    if need.held is None and left > 0:
+        return msgspec.structs.replace(need, held=Reason.COOLDOWN, detail=f"{left:.0f} s are left")
+    return need
+
+
+def _answered(need: EvictionNeed, choice: Choice, known: TickFacts) -> EvictionNeed:
+    """Whether enough goes, or anything."""
+    if need.held is not None:
+        return need
+    freed = known.held_together((victim.pod for victim in choice.victims), need.resource)
+    short = need.missing - freed
+    if not freed and need in choice.futile:
+        together = amount(choice.futile[need], unit_of(need.resource))
+        detail = f"all who may go free {together} of it together"
+        return msgspec.structs.replace(need, held=Reason.EVICTION_NOT_HELPFUL, detail=detail)
+    if not freed:
+        return msgspec.structs.replace(need, held=Reason.NO_VICTIM)
+    detail = f"{amount(short, unit_of(need.resource))} of it cannot be freed" if short > 0 else ""
+    return msgspec.structs.replace(need, detail=detail)
+
+
+def _last_resort(memory: EvictionMemory, seen: Observation, facts: EvictionFacts) -> LastResort | None:
+    if facts.node is None or facts.pods is None:
+        return memory.last_resort if facts.strategy.enable else None
+    leaving = frozenset(memory.record.pending)
+    return last_resort(seen, facts.node, facts.pods, facts.strategy, facts.costs, leaving)

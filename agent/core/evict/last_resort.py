@@ -1,0 +1,139 @@
+"""Last resort: what the brake's thread may kill between two ticks, and when memory is so short that nothing may wait.
+
+The kernel's own OOM killer chooses by size and may hit an online pod; a best-effort pod that was chosen beforehand
+goes first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+
+from agent.core.evict.tick_facts import exceeds_limit, memory_bytes
+from agent.core.evict.victims import GangAccount
+from agent.core.limit.memory_headroom import last_resort_bytes, memory_levels, node_memory_bytes
+from agent.core.limit.watch import LastResort, PreparedVictim
+from agent.core.observe.observation import CgroupPressure, CgroupSample, Missing, Observation, Stall
+from model.decision import Decision
+from model.explain import amount
+from model.node import Node
+from model.pod import Pod
+from model.reason import Reason
+from model.report import EvictionCost
+from model.strategy import EvictionStrategy
+
+_MOST_VICTIMS = 8
+_SYSTEM_PRIORITY = 2_000_000_000
+"""From here on are the classes system-cluster-critical and system-node-critical (k8s.io/api scheduling/v1 types.go)."""
+
+
+def last_resort(
+    seen: Observation,
+    node: Node,
+    pods: tuple[Pod, ...],
+    strategy: EvictionStrategy,
+    costs: Mapping[str, EvictionCost],
+    leaving: frozenset[str],
+) -> LastResort | None:
+    """When to kill, and whom in which order; None where that is switched off or the node's memory is not known.
+
+    Whoever is on the way out anyway goes first, then as an eviction for memory would choose, a pod that forbids such
+    an eviction last, unless it holds more than its own limit: the kernel would not ask it either.
+    """
+    percent, capacity = strategy.last_resort_pct, node_memory_bytes(node)
+    if not strategy.enable or percent is None or capacity <= 0:
+        return None
+    limit = seen.kubepods_memory_limit_bytes
+    node_bytes = last_resort_bytes(capacity, percent)
+    room_bytes = None if limit is None else last_resort_bytes(limit, percent)
+    candidates = tuple(_candidates(seen, pods, GangAccount(costs, leaving), leaving))
+    helps_bytes = max(node_bytes, room_bytes or 0) * strategy.least_help_pct // 100
+    return LastResort(
+        node_available_bytes=node_bytes,
+        kubepods_room_bytes=room_bytes,
+        kubepods_limit_bytes=limit,
+        victims=tuple(victim for _, victim in _first(candidates, helps_bytes)),
+        least_help_pct=strategy.least_help_pct,
+    )
+
+
+_Key = tuple[bool, bool, bool, int, tuple[int, float], int, str]
+_Candidate = tuple[_Key, PreparedVictim]
+
+
+def _first(candidates: tuple[_Candidate, ...], helps_bytes: int) -> list[_Candidate]:
+    """So many as are prepared, in order. Where those would hardly help together nobody of them would be killed: then
+    they are those that hold most, who may stand behind many small ones."""
+    first = heapq.nsmallest(_MOST_VICTIMS, candidates)
+    if sum(victim.frees_bytes for _, victim in first) >= helps_bytes:
+        return first
+    return sorted(heapq.nlargest(_MOST_VICTIMS, candidates, key=lambda each: each[1].frees_bytes))
+
+
+def _candidates(
+    seen: Observation, pods: tuple[Pod, ...], gangs: GangAccount, leaving: frozenset[str]
+) -> Iterator[_Candidate]:
+    """Sort key and victim, of what lives below the best-effort root and holds memory."""
+    below = frozenset(seen.places.best_effort)
+    for pod in pods:
+        place, held = seen.places.pods.get(pod.uid), memory_bytes(seen, pod.uid)
+        if place is None or place.path not in below or not held or not _may_die(pod):
+            continue
+        features = pod.eviction.features
+        spared = features is not None and Reason.BE_MEMORY_EVICT.value not in features
+        stays = not pod.deleting and pod.uid not in leaving
+        within = stays and not exceeds_limit(pod, held)
+        key = stays, within, within and spared, pod.priority, gangs.key(pod.uid), -held, pod.uid
+        yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, place.path, held)
+
+
+def _may_die(pod: Pod) -> bool:
+    """Neither a static pod, whose mirror alone is known, nor one the node itself lives on (kube-proxy, its network)."""
+    static = pod.cgroup_uid not in ("", pod.uid)
+    return pod.best_effort and not pod.terminal and not static and pod.priority < _SYSTEM_PRIORITY
+
+
+def urgency(seen: Observation, node: Node, strategy: EvictionStrategy, read_back: Decision | None = None) -> str:
+    """Why memory cannot wait for grace, notice and rest, in words; empty where it can.
+
+    `read_back` is what online pods read back (core.thrashing): newer kernels hardly count such waits as stalls.
+    """
+    percent = strategy.thrash_full_pct
+    stalls = {"the node": seen.node_pressure, "all pods": _pressure(seen.kubepods)}
+    for who, pressure in stalls.items():
+        full = pressure.memory_full if pressure else None
+        if percent is not None and _at_least(full, percent) and _online_waits(seen, percent):
+            return f"every task of {who} waits for memory at least {percent} % of the time, online pods too"
+    if read_back is not None and read_back.reason is Reason.THRASHING:
+        read = amount(read_back.value, read_back.unit)
+        return f"online pods read back {read} of what was taken from them, {read_back.detail}"
+    return "memory is about to run out" if _at_last_resort(seen, node, strategy) else ""
+
+
+def _online_waits(seen: Observation, percent: int) -> bool:
+    """Best effort that waits at its own memory.high, while nobody else has work to do, is every task of the node.
+
+    Where no online pod's pressure is known, the node's must do.
+    """
+    below = frozenset(seen.places.best_effort)
+    online = [seen.pods.get(uid) for uid, place in seen.places.pods.items() if place.path not in below]
+    pressures = (_pressure(sample) for sample in (seen.burstable, *online))
+    waits = [pressure.memory_some for pressure in pressures if pressure and pressure.memory_some]
+    return not waits or any(_at_least(some, percent) for some in waits)
+
+
+def _pressure(sample: CgroupSample | Missing | None) -> CgroupPressure | None:
+    return sample.pressure if isinstance(sample, CgroupSample) else None
+
+
+def _at_least(stall: Stall | None, percent: int) -> bool:
+    return stall is not None and stall.avg10_pct > 0 and stall.avg10_pct >= percent
+
+
+def _at_last_resort(seen: Observation, node: Node, strategy: EvictionStrategy) -> bool:
+    percent = strategy.last_resort_pct
+    if percent is None:
+        return False
+    return any(
+        level.whole - level.used <= last_resort_bytes(level.whole, percent) for level in memory_levels(seen, node)
+    )

@@ -1,0 +1,399 @@
+"""All limits of one tick: one for each control file, what the brake may do until the next, what to remember."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from agent.core.limit.allowance import US_PER_MILLI, Demand, NodeSize, by_cgroups, by_pods
+from agent.core.limit.brake import BrakePlan
+from agent.core.limit.cpu_lists import (
+    CpuListMemory,
+    CpuLists,
+    children_to_read,
+    cpu_lists,
+    given_back,
+    may_widen,
+    wants_cpus,
+)
+from agent.core.limit.cpu_selection import CpuSituation, pools
+from agent.core.limit.fixed_limits import fixed_limits
+from agent.core.limit.knob_schedule import KnobSchedule, due, in_turn, scheduled
+from agent.core.limit.memory_headroom import high_limit, memory_headroom, memory_marks, memory_signs
+from agent.core.limit.online_stalls import OnlineStalls, StallFacts, StallMemory, online_stalls
+from agent.core.limit.ownership import QuotaCap, looser, ownership
+from agent.core.limit.pod_limits import pod_knobs, pod_limits
+from agent.core.limit.process_limits import holds_pods_pids, is_absent, pods_pids, pods_pids_to_read, root_pids
+from agent.core.limit.stall_relief import CutRange, Relief
+from agent.core.limit.suppress import ADAPTIVE, CpuCeiling, Situation, floor_us, quota_ceiling
+from agent.core.limit.wanted_limit import Limit
+from agent.core.limit.watch import LastResort, MemoryMark, MemorySigns, Watch
+from agent.core.observe.knobs import (
+    CPUSET_FILE,
+    PERIOD_FILE,
+    PERIOD_US,
+    PIDS_FILE,
+    UNLIMITED,
+    FixedKnob,
+    RootKnobs,
+    is_v1_quota,
+)
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import CgroupSample, Knob, Missing, NodeSample, Observation, Places
+from agent.core.observe.usage import NodeUsage, best_effort_limit_millis
+from model.decision import Decision, Unit
+from model.pod import Pod
+from model.reason import Reason
+from model.resources import CPU
+from model.strategy import EvictionStrategy, HostApplication, SuppressStrategy
+from model.topology import Processor
+
+_RAISE_REST_SECONDS = 5.0
+"""After a cut by the brake nothing is raised for this long."""
+_BRAKE_DEADBAND_PCT = 5
+_STEADY_BRAKE_DEADBAND_PCT = 10
+"""The brake acts from so much of the node on, smaller changes wait for the tick; the larger where weight protects: over
+200 ms a service's requests come and go by several percent."""
+_NO_CEILING = Decision("cgroup", "", 0, Unit.MICROSECONDS, Reason.KNOB_UNREADABLE, ())
+
+
+class LimitFacts(msgspec.Struct, frozen=True):
+    """What limits depend on beside the observation; `pods` is None until they were listed.
+
+    `reserved_millis` is what the Node's annotation keeps free, `raw_allocatable_millis` what was allocatable before
+    amplification, None without it; best effort never gets `reserved_cpus` nor `system_cpus`. `unsettled` is why the
+    settings in force may be looser than those of a document that could not be read or was deleted; None: they are not.
+    """
+
+    suppress: SuppressStrategy
+    eviction: EvictionStrategy
+    pods: tuple[Pod, ...] | None
+    processors: tuple[Processor, ...] = ()
+    reserved_cpus: tuple[int, ...] = ()
+    system_cpus: tuple[int, ...] = ()
+    normalization_ratio: float | None = None
+    unsettled: Reason | None = None
+    reserved_millis: int = 0
+    raw_allocatable_millis: int | None = None
+    host_applications: tuple[HostApplication, ...] = ()
+
+
+class OnlineCpus(msgspec.Struct, frozen=True):
+    """The most that were seen or are in the machine; how many of them are `lost` now that the Node object still has."""
+
+    most: int = 0
+    lost: int = 0
+
+    def after(self, seen: Observation) -> OnlineCpus:
+        """A Node object may overstate its machine on purpose: what was never there is not lost."""
+        if not isinstance(seen.node_sample, NodeSample):
+            return self
+        online = seen.node_sample.cpus
+        most = max(self.most, online, seen.node_sample.present_cpus)
+        had = most if seen.node is None else min(most, seen.node.capacity[CPU] // 1000)
+        return OnlineCpus(most, max(had - online, 0))
+
+
+class LimitMemory(msgspec.Struct, frozen=True):
+    """What one tick must know of the one before.
+
+    The quota's foreign cap, the node's size, the brake's plan, the time; stalls and what was cut for them, CPU lists,
+    and control files in general; whether single pods' processes could be limited; and CPUs that went offline.
+    """
+
+    quota: QuotaCap = QuotaCap()
+    size: NodeSize | None = None
+    brake: BrakePlan | None = None
+    monotonic_seconds: float = 0.0
+    stalls: StallMemory = StallMemory()
+    cpu_lists: CpuListMemory = CpuListMemory()
+    knob_schedule: KnobSchedule = KnobSchedule()
+    counts_pids: bool = True
+    cpus: OnlineCpus = OnlineCpus()
+
+
+class NodeLimits(msgspec.Struct, frozen=True):
+    """What was decided; `brake` is None where there is nothing to defend.
+
+    `online` are the cgroups whose waiting for CPU tells of stalls, `ceiling` is the decision that holds best
+    effort's CPU. `best_effort_millis` is what the kernel let it use before that, None where it cannot be told. `root`
+    is best effort's cgroup; `limited_pods` counts those with limits from their batch resources. `lost_cpus` are
+    offline, and the Node object still has them.
+    """
+
+    limits: Mapping[Knob, Limit]
+    brake: BrakePlan | None
+    online: tuple[str, ...] = ()
+    stall_pct: int = 0
+    memory_marks: tuple[MemoryMark, ...] = ()
+    best_effort_millis: int | None = None
+    ceiling: Decision = _NO_CEILING
+    root: str = ""
+    limited_pods: int = 0
+    memory_signs: MemorySigns = MemorySigns()
+    lost_cpus: int = 0
+
+    def watch(self, last_resort: LastResort | None) -> Watch:
+        """What the brake's thread may do until the next tick."""
+        return Watch(self.brake, self.memory_marks, last_resort, self.online, self.stall_pct, self.memory_signs)
+
+    @property
+    def of_all(self) -> tuple[Limit, ...]:
+        """Those of best effort as a whole, not of single pods and containers."""
+        return tuple(limit for limit in self.limits.values() if limit.knob.cgroup == self.root)
+
+    @property
+    def decisions(self) -> Mapping[Knob, Decision]:
+        return {knob: limit.decision for knob, limit in self.limits.items()}
+
+
+class _Scene(msgspec.Struct, frozen=True):
+    """Everything one tick decides from."""
+
+    memory: LimitMemory
+    layout: Layout
+    knobs: RootKnobs
+    seen: Observation
+    usage: NodeUsage | None
+    facts: LimitFacts
+    size: NodeSize | None
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        return self.facts.pods or ()
+
+    @property
+    def quota_us(self) -> int | None:
+        """What the kernel holds, None where it cannot be read."""
+        kernel = self.seen.knobs[self.knobs.quota].kernel
+        return kernel if isinstance(kernel, int) else None
+
+
+def knobs_to_read(memory: LimitMemory, layout: Layout, places: Places, facts: LimitFacts) -> tuple[Knob, ...]:
+    """What the next decision must know of the kernel: the best-effort root, and what is due below it."""
+    lists = children_to_read(memory.cpu_lists, layout, places, facts.suppress)
+    pods, pids_held = facts.pods or (), holds_pods_pids(facts.suppress)
+    counts = pids_held and memory.counts_pids
+    groups = (
+        (*pod_knobs(layout, places, (pod,)), *pods_pids_to_read(layout, places, (pod,) if counts else ()))
+        for pod in pods
+    )
+    ceiling_us = memory.brake.ceiling_us if memory.brake else UNLIMITED
+    released = () if pids_held else pods_pids_to_read(layout, places, in_turn(memory.knob_schedule, pods))
+    return (*RootKnobs.of(layout).all, *lists, *due(memory.knob_schedule, groups, ceiling_us), *released)
+
+
+def decide_limits(
+    memory: LimitMemory, layout: Layout, seen: Observation, usage: NodeUsage | None, facts: LimitFacts
+) -> tuple[LimitMemory, NodeLimits]:
+    """Every limit of this tick, and the brake's plan until the next.
+
+    `seen.knobs` holds what `knobs_to_read` named. Neither a missing Node object nor a tick without usage disarms the
+    brake: it goes on with the last size and plan it knew.
+    """
+    online = memory.cpus.after(seen)
+    size = _size(seen, memory.size, facts, online.lost)
+    scene = _Scene(memory, layout, RootKnobs.of(layout), seen, usage, facts, size)
+    stalls_after, stalls = online_stalls(memory.stalls, seen, usage, _stall_facts(scene))
+    remembered, situation = _situation(scene, stalls.relief)
+    lists_after, cpus = _cpus(scene, situation)
+    quota = quota_ceiling(
+        scene.knobs.quota, msgspec.structs.replace(situation, listed=cpus.listed, unlisted=cpus.unlisted)
+    )
+    schedule, below = _below(scene, cpus, quota.decision.value)
+    held = fixed_limits(scene.knobs, seen.knobs, facts.suppress.enable and facts.suppress.cpu_idle, seen.at_seconds)
+    own = (Limit(scene.knobs.quota, quota.decision.value, quota.decision), *held)
+    limits = {**{limit.knob: limit for limit in own}, **below}
+    brake = _brake_plan(scene, quota, cpus.ceiling, stalls, below) if facts.suppress.enable else None
+    counts_pids = seen.pids is not None and not is_absent(below.get(scene.knobs.pids))
+    at = seen.monotonic_seconds
+    after = LimitMemory(remembered, scene.size, brake, at, stalls_after, lists_after, schedule, counts_pids, online)
+    return after, NodeLimits(
+        limits=limits,
+        brake=brake,
+        online=stalls.online,
+        stall_pct=facts.suppress.online_stall_pct or 0,
+        memory_marks=memory_marks(layout, seen, facts.eviction),
+        best_effort_millis=best_effort_limit_millis(seen.best_effort_cpus, scene.quota_us, PERIOD_US),
+        ceiling=_of_both(cpus.ceiling, quota).decision,
+        root=layout.best_effort,
+        limited_pods=_limited_pods(seen.places, below),
+        memory_signs=memory_signs(seen, facts.eviction),
+        lost_cpus=online.lost,
+    )
+
+
+def _size(seen: Observation, last: NodeSize | None, facts: LimitFacts, lost_cpus: int) -> NodeSize | None:
+    """The node object's words, less CPUs that it lost, else what it said last, else the CPUs this kernel shows."""
+    if seen.node is not None and seen.node.capacity[CPU] > 0:
+        size = NodeSize.of(seen.node, facts.reserved_millis, facts.raw_allocatable_millis)
+        return msgspec.structs.replace(size, capacity_millis=size.capacity_millis - lost_cpus * 1000)
+    if last is None and isinstance(seen.node_sample, NodeSample):
+        return NodeSize(seen.node_sample.cpus * 1000)
+    return last
+
+
+def _stall_facts(scene: _Scene) -> StallFacts:
+    usage, size, cut_range = scene.usage, scene.size, None
+    if usage is not None and size is not None:
+        used_us = usage.best_effort.last.cpu_millis * US_PER_MILLI
+        cut_range = CutRange(used_us, floor_us(size, scene.facts.suppress), size.capacity_millis * US_PER_MILLI)
+    return StallFacts(scene.layout, scene.facts.suppress, scene.facts.pods, cut_range, _cut_for_waiting(scene))
+
+
+def _cut_for_waiting(scene: _Scene) -> int | None:
+    """What the brake cut to since the last tick, where that is the value prepared for pods that wait."""
+    plan, cut = scene.memory.brake, scene.seen.last_cut_monotonic
+    if plan is None or plan.suffering_us is None or cut is None or cut <= scene.memory.monotonic_seconds:
+        return None
+    prepared = max(plan.suffering_us, plan.floor_us)
+    return prepared if scene.quota_us == prepared else None
+
+
+def _situation(scene: _Scene, relief: Relief) -> tuple[QuotaCap, Situation]:
+    seen, usage, reading = scene.seen, scene.usage, scene.seen.knobs[scene.knobs.quota]
+    remembered, stand = ownership(reading, scene.memory.quota)
+    elapsed = seen.monotonic_seconds - scene.memory.monotonic_seconds
+    demand, unknown = _demand(scene)
+    return remembered, Situation(
+        strategy=scene.facts.suppress,
+        ownership=msgspec.structs.replace(
+            stand, braked=_braked(seen), unsettled=scene.facts.unsettled, elapsed_seconds=elapsed
+        ),
+        at_seconds=usage.at_seconds if usage and demand else seen.at_seconds,
+        size=scene.size,
+        demand=demand,
+        window_full=usage is not None and usage.live_window_full,
+        relief=relief,
+        released=reading.original if isinstance(reading.original, int) else UNLIMITED,
+        period_lost=any(_is_lost(held, seen) for held in scene.knobs.fixed if held.knob.file == PERIOD_FILE),
+        unknown=unknown,
+    )
+
+
+def _is_lost(held: FixedKnob, seen: Observation) -> bool:
+    """Somebody wrote another value, which this tick's write may not end. One that cannot be read says nothing."""
+    kernel = seen.knobs[held.knob].kernel
+    return not isinstance(kernel, Missing) and kernel != held.value
+
+
+def _demand(scene: _Scene) -> tuple[Demand | None, Reason]:
+    """What best effort must leave alone, None while that cannot be told, and then why."""
+    if scene.usage is None:
+        return None, Reason.NODE_METRICS_MISSING
+    if scene.facts.suppress.policy == ADAPTIVE:
+        return by_cgroups(scene.usage), Reason.NODE_METRICS_MISSING
+    if scene.facts.pods is None:
+        return None, Reason.PODS_UNKNOWN
+    return by_pods(scene.usage, scene.facts.pods, scene.facts.host_applications), Reason.NODE_METRICS_MISSING
+
+
+def _braked(seen: Observation) -> bool:
+    cut = seen.last_cut_monotonic
+    return cut is not None and seen.monotonic_seconds - cut < _RAISE_REST_SECONDS
+
+
+def _cpus(scene: _Scene, situation: Situation) -> tuple[CpuListMemory, CpuLists]:
+    facts, state, seen = scene.facts, scene.memory.cpu_lists, scene.seen
+    if not wants_cpus(facts.suppress):
+        if facts.suppress.enable and not _quota_in_force(scene, situation):
+            # Nothing has taken the lists' place: they stand.
+            return state, CpuLists()
+        return given_back(state, scene.layout, seen)
+    kept_free = (*facts.reserved_cpus, *facts.system_cpus)
+    about = CpuSituation(
+        situation=situation,
+        reading=seen.knobs[scene.knobs.cpuset],
+        pools=pools(facts.processors, kept_free, scene.pods) if facts.processors else None,
+        cpus=len(facts.processors),
+        may_widen=may_widen(state, seen.monotonic_seconds),
+    )
+    cap = dict(scene.memory.knob_schedule.caps).get(scene.knobs.cpuset)
+    return cpu_lists(state, scene.layout, seen, about, cap, scene.pods)
+
+
+def _quota_in_force(scene: _Scene, situation: Situation) -> bool:
+    """The quota can be told, and the kernel holds it already, or less: a write that is yet to come may fail."""
+    wanted, held = quota_ceiling(scene.knobs.quota, situation).decision.value, scene.quota_us
+    return situation.known and held is not None and not looser(held, wanted)
+
+
+def _below(scene: _Scene, cpus: CpuLists, root_quota_us: int) -> tuple[KnobSchedule, dict[Knob, Limit]]:
+    """CPU lists, memory of the root, and everything of single pods, as far as other writers leave it to us."""
+    seen, layout, of_root = scene.seen, scene.layout, (_high_limit(scene), _root_pids(scene))
+    # A CPU list is read whether its pod is due or not.
+    places, read = seen.places.pods, {knob.cgroup for knob in seen.knobs if knob.file != CPUSET_FILE}
+    placed = [pod for pod in scene.pods if pod.uid in places and not pod.terminal]
+    due_now = [pod for pod in placed if places[pod.uid].path in read]
+    others = [places[pod.uid] for pod in placed if places[pod.uid].path not in read]
+    ratio, in_use = scene.facts.normalization_ratio, _in_use(seen, due_now)
+    of_pods = pod_limits(layout, seen.places, due_now, ratio, root_quota_us, in_use, seen.at_seconds)
+    of_pods |= pods_pids(layout, seen, due_now, scene.facts.suppress)
+    each_tick = (*cpus.limits, *(limit for limit in of_root if limit))
+    unread = {path for place in others for path in (place.path, *place.containers.values())}
+    return scheduled(scene.memory.knob_schedule, each_tick, tuple(of_pods.values()), unread, seen.knobs)
+
+
+def _high_limit(scene: _Scene) -> Limit | None:
+    seen, strategy, knob = scene.seen, scene.facts.eviction, scene.knobs.memory_high
+    reading = seen.knobs.get(knob) if knob else None
+    return high_limit(knob, reading, seen, memory_headroom(seen, strategy), strategy) if knob and reading else None
+
+
+def _root_pids(scene: _Scene) -> Limit | None:
+    reading = scene.seen.knobs.get(scene.knobs.pids)
+    return root_pids(scene.knobs.pids, reading, scene.seen, scene.facts.suppress) if reading else None
+
+
+def _limited_pods(places: Places, below: Mapping[Knob, Limit]) -> int:
+    limited = {knob.cgroup for knob in below if knob.file not in (CPUSET_FILE, PIDS_FILE)}
+    return sum(place.path in limited for place in places.pods.values())
+
+
+def _in_use(seen: Observation, pods: Iterable[Pod]) -> dict[str, int]:
+    """Bytes that cannot be dropped, by cgroup path."""
+    found = {}
+    for pod in pods:
+        place, samples = seen.places.pods[pod.uid], seen.containers.get(pod.uid, {})
+        containers = ((path, samples.get(name)) for name, path in place.containers.items())
+        for path, sample in ((place.path, seen.pods.get(pod.uid)), *containers):
+            if isinstance(sample, CgroupSample):
+                found[path] = sample.ends_bytes
+    return found
+
+
+def _brake_plan(
+    scene: _Scene, quota: CpuCeiling, cpus: CpuCeiling | None, stalls: OnlineStalls, below: Mapping[Knob, Limit]
+) -> BrakePlan | None:
+    """The brake cuts by quota, also where CPUs are the ceiling: the tick that it wakes narrows the list instead."""
+    ceiling, last = _of_both(cpus, quota), scene.memory.brake
+    deadband_pct = _STEADY_BRAKE_DEADBAND_PCT if scene.facts.suppress.policy == ADAPTIVE else _BRAKE_DEADBAND_PCT
+    in_force = min((us for us in (ceiling.in_force_us, quota.in_force_us) if us != UNLIMITED), default=UNLIMITED)
+    if not ceiling.base_terms or scene.size is None:
+        unreadable = ceiling.decision.reason is Reason.KNOB_UNREADABLE
+        return last if last is None or unreadable else last.lowered_to(in_force)
+    return BrakePlan(
+        knob=scene.knobs.quota,
+        base_terms=ceiling.base_terms,
+        base_us=ceiling.base_us,
+        floor_us=ceiling.floor_us,
+        ceiling_us=in_force,
+        deadband_us=scene.size.capacity_millis * US_PER_MILLI * deadband_pct // 100,
+        policy=ceiling.decision.policy,
+        suffering_us=stalls.relief.first_cut_us if stalls.online else None,
+        narrow_first=_narrow_first(scene.layout, below),
+    )
+
+
+def _of_both(cpus: CpuCeiling | None, quota: CpuCeiling) -> CpuCeiling:
+    """What limits best effort: the quota, also where it stands in the list's stead; else the list."""
+    return quota if cpus is None or quota.base_terms else cpus
+
+
+def _narrow_first(layout: Layout, below: Mapping[Knob, Limit]) -> tuple[tuple[Knob, int], ...]:
+    """Quotas of pods and containers that a lower one above them would contradict, on v1."""
+    values = ((knob, limit.value) for knob, limit in below.items() if is_v1_quota(knob))
+    limited = [(knob, value) for knob, value in values if isinstance(value, int) and value != UNLIMITED]
+    root = f"{layout.best_effort}/"
+    return tuple(sorted((p for p in limited if p[0].cgroup.startswith(root)), key=lambda p: (-p[1], p[0])))

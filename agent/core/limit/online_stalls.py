@@ -1,0 +1,67 @@
+"""Online stalls: from an observation to relief for online pods that wait for CPU, and whose word wakes the brake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from agent.core.limit.stall_relief import CALM, CutRange, Relief, ReliefMemory, relieve
+from agent.core.limit.stall_signals import StallSource, StallTrack, stall_signals, stall_sources, stall_tracks
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Observation
+from agent.core.observe.usage import NodeUsage
+from model.pod import Pod
+from model.strategy import SuppressStrategy
+
+
+class StallMemory(msgspec.Struct, frozen=True):
+    """What one tick must know of the one before; `tracks` by cgroup."""
+
+    tracks: Mapping[str, StallTrack] = {}
+    relief: ReliefMemory = ReliefMemory()
+
+
+class OnlineStalls(msgspec.Struct, frozen=True):
+    """`online` are the cgroups whose waiting counts and may be watched between ticks."""
+
+    relief: Relief = CALM
+    online: tuple[str, ...] = ()
+
+
+class StallFacts(msgspec.Struct, frozen=True):
+    """What stalls are judged by beside the observation; `pods` is None until they were listed.
+
+    `cut_us` is what the brake cut best effort to since the tick before, because somebody waited.
+    """
+
+    layout: Layout
+    strategy: SuppressStrategy
+    pods: tuple[Pod, ...] | None
+    cut_range: CutRange | None
+    cut_us: int | None = None
+
+
+def online_stalls(
+    state: StallMemory, seen: Observation, usage: NodeUsage | None, facts: StallFacts
+) -> tuple[StallMemory, OnlineStalls]:
+    """Without usage everything stays as it is; without suppression or best effort there is nothing to cut."""
+    if not facts.strategy.enable or _absent(seen, usage):
+        return StallMemory(), OnlineStalls()
+    found = stall_sources(facts.layout, seen, usage, facts.pods, facts.strategy)
+    if usage is None or facts.cut_range is None:
+        return state, OnlineStalls(online=_trusted(found, state.relief, seen.monotonic_seconds))
+    tracks = stall_tracks(state.tracks, found, seen.monotonic_seconds)
+    told = stall_signals(tracks, found, usage, facts.pods, facts.strategy)
+    after, relief = relieve(state.relief, told, facts.cut_range, seen.monotonic_seconds, facts.cut_us)
+    return StallMemory(tracks, after), OnlineStalls(relief, _trusted(found, after, seen.monotonic_seconds))
+
+
+def _absent(seen: Observation, usage: NodeUsage | None) -> bool:
+    """Nobody is there to be cut."""
+    return usage is not None and not seen.places.best_effort and usage.best_effort.last.cpu_millis == 0
+
+
+def _trusted(found: tuple[StallSource, ...], relief: ReliefMemory, now: float) -> tuple[str, ...]:
+    """Without those that wait whatever best effort gets: they would wake the brake for nothing."""
+    return tuple(source.cgroup for source in found if not relief.disregards(source.cgroup, now))

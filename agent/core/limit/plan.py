@@ -1,0 +1,59 @@
+"""Write plan: limits to ordered writes, only where a limit differs from what the kernel holds now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from agent.core.limit.ownership import gives_more
+from agent.core.limit.steps import steps
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.observation import Knob, KnobReading, Missing, Value
+from model.decision import Decision
+from model.reason import Reason
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One planned change of a control file; `previous` is what the kernel holds just before it.
+
+    `original` is what the knob held before any of us, where that is not what it holds now: it was born with a value of
+    ours. None: what it holds now.
+    """
+
+    knob: Knob
+    value: Value
+    previous: Value
+    decision: Decision
+    original: Value | None = None
+
+    @property
+    def widens(self) -> bool:
+        """The write gives best effort more."""
+        return gives_more(self.knob, self.value, self.previous)
+
+
+def plan(limits: Mapping[Knob, Limit], readings: Mapping[Knob, KnobReading]) -> tuple[Write, ...]:
+    """The writes that make the kernel hold the limits; what was not read, or cannot be, is left alone."""
+    held = {knob: reading.kernel for knob, reading in readings.items() if not isinstance(reading.kernel, Missing)}
+    known = {knob: limit for knob, limit in limits.items() if limit.decision.reason is not Reason.KNOB_UNREADABLE}
+    wanted = {knob: limit.value for knob, limit in known.items()}
+    originals = {knob: _original(limit, readings) for knob, limit in limits.items() if limit.inherits}
+    return tuple(
+        Write(step.knob, step.value, step.previous, limits[step.knob].decision, originals.get(step.knob))
+        for step in steps(wanted, held)
+    )
+
+
+def _original(limit: Limit, readings: Mapping[Knob, KnobReading]) -> Value | None:
+    """What its cgroup was born from held before us, where the kernel still holds what that gave it.
+
+    A v1 CPU list is born empty, and somebody else is about to fill it from there.
+    """
+    born_from = readings.get(limit.inherits) if limit.inherits else None
+    own = readings.get(limit.knob)
+    if born_from is None or own is None:
+        return None
+    if own.kernel == "" and born_from.original is None:
+        return None if isinstance(born_from.kernel, Missing) else born_from.kernel
+    return born_from.original if own.kernel in ("", born_from.ours) else None

@@ -1,0 +1,162 @@
+"""Process limits: pids.max of the best-effort root and of each batch pod, so that a fork bomb stops itself alone.
+
+    best effort = share % of what there may be, and no more than others leave, less a tenth that stays free for them
+    a batch pod = share % of that share, and no more than the kubelet allows it (podPidsLimit)
+
+What there may be is the smaller of kernel.pid_max and kernel.threads-max, and the limit of all pods together where they
+have one. A limit below what runs already ends nobody: the kernel refuses to make more. Source: kernel
+Documentation/admin-guide/cgroup-v2.rst (PID), cgroup-v1/pids.rst; Kubernetes pkg/kubelet/stats/pidlimit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from agent.core.limit.ownership import looser
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.knobs import UNLIMITED, pids_knob
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Observation, PidCounts, Places
+from model.decision import Decision, TermSum, Unit
+from model.pod import Pod
+from model.reason import Reason
+from model.strategy import SuppressStrategy
+
+_FREE_PARTS = 10
+"""One part of these stays free for whoever is not best effort."""
+_FLOOR_PARTS = 32
+"""Best effort may have one part of these however many others there are: its pods must start and end."""
+_STEADY_PARTS = 16
+"""A value that would change by less than one part of these stays: every process that others start moves it."""
+
+
+class _Whole(msgspec.Struct, frozen=True):
+    """So many there may be, so many of them are not best effort's, and whose limit that is."""
+
+    most: int
+    others: int
+    of: str
+
+
+def pods_pids_to_read(layout: Layout, places: Places, pods: Iterable[Pod]) -> tuple[Knob, ...]:
+    """The files of batch pods that `pods_pids` speaks of."""
+    return tuple(knob for _, knob in _batch_pods(layout, places, pods))
+
+
+def root_pids(knob: Knob, reading: KnobReading, seen: Observation, strategy: SuppressStrategy) -> Limit | None:
+    """What the best-effort root may have; None where there is nothing to write. `ControllerAbsent` is no error."""
+    kernel, now = reading.kernel, seen.at_seconds
+    if isinstance(kernel, Missing):
+        gone = kernel.absence is Absence.GONE
+        reason = Reason.CONTROLLER_ABSENT if gone else Reason.KNOB_UNREADABLE
+        terms = TermSum().add("unlimited", UNLIMITED)
+        return _limit(knob, terms, reason, now, "" if gone else f"{kernel.path}: {kernel.detail}")
+    if not _wanted(strategy):
+        return _released(knob, reading, now)
+    if seen.pids is None or not isinstance(kernel, int):
+        held = TermSum().add("held" if kernel != UNLIMITED else "unlimited", _number(kernel))
+        unread = "how many processes there are and may be could not be read"
+        return _limit(knob, held, Reason.NODE_METRICS_MISSING, now, f"{unread}; the current value stays")
+    whole = min(_wholes(seen.pids), key=lambda each: _most(each, strategy))
+    terms = TermSum().add("processes and threads", whole.most, whole.of)
+    terms.at_most("best effort's share", _share(whole, strategy), f"{strategy.pids_pct} %")
+    terms.at_most("others' need", whole.most - whole.others - whole.most // _FREE_PARTS, f"{whole.others} are theirs")
+    floor = max(min(whole.most // _FLOOR_PARTS, _share(whole, strategy)), 1)
+    terms.at_least("floor", floor, f"1/{_FLOOR_PARTS} of them at most, whatever others have")
+    _as_before(terms, reading)
+    if kernel == reading.ours and abs(terms.value - kernel) * _STEADY_PARTS < terms.value:
+        terms.become(f"held: change below 1/{_STEADY_PARTS}", kernel)
+        return _limit(knob, terms, Reason.BELOW_DEADBAND, now)
+    return _limit(knob, terms, Reason.PIDS_SHARE, now)
+
+
+def pods_pids(layout: Layout, seen: Observation, pods: Iterable[Pod], strategy: SuppressStrategy) -> dict[Knob, Limit]:
+    """What each batch pod below the best-effort root may have, of those whose file was read."""
+    found: dict[Knob, Limit] = {}
+    for pod, knob in _batch_pods(layout, seen.places, pods):
+        reading = seen.knobs.get(knob)
+        limit = _of_pod(pod, knob, reading, seen, strategy) if reading else None
+        if limit is not None:
+            found[knob] = limit
+    return found
+
+
+def is_absent(limit: Limit | None) -> bool:
+    """The root has no such file: no pod has one either."""
+    return limit is not None and limit.decision.reason is Reason.CONTROLLER_ABSENT
+
+
+def holds_pods_pids(strategy: SuppressStrategy) -> bool:
+    """Batch pods have limits of their own."""
+    return _wanted(strategy) and strategy.pod_pids_pct is not None
+
+
+def _of_pod(pod: Pod, knob: Knob, reading: KnobReading, seen: Observation, strategy: SuppressStrategy) -> Limit | None:
+    detail = f"pod {pod.key}"
+    if not holds_pods_pids(strategy):
+        return _released(knob, reading, seen.at_seconds, detail)
+    if seen.pids is None or strategy.pod_pids_pct is None:
+        return None
+    # Of the share alone: what others need now must not move the limits of all pods.
+    share = min(_share(whole, strategy) for whole in _wholes(seen.pids))
+    terms = TermSum().add("best effort's share", share, f"{strategy.pids_pct} % of what there may be")
+    terms.at_most("a pod's share", max(share * strategy.pod_pids_pct // 100, 1), f"{strategy.pod_pids_pct} %")
+    _as_before(terms, reading)
+    return _limit(knob, terms, Reason.PIDS_SHARE, seen.at_seconds, detail)
+
+
+def _batch_pods(layout: Layout, places: Places, pods: Iterable[Pod]) -> Iterable[tuple[Pod, Knob]]:
+    """Those labelled BE or of band mid that live below the best-effort root; of others nothing is touched."""
+    for pod in pods:
+        place = places.pods.get(pod.uid)
+        below = place is not None and place.path.startswith(f"{layout.best_effort}/")
+        if place is not None and below and pod.borrows and not pod.terminal:
+            yield pod, pids_knob(layout, place.path)
+
+
+def _wanted(strategy: SuppressStrategy) -> bool:
+    return strategy.enable and strategy.pids_pct is not None
+
+
+def _wholes(pids: PidCounts) -> tuple[_Whole, ...]:
+    """The node, and all pods where they have a limit together. Best effort that cannot be counted counts as others'."""
+    own = pids.best_effort or 0
+    node = _Whole(pids.node_most, max(pids.node - own, 0), "the smaller of kernel.pid_max and kernel.threads-max")
+    if pids.kubepods_most is None:
+        return (node,)
+    return node, _Whole(pids.kubepods_most, max((pids.kubepods or 0) - own, 0), "all pods, which have a limit together")
+
+
+def _share(whole: _Whole, strategy: SuppressStrategy) -> int:
+    return whole.most * (strategy.pids_pct or 0) // 100
+
+
+def _most(whole: _Whole, strategy: SuppressStrategy) -> int:
+    return min(_share(whole, strategy), whole.most - whole.others - whole.most // _FREE_PARTS)
+
+
+def _as_before(terms: TermSum, reading: KnobReading) -> None:
+    """Never looser than whoever made the cgroup wanted it."""
+    before = reading.original if reading.ours is not None else reading.kernel
+    if isinstance(before, int) and looser(terms.value, before):
+        terms.become("limit before us", before, "the kubelet's")
+
+
+def _released(knob: Knob, reading: KnobReading, now: float, detail: str = "") -> Limit | None:
+    """What it held before us; nothing where it is not ours any more."""
+    back = reading.original
+    if reading.ours is None or reading.kernel != reading.ours or not isinstance(back, int) or back == reading.ours:
+        return None
+    terms = TermSum().add("released" if back != UNLIMITED else "unlimited", back)
+    return _limit(knob, terms, Reason.KNOB_RELEASED, now, detail)
+
+
+def _number(kernel: object) -> int:
+    return kernel if isinstance(kernel, int) else 0
+
+
+def _limit(knob: Knob, terms: TermSum, reason: Reason, now: float, detail: str = "") -> Limit:
+    decision = Decision(knob.subject, knob.file, terms.value, Unit.PIDS, reason, terms.terms, "", now, detail)
+    return Limit(knob, terms.value, decision)

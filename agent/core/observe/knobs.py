@@ -1,0 +1,165 @@
+"""The control files the agent owns, for both cgroup versions, and their text as one value each.
+
+On cgroup v2 `cpu.max` holds quota and period in one file; its number here is the quota counted per 100 ms, so that one
+ceiling serves both versions. Source: kernel Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cpusets and sched-bwc.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Knob, Value
+from agent.core.observe.parse import counter, whole_number
+from model.topology import format_cpus, parse_cpus
+
+PERIOD_US = 100_000
+"""The period kubelet leaves in force; one milli-CPU is 100 us of quota."""
+UNLIMITED = -1
+SMALLEST_QUOTA_US = 1000
+"""The kernel refuses less (kernel/sched/core.c: min_cfs_quota_period)."""
+_SHORTEST_PERIOD_US = 1000
+LARGEST_QUOTA_US = (1 << 44) - 1
+"""Bounds of the kernel's own (kernel/sched/core.c: min_cfs_quota_period, max_cfs_runtime)."""
+_LARGEST_PAGE_BYTES = 1 << 16
+_UNLIMITED_MEMORY_BYTES = (1 << 63) - _LARGEST_PAGE_BYTES
+"""cgroup v1 has no word for it: it says the largest whole number of pages."""
+CPUSET_FILE = "cpuset.cpus"
+IDLE_FILE = "cpu.idle"
+PIDS_FILE = "pids.max"
+PERIOD_FILE = "cpu.cfs_period_us"
+V1_QUOTA_FILE = "cpu.cfs_quota_us"
+V2_QUOTA_FILE = "cpu.max"
+_MEMORY_FILES = frozenset(("memory.limit_in_bytes", "memory.max", "memory.high"))
+
+
+class FixedKnob(msgspec.Struct, frozen=True):
+    """A knob with one right value, verified each tick."""
+
+    knob: Knob
+    value: int
+
+
+class RootKnobs(msgspec.Struct, frozen=True):
+    """The best-effort root's CPU ceiling, the knobs that are held at one value, and those some policies use.
+
+    `memory_high` is None on v1, which has no such limit.
+    """
+
+    quota: Knob
+    fixed: tuple[FixedKnob, ...]
+    cpuset: Knob
+    idle: Knob
+    pids: Knob
+    memory_high: Knob | None
+
+    @classmethod
+    def of(cls, layout: Layout) -> RootKnobs:
+        """The kernel's smallest weight (kubelet's choice for best effort), and on v1 the period the quota counts on."""
+        root = layout.best_effort
+        cpuset, pids = cpuset_knob(layout, root), pids_knob(layout, root)
+        if layout.version == 2:
+            weight = FixedKnob(shares_knob(layout, root), 1)
+            idle, high = Knob(root, "", IDLE_FILE), Knob(root, "", "memory.high")
+            return cls(quota_knob(layout, root), (weight,), cpuset, idle, pids, high)
+        period = FixedKnob(Knob(root, "cpu", PERIOD_FILE), PERIOD_US)
+        weight = FixedKnob(shares_knob(layout, root), 2)
+        return cls(quota_knob(layout, root), (period, weight), cpuset, Knob(root, "cpu", IDLE_FILE), pids, None)
+
+    @property
+    def always(self) -> tuple[Knob, ...]:
+        """What holds a value of ours under every policy."""
+        return (self.quota, *(fixed.knob for fixed in self.fixed), self.pids)
+
+    @property
+    def all(self) -> tuple[Knob, ...]:
+        """What is read each tick."""
+        high = () if self.memory_high is None else (self.memory_high,)
+        return (self.quota, *(fixed.knob for fixed in self.fixed), self.cpuset, self.idle, self.pids, *high)
+
+
+def quota_knob(layout: Layout, cgroup: str) -> Knob:
+    """CPU time per period."""
+    return Knob(cgroup, "", V2_QUOTA_FILE) if layout.version == 2 else Knob(cgroup, "cpu", V1_QUOTA_FILE)
+
+
+def shares_knob(layout: Layout, cgroup: str) -> Knob:
+    """What a cgroup gets against its siblings."""
+    return Knob(cgroup, "", "cpu.weight") if layout.version == 2 else Knob(cgroup, "cpu", "cpu.shares")
+
+
+def memory_knob(layout: Layout, cgroup: str) -> Knob:
+    """The most a cgroup may be charged with before the kernel kills in it."""
+    return Knob(cgroup, "", "memory.max") if layout.version == 2 else Knob(cgroup, "memory", "memory.limit_in_bytes")
+
+
+def cpuset_knob(layout: Layout, cgroup: str) -> Knob:
+    """The CPUs a cgroup's processes may run on."""
+    return Knob(cgroup, "" if layout.version == 2 else "cpuset", CPUSET_FILE)
+
+
+def pids_knob(layout: Layout, cgroup: str) -> Knob:
+    """How many processes and threads a cgroup may have."""
+    return Knob(cgroup, "" if layout.version == 2 else "pids", PIDS_FILE)
+
+
+def is_quota(knob: Knob) -> bool:
+    """Of either version."""
+    return knob.file in (V1_QUOTA_FILE, V2_QUOTA_FILE)
+
+
+def is_v1_quota(knob: Knob) -> bool:
+    """No quota may exceed the one above it; -1 stands for what is above."""
+    return knob.file == V1_QUOTA_FILE
+
+
+def is_v1_cpuset(knob: Knob) -> bool:
+    """A cgroup holds every CPU of its children, always."""
+    return knob.file == CPUSET_FILE and knob.controller != ""
+
+
+def is_memory_limit(knob: Knob) -> bool:
+    """Kept in whole pages; lowering it may take as long as reclaiming does."""
+    return knob.file in _MEMORY_FILES
+
+
+def value_of(knob: Knob, text: bytes) -> Value:
+    """What the file says: a CPU list as the kernel prints it, else a number. Raises ValueError saying what is wrong."""
+    if knob.file == CPUSET_FILE:
+        return format_cpus(parse_cpus(text.decode(errors="replace")))
+    if is_memory_limit(knob):
+        return _memory_limit(text)
+    if knob.file == PIDS_FILE:
+        return UNLIMITED if text.strip() == b"max" else counter(text)
+    return _quota(text) if knob.file == V2_QUOTA_FILE else whole_number(text)
+
+
+def _memory_limit(text: bytes) -> int:
+    if text.strip() == b"max":
+        return UNLIMITED
+    limit = counter(text)
+    return UNLIMITED if limit >= _UNLIMITED_MEMORY_BYTES else limit
+
+
+def _quota(text: bytes) -> int:
+    quota, _, period = text.partition(b" ")
+    length = whole_number(period)
+    amount = UNLIMITED if quota == b"max" else whole_number(quota)
+    if length < _SHORTEST_PERIOD_US or not UNLIMITED <= amount <= LARGEST_QUOTA_US:
+        raise ValueError(f"{text[:60]!r} is not a quota and a period")
+    return amount if amount == UNLIMITED else amount * PERIOD_US // length
+
+
+def text_of(knob: Knob, value: Value) -> str:
+    """What to write so that the kernel holds `value`."""
+    if knob.file == V2_QUOTA_FILE:
+        return f"max {PERIOD_US}" if value == UNLIMITED else f"{value} {PERIOD_US}"
+    no_limit = value == UNLIMITED and knob.file in ("memory.max", "memory.high", PIDS_FILE)
+    return "max" if no_limit else str(value)
+
+
+def same(knob: Knob, held: Value, wanted: Value) -> bool:
+    """The kernel holds what was wanted; of a memory limit it keeps whole pages."""
+    if held == wanted or not is_memory_limit(knob) or isinstance(held, str) or isinstance(wanted, str):
+        return held == wanted
+    return UNLIMITED not in (held, wanted) and 0 <= wanted - held < _LARGEST_PAGE_BYTES

@@ -1,0 +1,1 @@
+"""Files the agent keeps or reads again and again: control files, originals, locks."""

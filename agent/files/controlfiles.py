@@ -1,0 +1,191 @@
+"""Control files by knob: read as values, written in a way the kernel accepts, and read back."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from agent.core.limit.steps import out_of_the_way, steps
+from agent.core.observe.knobs import UNLIMITED, is_v1_cpuset, is_v1_quota, same, text_of, value_of
+from agent.core.observe.observation import Absence, Knob, Missing, Value
+from agent.core.observe.parse import counter, v1_memory, v2_memory
+
+GONE = (errno.ENOENT, errno.ENODEV)
+_NO_ROOM = (errno.EINVAL, errno.EBUSY)
+"""What cgroup v1 answers where a child holds more: of a quota, of a CPU list."""
+_LONGEST_BYTES = 8192
+_STEP_BYTES = 16 << 20
+"""Little enough that a cgroup whose pages are dirtied all the time loses so much within a second; measured."""
+_ROOM_PART, _ROOM_BYTES = 16, 4 << 20
+"""Above what is held so much is left, in whole steps, for what comes until the limit is in force."""
+_MEMORY_FILES = {
+    "memory.max": ("memory.current", v2_memory),
+    "memory.limit_in_bytes": ("memory.usage_in_bytes", v1_memory),
+}
+"""A limit's file, the file of what is charged, and who reads memory.stat."""
+
+
+class NotKeptError(OSError):
+    """The file took the value and held another one a moment later."""
+
+
+class KnobText(msgspec.Struct, frozen=True):
+    """What a control file says: the value, and the text it stands for."""
+
+    value: Value
+    text: str
+
+
+class ControlFiles:
+    """Files below `root`. Who writes one has remembered what it said before; for children of a knob that step aside
+    `remember_below` does so before, durably, or raises OSError.
+    """
+
+    def __init__(self, root: Path, remember_below: Callable[[Knob, Mapping[Knob, str]], None]) -> None:
+        self._root = root
+        self._remember_below = remember_below
+        self._all_cpus: dict[Knob, str] = {}
+
+    def path(self, knob: Knob) -> Path:
+        return self._root / knob.controller / knob.cgroup.lstrip("/") / knob.file
+
+    def held(self, knob: Knob) -> KnobText | Missing:
+        """What the kernel holds now. Never raises."""
+        path = self._path(knob)
+        try:
+            content = _content(path)
+            text = content.decode().strip()
+            return KnobText("" if text and text == self._all_cpus.get(knob) else value_of(knob, content), text)
+        except (OSError, ValueError) as error:
+            gone = isinstance(error, OSError) and error.errno in GONE
+            detail = "no such file" if gone else str(error)
+            return Missing(path, Absence.GONE if gone else Absence.UNREADABLE, detail)
+
+    def put(self, knob: Knob, value: Value) -> Value:
+        """Write and read back; children that are in the way on cgroup v1 step aside. Returns what the kernel kept.
+
+        Raises OSError where the file is gone, cannot be written or kept something else.
+        """
+        try:
+            return self.put_alone(knob, value)
+        except OSError as error:
+            if error.errno in _NO_ROOM and self._make_room(knob, value):
+                return self.put_alone(knob, value)
+            if error.errno != errno.ENOSPC or value != "" or is_v1_cpuset(knob):
+                raise
+        self._put_all_cpus(knob)
+        return self._kept(knob, value)
+
+    def put_alone(self, knob: Knob, value: Value) -> Value:
+        """As `put`, but nobody steps aside."""
+        self.put_text(knob, text_of(knob, value))
+        return self._kept(knob, value)
+
+    def put_text(self, knob: Knob, text: str) -> None:
+        """Raises OSError."""
+        descriptor = os.open(self._path(knob), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        try:
+            # An empty CPU list is a line without anything; writing nothing at all changes nothing.
+            os.write(descriptor, (text or "\n").encode())
+        finally:
+            os.close(descriptor)
+
+    def least(self, knob: Knob, value: Value) -> Value:
+        """The least memory limit from `value` up that the kernel neither kills for (v2) nor refuses (v1):
+        little more than what is charged now and cannot be dropped, kernel memory such as pipes included.
+
+        Never more than is in force already. `value` for any other file, and where it cannot be told.
+        """
+        files = _MEMORY_FILES.get(knob.file)
+        if files is None or isinstance(value, str) or value == UNLIMITED:
+            return value
+        level, parse = files
+        try:
+            charged = counter(_content(self._path(replace(knob, file=level))))
+            _, cache = parse(_content(self._path(replace(knob, file="memory.stat"))))
+        except (OSError, ValueError):
+            return value
+        held = charged - cache
+        if held <= value:
+            return value
+        least = -(-(held + held // _ROOM_PART) // _ROOM_BYTES) * _ROOM_BYTES
+        now = self.held(knob)
+        in_force = now.value if isinstance(now, KnobText) and isinstance(now.value, int) else UNLIMITED
+        return in_force if value <= in_force < least else least
+
+    def step_down(self, knob: Knob, value: Value) -> Value | None:
+        """One step towards a memory limit below what the cgroup holds, and what the kernel kept of it; None where none
+        is left but the last.
+
+        v1 takes a limit only once less is held, and pages that are dirtied as fast as others are freed put that off for
+        good; v2 has it at once and answers when less is held, which is up to the disk. What was freed below a limit
+        that is in force stays free. Raises OSError.
+        """
+        files = _MEMORY_FILES.get(knob.file)
+        if files is None or isinstance(value, str) or value == UNLIMITED:
+            return None
+        lower = counter(_content(self._path(replace(knob, file=files[0])))) - _STEP_BYTES
+        if lower <= value:
+            return None
+        return self.put_alone(knob, lower)
+
+    def cgroup_is_gone(self, knob: Knob) -> bool:
+        """Its directory was removed, and that is not because the whole tree is out of sight."""
+        cgroup = knob.cgroup.lstrip("/")
+        tree = self._root / knob.controller
+        return (tree / cgroup.split("/", 1)[0]).is_dir() and not (tree / cgroup).is_dir()
+
+    def _kept(self, knob: Knob, value: Value) -> Value:
+        held = self.held(knob)
+        if isinstance(held, Missing):
+            raise OSError(errno.ENODEV if held.absence is Absence.GONE else errno.EIO, held.detail)
+        if not same(knob, held.value, value):
+            raise NotKeptError(errno.EIO, f"wrote {value}, the kernel holds {held.value}")
+        return held.value
+
+    def _put_all_cpus(self, knob: Knob) -> None:
+        """A v2 cgroup with processes takes no empty list once it had another; all CPUs of its parent are the same."""
+        parent = replace(knob, cgroup=knob.cgroup.rsplit("/", 1)[0], file="cpuset.cpus.effective")
+        text = _content(self._path(parent)).decode().strip()
+        self.put_text(knob, text)
+        self._all_cpus[knob] = text
+
+    def _make_room(self, knob: Knob, value: Value) -> bool:
+        """True where a child was changed, so that the parent's write is worth another try."""
+        if not is_v1_quota(knob) and not is_v1_cpuset(knob):
+            return False
+        below = {child: held for child in self._below(knob) if isinstance(held := self.held(child), KnobText)}
+        values = {child: held.value for child, held in below.items()}
+        moves = steps(out_of_the_way(knob, value, values), values)
+        self._remember_below(knob, {step.knob: below[step.knob].text for step in moves})
+        for step in moves:
+            try:
+                self.put_text(step.knob, text_of(step.knob, step.value))
+            except OSError as error:
+                # A child that is gone is in nobody's way.
+                if error.errno not in GONE:
+                    raise
+        return bool(moves)
+
+    def _below(self, knob: Knob) -> Iterator[Knob]:
+        top = self.path(knob).parent
+        for folder, _, _ in os.walk(top):
+            if folder != str(top):
+                yield replace(knob, cgroup=knob.cgroup + folder.removeprefix(str(top)))
+
+    def _path(self, knob: Knob) -> str:
+        tree = f"{self._root}/{knob.controller}" if knob.controller else str(self._root)
+        return f"{tree}{knob.cgroup}/{knob.file}"
+
+
+def _content(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, _LONGEST_BYTES)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""The running agent: its wiring, its loop and the tasks beside it."""

@@ -1,0 +1,46 @@
+"""Limit events: a sink of the tick that tells the Node's Events what became of best effort's own limits."""
+
+from __future__ import annotations
+
+import structlog
+
+from agent.core.lend.unenforced import UnenforcedLimit
+from agent.core.limit.limit_news import NewsMemory, limit_news
+from agent.ports import TickResult
+from agent.report.sources import NodeEvent
+from model.explain import sentence
+from model.reason import Reason, words
+
+log = structlog.get_logger()
+
+
+class LimitEvents:
+    """One Event and one line of the log for each limit that is not in force as it begins, one as the last of them ends.
+
+    And an Event with the terms where a limit begins to hold, holds for pods that wait, is another program's, or ends.
+    """
+
+    def __init__(self, record: NodeEvent) -> None:
+        self._record = record
+        self._told: dict[tuple[str, Reason], UnenforcedLimit] = {}
+        self._news = NewsMemory()
+
+    def take(self, result: TickResult) -> None:
+        self._tell_news(result)
+        found = {(limit.file, limit.reason): limit for limit in result.unenforced}
+        for key, limit in found.items():
+            if key not in self._told:
+                log.error("a limit is not in force", file=limit.file, reason=limit.reason.value, text=limit.text)
+                self._record(limit.reason.value, limit.text, warning=True)
+        if self._told and not found:
+            log.info("every limit is in force again")
+            self._record(Reason.LIMITS_IN_FORCE.value, words(Reason.LIMITS_IN_FORCE), warning=False)
+        self._told = found
+
+    def _tell_news(self, result: TickResult) -> None:
+        """The log has every decision."""
+        seen = result.observation
+        failed = {outcome.write.knob for outcome in result.outcomes if outcome.error or outcome.dropped}
+        self._news, news = limit_news(self._news, result.limits.of_all, seen.knobs, failed, seen.monotonic_seconds)
+        for each in news:
+            self._record(each.decision.reason.value, sentence(each.decision), warning=each.warning)

@@ -1,0 +1,45 @@
+"""What a pod's end frees, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.core.evict.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
+from agent.core.evict.tick_facts import ending_seconds, unit_of
+from model.decision import Unit
+from model.pod import Container, PodPhase
+from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
+from tests.agent.core.evict.evicting import GIB, batch, known
+
+UNITS = dict.fromkeys((USED_CPU, RUNNING_BATCH_CPU, CPU, BATCH_CPU), Unit.MILLI_CPU)
+
+
+@pytest.mark.parametrize("resource", [*UNITS, USED_MEMORY, MEMORY, BATCH_MEMORY])
+def test_units(resource: str) -> None:
+    """CPU in milli-CPU whatever its name, the rest in bytes."""
+    assert unit_of(resource) is UNITS.get(resource, Unit.BYTES)
+
+
+def test_what_a_pod_holds() -> None:
+    """Use as measured, requests as written; nothing once it has ended, nothing that is not known."""
+    asked: dict[str, Any] = {
+        "requests": ResourceVector({BATCH_CPU: 500}),
+        "containers": (Container("main", ResourceVector({BATCH_CPU: 400})),),
+    }
+    pod = batch("a", 1024, 250, **asked)
+    facts = known(pod)
+    resources = (USED_MEMORY, USED_CPU, RUNNING_BATCH_CPU, BATCH_CPU, BATCH_MEMORY)
+    held = {name: facts.held(pod.pod, name) for name in resources}
+    assert held == {USED_MEMORY: GIB, USED_CPU: 250, RUNNING_BATCH_CPU: 400, BATCH_CPU: 500, BATCH_MEMORY: 0}
+    done = batch("a", 1024, phase=PodPhase.SUCCEEDED, **asked)
+    assert [known(done).held(done.pod, name) for name in held] == [0, 0, 0, 0, 0]
+    unread = batch("a", None)
+    assert [known(unread).held(unread.pod, name) for name in (USED_MEMORY, USED_CPU)] == [0, 0]
+
+
+def test_how_long_an_end_takes() -> None:
+    """Grace, a second, 0.11 s for each GB."""
+    assert ending_seconds(30.0, 0) == 31.0
+    assert ending_seconds(0.0, 3 * 10**9) == pytest.approx(1.33)

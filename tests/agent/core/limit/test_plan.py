@@ -1,0 +1,64 @@
+"""Writes follow from limits and readings: few, explained, and with the original that counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.core.limit.plan import Write, plan
+from agent.core.limit.wanted_limit import Limit
+from agent.core.observe.knobs import cpuset_knob, quota_knob
+from agent.core.observe.layout import Layout
+from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Value
+from model.decision import Decision, Term, Unit
+from model.reason import Reason
+from model.topology import parse_cpus
+
+LAYOUT = Layout("/kubepods")
+ROOT = cpuset_knob(LAYOUT, "/kubepods/besteffort")
+POD = cpuset_knob(LAYOUT, "/kubepods/besteffort/podx")
+
+
+def limit(knob: Knob, value: Value, reason: Reason = Reason.QUOTA_LOWERED, inherits: Knob | None = None) -> Limit:
+    number = len(parse_cpus(value)) if isinstance(value, str) else value
+    decision = Decision(knob.subject, knob.file, number, Unit.MICROSECONDS, reason, (Term("x", number),))
+    return Limit(knob, value, decision, inherits)
+
+
+def test_a_write_says_what_it_changes_and_why() -> None:
+    """What the kernel holds already is not written."""
+    first, second = quota_knob(LAYOUT, "/a"), quota_knob(LAYOUT, "/b")
+    wanted = {first: limit(first, 5), second: limit(second, 7)}
+    writes = plan(wanted, {first: KnobReading(9), second: KnobReading(7)})
+    assert writes == (Write(first, 5, 9, wanted[first].decision),) and not writes[0].widens
+
+
+@pytest.mark.parametrize(
+    ("reason", "kernel"),
+    [
+        (Reason.KNOB_UNREADABLE, 9),
+        (Reason.QUOTA_LOWERED, Missing("/a", Absence.GONE)),
+        (Reason.QUOTA_LOWERED, None),
+    ],
+    ids=["not understood", "gone", "not read this time"],
+)
+def test_what_was_not_read_is_not_written(reason: Reason, kernel: Value | Missing | None) -> None:
+    """Nor is what could not be decided."""
+    knob = quota_knob(LAYOUT, "/a")
+    readings = {} if kernel is None else {knob: KnobReading(kernel)}
+    assert plan({knob: limit(knob, 5, reason)}, readings) == ()
+
+
+ORIGINALS: dict[str, tuple[KnobReading, KnobReading, Value | None]] = {
+    "born with our list: the parent's original": (KnobReading("0-1", "0-1", "0-3"), KnobReading("0-1"), "0-3"),
+    "its own list": (KnobReading("0-1", "0-1", "0-3"), KnobReading("0-2"), None),
+    "the parent was never ours": (KnobReading("0-1"), KnobReading("0-1"), None),
+    "still empty": (KnobReading("0-1", "0-1", "0-3"), KnobReading(""), "0-3"),
+    "still empty, and the parent was never ours": (KnobReading("0-3"), KnobReading(""), "0-3"),
+}
+
+
+@pytest.mark.parametrize(("root", "pod", "original"), ORIGINALS.values(), ids=ORIGINALS.keys())
+def test_the_original_of_a_child(root: KnobReading, pod: KnobReading, original: Value | None) -> None:
+    """A cgroup that was made while best effort was confined never held anything but our list."""
+    wanted = {ROOT: limit(ROOT, "0"), POD: limit(POD, "0", inherits=ROOT)}
+    assert {write.original for write in plan(wanted, {ROOT: root, POD: pod}) if write.knob == POD} == {original}

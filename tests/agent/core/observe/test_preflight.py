@@ -1,0 +1,78 @@
+"""What follows for lending from what a node has: every check, met and not met."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.core.observe.preflight import CAP_KILL, CAP_SYS_RESOURCE, NodeFacts, findings
+from model.finding import Finding, Verdict, refused
+
+GOOD = NodeFacts(
+    kernel="6.1.0-18-amd64",
+    cgroup_version=2,
+    kubepods="/kubepods.slice",
+    driver="systemd",
+    controllers=frozenset({"cpu", "cpuset", "memory", "io", "pids"}),
+    knobs=frozenset({"cpu.max", "cpu.weight", "cpu.idle", "memory.high"}),
+    pressure=True,
+    kill_file=True,
+    capabilities=1 << CAP_SYS_RESOURCE | 1 << CAP_KILL,
+    state="/var/lib/sublet",
+)
+
+
+def row(check: str, **changes: object) -> Finding:
+    found = {finding.check: finding for finding in findings(msgspec.structs.replace(GOOD, **changes))}
+    return found[check]
+
+
+def test_a_good_node_has_nothing_to_mend():
+    rows = findings(GOOD)
+    assert {each.verdict for each in rows} == {Verdict.OK} and not refused(rows)
+    assert [each.check for each in rows] == [
+        *("kernel", "cgroups", "controllers", "control files", "cpu.idle", "memory.high"),
+        *("pressure (PSI)", "last resort", "state", "other agents"),
+    ]
+
+
+CASES: dict[str, tuple[str, dict[str, object], Verdict, str]] = {
+    "an old kernel": ("kernel", {"kernel": "3.10.0-1160.el7"}, Verdict.LIMITED, "4.19+"),
+    "the oldest recommended one": ("kernel", {"kernel": "4.19.0"}, Verdict.OK, "4.19.0"),
+    "a kernel of an unknown kind": ("kernel", {"kernel": "odd"}, Verdict.LIMITED, "odd"),
+    "no memory controller": ("controllers", {"controllers": frozenset({"cpu"})}, Verdict.REFUSED, "without memory"),
+    "no cpuset": ("controllers", {"controllers": frozenset({"cpu", "memory"})}, Verdict.LIMITED, "policy cpuset"),
+    "no pids": (
+        "controllers",
+        {"controllers": frozenset({"cpu", "memory", "cpuset"})},
+        Verdict.LIMITED,
+        "a fork bomb",
+    ),
+    "a read-only tree": ("control files", {"unwritable": ("cpu.max",)}, Verdict.REFUSED, "only mode observe"),
+    "no cpu.idle": ("cpu.idle", {"knobs": frozenset({"memory.high"})}, Verdict.LIMITED, "smallest weight"),
+    "no memory.high": ("memory.high", {"knobs": frozenset({"cpu.idle"})}, Verdict.LIMITED, "evicted, not slowed"),
+    "no pressure": ("pressure (PSI)", {"pressure": False}, Verdict.LIMITED, "each 100 ms"),
+    "no capability for short windows": ("pressure (PSI)", {"capabilities": 0}, Verdict.LIMITED, "after 2 s"),
+    "unknown capabilities": ("pressure (PSI)", {"capabilities": None}, Verdict.LIMITED, "CAP_SYS_RESOURCE"),
+    "signals instead of cgroup.kill": ("last resort", {"kill_file": False}, Verdict.OK, "SIGKILL"),
+    "nothing kills": ("last resort", {"kill_file": False, "capabilities": 0}, Verdict.LIMITED, "CAP_KILL"),
+    "no place for originals": ("state", {"state_trouble": "/var cannot be written"}, Verdict.REFUSED, "put back"),
+    "Koordinator's agent": (
+        "other agents",
+        {"rivals": ("koordlet",)},
+        Verdict.REFUSED,
+        "Koordinator's agent (koordlet)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("check", "changes", "verdict", "told"), CASES.values(), ids=CASES)
+def test_what_is_missing_says_what_follows(check, changes, verdict, told):
+    found = row(check, **changes)
+    assert found.verdict is verdict
+    assert told in " ".join((found.found, found.effect, found.fix))
+
+
+def test_without_pods_nothing_is_said_of_their_cgroups():
+    rows = findings(msgspec.structs.replace(GOOD, kubepods="", trouble="/sys/fs/cgroup holds no kubepods cgroup"))
+    assert refused(rows) and "control files" not in {each.check for each in rows}

@@ -1,0 +1,49 @@
+"""Who is told of limits that are not in force: once as one begins, once as the last has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from structlog.testing import capture_logs
+
+from agent.core.lend.unenforced import UnenforcedLimit
+from agent.run.limit_events import LimitEvents
+from model.nodesettings import NodeSettings
+from model.reason import Reason, words
+from model.strategy import SuppressStrategy
+from tests.agent.playing import Scenario
+
+QUOTA = UnenforcedLimit("cpu.max", Reason.LIMIT_NOT_WRITTEN, "/cpu.max: Read-only file system")
+STATE = UnenforcedLimit("state file", Reason.STATE_NOT_SAVED, "/state: No space left on device")
+
+
+def test_each_lapse_is_told_once(build: Any) -> None:
+    """Warnings with the code and the place; words that change meanwhile are no news; the end is told when all is well."""
+    told: list[tuple[str, str, bool]] = []
+    teller = LimitEvents(lambda reason, message, *, warning: told.append((reason, message, warning)))
+    with capture_logs() as logs:
+        for lapses in ((), (QUOTA,), (QUOTA, STATE), (QUOTA, STATE), (STATE,), (), ()):
+            teller.take(build.result(unenforced=lapses))
+    assert told == [
+        ("LimitNotWritten", QUOTA.text, True),
+        ("StateNotSaved", STATE.text, True),
+        ("LimitsInForce", words(Reason.LIMITS_IN_FORCE), False),
+    ]
+    assert [line["log_level"] for line in logs] == ["error", "error", "info"]
+
+
+def test_a_limit_that_begins_and_ends_is_told_with_its_terms(tmp_path: Path, build: Any) -> None:
+    """On a node under load; what fails to be written is not told as a limit."""
+    told: list[tuple[str, str, bool]] = []
+    events = LimitEvents(lambda reason, message, *, warning: told.append((reason, message, warning)))
+    surge = Scenario("v1_surge", tmp_path, build)
+    for result in surge.play_all():
+        events.take(result)
+    off = NodeSettings(suppress=SuppressStrategy(enable=False))
+    surge.cluster.now = msgspec.structs.replace(surge.cluster.now, settings=off)
+    events.take(surge.linger(1, web=100, job=50))
+    quota = [(reason, message) for reason, message, warning in told if "cpu.cfs_quota_us" in message and not warning]
+    assert [reason for reason, _ in quota] == ["QuotaLowered", "SuppressionDisabled"]
+    assert quota[0][1].startswith("cpu.cfs_quota_us of cgroup/kubepods/besteffort = ") and "[capacity " in quota[0][1]
