@@ -14,7 +14,7 @@ from model.node import Node
 from model.pod import Pod
 from model.resources import CPU, MEMORY, PODS, ResourceVector
 from model.workload import Gang, GangMembership, GangSource, GangSpec
-from scheduler.core.gang import Candidate, assemble, roster
+from scheduler.core.gangs.assembly import Candidate, assemble, roster
 
 SCHEDULER = "koord-scheduler"
 GPU = "nvidia.com/gpu"

@@ -10,14 +10,14 @@ import msgspec
 from model.decision import Decision
 from model.node import Node
 from model.pod import Pod
-from scheduler.core import explain
-from scheduler.core.gang import Candidate
-from scheduler.core.ledger import Charge, Ledger, charge_of
-from scheduler.core.neighbours import Neighbours
-from scheduler.core.place import Misfit, Placed, place
-from scheduler.core.scene import Background, Scene
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.ledger import Charge, Ledger, charge_of
+from scheduler.core.ledger.live_pod_index import Neighbours
+from scheduler.core.picture.snapshot import ClusterSnapshot, take
+from scheduler.core.placement import explain
+from scheduler.core.placement.place import Misfit, Placed, place
+from scheduler.core.placement.working_snapshot import Background, Scene
 from scheduler.core.scores.policy import PROFILES, Profile
-from scheduler.core.snapshot import ClusterSnapshot, take
 
 _QUEUE = "default"
 

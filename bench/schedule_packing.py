@@ -20,9 +20,9 @@ from bench.schedule_decider import Decider
 from bench.schedule_effort import Effort, tell
 from model.node import Node
 from model.resources import CPU, MEMORY
-from scheduler.core.place import Placed
+from scheduler.core.picture.snapshot import Amounts, Mask
+from scheduler.core.placement.place import Placed
 from scheduler.core.scores.policy import Profile, ScoredResource, ScorePolicy, Strategy
-from scheduler.core.snapshot import Amounts, Mask
 
 BINPACK = "ours, binpack"
 _HALF = 0.5

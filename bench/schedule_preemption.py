@@ -19,10 +19,10 @@ from model.node import Node
 from model.pod import Pod
 from model.resources import CPU, MEMORY, PODS, ResourceVector
 from model.workload import GangMembership, GangSource
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Misfit, Placed, place
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
-from scheduler.core.preemption.gangstore import GangStore
+from scheduler.core.preemption.gang_store import GangStore
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
 

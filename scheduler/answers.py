@@ -9,12 +9,12 @@ import msgspec
 from model.decision import Decision
 from model.pod import Pod
 from scheduler.cache import ClusterCache
-from scheduler.core.explain import nearest_text
-from scheduler.core.order import dominant_share
-from scheduler.core.roster import Roster
+from scheduler.core.gangs.roster import Roster
+from scheduler.core.placement.explain import nearest_text
+from scheduler.core.queueing.order import dominant_share
 from scheduler.cycle import Cycle
-from scheduler.desk import NodeDesk
 from scheduler.history import DecisionHistory
+from scheduler.node_reports import NodeDesk
 from scheduler.ports import Clock, GangAnswer, NodeAnswer, PodAnswer, QueueAnswer
 
 

@@ -23,24 +23,24 @@ from model.placement import PlacementState
 from model.pod import LoadTerms, Pod, PodPhase
 from model.queue import DEFAULT_QUEUE
 from scheduler import facts
-from scheduler.core.charge import Change as LedgerChange
-from scheduler.core.charge import Charge
-from scheduler.core.gang import Assembly, assemble, assemble_parts
-from scheduler.core.groups import group_of
-from scheduler.core.ledger import Ledger
+from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts
+from scheduler.core.gangs.groups import group_of
+from scheduler.core.gangs.minimum import Part
+from scheduler.core.gangs.roster import Roster, roster
+from scheduler.core.ledger.charge import Change as LedgerChange
+from scheduler.core.ledger.charge import Charge
+from scheduler.core.ledger.ledger import Ledger
+from scheduler.core.ledger.live_pod_index import Neighbours
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.minimum import Part
-from scheduler.core.neighbours import Neighbours
-from scheduler.core.news import Happening, News, freed, freed_by, node_news, released
-from scheduler.core.podclass import Kin, KnownClasses, PodClass, class_of, kin_of
-from scheduler.core.roster import Roster, roster
-from scheduler.core.snapshot import Around, ClusterSnapshot, take
+from scheduler.core.picture.podclass import Kin, KnownClasses, PodClass, class_of, kin_of
+from scheduler.core.picture.snapshot import Around, ClusterSnapshot, take
+from scheduler.core.queueing.news import Happening, News, freed, freed_by, node_news, released
 from scheduler.gangbook import GangBook
 from scheduler.measured import MeasuredLoads
 from scheduler.offers import Offers
 from scheduler.ports import Named
 from scheduler.refusals import Refusal, Refusals, of_ours
-from scheduler.surroundings import SurroundingsCache
+from scheduler.related_objects import SurroundingsCache
 
 _MOST_UNSERVED = 50
 """Names of queues and groups that are told once each, of a namespace: whoever makes up more hides nobody else's."""

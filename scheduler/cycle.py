@@ -12,26 +12,26 @@ from model.workload import GangMode, GangSource
 from scheduler import facts
 from scheduler.cache import ClusterCache
 from scheduler.configuring import Configuring
-from scheduler.core import explain
-from scheduler.core.backlog import Backlog
-from scheduler.core.charge import Charge
-from scheduler.core.gang import Assembly, Candidate, Hold
-from scheduler.core.groups import group_of, keys_of
-from scheduler.core.minimum import Part
-from scheduler.core.news import EVERYTHING, NOTHING, News, freed_by, need_of
-from scheduler.core.order import Ranking, dominant_share, in_order
-from scheduler.core.phase import carry_over, gang_status, marks_due, noted
-from scheduler.core.place import Misfit, place
-from scheduler.core.podclass import PodClass
+from scheduler.core.gangs.assembly import Assembly, Candidate, Hold
+from scheduler.core.gangs.groups import group_of, keys_of
+from scheduler.core.gangs.minimum import Part
+from scheduler.core.gangs.phase import carry_over, gang_status, marks_due, noted
+from scheduler.core.gangs.release import Release, Releases
+from scheduler.core.ledger.charge import Charge
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.picture.podclass import PodClass
+from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.placement import explain
+from scheduler.core.placement.place import Misfit, place
+from scheduler.core.placement.working_snapshot import Background, Nominated, Scene, Seat
+from scheduler.core.preemption.explain import decision as preemption_decision
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 from scheduler.core.preemption.nominations import Kept
-from scheduler.core.preemption.telling import decision as preemption_decision
-from scheduler.core.release import Release, Releases
-from scheduler.core.reserve import Reservations
-from scheduler.core.residents import Residents
-from scheduler.core.scene import Background, Nominated, Scene, Seat
-from scheduler.core.snapshot import ClusterSnapshot
-from scheduler.core.trials import Trials
+from scheduler.core.queueing.backlog import Backlog
+from scheduler.core.queueing.gang_timeouts import Trials
+from scheduler.core.queueing.news import EVERYTHING, NOTHING, News, freed_by, need_of
+from scheduler.core.queueing.order import Ranking, dominant_share, in_order
+from scheduler.core.queueing.reservation import Reservations
 from scheduler.gangbook import initially_scheduled, partially_bound
 from scheduler.memo import Memo
 from scheduler.ports import Named

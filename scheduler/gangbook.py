@@ -14,10 +14,10 @@ from kube.dialects import networktopology, podgroups
 from kube.dialects.gangs import USUAL, GangDefaults
 from kube.informer import Change, ChangeKind
 from model.workload import Gang, GangMembership, GangSource, Notes
-from scheduler.core.groups import GroupIndex, keys_of
-from scheduler.core.minimum import Part, part_of
-from scheduler.core.phase import GangStatus
-from scheduler.core.roster import Roster
+from scheduler.core.gangs.groups import GroupIndex, keys_of
+from scheduler.core.gangs.minimum import Part, part_of
+from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.gangs.roster import Roster
 from scheduler.ports import Named
 
 log = structlog.get_logger()

@@ -32,7 +32,7 @@ from scheduler.callers import Callers, ReviewedCallers, TokenTable
 from scheduler.edge.forwarding import DiagnosticsForwarder
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.serving import Listener, tls_server
-from scheduler.linkdesk import RemoteDesk
+from scheduler.link_reports import RemoteDesk
 from scheduler.linkframes import Downward, Frames, Role, Serving, Trouble, Upward
 from scheduler.linkstream import Limits
 

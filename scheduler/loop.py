@@ -13,7 +13,7 @@ from kube.objects import NodeMetric
 from model.explain import sentence
 from scheduler import facts
 from scheduler.configuring import INVALID
-from scheduler.core.explain import MISFITS
+from scheduler.core.placement.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.ports import Clock, Meter

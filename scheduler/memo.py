@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from model.priority import PreemptionPolicy
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Misfit
-from scheduler.core.podclass import ALONE
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.podclass import ALONE
+from scheduler.core.placement.place import Misfit
+from scheduler.core.placement.working_snapshot import Scene
 from scheduler.core.preemption.facts import NoPreemption
-from scheduler.core.scene import Scene
 from scheduler.preempting import UNDER_WAY
 
 

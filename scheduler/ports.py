@@ -13,7 +13,7 @@ from model.placement import Placement
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
 from model.workload import Notes
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
 
 
 class Named(msgspec.Struct, frozen=True):

@@ -10,10 +10,13 @@ import msgspec
 from model.placement import PlanState
 from model.reason import Reason
 from scheduler.cache import ClusterCache
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Placed
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.placement.place import Placed
+from scheduler.core.placement.working_snapshot import Nominated, Scene, Seat
 from scheduler.core.preemption.facts import NoPreemption, Plan, PreemptionFacts
-from scheduler.core.preemption.gangstore import GangStore
+from scheduler.core.preemption.gang_store import GangStore
 from scheduler.core.preemption.nominations import Kept, Nominations
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
@@ -28,9 +31,6 @@ from scheduler.core.preemption.progress import (
     advance,
     notice_seconds,
 )
-from scheduler.core.residents import Residents
-from scheduler.core.scene import Nominated, Scene, Seat
-from scheduler.core.snapshot import ClusterSnapshot
 from scheduler.turn import Eviction, Notice, Turn
 
 REASON = "PreemptionByScheduler"

@@ -9,7 +9,7 @@ from model.decision import Decision
 from model.placement import Placement
 from model.workload import Notes
 from scheduler.configuring import ConfigEvent
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
 from scheduler.ports import Named
 from scheduler.refusals import Refusal
 

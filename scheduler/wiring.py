@@ -29,7 +29,6 @@ from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
 from scheduler.callers import TokenTable
 from scheduler.cycle import Cycle
-from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.kubernetes import (
     KubernetesAnnouncer,
@@ -50,6 +49,7 @@ from scheduler.facts import Configured, Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
 from scheduler.linkframes import Serving
 from scheduler.loop import Loop
+from scheduler.node_reports import NodeDesk
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
 

@@ -20,7 +20,7 @@ from model.placement import Placement
 from model.reason import Reason
 from model.workload import Notes
 from scheduler import facts
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
 from scheduler.ports import Named
 
 log = structlog.get_logger()

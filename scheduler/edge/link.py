@@ -21,9 +21,9 @@ from model.fault import KubernetesFault, PeerFault
 from model.report import PreemptionNotice
 from scheduler.callers import Callers, bearer
 from scheduler.linkstream import Limits, LinkStream, Openings
+from scheduler.log_limit import Sparing
 from scheduler.notices import NoticeBoard
 from scheduler.ports import Clock, Desk
-from scheduler.sparing import Sparing
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
 

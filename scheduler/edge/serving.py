@@ -16,7 +16,7 @@ from grpc_reflection.v1alpha import reflection
 from kube.tls import Pair, ServerCertificate
 from model.fault import ConfigurationFault, KubernetesFault
 from scheduler.callers import Callers, bearer
-from scheduler.sparing import Sparing
+from scheduler.log_limit import Sparing
 from wire.readable import Readable
 
 log = structlog.get_logger()

@@ -12,11 +12,11 @@ from model.affinity import Affinity, PodTerm, SpreadConstraint
 from model.node import Node
 from model.pod import Pod
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.filters.columns import NodeIndex
-from scheduler.core.filters.crowd import Crowd
 from scheduler.core.filters.obstacles import Obstacles, obstacles
-from scheduler.core.podclass import class_of, kin_of
-from scheduler.core.snapshot import ClusterSnapshot, Surroundings
+from scheduler.core.picture.node_index import NodeIndex
+from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.podclass import class_of, kin_of
+from scheduler.core.picture.snapshot import ClusterSnapshot, Surroundings
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

@@ -13,15 +13,15 @@ from model.placement import PlacementState
 from model.pod import Pod, PodPhase
 from model.resources import CPU, ResourceVector
 from model.workload import Gang
-from scheduler.core.gang import Candidate
-from scheduler.core.ledger import Change, Ledger, charge_of
-from scheduler.core.neighbours import Neighbours
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.ledger import Change, Ledger, charge_of
+from scheduler.core.ledger.live_pod_index import Neighbours
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.picture.snapshot import take
+from scheduler.core.placement.working_snapshot import Background, Nominated, Scene
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
-from scheduler.core.residents import Residents
-from scheduler.core.scene import Background, Nominated, Scene
-from scheduler.core.snapshot import take
 
 NOW = 10_000.0
 

@@ -8,14 +8,14 @@ from fractions import Fraction
 from scheduler_builders import candidate, gang, in_group, node, pod
 
 from model.pod import Pod
-from scheduler.core.gang import Candidate
-from scheduler.core.ledger import Charge, Ledger
-from scheduler.core.order import Ranking, in_order
-from scheduler.core.place import Placed, place
-from scheduler.core.podclass import class_of
-from scheduler.core.reserve import Reservations, ReservePolicy
-from scheduler.core.scene import Scene, Seat
-from scheduler.core.snapshot import ClusterSnapshot, take
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.ledger import Charge, Ledger
+from scheduler.core.picture.podclass import class_of
+from scheduler.core.picture.snapshot import ClusterSnapshot, take
+from scheduler.core.placement.place import Placed, place
+from scheduler.core.placement.working_snapshot import Scene, Seat
+from scheduler.core.queueing.order import Ranking, in_order
+from scheduler.core.queueing.reservation import Reservations, ReservePolicy
 
 SLOTS = 8
 """How many pods a node of this world takes."""

@@ -14,8 +14,8 @@ from model.node import Node
 from model.pod import Pod
 from model.resources import BATCH_CPU, ResourceVector
 from model.workload import Gang, GangMembership, GangSource, GangSpec, Notes
-from scheduler.core.gang import Candidate, assemble, roster
-from scheduler.core.snapshot import ClusterSnapshot, take
+from scheduler.core.gangs.assembly import Candidate, assemble, roster
+from scheduler.core.picture.snapshot import ClusterSnapshot, take
 
 SCHEDULER = "koord-scheduler"
 

@@ -14,7 +14,7 @@ from dream_loop import dream
 from scheduler_fakes import FakeAnnouncer, FakeClock, FakeMeter
 
 from scheduler.cache import ClusterCache
-from scheduler.core.parking import BackoffPolicy
+from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop

@@ -10,7 +10,7 @@ from scheduler_fakes import World
 
 from kube import objects
 from model.fault import KubernetesFault
-from scheduler.core.parking import BackoffPolicy
+from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.settings import Settings
 
 LOUD = {"sublet.dev/preemption-notice-seconds": "120"}

@@ -14,8 +14,8 @@ from model.fault import KubernetesFault
 from model.placement import Placement
 from model.workload import Notes
 from scheduler import facts
-from scheduler.core.parking import BackoffPolicy, delay_seconds
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.queueing.backoff import BackoffPolicy, delay_seconds
 from scheduler.ports import Named
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings

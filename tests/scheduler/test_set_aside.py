@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from kube import objects
 from model.reason import Reason
-from scheduler.core.gang import Assembly
+from scheduler.core.gangs.assembly import Assembly
 
 _BEYOND = {"weight": 1 << 80, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}}
 POISON = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_BEYOND]}}

@@ -8,13 +8,13 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from scheduler.core.filters.asking import Answer, Asking, Refusal
-from scheduler.core.filters.crowd import Crowd
+from scheduler.core.filters.pod_filter import Answer, Asking, Refusal
 from scheduler.core.filters.podaffinity import affinity, anti_affinity, existing
 from scheduler.core.filters.ports import ports
 from scheduler.core.filters.spread import spread
-from scheduler.core.podclass import ALONE, Company, Kin, PodClass
-from scheduler.core.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.podclass import ALONE, Company, Kin, PodClass
+from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
 
 
 class Obstacles(msgspec.Struct, frozen=True, eq=False):

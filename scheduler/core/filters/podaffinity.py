@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.core.filters.asking import Answer, Asking, Refusal
-from scheduler.core.filters.questions import AllOf, TermKind
-from scheduler.core.snapshot import LARGEST_AMOUNT, Amounts, Mask
+from scheduler.core.filters.pod_filter import Answer, Asking, Refusal
+from scheduler.core.picture.pod_queries import AllOf, TermKind
+from scheduler.core.picture.snapshot import LARGEST_AMOUNT, Amounts, Mask
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.core.filters.asking import Answer, Asking, Refusal
-from scheduler.core.filters.questions import PortUsers
+from scheduler.core.filters.pod_filter import Answer, Asking, Refusal
+from scheduler.core.picture.pod_queries import PortUsers
 
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from model.affinity import SpreadConstraint
-from scheduler.core.filters.asking import Answer, Asking, Refusal
-from scheduler.core.filters.questions import Pods
+from scheduler.core.filters.pod_filter import Answer, Asking, Refusal
 from scheduler.core.filters.static import selected, tolerated
-from scheduler.core.snapshot import Mask
+from scheduler.core.picture.pod_queries import Pods
+from scheduler.core.picture.snapshot import Mask
 
 SPREAD = "node(s) didn't match pod topology spread constraints"
 UNLABELLED = "node(s) didn't match pod topology spread constraints (missing required label)"

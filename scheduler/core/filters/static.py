@@ -17,8 +17,8 @@ from model.node import Taint
 from model.pod import Toleration
 from scheduler.core.filters import volumes
 from scheduler.core.filters.nodes import matching
-from scheduler.core.podclass import Tolerance
-from scheduler.core.snapshot import Mask, NodeTraits, Verdicts
+from scheduler.core.picture.podclass import Tolerance
+from scheduler.core.picture.snapshot import Mask, NodeTraits, Verdicts
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 SELECTOR = "node(s) didn't match Pod's node affinity/selector"

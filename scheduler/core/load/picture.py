@@ -14,8 +14,8 @@ from model.report import Usage
 from scheduler.core.load.estimate import estimate
 from scheduler.core.load.node import Level, NodeLoad
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.podclass import PodClass
-from scheduler.core.snapshot import Amounts, ClusterSnapshot, Mask
+from scheduler.core.picture.podclass import PodClass
+from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot, Mask
 
 ALL = slice(None)
 _LARGEST = 1 << 55

@@ -11,14 +11,14 @@ from itertools import islice
 
 import numpy as np
 
-from scheduler.core.preemption.field import Ask, Balance, Field, room, taken, useful_rows
-from scheduler.core.preemption.gangcover import cover_with_gangs
-from scheduler.core.preemption.groups import one_by_one, put_back_first, spread_to_gangs
-from scheduler.core.preemption.herd import OUTSIDE, Herd
+from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.preemption.capacity import Ask, Balance, Field, room, taken, useful_rows
+from scheduler.core.preemption.costs import Stakes
+from scheduler.core.preemption.gang_cover import cover_with_gangs
+from scheduler.core.preemption.reprieve import FEW_GROUPS, Fits, items_of, least_cost, spare
 from scheduler.core.preemption.rows import clear_rows
-from scheduler.core.preemption.spare import FEW_GROUPS, Fits, items_of, least_cost, spare
-from scheduler.core.preemption.stakes import Stakes
-from scheduler.core.snapshot import Amounts
+from scheduler.core.preemption.victim_groups import one_by_one, put_back_first, spread_to_gangs
+from scheduler.core.preemption.victims import OUTSIDE, Herd
 
 _TRIES = 1_000
 

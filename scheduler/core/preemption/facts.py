@@ -11,7 +11,7 @@ from model.placement import EvictionPlan
 from model.pod import Pod
 from model.priority import PreemptionPolicy
 from model.reason import Reason
-from scheduler.core.scene import Nominated
+from scheduler.core.placement.working_snapshot import Nominated
 
 
 class GangFacts(msgspec.Struct, frozen=True):

@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 
 from model.priority import SYSTEM_PRIORITY, PreemptionPolicy
+from scheduler.core.ledger.residents import Flag, Residents
+from scheduler.core.picture.snapshot import Mask
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.residents import Flag, Residents
-from scheduler.core.snapshot import Mask
 
 
 class Legality(msgspec.Struct, frozen=True, eq=False):

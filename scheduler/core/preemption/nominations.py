@@ -8,11 +8,11 @@ import msgspec
 
 from model.pod import Pod
 from scheduler.core.filters.static import verdicts
-from scheduler.core.gang import Candidate
-from scheduler.core.podclass import Kin, PodClass
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.podclass import Kin, PodClass
+from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.placement.working_snapshot import Nominated, Seat
 from scheduler.core.preemption.facts import Plan
-from scheduler.core.scene import Nominated, Seat
-from scheduler.core.snapshot import ClusterSnapshot
 
 
 class Keeping(msgspec.Struct, frozen=True):

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from model.placement import EvictionPlan, Placement, PlacementState, Victim
 from model.pod import Pod
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Placed
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.placement.place import Placed
+from scheduler.core.placement.working_snapshot import Nominated, Seat
+from scheduler.core.preemption.costs import Stakes
 from scheduler.core.preemption.facts import Plan, PreemptionFacts, Tally
-from scheduler.core.preemption.inquiry import Inquiry
-from scheduler.core.preemption.stakes import Stakes
-from scheduler.core.scene import Nominated, Seat
-from scheduler.core.snapshot import ClusterSnapshot
+from scheduler.core.preemption.problem import Inquiry
 
 
 def plan_of(

@@ -12,16 +12,16 @@ import numpy as np
 
 from model.priority import PreemptionPolicy
 from model.reason import Reason
-from scheduler.core.gang import Candidate
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.residents import Flag, Residents
+from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.placement.working_snapshot import Scene
+from scheduler.core.preemption.capacity import room
 from scheduler.core.preemption.choose import cheapest
 from scheduler.core.preemption.facts import NoPreemption, Plan, PreemptionFacts, Tally
-from scheduler.core.preemption.field import room
-from scheduler.core.preemption.inquiry import Inquiry, domains, inquire
 from scheduler.core.preemption.plan import plan_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.residents import Flag, Residents
-from scheduler.core.scene import Scene
-from scheduler.core.snapshot import Amounts
+from scheduler.core.preemption.problem import Inquiry, domains, inquire
 
 _DOMAINS = 8
 """Domains whose victims are worked out in full; they are those that look cheapest."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from scheduler.core.preemption.herd import OUTSIDE
-from scheduler.core.preemption.stakes import NODE, Stakes
-from scheduler.core.snapshot import Amounts, Mask
+from scheduler.core.picture.snapshot import Amounts, Mask
+from scheduler.core.preemption.costs import NODE, Stakes
+from scheduler.core.preemption.victims import OUTSIDE
 
 _MOST = 1 << 61
 

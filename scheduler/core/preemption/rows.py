@@ -16,11 +16,11 @@ from math import comb
 import msgspec
 import numpy as np
 
-from scheduler.core.preemption.field import Ask, room
-from scheduler.core.preemption.herd import Herd, sorted_by
+from scheduler.core.picture.snapshot import Amounts, Mask
+from scheduler.core.preemption.capacity import Ask, room
+from scheduler.core.preemption.costs import Stakes
 from scheduler.core.preemption.price import Prices, prices
-from scheduler.core.preemption.stakes import Stakes
-from scheduler.core.snapshot import Amounts, Mask
+from scheduler.core.preemption.victims import Herd, sorted_by
 
 _FEWEST_ROWS = 32
 _COMBINATIONS = 5_000

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Placed, place
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.placement.place import Placed, place
+from scheduler.core.placement.working_snapshot import Scene
+from scheduler.core.preemption.capacity import Field
 from scheduler.core.preemption.choose import lowest, rows_by_price
-from scheduler.core.preemption.field import Field
-from scheduler.core.preemption.groups import put_back_first, spread_to_gangs
-from scheduler.core.preemption.leaving import Beside, Heeds, vacate
-from scheduler.core.preemption.spare import FEW_GROUPS, Fits, items_of, least_cost, spare, spare_in_bulk
-from scheduler.core.preemption.stakes import Stakes
-from scheduler.core.residents import Residents
-from scheduler.core.scene import Scene
-from scheduler.core.snapshot import Amounts
+from scheduler.core.preemption.costs import Stakes
+from scheduler.core.preemption.reprieve import FEW_GROUPS, Fits, items_of, least_cost, spare, spare_in_bulk
+from scheduler.core.preemption.terminating import Beside, Heeds, vacate
+from scheduler.core.preemption.victim_groups import put_back_first, spread_to_gangs
 
 MOST_ROWS = 1_024
 """Rows that are cleared in thought, the cheapest first; kube-scheduler looks at a tenth of the nodes, 100 or more."""

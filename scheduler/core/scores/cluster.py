@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from scheduler.core.filters.crowd import Crowd
-from scheduler.core.podclass import Kin, PodClass
-from scheduler.core.scores.company import company
-from scheduler.core.scores.liking import disliked, preferred
-from scheduler.core.scores.normal import by_largest, by_range, by_smallest
+from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.podclass import Kin, PodClass
+from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.scores.node_preference import disliked, preferred
+from scheduler.core.scores.normalize import by_largest, by_range, by_smallest
+from scheduler.core.scores.pod_affinity import company
 from scheduler.core.scores.policy import ScorePolicy
-from scheduler.core.scores.spreading import soft, spread_scores
-from scheduler.core.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.scores.topology_spread import soft, spread_scores
 
 
 class Asker(msgspec.Struct, frozen=True):

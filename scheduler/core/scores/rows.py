@@ -8,10 +8,10 @@ import numpy as np
 from model.resources import CPU, MEMORY
 from scheduler.core.load.picture import LoadPicture
 from scheduler.core.load.score import load_scores
-from scheduler.core.podclass import ClassMemo, PodClass
+from scheduler.core.picture.podclass import ClassMemo, PodClass
+from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
 from scheduler.core.scores.allocation import balanced, fit_scores
 from scheduler.core.scores.policy import ScorePolicy
-from scheduler.core.snapshot import Amounts, ClusterSnapshot
 
 _LARGEST = 1 << 56
 """Larger amounts are cut: a hundred times as much stays inside int64."""

@@ -19,9 +19,9 @@ from model.fault import ConfigurationFault
 from model.report import NodeReport, Usage
 from scheduler.answers import SchedulerAnswers
 from scheduler.callers import TokenTable
-from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.serving import is_loopback, loopback_server, tls_server
+from scheduler.node_reports import NodeDesk
 from wire.v1 import agent_pb2, scheduler_pb2, scheduler_pb2_grpc
 
 

@@ -17,7 +17,7 @@ from model.node import Taint
 from model.pod import Pod, Toleration
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.filters.static import selected, verdicts
-from scheduler.core.podclass import class_of, kin_of
+from scheduler.core.picture.podclass import class_of, kin_of
 
 KEYS = st.sampled_from((ZONE, HOST, "rack"))
 PAIRS = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("a", "b")))

@@ -7,9 +7,9 @@ from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
 from scheduler.core.preemption.choose import lowest
+from scheduler.core.preemption.costs import Stakes
 from scheduler.core.preemption.facts import PreemptionFacts
-from scheduler.core.preemption.herd import OUTSIDE, herd_of
-from scheduler.core.preemption.stakes import Stakes
+from scheduler.core.preemption.victims import OUTSIDE, herd_of
 
 # level -> the pods that go: x… break the closed budget, p… do not, o… are outside the bands
 LEVELS: dict[str, tuple[dict[int, str], str]] = {

@@ -17,11 +17,11 @@ from model.priority import PreemptionPolicy
 from model.reason import Reason
 from model.selector import Operator, Requirement, Selector
 from model.workload import TopologyLevel
-from scheduler.core.place import Placed, place
+from scheduler.core.placement.place import Placed, place
+from scheduler.core.placement.working_snapshot import Nominated, Seat
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.scene import Nominated, Seat
 
 TWO = (node("n1"), node("n2"))
 WEB = Selector((Requirement("app", Operator.IN, ("web",)),))

@@ -12,10 +12,10 @@ from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
 from model.pod import Pod
+from scheduler.core.preemption.costs import NODE, Stakes
 from scheduler.core.preemption.facts import PreemptionFacts
-from scheduler.core.preemption.herd import herd_of
 from scheduler.core.preemption.price import Prices, prices
-from scheduler.core.preemption.stakes import NODE, Stakes
+from scheduler.core.preemption.victims import herd_of
 
 
 def stakes_of(pods: Sequence[Pod]) -> Stakes:

@@ -12,8 +12,8 @@ from model.affinity import Affinity, NodeTerm, PodTerm, PreferredNodes, Preferre
 from model.node import Taint
 from model.pod import Pod
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.filters.crowd import Crowd
-from scheduler.core.podclass import class_of, kin_of
+from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.podclass import class_of, kin_of
 from scheduler.core.scores.cluster import Asker, cluster_scores
 from scheduler.core.scores.policy import ScorePolicy
 

@@ -1,0 +1,58 @@
+"""Charge: one pod's use of one node, in the name of one queue."""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.placement import PlacementState
+from model.pod import Pod
+from model.priority import SYSTEM_PRIORITY
+from model.queue import DEFAULT_QUEUE
+from scheduler.core.picture.podclass import Kin, PodClass, class_of, kin_of
+
+
+class Charge(msgspec.Struct, frozen=True, gc=False):
+    """`pod_class.request` is what it takes; `pod` is None where only the amounts are known.
+
+    `subject` is its job where that is more than the pod's own gang (a gang group), empty otherwise. `gang_priority` is
+    its gang's own word on priority, None where the pod's counts.
+    """
+
+    uid: str
+    node: str
+    pod_class: PodClass
+    kin: Kin = Kin()
+    pod: Pod | None = None
+    queue: str = DEFAULT_QUEUE
+    state: PlacementState = PlacementState.ASSUMED
+    subject: str = ""
+    gang_priority: int | None = None
+
+    @property
+    def priority(self) -> int:
+        """At which it may be a victim: its gang's, but no gang makes less of a system-critical pod."""
+        own = self.pod.priority if self.pod else 0
+        return own if self.gang_priority is None or own >= SYSTEM_PRIORITY else self.gang_priority
+
+    @property
+    def job(self) -> str:
+        """`gang/…` or `pod/namespace/name`: what is preempted and explained as one."""
+        if self.subject:
+            return self.subject
+        if self.pod is None:
+            return f"pod/{self.uid}"
+        return f"gang/{self.pod.gang.key}" if self.pod.gang else f"pod/{self.pod.key}"
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """`uid` is charged so from now on; None: not at all."""
+
+    uid: str
+    charge: Charge | None
+
+
+def charge_of(pod: Pod, queue: str) -> Charge | None:
+    """What a pod uses by its own word: nothing while it has no node or once it is terminal."""
+    if not pod.node_name or pod.terminal:
+        return None
+    return Charge(pod.uid, pod.node_name, class_of(pod), kin_of(pod), pod, queue, PlacementState.BOUND)

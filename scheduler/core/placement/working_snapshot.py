@@ -1,0 +1,309 @@
+"""The cluster as one turn sees it: a snapshot, and what was placed, nominated or taken away on top of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+
+from model.affinity import NOWHERE
+from scheduler.core.filters import fit
+from scheduler.core.filters.obstacles import Obstacles, obstacles
+from scheduler.core.filters.room_view import RoomView, need_of, plain
+from scheduler.core.ledger.live_pod_index import Neighbours
+from scheduler.core.load.limit import LoadRoom, load_room
+from scheduler.core.load.picture import LoadPicture
+from scheduler.core.picture.assignment import Nominated, Seat, Standing, net
+from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.podclass import ALONE, Kin, PodClass
+from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
+from scheduler.core.placement.class_views import Views
+from scheduler.core.placement.domains import Domains
+from scheduler.core.placement.working_amounts import State
+from scheduler.core.scores.cluster import Asker, cluster_scores
+from scheduler.core.scores.policy import PROFILES, Profile, ScorePolicy, policy_for
+
+__all__ = ["Background", "Nominated", "Outlook", "Scene", "Seat", "Standing"]
+
+
+class Background(msgspec.Struct, frozen=True, eq=False):
+    """What a scene knows besides nodes and nominations; without `neighbours` there are no pods but those put in it."""
+
+    neighbours: Neighbours | None = None
+    load: LoadPicture | None = None
+    profiles: tuple[Profile, ...] = PROFILES
+
+
+class Outlook(msgspec.Struct, frozen=True, eq=False):
+    """What one class finds: `room` by row, not to be written to, and what took room away besides amounts and traits.
+
+    `apart`: ask again after each member that is placed.
+    """
+
+    room: Amounts
+    obstacles: Obstacles | None = None
+    refused: tuple[fit.Refused, ...] = ()
+    apart: bool = False
+
+
+class _Held(msgspec.Struct, frozen=True, eq=False):
+    """Nominations that count against one who asks; `key` tells them from others, None where there are none."""
+
+    key: tuple[int, ...] | None
+    amounts: Amounts | None
+    seats: tuple[Seat, ...]
+
+
+_WORST = np.iinfo(np.int64).min
+_NOTHING = _Held(None, None, ())
+_SILENT = fit.FitReport(0, 0)
+
+
+class Scene:
+    """Rows and columns are the snapshot's; `free` (node × resource) is what is left, nominations not counted.
+
+    `following` is the scene of the turn before: what it worked out for nodes that are the same is used again.
+    """
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        nominated: Iterable[Nominated] = (),
+        background: Background | None = None,
+        following: Scene | None = None,
+    ) -> None:
+        self.snapshot = snapshot
+        self.nominated = tuple(nominated)
+        self.background = background = background or Background()
+        load = background.load.copy() if background.load is not None else None
+        self._state = State(snapshot, load)
+        self._views = following.hand_over(self._state, self.nominated) if following else Views(self._state)
+        self._seated: list[tuple[Sequence[Seat], int]] = []
+        self._held: dict[tuple[int, ...], _Held] = {}
+        self._crowd: Crowd | None = None
+        self.silent = False
+        if _with_terms(self.nominated) or (background.neighbours is not None and background.neighbours.live):
+            self._crowd = self._gather()
+
+    @property
+    def free(self) -> Amounts:
+        """Node × resource that is left, nominations not counted; not to be written to."""
+        return self._state.free
+
+    @property
+    def crowded(self) -> bool:
+        """Whether anybody has terms about other pods, or asked who is where."""
+        return self._crowd is not None
+
+    @property
+    def crowd(self) -> Crowd:
+        """Who is where, those placed in this scene included, nominations not."""
+        if self._crowd is None:
+            self._crowd = self._gather()
+        return self._crowd
+
+    def room(self, pod_class: PodClass, kin: Kin, standing: Standing) -> Amounts:
+        """How many more pods of the class each row takes, all filters considered.
+
+        Not to be written to, and valid until the scene next changes; so is what `free` and `outlook` return.
+        """
+        return self.outlook(pod_class, kin, standing).room
+
+    def outlook(self, pod_class: PodClass, kin: Kin, standing: Standing) -> Outlook:
+        """As `room`, with what is in the way."""
+        held = self._held_against(standing)
+        room = self._view(pod_class, held).room
+        limit = load_room(self._state.load, self.snapshot, pod_class)
+        if limit is not None:
+            room = np.where(limit.reason_of < 0, np.minimum(room, limit.most), 0)
+        found = self._obstacles(pod_class, kin, held)
+        for each in found:
+            room = np.where(each.reason_of < 0, room if each.most is None else np.minimum(room, each.most), 0)
+        refused = tuple(pair for each in (limit, *found[1:]) if each is not None for pair in _refused(each))
+        return Outlook(room, found[0] if found else None, refused, any(each.apart for each in found))
+
+    def report(self, pod_class: PodClass, kin: Kin, standing: Standing) -> fit.FitReport:
+        """Why which number of nodes takes no more pod of the class."""
+        if self.silent:
+            return _SILENT
+        return self.report_of(self.outlook(pod_class, kin, standing), pod_class, standing)
+
+    def report_of(
+        self, outlook: Outlook, pod_class: PodClass, standing: Standing, extra: Sequence[fit.Refused] = ()
+    ) -> fit.FitReport:
+        """As `report`, where the outlook is known; `extra` are refusals after all filters."""
+        if self.silent:
+            return _SILENT
+        held = self._held_against(standing)
+        bare = (outlook.obstacles is None or not outlook.obstacles.reasons) and not outlook.refused and not extra
+        if bare and plain(self.snapshot.resources, pod_class):
+            return self._view(pod_class, held).report(self.free, held.amounts)
+        free, refused = self.free_for(standing), (*outlook.refused, *extra)
+        return fit.report(self.snapshot, free, pod_class, outlook.obstacles, refused)
+
+    def best(self, asker: Asker, outlook: Outlook) -> int:
+        """The row with room that scores best, the first of equals; −1 where no row has room."""
+        feasible = outlook.room > 0
+        if not feasible.any():
+            return -1
+        scores = self._views.scores(asker.pod_class, asker.policy)
+        crowd = self.crowd if self._looks_around(asker.pod_class) else _nobody(len(feasible))
+        compared = cluster_scores(crowd, self.snapshot.traits, asker, feasible)
+        total = scores if compared is None else scores + compared
+        return int(np.where(feasible, total, _WORST).argmax())
+
+    def policy(self, profile: str) -> ScorePolicy:
+        """How pods of a scheduler name are scored."""
+        return policy_for(self.background.profiles, profile)
+
+    def domains(self, keys: tuple[str, ...]) -> Domains:
+        """The domains of nested node labels, widest first."""
+        return self._views.domains(keys)
+
+    def homes(self, subject: str) -> Amounts:
+        """By row, how many members of a gang are charged there, those placed in this scene not included."""
+        numbers = np.zeros(len(self.snapshot.names), np.int64)
+        neighbours = self.background.neighbours
+        for name, number in (neighbours.ledger.homes(subject) if neighbours else {}).items():
+            if name in self.snapshot.rows:
+                numbers[self.snapshot.rows[name]] = number
+        return numbers
+
+    def free_for(self, standing: Standing) -> Amounts:
+        """What is left for one who asks: others' nominations of equal or higher priority count as used."""
+        held = self._held_against(standing).amounts
+        return self.free if held is None else np.asarray(self.free - held)
+
+    def nominate(self, nominated: Iterable[Nominated]) -> None:
+        """Keep this room from here on, and what was kept no longer."""
+        self.nominated = tuple(nominated)
+        self._held.clear()
+        self._views.drop_held()
+        if self._crowd is None and _with_terms(self.nominated):
+            self._crowd = self._gather()
+
+    def put(self, seats: Iterable[Seat]) -> None:
+        """These pods are there from here on."""
+        self._change(tuple(seats), 1)
+
+    def remove(self, seats: Iterable[Seat]) -> None:
+        """These pods are gone from here on."""
+        self._change(tuple(seats), -1)
+
+    def vacate(
+        self, rows: Amounts, classes: Sequence[PodClass], amounts: tuple[Amounts, Amounts], heeded: Iterable[Seat]
+    ) -> None:
+        """As `remove` for many: one pod on each of `rows`, of `classes`, is gone with its requested and scored amounts.
+
+        `heeded` are those of them that anybody's terms who is placed here later may see.
+        """
+        self._meet(tuple(heeded), -1)
+        self._views.touch(self._state.give_back(rows, classes, *amounts))
+
+    def what_if(self, *, silent: bool = False) -> Scene:
+        """An independent copy, to try something; a `silent` one gives empty reports, where seats alone matter."""
+        other = copy(self)
+        other.silent = silent
+        other._state = self._state.copy()
+        other._views = self._views.alike(other._state)
+        other._seated, other._held = list(self._seated), dict(self._held)
+        other._crowd = self._crowd.copy() if self._crowd is not None else None
+        return other
+
+    def hand_over(self, state: State, nominated: tuple[Nominated, ...]) -> Views:
+        """What this scene worked out, for the one after it; this one must not be used any more."""
+        if nominated != self.nominated:
+            self._views.drop_held()
+        self._views.renew(state)
+        return self._views
+
+    def _change(self, seats: Sequence[Seat], count: int) -> None:
+        self._meet(seats, count)
+        first = seats[0].pod_class if seats else None
+        if first is not None and all(seat.pod_class is first for seat in seats):
+            self._views.touch(self._state.charge(first, [seat.row for seat in seats], count))
+            return
+        groups: dict[PodClass, list[int]] = {}
+        for seat in seats:
+            groups.setdefault(seat.pod_class, []).append(seat.row)
+        for pod_class, rows in groups.items():
+            self._views.touch(self._state.charge(pod_class, rows, count))
+
+    def _meet(self, seats: Sequence[Seat], count: int) -> None:
+        """Others' terms see these, or do not any more."""
+        if self._crowd is not None:
+            for seat in seats:
+                self._crowd.put(seat.kin, seat.row, count)
+            return
+        self._seated.append((seats, count))
+        if any(seat.kin.affinity is not NOWHERE and seat.kin.affinity != NOWHERE for seat in seats):
+            self._crowd = self._gather()
+
+    def _view(self, pod_class: PodClass, held: _Held) -> RoomView:
+        return self._views.room(pod_class, held.key, held.amounts)
+
+    def _obstacles(self, pod_class: PodClass, kin: Kin, held: _Held) -> list[Obstacles]:
+        """What other pods keep from where: with those nominated and, as kube-scheduler asks twice, without them."""
+        if not self._looks_around(pod_class):
+            return []
+        traits = self.snapshot.traits
+        found = [obstacles(self.crowd, traits, pod_class, kin)]
+        if held.seats:
+            crowded = self.crowd.copy()
+            for seat in held.seats:
+                crowded.put(seat.kin, seat.row)
+            found.insert(0, obstacles(crowded, traits, pod_class, kin))
+        return [each for each in found if each.reasons or each.apart or each.most is not None]
+
+    def _looks_around(self, pod_class: PodClass) -> bool:
+        """Whether other pods matter to the class; once anybody has terms they may matter to everybody."""
+        return self._crowd is not None or (pod_class.company is not ALONE and pod_class.company != ALONE)
+
+    def _gather(self) -> Crowd:
+        """Everybody: the ledger's pods, and those put here that it does not know of."""
+        neighbours = self.background.neighbours
+        crowd = neighbours.crowd(self.snapshot) if neighbours else Crowd(len(self.snapshot.names))
+        for seat, count in net(self._seated):
+            known = neighbours is not None and neighbours.ledger.charge(seat.uid) is not None
+            number = count - 1 if known and count > 0 else count
+            if number:
+                crowd.put(seat.kin, seat.row, number)
+        return crowd
+
+    def _held_against(self, standing: Standing) -> _Held:
+        if not self.nominated:
+            return _NOTHING
+        key = tuple(
+            number
+            for number, held in enumerate(self.nominated)
+            if held.subject != standing.subject and held.priority >= standing.priority
+        )
+        if not key:
+            return _NOTHING
+        if key not in self._held:
+            seats = tuple(seat for number in key for seat in self.nominated[number].seats)
+            self._held[key] = _Held(key, self._taken(seats), seats)
+        return self._held[key]
+
+    def _taken(self, seats: Iterable[Seat]) -> Amounts:
+        taken = np.zeros_like(self.free)
+        for seat in seats:
+            taken[seat.row] += need_of(self.snapshot.resources, seat.pod_class).used
+        return taken
+
+
+def _with_terms(nominated: Iterable[Nominated]) -> bool:
+    return any(seat.kin.affinity != NOWHERE for held in nominated for seat in held.seats)
+
+
+def _refused(limit: LoadRoom | Obstacles) -> list[fit.Refused]:
+    """Each reason with its rows."""
+    return [(np.asarray(limit.reason_of == index), reason) for index, reason in enumerate(limit.reasons)]
+
+
+@lru_cache(maxsize=8)
+def _nobody(size: int) -> Crowd:
+    return Crowd(size)

@@ -1,0 +1,221 @@
+"""Room kept for the head of a queue that cannot be placed: what waits behind it fills in elsewhere.
+
+Without it a large gang starves under a stream of small pods, each of which takes what the last one left. On the rows
+that are chosen nothing of equal or lower priority is added, so what runs there only ends, and the head is placed no
+later than when enough of it has. They are kept from turn to turn; a seat moves only to a row that has room for it at
+this moment. So a place for a member counts for the head wherever it becomes free, and back-fill behind it never delays
+it; only members larger than what runs may wait for their own rows while fragments elsewhere are filled in. A
+reservation is a nomination for the order alone: it is not written to the API, and higher priority does not see it.
+
+A gang that is bound in part has its remaining seats kept at once and beside that number, from the turn in which it is
+seen so: whoever takes them meanwhile would leave it holding room that nobody uses.
+
+A head whose room has not come within its gang's timeout gives it up, and its queue may try with another: kept for
+ever, it would be room that nobody uses. Neither Koordinator nor kube-scheduler has the like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from model.workload import TopologyLevel
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.picture.assignment import Nominated, Seat
+from scheduler.core.picture.podclass import PodClass
+from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.placement.place import Placed, place
+from scheduler.core.placement.working_snapshot import Scene
+from scheduler.core.queueing.future_fit import minimum_of, vacancy, will_fit
+from scheduler.core.queueing.order import Ranking
+from scheduler.core.queueing.reassign import reseat
+
+
+class ReservePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When room is kept for a workload that waits."""
+
+    reserve_after_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            description="The head of a queue gets room kept for it once it has waited this long: six of the longest "
+            "back-offs, in which ordinary comings and goings had their chance.",
+        ),
+    ] = 60.0
+    most_reservations: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1000,
+            description="Workloads of one queue that have room kept at a time; 0 switches it off. Gangs bound in part "
+            "have theirs kept beside it.",
+        ),
+    ] = 1
+
+
+class _Reserved(msgspec.Struct, frozen=True):
+    """Room kept for `candidate`; `nodes` are the names of the seats' nodes, since rows change with the snapshot."""
+
+    candidate: Candidate
+    since_seconds: float
+    seats: tuple[Seat, ...]
+    nodes: tuple[str, ...]
+
+
+_Shape: TypeAlias = tuple[tuple[PodClass, ...], tuple[int, ...], int, tuple[TopologyLevel, ...], int]
+_SEARCH_EVERY_SECONDS = 1.0
+"""Rest after a vain search, so that many workloads that fit nowhere do not fill the turns with them."""
+
+
+class Reservations:
+    """By subject; Unix seconds."""
+
+    def __init__(self, policy: ReservePolicy) -> None:
+        self._policy = policy
+        self._kept: dict[str, _Reserved] = {}
+        self._not_before: dict[str, float] = {}
+        self._hopeless: dict[_Shape, float] = {}
+        self._vain: dict[str, float] = {}
+        self._search_from = 0.0
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Those that have room kept, sorted."""
+        return tuple(sorted(self._kept))
+
+    def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
+        """The reservations as nominations in a snapshot that `settle` has seen."""
+        return tuple(_nominated(self._kept[subject], snapshot) for subject in self.subjects)
+
+    def settle(self, candidates: Mapping[str, Candidate], snapshot: ClusterSnapshot, now: float) -> tuple[Seat, ...]:
+        """Give up what is kept for workloads that are gone, changed or out of time, or on nodes that are gone.
+
+        Returns the seats given up: room that is news to others.
+        """
+        self._not_before = {subject: end for subject, end in self._not_before.items() if end > now}
+        self._hopeless = {shape: end for shape, end in self._hopeless.items() if end > now}
+        self._vain = {subject: end for subject, end in self._vain.items() if end > now}
+        given_up: list[Seat] = []
+        for subject in self.subjects:
+            kept = self._kept[subject]
+            late = kept.since_seconds + kept.candidate.timeout_seconds <= now
+            if late or candidates.get(subject) != kept.candidate or any(n not in snapshot.rows for n in kept.nodes):
+                given_up.extend(self.drop(subject, now if late else None))
+        return tuple(given_up)
+
+    def drop(self, subject: str, out_of_time: float | None = None) -> tuple[Seat, ...]:
+        """Give up what is kept for a subject; `out_of_time` (now) where it is not to be reserved for at once again."""
+        kept = self._kept.pop(subject, None)
+        if out_of_time is not None:
+            self._not_before[subject] = out_of_time + self._policy.reserve_after_seconds
+        return kept.seats if kept else ()
+
+    def hold(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> bool:
+        """Keep the remaining seats of a gang that is bound in part, where it fits or will; whether that is news.
+
+        To be asked before anybody is placed, in the order of the queue.
+        """
+        subject = candidate.subject
+        if subject in self._kept or self._not_before.get(subject, 0.0) > now:
+            return False
+        outcome = place(scene, minimum_of(candidate))
+        seats = outcome.seats if isinstance(outcome, Placed) else None
+        if seats is None and subject not in self._vain:
+            seats = vacancy(scene, candidate, residents)
+        if seats is None:
+            self._vain.setdefault(subject, now + _SEARCH_EVERY_SECONDS)
+            return False
+        self._keep(scene, candidate, now, seats)
+        return True
+
+    def reserve(
+        self, scene: Scene, candidate: Candidate, residents: Residents, ranking: Ranking
+    ) -> tuple[Nominated | None, tuple[Seat, ...]]:
+        """Keep room for a candidate that fits nowhere at this moment, if it is its turn to have some kept.
+
+        To be asked each time it was tried in vain, before anything behind it is tried. Returns what is kept for it
+        from here on (None: nothing), and the seats of another that had to give way.
+        """
+        kept = self._kept.get(candidate.subject)
+        if kept is not None:
+            seats = _improved(scene, candidate, residents, _nominated(kept, scene.snapshot).seats)
+            if seats is not None:
+                return self._keep(scene, candidate, kept.since_seconds, seats), ()
+            self.drop(candidate.subject)
+        if not self._due(candidate, ranking.now):
+            return None, ()
+        behind = self._behind(candidate, ranking)
+        seats = self._search(scene, candidate, residents, ranking.now) if behind is not None else None
+        if seats is None:
+            return None, ()
+        seats = _improved(scene, candidate, residents, seats) or seats
+        return self._keep(scene, candidate, ranking.now, seats), self.drop(behind) if behind else ()
+
+    def next_due(self) -> float | None:
+        """Unix time at which the next reservation is out of time, None where none is kept."""
+        return min((kept.since_seconds + kept.candidate.timeout_seconds for kept in self._kept.values()), default=None)
+
+    def _search(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> tuple[Seat, ...] | None:
+        """Seats where it will fit. A vain search, which looks at every pod, is made once for all that are alike."""
+        shape = _shape(candidate)
+        if now < self._search_from or self._hopeless.get(shape, 0.0) > now:
+            return None
+        seats = vacancy(scene, candidate, residents)
+        if seats is None:
+            self._hopeless[shape] = now + self._policy.reserve_after_seconds
+            self._search_from = now + _SEARCH_EVERY_SECONDS
+        return seats
+
+    def _keep(self, scene: Scene, candidate: Candidate, since: float, seats: tuple[Seat, ...]) -> Nominated:
+        names = tuple(scene.snapshot.names[seat.row] for seat in seats)
+        self._kept[candidate.subject] = _Reserved(candidate, since, seats, names)
+        return Nominated(candidate.subject, candidate.workload.priority, seats)
+
+    def _due(self, candidate: Candidate, now: float) -> bool:
+        waited = now - candidate.workload.eligible_seconds
+        allowed = self._not_before.get(candidate.subject, 0.0) <= now
+        return candidate.needed > 0 and waited >= self._policy.reserve_after_seconds and allowed
+
+    def _behind(self, candidate: Candidate, ranking: Ranking) -> str | None:
+        """The subject whose reservation gives way, empty where none has to; None where all that are kept go first."""
+        ordinary = (kept for kept in self._kept.values() if not kept.candidate.begun)
+        same = [kept for kept in ordinary if kept.candidate.workload.queue == candidate.workload.queue]
+        if len(same) < self._policy.most_reservations:
+            return ""
+        if not same:
+            return None
+        last = max(same, key=lambda kept: ranking.within_queue(kept.candidate))
+        goes_first = ranking.within_queue(candidate) < ranking.within_queue(last.candidate)
+        return last.candidate.subject if goes_first else None
+
+
+def _shape(candidate: Candidate) -> _Shape:
+    """What decides whether there is any hope for a workload."""
+    counts = tuple(pods.count for pods in candidate.workload.pod_sets)
+    return (candidate.classes, counts, candidate.needed, candidate.workload.topology, candidate.workload.priority)
+
+
+def _improved(
+    scene: Scene, candidate: Candidate, residents: Residents, seats: tuple[Seat, ...]
+) -> tuple[Seat, ...] | None:
+    """The seats with those moved that find room elsewhere, as they are where that does not do; None if neither does."""
+    moved = reseat(scene, candidate, seats)
+    return next((each for each in (moved, seats) if will_fit(scene, candidate, residents, each)), None)
+
+
+def _nominated(kept: _Reserved, snapshot: ClusterSnapshot) -> Nominated:
+    seats = tuple(
+        seat if snapshot.names[seat.row : seat.row + 1] == (name,) else _moved(seat, snapshot.rows[name])
+        for seat, name in zip(kept.seats, kept.nodes, strict=True)
+    )
+    return Nominated(kept.candidate.subject, kept.candidate.workload.priority, seats)
+
+
+def _moved(seat: Seat, row: int) -> Seat:
+    moved: Seat = msgspec.structs.replace(seat, row=row)
+    return moved
