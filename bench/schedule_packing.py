@@ -110,7 +110,7 @@ def _ours(nodes: Sequence[Node], order: Sequence[TracePod], policy: ScorePolicy)
     for number, each in enumerate(order):
         outcome = decider.decide(workload(f"openb-{number}", 1, amounts(each)))
         if isinstance(outcome, Placed):
-            used.add(outcome.seats[0].row)
+            used.add(outcome.assignments[0].row)
             allocated += each.gpus
         if asked < _HALF * _gpus(nodes) <= asked + each.gpus:
             at_half = len(used)

@@ -142,11 +142,11 @@ def _measured(nodes: Sequence[Node], pods: Sequence[Pod], members: int, count: i
 
 def _once(decider: Decider, job: Candidate, gangs: Mapping[str, GangFacts]) -> Plan | NoPreemption | Placed:
     """What a turn does for a head that may not fit."""
-    outcome = place(decider.scene, job)
+    outcome = place(decider.working, job)
     if isinstance(outcome, Placed):
         return outcome
     residents = decider.ledger.residents(decider.snapshot)
-    return preempt(decider.scene, job, residents, PreemptionFacts(gangs=gangs), _SETTINGS, NOW)
+    return preempt(decider.working, job, residents, PreemptionFacts(gangs=gangs), _SETTINGS, NOW)
 
 
 def _carried_out(decider: Decider, job: Candidate, plan: Plan) -> bool:

@@ -14,7 +14,7 @@ from scheduler.core.placement.explain import nearest_text
 from scheduler.core.queueing.order import dominant_share
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
-from scheduler.node_reports import NodeDesk
+from scheduler.node_reports import NodeReports
 from scheduler.ports import Clock, GangAnswer, NodeAnswer, PodAnswer, QueueAnswer
 
 
@@ -22,12 +22,12 @@ class SchedulerAnswers:
     """See scheduler.ports.Answers."""
 
     def __init__(
-        self, cache: ClusterCache, cycle: Cycle, history: DecisionHistory, desk: NodeDesk, clock: Clock
+        self, cache: ClusterCache, cycle: Cycle, history: DecisionHistory, node_reports: NodeReports, clock: Clock
     ) -> None:
         self._cache = cache
         self._cycle = cycle
         self._history = history
-        self._desk = desk
+        self._node_reports = node_reports
         self._clock = clock
 
     def pod(self, namespace: str, name: str) -> PodAnswer | None:
@@ -124,10 +124,10 @@ class SchedulerAnswers:
     def _nearest(self, subject: str, uid: str = "") -> str:
         """The node nearest to taking the next member, or this one; nothing where it is not known or one fits."""
         waiting = (item for item in self._cycle.backlog.candidates if item.subject == subject)
-        candidate, scene = next(waiting, None), self._cycle.scene
+        candidate, working = next(waiting, None), self._cycle.working
         return (
-            nearest_text(scene, candidate, uid, self._cache.offers.doubts)
-            if candidate is not None and scene is not None
+            nearest_text(working, candidate, uid, self._cache.offers.doubts)
+            if candidate is not None and working is not None
             else ""
         )
 
@@ -137,12 +137,12 @@ class SchedulerAnswers:
         return next((record.told for record in records if record is not None and record.told), "")
 
     def _node(self, name: str) -> NodeAnswer:
-        entry = self._desk.reports.get(name)
+        entry = self._node_reports.reports.get(name)
         return NodeAnswer(
             node=name,
             allocatable=self._cache.nodes[name].allocatable.amounts,
             requested=self._cache.ledger.nodes.get(name, {}),
-            link_connected=name in self._desk.links,
+            link_connected=name in self._node_reports.links,
             report_age_seconds=max(0.0, self._clock() - entry.received_seconds) if entry else None,
         )
 

@@ -30,7 +30,7 @@ from scheduler.core.gangs.roster import Roster, roster
 from scheduler.core.ledger.charge import Change as LedgerChange
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.ledger import Ledger
-from scheduler.core.ledger.live_pod_index import Neighbours
+from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.picture.podclass import Kin, KnownClasses, PodClass, class_of, kin_of
 from scheduler.core.picture.snapshot import Around, ClusterSnapshot, take
@@ -40,7 +40,7 @@ from scheduler.measured import MeasuredLoads
 from scheduler.offers import Offers
 from scheduler.ports import Named
 from scheduler.refusals import Refusal, Refusals, of_ours
-from scheduler.related_objects import SurroundingsCache
+from scheduler.related_objects import RelatedObjectsCache
 
 _MOST_UNSERVED = 50
 """Names of queues and groups that are told once each, of a namespace: whoever makes up more hides nobody else's."""
@@ -96,12 +96,12 @@ class ClusterCache:
         self.schedulers = frozenset(schedulers)
         self._plain = frozenset(plain)
         self.ledger = Ledger()
-        self.neighbours = Neighbours(self.ledger)
+        self.live_index = LivePodIndex(self.ledger)
         self.nodes: dict[str, Node] = {}
         self.gangs = GangBook(defaults)
         self._refusals = Refusals()
         self.offers = Offers(self._refusals, ratio)
-        self.surroundings = SurroundingsCache(self._refusals.add)
+        self.related = RelatedObjectsCache(self._refusals.add)
         self.loads = MeasuredLoads(load or LoadPolicy(), self.ledger)
         self.saved: dict[str, float] = {}
         self._pods: dict[str, PodRecord] = {}
@@ -157,7 +157,7 @@ class ClusterCache:
         """The cluster now, taken over from the last snapshot where nothing changed."""
         known = self._snapshot.names if self._snapshot else ()
         changed = self._changed_nodes & (self.nodes.keys() | set(known))
-        around = Around(self._refusals.closed, self.surroundings.view)
+        around = Around(self._refusals.closed, self.related.view)
         self._snapshot = take(self.nodes, self.ledger.nodes, self._snapshot, changed, around)
         self._changed_nodes.clear()
         return self._snapshot
@@ -334,7 +334,7 @@ class ClusterCache:
             return
         self._history_characters = 0
         self.ledger.start_table_anew()
-        self.neighbours.forget()
+        self.live_index.forget()
         if self._snapshot is not None:
             self._snapshot.traits.forget()
             self._snapshot = None
@@ -447,10 +447,10 @@ class ClusterCache:
         elif isinstance(item, objects.ConfigMap):
             for node in self.offers.configured(change):
                 self._judged(node)
-        elif self.surroundings.reads(item) and self.surroundings.apply(change):
+        elif self.related.reads(item) and self.related.apply(change):
             self._tell(News(Happening.VOLUMES | Happening.PODS))
-            if self.gangs.layers != self.surroundings.layers:
-                self.gangs.layers = self.surroundings.layers
+            if self.gangs.layers != self.related.layers:
+                self.gangs.layers = self.related.layers
                 self._touched.subjects |= {self.gangs.index.subject(key) for key in self.gang_keys()}
 
     def _metric_seen(self, kind: ChangeKind, source: objects.NodeMetric, now: float) -> None:

@@ -23,12 +23,12 @@ from scheduler.core.picture.podclass import PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, place
-from scheduler.core.placement.working_snapshot import Background, Nominated, Scene, Seat
+from scheduler.core.placement.working_snapshot import Assignment, Background, Nominated, WorkingSnapshot
 from scheduler.core.preemption.explain import decision as preemption_decision
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 from scheduler.core.preemption.nominations import Kept
 from scheduler.core.queueing.backlog import Backlog
-from scheduler.core.queueing.gang_timeouts import Trials
+from scheduler.core.queueing.gang_timeouts import GangTimeouts
 from scheduler.core.queueing.news import EVERYTHING, NOTHING, News, freed_by, need_of
 from scheduler.core.queueing.order import Ranking, dominant_share, in_order
 from scheduler.core.queueing.reservation import Reservations
@@ -45,9 +45,9 @@ _ORDINARY = (404, 409)
 
 
 class _Placing(NamedTuple):
-    """All that follows from a workload's seats, made before any of it is taken in."""
+    """All that follows from a workload's assignments, made before any of it is taken in."""
 
-    seats: tuple[Seat, ...]
+    assignments: tuple[Assignment, ...]
     charges: tuple[Charge, ...]
     binds: tuple[Bind, ...]
 
@@ -59,12 +59,12 @@ class Cycle:
         self.backlog = Backlog(settings.backoff, settings.hold_grace_seconds)
         self.preempting = Preempting(cache, settings.preemption)
         self.queue = queue or Queue()
-        self.scene: Scene | None = None
+        self.working: WorkingSnapshot | None = None
         self._cache = cache
         self.configuring = Configuring(settings)
         self._reservations = Reservations(settings.reservation)
         self._releases = Releases(settings.release, self.preempting.until)
-        self._trials = Trials()
+        self._trials = GangTimeouts()
         self._restored = False
         self._aside: set[str] = set()
 
@@ -79,12 +79,12 @@ class Cycle:
         self._drain(turn, inbox, now)  # 1 events into the cache
         self._release(turn, now)
         self._time_out(turn, now)
-        scene = self._look(turn, now)  # 2 one immutable picture, and the room that is kept in it
-        self._hold_begun(turn, scene, now)
-        heads = self.ordered(scene.snapshot, self.backlog.ready(now), now)  # 3 who is next
-        self._place(turn, scene, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
+        working = self._look(turn, now)  # 2 one immutable picture, and the room that is kept in it
+        self._hold_begun(turn, working, now)
+        heads = self.ordered(working.snapshot, self.backlog.ready(now), now)  # 3 who is next
+        self._place(turn, working, heads, now)  # 4 whole gangs, 5 or by preemption, or parked with a reason
         self.backlog.wake(self.preempting.advance(turn, self.backlog.by_subject, now))
-        self._tell_holds(turn, scene.snapshot, now)
+        self._tell_holds(turn, working.snapshot, now)
         return turn  # 6 is published by the loop
 
     def ordered(self, snapshot: ClusterSnapshot, candidates: Iterable[Candidate], now: float) -> Iterable[Candidate]:
@@ -146,7 +146,7 @@ class Cycle:
             return
         self.preempting.policy = after.preemption
         turn.reread |= self._cache.configure(after.load, after.gangs, now)
-        self.scene = None
+        self.working = None
         self._wake(News(EVERYTHING))
         if not after.preemption.enable:
             for subject in sorted(self.preempting.nominated):
@@ -275,7 +275,7 @@ class Cycle:
 
     # 2
 
-    def _look(self, turn: Turn, now: float) -> Scene:
+    def _look(self, turn: Turn, now: float) -> WorkingSnapshot:
         """The cluster with the room that is kept; what is given up is news to those who wait."""
         cache, snapshot = self._cache, self._cache.snapshot()
         waiting = self.backlog.by_subject
@@ -286,25 +286,25 @@ class Cycle:
                 self.preempting.restore(candidate, snapshot, now)
         self._given_up(turn, self.preempting.sweep(waiting, snapshot, now))
         self._room_given_up(self._reservations.settle(waiting, snapshot, now))
-        background = Background(cache.neighbours, cache.loads.picture(snapshot.names, now), self.settings.profiles)
-        self.scene = Scene(snapshot, self._kept(snapshot), background, following=self.scene)
-        return self.scene
+        background = Background(cache.live_index, cache.loads.picture(snapshot.names, now), self.settings.profiles)
+        self.working = WorkingSnapshot(snapshot, self._kept(snapshot), background, following=self.working)
+        return self.working
 
-    def _hold_begun(self, turn: Turn, scene: Scene, now: float) -> None:
-        """The remaining seats of gangs bound in part are kept, also while those rest after a failure."""
+    def _hold_begun(self, turn: Turn, working: WorkingSnapshot, now: float) -> None:
+        """The remaining assignments of gangs bound in part are kept, also while those rest after a failure."""
         begun = self.backlog.begun
-        for candidate in self.ordered(scene.snapshot, begun, now) if begun else ():
+        for candidate in self.ordered(working.snapshot, begun, now) if begun else ():
             if self.preempting.keeps(candidate.subject):
                 continue
             if candidate.subject in self._aside:
                 continue
             try:
-                news = self._reservations.hold(scene, candidate, self._cache.ledger.residents(scene.snapshot), now)
+                news = self._reservations.hold(working, candidate, self._cache.ledger.residents(working.snapshot), now)
             except Exception as error:
                 self._set_aside(turn, candidate.subject, candidate.uids, error, now)
                 news = True
             if news:
-                scene.nominate(self._kept(scene.snapshot))
+                working.nominate(self._kept(working.snapshot))
 
     def _kept(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         return (*self.preempting.held(snapshot), *self._reservations.held(snapshot))
@@ -316,8 +316,8 @@ class Cycle:
             for uid in kept.uids:
                 self._nominate(turn, uid, kept.subject)
 
-    def _room_given_up(self, seats: Iterable[Seat]) -> None:
-        self._free(seat.pod_class for seat in seats)
+    def _room_given_up(self, assignments: Iterable[Assignment]) -> None:
+        self._free(assignment.pod_class for assignment in assignments)
 
     def _free(self, classes: Iterable[PodClass]) -> None:
         """Room for pods of these classes is news, once a class."""
@@ -326,8 +326,8 @@ class Cycle:
 
     # 4 and 5
 
-    def _place(self, turn: Turn, scene: Scene, heads: Iterable[Candidate], now: float) -> None:
-        memo, tried = Memo(scene), 0
+    def _place(self, turn: Turn, working: WorkingSnapshot, heads: Iterable[Candidate], now: float) -> None:
+        memo, tried = Memo(working), 0
         for candidate in heads:
             if tried == self.settings.workloads_per_cycle or memo.plans >= self.settings.preemptions_per_cycle:
                 turn.more = True
@@ -336,33 +336,35 @@ class Cycle:
                 if self._waits_on(memo, candidate, now):
                     continue
                 tried += 1
-                placing = self._try(turn, scene, candidate, memo, now)
+                placing = self._try(turn, working, candidate, memo, now)
                 self._aside.discard(candidate.subject)
             except Exception as error:
                 self._set_aside(turn, candidate.subject, candidate.uids, error, now)
                 memo.forget()
-                scene.nominate(self._kept(scene.snapshot))
+                working.nominate(self._kept(working.snapshot))
                 continue
             if placing is not None:
                 # From here on nothing depends on the workload any more; an error ends the process, which starts anew
                 # from what the API server says.
-                self._assume(turn, scene, candidate, placing, now)
+                self._assume(turn, working, candidate, placing, now)
                 self._look_at(turn, candidate.subject, now)
 
-    def _try(self, turn: Turn, scene: Scene, candidate: Candidate, memo: Memo, now: float) -> _Placing | None:
+    def _try(
+        self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, memo: Memo, now: float
+    ) -> _Placing | None:
         """Where it goes; None where it waits on, with all that follows from that said and kept."""
-        outcome = self.preempting.seats(scene, candidate) or memo.misfit(candidate) or place(scene, candidate)
+        outcome = self.preempting.assignments(working, candidate) or memo.misfit(candidate) or place(working, candidate)
         if isinstance(outcome, Misfit):
             memo.remember(candidate, outcome)
-            self._make_room(turn, scene, candidate, outcome, memo, now)
+            self._make_room(turn, working, candidate, outcome, memo, now)
             return None
-        names = scene.snapshot.names
+        names = working.snapshot.names
         placing = _Placing(
-            outcome.seats,
-            tuple(self._charge(seat, names[seat.row], candidate) for seat in outcome.seats),
-            tuple(self._bind(seat.uid, names[seat.row]) for seat in outcome.seats),
+            outcome.assignments,
+            tuple(self._charge(assignment, names[assignment.row], candidate) for assignment in outcome.assignments),
+            tuple(self._bind(assignment.uid, names[assignment.row]) for assignment in outcome.assignments),
         )
-        turn.decisions.append(explain.placed(candidate, outcome.report, outcome, scene.snapshot, now))
+        turn.decisions.append(explain.placed(candidate, outcome.report, outcome, working.snapshot, now))
         return placing
 
     def _set_aside(self, turn: Turn, subject: str, uids: tuple[str, ...], error: Exception, now: float) -> None:
@@ -386,35 +388,46 @@ class Cycle:
         self.backlog.park(candidate.subject, now, need=need_of(misfit.report))
         return True
 
-    def _assume(self, turn: Turn, scene: Scene, candidate: Candidate, placing: _Placing, now: float) -> None:
-        workload, names = candidate.workload, scene.snapshot.names
+    def _assume(
+        self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, placing: _Placing, now: float
+    ) -> None:
+        workload, names = candidate.workload, working.snapshot.names
         self._cache.assume(placing.charges, now)
-        scene.put(placing.seats)
-        self._settled(turn, scene, candidate.subject, {seat.uid: names[seat.row] for seat in placing.seats})
+        working.put(placing.assignments)
+        self._settled(
+            turn,
+            working,
+            candidate.subject,
+            {assignment.uid: names[assignment.row] for assignment in placing.assignments},
+        )
         strict = workload.gang is not None and workload.gang.mode is GangMode.STRICT and candidate.needed > 0
         turn.batches.append(Batch(candidate.subject, strict, placing.binds))
         self.backlog.binding_started(candidate.subject)
 
-    def _settled(self, turn: Turn, scene: Scene, subject: str, homes: Mapping[str, str]) -> None:
+    def _settled(self, turn: Turn, working: WorkingSnapshot, subject: str, homes: Mapping[str, str]) -> None:
         """All that a workload needs is placed, by pod: what was kept for it is not any more; elsewhere that is news."""
         self._trials.forget(subject)
         reserved, kept = self._reservations.drop(subject), self.preempting.drop(subject)
         nodes = set(homes.values())
-        self._room_given_up(seat for seat in reserved if scene.snapshot.names[seat.row] not in nodes)
+        self._room_given_up(
+            assignment for assignment in reserved if working.snapshot.names[assignment.row] not in nodes
+        )
         keepings = kept.keepings if kept else ()
         self._free(keeping.pod_class for keeping in keepings if keeping.node not in nodes)
         for keeping in keepings:
             if keeping.uid not in homes:
                 self._nominate(turn, keeping.uid, subject)
         if reserved or kept:
-            scene.nominate(self._kept(scene.snapshot))
+            working.nominate(self._kept(working.snapshot))
 
-    def _charge(self, seat: Seat, node: str, candidate: Candidate) -> Charge:
-        record = self._cache.record(seat.uid)
+    def _charge(self, assignment: Assignment, node: str, candidate: Candidate) -> Charge:
+        record = self._cache.record(assignment.uid)
         pod = record.pod if record else None
         priority = self._cache.gangs.priority(pod.gang.key) if pod and pod.gang else None
         job, queue = group_of(candidate.subject), candidate.workload.queue
-        return Charge(seat.uid, node, seat.pod_class, seat.kin, pod, queue, subject=job, gang_priority=priority)
+        return Charge(
+            assignment.uid, node, assignment.pod_class, assignment.kin, pod, queue, subject=job, gang_priority=priority
+        )
 
     def _bind(self, uid: str, node: str) -> Bind:
         record = self._cache.record(uid)
@@ -423,34 +436,34 @@ class Cycle:
         return Bind(record.named, Placement(record.pod.key, uid, node), record.pod.created_seconds)
 
     def _make_room(
-        self, turn: Turn, scene: Scene, candidate: Candidate, misfit: Misfit, memo: Memo, now: float
+        self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, misfit: Misfit, memo: Memo, now: float
     ) -> None:
         """By preemption, else by keeping what becomes free; in any case the workload waits."""
-        residents = self._cache.ledger.residents(scene.snapshot)
-        outcome = memo.refusal(candidate) or self.preempting.attempt(scene, candidate, residents, now)
+        residents = self._cache.ledger.residents(working.snapshot)
+        outcome = memo.refusal(candidate) or self.preempting.attempt(working, candidate, residents, now)
         if isinstance(outcome, Plan):
             memo.plans += 1
             self._room_given_up(self._reservations.drop(candidate.subject))
             turn.plans.append(len(outcome.eviction.victims))
-            self._given_up(turn, self.preempting.begin(outcome, candidate, scene.snapshot, now))
+            self._given_up(turn, self.preempting.begin(outcome, candidate, working.snapshot, now))
             memo.forget()
-            scene.nominate(self._kept(scene.snapshot))
+            working.nominate(self._kept(working.snapshot))
         else:
             memo.remember(candidate, outcome)
             if outcome.reason not in UNDER_WAY:
-                self._keep_otherwise(turn, scene, candidate, residents, memo, now)
+                self._keep_otherwise(turn, working, candidate, residents, memo, now)
         memo.tell(candidate, self._park(turn, candidate, misfit, outcome, now))
 
     def _keep_otherwise(
-        self, turn: Turn, scene: Scene, candidate: Candidate, residents: Residents, memo: Memo, now: float
+        self, turn: Turn, working: WorkingSnapshot, candidate: Candidate, residents: Residents, memo: Memo, now: float
     ) -> None:
         """Nobody goes: a nomination from before is of no use any more, and room may be reserved in its place."""
         dropped = self.preempting.drop(candidate.subject)
         self._given_up(turn, (dropped,) if dropped else ())
-        kept, given_up = self._reservations.reserve(scene, candidate, residents, self._ranking(now))
+        kept, given_up = self._reservations.reserve(working, candidate, residents, self._ranking(now))
         self._room_given_up(given_up)
         if dropped or kept is not None or given_up:
-            scene.nominate(self._kept(scene.snapshot))
+            working.nominate(self._kept(working.snapshot))
             memo.forget()
 
     def _park(self, turn: Turn, candidate: Candidate, misfit: Misfit, outcome: Plan | NoPreemption, now: float) -> str:

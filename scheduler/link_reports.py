@@ -1,4 +1,4 @@
-"""The desk as the link process has it: what agents say goes up in frames, what they are to know came down in some."""
+"""Node reports in the link process: what agents say goes up in frames, what they are to know came down in some."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _FRAME_REPORTS = 256
 """Bounds how long the scheduling process is kept by one frame."""
 
 
-class RemoteDesk:
-    """scheduler.ports.Desk. Newest wins: one state of the link, one report and one cost list a node wait at most."""
+class RemoteNodeReports:
+    """scheduler.ports.NodeReportSink. Newest wins: a node has one link state, one report, one list of costs waiting."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

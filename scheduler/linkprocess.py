@@ -32,7 +32,7 @@ from scheduler.callers import Callers, ReviewedCallers, TokenTable
 from scheduler.edge.forwarding import DiagnosticsForwarder
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.serving import Listener, tls_server
-from scheduler.link_reports import RemoteDesk
+from scheduler.link_reports import RemoteNodeReports
 from scheduler.linkframes import Downward, Frames, Role, Serving, Trouble, Upward
 from scheduler.linkstream import Limits
 
@@ -47,12 +47,12 @@ class LinkServer:
     """The servicers behind the outward port, told by frames what to say."""
 
     def __init__(self, serving: Serving, callers: Callers) -> None:
-        self.desk = RemoteDesk(time.time)
+        self.node_reports = RemoteNodeReports(time.time)
         self._serving = serving
         self._callers = callers
         self._forwarder = DiagnosticsForwarder()
         limits = Limits(costs_interval_seconds=serving.costs_interval_seconds)
-        self._link = NodeLinkServicer(self.desk, callers, time.time, limits)
+        self._link = NodeLinkServicer(self.node_reports, callers, time.time, limits)
 
     async def listen(self) -> Listener:
         """Not leading at first. Raises ConfigurationFault."""
@@ -68,7 +68,7 @@ class LinkServer:
         """Take in what came down; a change of role counts before all else."""
         if frame.role is not None:
             await self._play(frame.role, listener)
-        self.desk.learn(frame.costs)
+        self.node_reports.learn(frame.costs)
         for uid, (node, notice) in frame.notices.items():
             if notice is None:
                 self._link.withdraw(node, uid)
@@ -80,7 +80,7 @@ class LinkServer:
             self._link.lead()
         else:
             self._link.stand_by(role.leader)
-            self.desk.forget()
+            self.node_reports.forget()
         await self._forwarder.aim(role.diagnostics)
         await listener.serving(role.leading)
 
@@ -109,7 +109,7 @@ async def _serve(serving: Serving, connection: socket.socket) -> None:
 
 async def _obey(server: LinkServer, listener: Listener, frames: Frames[Downward]) -> None:
     await frames.write(Upward(listening=listener.address))
-    beside = [asyncio.create_task(work) for work in (_tell(server.desk, frames), _give_memory_back())]
+    beside = [asyncio.create_task(work) for work in (_tell(server.node_reports, frames), _give_memory_back())]
     try:
         while (frame := await frames.read()) is not None:
             await server.obey(frame, listener)
@@ -119,9 +119,9 @@ async def _obey(server: LinkServer, listener: Listener, frames: Frames[Downward]
         await listener.stop(_STOP_SECONDS)
 
 
-async def _tell(desk: RemoteDesk, frames: Frames[Downward]) -> None:
+async def _tell(node_reports: RemoteNodeReports, frames: Frames[Downward]) -> None:
     """What agents said, gathered for a moment: the scheduling loop is woken once for many."""
-    while await frames.write(await desk.take()):
+    while await frames.write(await node_reports.take()):
         await asyncio.sleep(_GATHER_SECONDS)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Sparing:
+class LogLimit:
     """Whoever knocks all the time fills no disk; `now` is in seconds of any clock that does not go back."""
 
     def __init__(self, interval_seconds: float = 1.0) -> None:

@@ -19,7 +19,7 @@ class ReportEntry(msgspec.Struct, frozen=True):
     received_seconds: float
 
 
-class NodeDesk:
+class NodeReports:
     """Reports outlive their link: how old they are says what they are worth. They do not outlive their node."""
 
     def __init__(self, cache: ClusterCache, history: DecisionHistory, clock: Clock) -> None:

@@ -211,7 +211,7 @@ class Answers(Protocol):
     def watch(self, subject_prefix: str, history: int) -> AsyncIterator[Decision]: ...
 
 
-class Desk(Protocol):
+class NodeReportSink(Protocol):
     """Where the link hands in what agents say, and fetches what they are to know."""
 
     def connected(self, node: str) -> None: ...

@@ -14,7 +14,7 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
-from scheduler.core.placement.working_snapshot import Nominated, Scene, Seat
+from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption, Plan, PreemptionFacts
 from scheduler.core.preemption.gang_store import GangStore
 from scheduler.core.preemption.nominations import Kept, Nominations
@@ -26,8 +26,8 @@ from scheduler.core.preemption.progress import (
     Evict,
     Notify,
     Progress,
-    Surroundings,
     Unnotify,
+    VictimStates,
     advance,
     notice_seconds,
 )
@@ -82,18 +82,20 @@ class Preempting:
         """Unix time until which victims that were told for a subject may take, 0 without any."""
         return self._carried[subject].until_seconds if subject in self._carried else 0.0
 
-    def attempt(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> Plan | NoPreemption:
+    def attempt(
+        self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, now: float
+    ) -> Plan | NoPreemption:
         """What it takes for a candidate that fits nowhere; nothing is changed."""
         records = (self._cache.record(uid) for uid in candidate.uids)
         facts = PreemptionFacts(
             pods={record.pod.uid: record.pod for record in records if record is not None},
-            budgets=self._cache.surroundings.budgets,
+            budgets=self._cache.related.budgets,
             saved=self._cache.saved,
             gangs=self.gangs,
             in_flight=frozenset(self._carried),
             evicted=self._evicted,
         )
-        return preempt(scene, candidate, residents, facts, self.policy, now)
+        return preempt(working, candidate, residents, facts, self.policy, now)
 
     def begin(self, plan: Plan, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
         """Keep the plan's room and start to carry it out; returns what others lose by that."""
@@ -104,28 +106,28 @@ class Preempting:
             self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile, until)
         return dropped
 
-    def seats(self, scene: Scene, candidate: Candidate) -> Placed | None:
-        """The nominated seats where all that is needed fits there by now; they are tried before any other.
+    def assignments(self, working: WorkingSnapshot, candidate: Candidate) -> Placed | None:
+        """The nominated assignments where all that is needed fits there by now; they are tried before any other.
 
         Reservations do not count: what is kept until others end is no reason to leave room that was made by eviction.
         """
         kept = self._nominations.get(candidate.subject)
         if kept is None or not _covers(kept, candidate):
             return None
-        rows, waiting = scene.snapshot.rows, set(candidate.uids)
-        trial, seats = scene.what_if(), list[Seat]()
-        trial.nominate(self.held(scene.snapshot))
+        rows, waiting = working.snapshot.rows, set(candidate.uids)
+        trial, assignments = working.what_if(), list[Assignment]()
+        trial.nominate(self.held(working.snapshot))
         for keeping in kept.keepings:
             row = rows.get(keeping.node, -1)
             if keeping.uid not in waiting or row < 0:
                 return None
-            if trial.room(keeping.pod_class, keeping.kin, candidate.standing)[row] < 1:
+            if trial.room(keeping.pod_class, keeping.kin, candidate.requester)[row] < 1:
                 return None
-            seat = Seat(keeping.uid, row, keeping.pod_class, keeping.kin)
-            trial.put((seat,))
-            seats.append(seat)
-        first = seats[0]
-        return Placed(tuple(seats), scene.report(first.pod_class, first.kin, candidate.standing))
+            assignment = Assignment(keeping.uid, row, keeping.pod_class, keeping.kin)
+            trial.put((assignment,))
+            assignments.append(assignment)
+        first = assignments[0]
+        return Placed(tuple(assignments), working.report(first.pod_class, first.kin, candidate.requester))
 
     def sweep(self, waiting: Mapping[str, Candidate], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
         """What is kept for nobody, for too long, or where it does not help any more is given up."""
@@ -149,7 +151,7 @@ class Preempting:
         over: list[str] = []
         for subject, carried in sorted(self._carried.items()):
             wanted = subject in waiting and self._nominations.get(subject) is not None
-            step = advance(carried.progress, self._surroundings(carried, wanted), self.policy, now)
+            step = advance(carried.progress, self._victim_states(carried, wanted), self.policy, now)
             carried.progress = step.progress
             for action in step.actions:
                 self._act(turn, carried, action, now)
@@ -170,11 +172,11 @@ class Preempting:
             return []
         return sorted(carried.asked.difference(*(other.asked for other in self._carried.values())))
 
-    def _surroundings(self, carried: _Carried, wanted: bool) -> Surroundings:
+    def _victim_states(self, carried: _Carried, wanted: bool) -> VictimStates:
         victims = {victim.uid: self._cache.record(victim.uid) for victim in carried.progress.plan.victims}
         alive = {uid for uid, record in victims.items() if record is not None and not record.pod.terminal}
         deleting = {uid for uid, record in victims.items() if record is not None and record.pod.deleting}
-        return Surroundings(
+        return VictimStates(
             frozenset(alive), frozenset(deleting), frozenset(carried.told), self._cache.saved, wanted=wanted
         )
 

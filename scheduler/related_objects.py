@@ -13,10 +13,10 @@ from kube.dialects import networktopology, storage, upstream
 from kube.informer import Change, ChangeKind
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
-from scheduler.core.picture.snapshot import Surroundings
+from scheduler.core.picture.snapshot import RelatedObjects
 
 
-class SurroundingsCache:
+class RelatedObjectsCache:
     """Every kind by `namespace/name`, or name; `refuse` is told (kind and key, metadata, message)."""
 
     def __init__(self, refuse: Callable[[str, objects.Metadata, str], None]) -> None:
@@ -29,17 +29,17 @@ class SurroundingsCache:
             objects.PodDisruptionBudget: ({}, upstream.budget),
             objects.ClusterNetworkTopology: ({}, networktopology.layers),
         }
-        self._view: Surroundings | None = None
+        self._view: RelatedObjects | None = None
 
     @property
-    def view(self) -> Surroundings:
+    def view(self) -> RelatedObjects:
         """What filters read; the same value until something of it changes."""
         if self._view is None:
             claims, volumes, namespaces = (
                 dict(self._kinds[kind][0])
                 for kind in (objects.PersistentVolumeClaim, objects.PersistentVolume, objects.Namespace)
             )
-            self._view = Surroundings(claims, volumes, namespaces)
+            self._view = RelatedObjects(claims, volumes, namespaces)
         return self._view
 
     @property

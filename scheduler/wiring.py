@@ -49,7 +49,7 @@ from scheduler.facts import Configured, Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
 from scheduler.linkframes import Serving
 from scheduler.loop import Loop
-from scheduler.node_reports import NodeDesk
+from scheduler.node_reports import NodeReports
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
 
@@ -135,8 +135,8 @@ class Scheduler:
         publisher = Publisher(outlets, metrics, self.clock, settings)
         recorder.give_way = lambda: publisher.binding
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
-        self.desk = NodeDesk(cache, self.history, self.clock)
-        self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)
+        self.node_reports = NodeReports(cache, self.history, self.clock)
+        self.answers = SchedulerAnswers(cache, cycle, self.history, self.node_reports, self.clock)
         self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
         self.node_objects = NodeObjects(client, leadership.leading, recorder=recorder, enabled=settings.node_objects)
         self.unserved = UnservedKinds(client, recorder, leadership.leading, self.clock)
@@ -255,7 +255,7 @@ class _Process:
         self._state.scheduler = scheduler
         self._metrics.watch(self._figures())
         async with _background(scheduler) as start, _answering(scheduler) as grpc:
-            self._link.lead(scheduler.desk, grpc)
+            self._link.lead(scheduler.node_reports, grpc)
             beginning = self._begin(scheduler, start)
             await _first(beginning, stop.wait(), leadership.ended.wait(), linking)
             if not (stop.is_set() or leadership.ended.is_set()):

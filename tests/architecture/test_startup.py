@@ -62,7 +62,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     told = folder / "told.json"
     given = {"heartbeat": str(chosen.heartbeat), "told": str(told), "arguments": arguments_of(chosen)}
 
-    async def scene() -> None:
+    async def working() -> None:
         server = ScriptedServer(folder)
         server.answers = [answers]
         await (await server.start()).close()
@@ -79,7 +79,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
             agent.wait()
             await server.stop()
 
-    asyncio.run(scene())
+    asyncio.run(working())
     found: dict[str, list[str]] = json.loads(told.read_text())
     return found
 

@@ -15,10 +15,10 @@ from model.resources import CPU, ResourceVector
 from model.workload import Gang
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Change, Ledger, charge_of
-from scheduler.core.ledger.live_pod_index import Neighbours
+from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import take
-from scheduler.core.placement.working_snapshot import Background, Nominated, Scene
+from scheduler.core.placement.working_snapshot import Background, Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
@@ -66,8 +66,8 @@ class Arena:
     def residents(self) -> Residents:
         return self.ledger.residents(self.snapshot)
 
-    def scene(self, *nominated: Nominated) -> Scene:
-        return Scene(self.snapshot, nominated, Background(Neighbours(self.ledger)))
+    def working(self, *nominated: Nominated) -> WorkingSnapshot:
+        return WorkingSnapshot(self.snapshot, nominated, Background(LivePodIndex(self.ledger)))
 
     def ask(
         self, pods: Iterable[Pod], group: Gang | None = None, *nominated: Nominated, **more: Any
@@ -81,7 +81,7 @@ class Arena:
     ) -> Plan | NoPreemption:
         policy = more.pop("policy", PreemptionPolicySettings())
         facts = PreemptionFacts(pods={pod.uid: pod for pod in pods}, **{"gangs": self.gangs()} | more)
-        return preempt(self.scene(*nominated), candidate, self.residents(), facts, policy, NOW)
+        return preempt(self.working(*nominated), candidate, self.residents(), facts, policy, NOW)
 
     def gangs(self, minimum: int | None = None) -> dict[str, GangFacts]:
         """Every running gang at its minimum."""

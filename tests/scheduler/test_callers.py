@@ -46,7 +46,7 @@ def test_token_file(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text('# who may call\nabc,agent\n\n"def","system:node:n1","uid"\n')
 
-    async def scene() -> None:
+    async def working() -> None:
         table = TokenTable.read(path)
         node = await table.caller("def")
         assert node == Caller("system:node:n1") and await table.node_of(node) == "n1"
@@ -54,7 +54,7 @@ def test_token_file(tmp_path: Path) -> None:
         assert person == Caller("agent") and await table.node_of(person) == ""
         assert await table.caller("") is None and await table.caller("de") is None
 
-    asyncio.run(scene())
+    asyncio.run(working())
     path.write_text("abc,agent\nsecretwithoutname\n")
     with pytest.raises(ConfigurationFault) as error:
         TokenTable.read(path)
@@ -107,9 +107,9 @@ def test_which_methods(cluster_api: FakeCluster, method: str, allowed: bool) -> 
     """Diagnostics one by one, as RBAC says; whatever is not known is asked about too."""
     cluster_api.add_person("t", "ann", "/sublet.v1.SchedulerDiagnostics/ExplainPod")
 
-    async def scene() -> None:
+    async def working() -> None:
         callers = reviewed(cluster_api)
         ann = await callers.caller("t")
         assert ann is not None and await callers.allowed(ann, method) is allowed
 
-    asyncio.run(scene())
+    asyncio.run(working())

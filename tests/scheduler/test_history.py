@@ -48,7 +48,7 @@ def test_watching() -> None:
     asyncio.run(body())
 
 
-def test_what_is_passed_on_answers_no_question() -> None:
+def test_what_is_passed_on_answers_no_query() -> None:
     """Those who watch see it; the newest of ours stays, and nothing is kept by subject."""
 
     async def body() -> None:

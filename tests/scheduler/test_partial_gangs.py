@@ -1,4 +1,4 @@
-"""A gang bound in part keeps its remaining seats: against those behind it, over a change of leader, as nodes come and go."""
+"""A gang bound in part keeps room for the rest: against those behind it, over a change of leader, as nodes come and go."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_others_get_what_it_has_no_use_for_alone(cluster: Cluster) -> None:
 
 
 def test_a_change_of_leader_gives_nothing_away(cluster: Cluster) -> None:
-    """The next one knows it from its pods: its seats are kept before anybody else is placed."""
+    """The next one knows it from its pods: its assignments are kept before anybody else is placed."""
     for _ in range(3):
         cluster.submit_later()
         cluster.take_over()
@@ -173,7 +173,7 @@ def test_a_change_of_leader_gives_nothing_away(cluster: Cluster) -> None:
 
 
 def test_nodes_that_go_and_come_are_its_own_first(cluster: Cluster) -> None:
-    """A refused binding, a leader that dies, the node with the kept seats gone: no later gang passes it, for as long."""
+    """A refused binding, a leader that dies, the node with the kept assignments gone: no later gang passes it, for as long."""
     refused(cluster)
     for _ in range(3):
         cluster.submit_later()

@@ -227,8 +227,8 @@ def test_a_reservation_takes_no_room_that_was_made_for_others() -> None:
     world = World().see(*(raw_node(f"n{i}") for i in (1, 2, 3)), *important, raw_group(minimum=2), *head)
     important.append(victim("v", "n3", priority=150))
     world.see(important[-1]).turn(after=11.0)
-    (held,) = world.cycle.scene.nominated if world.cycle.scene else ()
-    taken = {world.cache.snapshot().names[seat.row] for seat in held.seats}
+    (held,) = world.cycle.working.nominated if world.cycle.working else ()
+    taken = {world.cache.snapshot().names[assignment.row] for assignment in held.assignments}
     (spot,) = {"n1", "n2", "n3"} - taken
     own = next(pod for pod in important if pod.spec.node_name == spot)
     cheap = msgspec.structs.replace(own, spec=msgspec.structs.replace(own.spec, priority=0))

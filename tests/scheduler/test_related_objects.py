@@ -7,7 +7,7 @@ from typing import Any
 from kube import objects
 from kube.informer import Change, ChangeKind
 from model.storage import Claim
-from scheduler.related_objects import SurroundingsCache
+from scheduler.related_objects import RelatedObjectsCache
 
 
 def claim(volume: str = "") -> objects.PersistentVolumeClaim:
@@ -20,7 +20,7 @@ def seen(item: Any, kind: ChangeKind = ChangeKind.MODIFIED) -> Change[Any]:
 
 def test_a_claim_that_gets_its_volume_may_let_a_pod_in() -> None:
     """The view is a new value where something of it changed, and the same one where nothing did."""
-    cache = SurroundingsCache(lambda *refusal: None)
+    cache = RelatedObjectsCache(lambda *refusal: None)
     assert cache.apply(seen(claim()))
     before = cache.view
     assert (cache.apply(seen(claim())), cache.view is before) == (False, True)
@@ -33,7 +33,7 @@ def test_a_claim_that_gets_its_volume_may_let_a_pod_in() -> None:
 def test_an_unreadable_budget_is_told_and_left_out() -> None:
     """Nothing is half applied: the budget that stood before does not stay in force under a broken one."""
     refusals: list[tuple[str, str]] = []
-    cache = SurroundingsCache(lambda where, metadata, message: refusals.append((where, message)))
+    cache = RelatedObjectsCache(lambda where, metadata, message: refusals.append((where, message)))
     metadata = objects.Metadata("pdb", "default")
     good = objects.DisruptionBudgetSpec({"matchLabels": {"app": "web"}})
     cache.apply(seen(objects.PodDisruptionBudget(metadata, good)))
@@ -47,7 +47,7 @@ def test_an_unreadable_budget_is_told_and_left_out() -> None:
 
 def test_layers_of_all_topologies_by_name() -> None:
     """Whoever comes later in order of name wins, however they arrived."""
-    cache = SurroundingsCache(lambda *refusal: None)
+    cache = RelatedObjectsCache(lambda *refusal: None)
     for name, key in (("default", "rack-a"), ("also", "rack-b")):
         spec = objects.ClusterNetworkTopologySpec([objects.TopologyLayer("Rack", "", [key])])
         cache.apply(seen(objects.ClusterNetworkTopology(objects.Metadata(name), spec)))

@@ -44,7 +44,7 @@ def test_one_workload_is_set_aside_and_the_others_are_placed() -> None:
     assert decision is not None and decision.reason is Reason.SCHEDULER_ERROR
     assert decision.value == sum(term.value for term in decision.terms) == 0
     told = world.writer.conditions["bad"]
-    assert told == decision.detail and "OverflowError (company.py:" in told and "when it changes" in told
+    assert told == decision.detail and "OverflowError (pod_affinity.py:" in told and "when it changes" in told
     assert world.announcer.events.count(("FailedScheduling", "bad", told)) == 1
     assert world.meter.aside == 2
     shown = [entry for entry in logs if entry["event"].startswith("workload set aside")]
@@ -86,7 +86,7 @@ def test_a_gang_is_set_aside_as_a_whole() -> None:
 
 
 def test_a_gang_that_is_bound_in_part_keeps_no_room_by_it() -> None:
-    """Nor are its seats looked for in each turn."""
+    """Nor are its assignments looked for in each turn."""
     world = broken_gang(raw_pod("w0", group="train", node_name="n1"), raw_pod("w1", group="train"))
     world.see(raw_node(), raw_pod("p1", created=5.0))
     for _ in range(3):

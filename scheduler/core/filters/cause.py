@@ -58,7 +58,7 @@ def cause(
 
     `extra` are refusals asked last; whatever is no word of kube-scheduler's filters is taken for one by measured load.
     """
-    if volumes.missing(snapshot.traits.surroundings, pod_class.tolerance.claims):
+    if volumes.missing(snapshot.traits.related, pod_class.tolerance.claims):
         return Reason.CLAIM_NOT_BOUND
     before = before_room(snapshot, pod_class, obstacles)
     left = ~_any(len(snapshot.names), before)

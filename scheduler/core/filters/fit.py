@@ -95,7 +95,7 @@ def report(
 ) -> FitReport:
     """Why which number of nodes cannot take one more pod of the class; `extra` are filters after kube-scheduler's."""
     total = len(snapshot.names)
-    ahead = volumes.missing(snapshot.traits.surroundings, pod_class.tolerance.claims)
+    ahead = volumes.missing(snapshot.traits.related, pod_class.tolerance.claims)
     if ahead:
         return FitReport(total, 0, (((ahead,), total),) if total else (), ahead)
     left, refused = np.ones(total, bool), Counter[tuple[str, ...]]()

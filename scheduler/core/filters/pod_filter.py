@@ -9,7 +9,7 @@ import msgspec
 
 from model.affinity import PodTerm
 from scheduler.core.picture.node_index import Column
-from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.pod_queries import Pods, namespaces_of
 from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
@@ -17,7 +17,7 @@ from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
 _REMEMBERED = 1024
 
 
-class Refusal(msgspec.Struct, frozen=True, eq=False):
+class FilteredRows(msgspec.Struct, frozen=True, eq=False):
     """Rows that are out for one reason; `resolvable` where fewer residents could change that (preemption)."""
 
     rows: Mask
@@ -25,22 +25,22 @@ class Refusal(msgspec.Struct, frozen=True, eq=False):
     resolvable: bool
 
 
-class Answer(msgspec.Struct, frozen=True, eq=False):
+class FilterResult(msgspec.Struct, frozen=True, eq=False):
     """`refusals` in the order in which a node is told; `most` is how many more a row takes at most, None: no limit.
 
     `apart`: with one more placed, the answer for other rows may change.
     """
 
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[FilteredRows, ...] = ()
     most: Amounts | None = None
     apart: bool = False
 
 
-class Asking:
-    """One pod of a class and its Kin before a crowd on the nodes of `traits`."""
+class FilterRequest:
+    """One pod of a class, its Kin, the index of the other pods, and the nodes of `traits`."""
 
-    def __init__(self, crowd: Crowd, traits: NodeTraits, pod_class: PodClass, kin: Kin) -> None:
-        self.crowd = crowd
+    def __init__(self, pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, kin: Kin) -> None:
+        self.pod_index = pod_index
         self.traits = traits
         self.pod_class = pod_class
         self.kin = kin
@@ -64,7 +64,7 @@ class Asking:
         if key not in known:
             if len(known) >= _REMEMBERED:
                 known.clear()
-            known[key] = namespaces_of(term, self.kin.namespace, self.traits.surroundings.namespaces)
+            known[key] = namespaces_of(term, self.kin.namespace, self.traits.related.namespaces)
         return Pods(term.selector, known[key])
 
     def matches_itself(self, pods: Pods) -> bool:

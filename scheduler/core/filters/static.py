@@ -66,7 +66,7 @@ def tolerated(traits: NodeTraits, tolerations: tuple[Toleration, ...]) -> Mask:
 
 def _verdicts(traits: NodeTraits, tolerance: Tolerance) -> Verdicts:
     """In kube-scheduler's order; nodes whose use is not known come before what it asks after room."""
-    missing = volumes.missing(traits.surroundings, tolerance.claims)
+    missing = volumes.missing(traits.related, tolerance.claims)
     if missing:
         return Verdicts((missing,), np.zeros(len(traits.labels), np.int64))
     found = _untolerated(traits, tolerance.tolerations)

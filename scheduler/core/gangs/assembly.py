@@ -20,7 +20,7 @@ from scheduler.core.gangs.groups import subject_of
 from scheduler.core.gangs.holds import why_held
 from scheduler.core.gangs.minimum import Part, belongs, part_of, spec_of, topology_of
 from scheduler.core.gangs.roster import Roster, roster
-from scheduler.core.picture.assignment import Standing
+from scheduler.core.picture.assignment import Requester
 from scheduler.core.picture.podclass import Kin, PodClass, class_of, kin_of
 
 __all__ = [
@@ -82,9 +82,9 @@ class Candidate(msgspec.Struct, frozen=True):
         return gang.timeout_seconds if gang else DEFAULT_GANG_TIMEOUT_SECONDS
 
     @property
-    def standing(self) -> Standing:
+    def requester(self) -> Requester:
         """In whose name it asks for room."""
-        return Standing(self.subject, self.workload.priority)
+        return Requester(self.subject, self.workload.priority)
 
 
 class Hold(msgspec.Struct, frozen=True):

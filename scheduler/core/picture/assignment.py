@@ -1,4 +1,4 @@
-"""Seats: pods on rows of a snapshot, tried, placed, or nominated; and in whose name room is asked for."""
+"""Assignments: pods on rows of a snapshot, tried, placed, or nominated; and in whose name room is asked for."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 from scheduler.core.picture.podclass import Kin, PodClass
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Requester(msgspec.Struct, frozen=True):
     """Who asks for room: nominations of its own subject do not stand in its way, nor do those of lower priority."""
 
     subject: str
     priority: int
 
 
-class Seat(msgspec.Struct, frozen=True, gc=False):
+class Assignment(msgspec.Struct, frozen=True, gc=False):
     """One pod on the node of `row`."""
 
     uid: str
@@ -30,13 +30,13 @@ class Nominated(msgspec.Struct, frozen=True):
 
     subject: str
     priority: int
-    seats: tuple[Seat, ...]
+    assignments: tuple[Assignment, ...]
 
 
-def net(seated: Iterable[tuple[Sequence[Seat], int]]) -> Iterator[tuple[Seat, int]]:
+def net(assigned: Iterable[tuple[Sequence[Assignment], int]]) -> Iterator[tuple[Assignment, int]]:
     """Who came once more than it went, and the other way round."""
-    net: dict[str, tuple[Seat, int]] = {}
-    for seats, count in seated:
-        for seat in seats:
-            net[seat.uid] = (seat, net.get(seat.uid, (seat, 0))[1] + count)
+    net: dict[str, tuple[Assignment, int]] = {}
+    for assignments, count in assigned:
+        for assignment in assignments:
+            net[assignment.uid] = (assignment, net.get(assignment.uid, (assignment, 0))[1] + count)
     return (pair for pair in net.values() if pair[1])

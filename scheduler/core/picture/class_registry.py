@@ -1,6 +1,6 @@
-"""The roll of all Kins ever seen: each gets a number, and whom a question counts is found out once per Kin.
+"""The registry of all Kins ever seen: each gets a number, and whom a question counts is found out once per Kin.
 
-It only grows, so that crowds and their copies share one; a crowd starts a new roll when most of it is history.
+It only grows, so that pod indexes and their copies share one; an index starts a new one when most of it is history.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from scheduler.core.picture.pod_queries import (
     AllOf,
     Bearers,
-    Held,
+    HeldTerm,
     Labels,
     Pair,
+    PodQuery,
     Pods,
     PortUsers,
-    Question,
     held_by,
     needed_pairs,
 )
@@ -30,7 +30,7 @@ _ANYWHERE = ""
 """The name of no namespace: for terms that pick theirs by labels."""
 
 
-class Roll:
+class ClassRegistry:
     """Numbers are consecutive from 0, in the order in which Kins were first seen."""
 
     def __init__(self) -> None:
@@ -38,21 +38,21 @@ class Roll:
         self._numbers: dict[Kin, int] = {}
         self._by_pair: dict[Pair, list[int]] = {}
         self._indexed = 0
-        self._bearers: dict[Held, list[int]] = {}
+        self._bearers: dict[HeldTerm, list[int]] = {}
         self._with_ports: list[int] = []
-        self._masks: dict[Question, Mask] = {}
-        self._terms_by_pair: dict[tuple[str, Pair], list[Held]] = {}
-        self._other_terms: dict[str, list[Held]] = {}
-        self._about: dict[Kin, tuple[int, tuple[Held, ...]]] = {}
+        self._masks: dict[PodQuery, Mask] = {}
+        self._terms_by_pair: dict[tuple[str, Pair], list[HeldTerm]] = {}
+        self._other_terms: dict[str, list[HeldTerm]] = {}
+        self._about: dict[Kin, tuple[int, tuple[HeldTerm, ...]]] = {}
 
     def number(self, kin: Kin) -> int:
         """The number of a Kin, a new one where it was not seen before."""
         known = self._numbers.get(kin)
         return self._enter(kin) if known is None else known
 
-    def mask(self, question: Question) -> Mask:
+    def mask(self, query: PodQuery) -> Mask:
         """By number, whether the question counts such pods."""
-        known = self._masks.get(question)
+        known = self._masks.get(query)
         seen = 0 if known is None else len(known)
         if known is not None and seen == len(self.kins):
             return known
@@ -61,12 +61,12 @@ class Roll:
         mask = np.zeros(len(self.kins), bool)
         if known is not None:
             mask[:seen] = known
-        mask[self._counted(question, seen)] = True
-        self._masks[question] = mask
+        mask[self._counted(query, seen)] = True
+        self._masks[query] = mask
         return mask
 
-    def terms_about(self, kin: Kin) -> tuple[Held, ...]:
-        """Terms of anyone on the roll whose selector matches the Kin, and that may see its namespace.
+    def terms_about(self, kin: Kin) -> tuple[HeldTerm, ...]:
+        """Terms of anyone in the registry whose selector matches the Kin, and that may see its namespace.
 
         One that picks namespaces by labels may see any: whether it does is found out later.
         """
@@ -95,7 +95,7 @@ class Roll:
             self._bearers[held].append(number)
         return number
 
-    def _index(self, held: Held) -> None:
+    def _index(self, held: HeldTerm) -> None:
         pairs = needed_pairs(held.term.selector)
         for space in _spaces(held):
             if pairs is None:
@@ -103,22 +103,22 @@ class Roll:
             for pair in dict.fromkeys(pairs or ()):
                 self._terms_by_pair.setdefault((space, pair), []).append(held)
 
-    def _likely_terms(self, space: str, kin: Kin) -> Iterator[Held]:
+    def _likely_terms(self, space: str, kin: Kin) -> Iterator[HeldTerm]:
         """Terms of a space among which all are that match the Kin."""
         yield from self._other_terms.get(space, ())
         for pair in kin.labels:
             yield from self._terms_by_pair.get((space, pair), ())
 
-    def _counted(self, question: Question, seen: int) -> Sequence[int]:
+    def _counted(self, query: PodQuery, seen: int) -> Sequence[int]:
         """Numbers from `seen` on that the question counts."""
-        likely = self._likely(question)
-        if isinstance(question, Bearers):
+        likely = self._likely(query)
+        if isinstance(query, Bearers):
             return likely[bisect_left(likely, seen) :]
-        return [n for n in likely[bisect_left(likely, seen) :] if question.holds(self.kins[n], self._labels(n))]
+        return [n for n in likely[bisect_left(likely, seen) :] if query.holds(self.kins[n], self._labels(n))]
 
-    def _likely(self, question: Question) -> Sequence[int]:
+    def _likely(self, query: PodQuery) -> Sequence[int]:
         """Ascending numbers among which all are that the question counts."""
-        match question:
+        match query:
             case Bearers(held):
                 return self._bearers.get(held, [])
             case PortUsers():
@@ -149,7 +149,7 @@ class Roll:
         return dict(self.kins[number].labels)
 
 
-def _spaces(held: Held) -> Iterable[str]:
+def _spaces(held: HeldTerm) -> Iterable[str]:
     """Where a term is looked up: thousands of one namespace must not cost the pods of all others."""
     if held.term.namespace_selector is not None:
         return (_ANYWHERE,)

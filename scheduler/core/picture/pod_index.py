@@ -1,4 +1,4 @@
-"""Crowd: who is where, as far as other pods' terms ask: labels, the terms residents hold themselves, host ports.
+"""Pod index: who is where, as far as other pods' terms ask: labels, the terms residents hold themselves, host ports.
 
 Putting a pod writes one entry; a count by row is made when it is first asked for and catches up on the entries since.
 So a cluster in which nobody has such terms pays for the entries alone.
@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 
 from model.selector import Selector
-from scheduler.core.picture.class_registry import Roll
-from scheduler.core.picture.pod_log import Attendance, Entries, kept, merged
-from scheduler.core.picture.pod_queries import Bearers, Held, Labels, Pods, Question, TermKind
+from scheduler.core.picture.class_registry import ClassRegistry
+from scheduler.core.picture.pod_log import Entries, PodLog, kept, merged
+from scheduler.core.picture.pod_queries import Bearers, HeldTerm, Labels, PodQuery, Pods, TermKind
 from scheduler.core.picture.podclass import Kin
 from scheduler.core.picture.snapshot import Amounts
 
-Objections: TypeAlias = tuple[tuple[Held, str], ...]
+Objections: TypeAlias = tuple[tuple[HeldTerm, str], ...]
 _REMEMBERED = 2048
 _SLACK = 8192
 
@@ -32,20 +32,20 @@ class _Count(msgspec.Struct, eq=False):
     owned: bool = True
 
 
-class Crowd:
+class PodIndex:
     """Residents of `size` rows."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._roll = Roll()
-        self._log = Attendance()
-        self._counts: dict[Question, _Count] = {}
+        self._registry = ClassRegistry()
+        self._log = PodLog()
+        self._counts: dict[PodQuery, _Count] = {}
         self._population = 0
         self._compact_beyond = _SLACK
 
     def put(self, kin: Kin, row: int, count: int = 1) -> None:
         """`count` more pods of this kin are on the row."""
-        self._log.extend([(self._roll.number(kin), row, count)])
+        self._log.extend([(self._registry.number(kin), row, count)])
         self._grown(count)
 
     def remove(self, kin: Kin, row: int, count: int = 1) -> None:
@@ -54,15 +54,15 @@ class Crowd:
 
     def put_all(self, kins: Iterable[Kin], rows: Iterable[int], sign: int = 1) -> None:
         """One more pod for each Kin and row; with `sign` −1 one less."""
-        numbers = map(self._roll.number, kins)
+        numbers = map(self._registry.number, kins)
         entries = [(number, row, sign) for number, row in zip(numbers, rows, strict=True)]
         self._log.extend(entries)
         self._grown(sign * len(entries))
 
-    def copy(self) -> Crowd:
-        """An independent crowd of the same residents; what both know already is shared until one of them changes."""
-        other = Crowd.__new__(Crowd)
-        other.size, other._roll, other._population = self.size, self._roll, self._population
+    def copy(self) -> PodIndex:
+        """An independent index of the same residents; what both know already is shared until one of them changes."""
+        other = PodIndex.__new__(PodIndex)
+        other.size, other._registry, other._population = self.size, self._registry, self._population
         other._log = self._log.copy()
         other._compact_beyond = 2 * len(self._log) + _SLACK
         for count in self._counts.values():
@@ -79,15 +79,15 @@ class Crowd:
         self.size = size
         self._counts.clear()
 
-    def count(self, question: Question) -> Amounts:
+    def count(self, query: PodQuery) -> Amounts:
         """By row, how many residents the question counts; not to be written to, and valid until the next change."""
-        known = self._counts.get(question)
+        known = self._counts.get(query)
         if known is None:
             if len(self._counts) >= _REMEMBERED:
                 self._counts.clear()
-            known = self._counts[question] = _Count(np.zeros(self.size, np.int64))
+            known = self._counts[query] = _Count(np.zeros(self.size, np.int64))
         if known.position < len(self._log):
-            self._catch_up(question, known)
+            self._catch_up(query, known)
         return known.rows
 
     def counts(
@@ -103,18 +103,18 @@ class Crowd:
         """
         return tuple(
             (held, kin.namespace if _by_labels(held) else "")
-            for held in self._roll.terms_about(kin)
+            for held in self._registry.terms_about(kin)
             if held.kind is TermKind.ANTI and _may_see(held, kin.namespace) and self.count(Bearers(held)).any()
         )
 
     def held_about(
         self, kin: Kin, kind: TermKind, namespaces: Mapping[str, Labels]
-    ) -> tuple[tuple[Held, Amounts], ...]:
+    ) -> tuple[tuple[HeldTerm, Amounts], ...]:
         """The residents' terms of one kind that match the Kin, each with its bearers by row.
 
         `namespaces` are the labels of each namespace.
         """
-        found = (held for held in self._roll.terms_about(kin) if held.kind is kind)
+        found = (held for held in self._registry.terms_about(kin) if held.kind is kind)
         seen = ((held, self.count(Bearers(held))) for held in found if _sees(held, kin.namespace, namespaces))
         return tuple((held, rows) for held, rows in seen if rows.any())
 
@@ -123,8 +123,8 @@ class Crowd:
         if len(self._log) > max(self._compact_beyond, 4 * self._population):
             self._compact()
 
-    def _catch_up(self, question: Question, known: _Count) -> None:
-        mask = self._roll.mask(question)
+    def _catch_up(self, query: PodQuery, known: _Count) -> None:
+        mask = self._registry.mask(query)
         if not known.owned:
             known.rows, known.owned = known.rows.copy(), True
         late = self._log.fresh(known.position)
@@ -139,15 +139,15 @@ class Crowd:
         known.position = len(self._log)
 
     def _compact(self) -> None:
-        """Write the log anew without what cancels out, and a roll that is mostly history without whom nobody names."""
-        for question, count in self._counts.items():
+        """Write the log again without what cancels out, a registry that is mostly history without whom nobody names."""
+        for query, count in self._counts.items():
             if count.position < len(self._log):
-                self._catch_up(question, count)
+                self._catch_up(query, count)
         entries = merged(self._log.since(0))
         named, numbers = np.unique(entries.numbers, return_inverse=True)
-        if 2 * len(named) < len(self._roll.kins):
-            old, self._roll = self._roll, Roll()
-            again = np.array([self._roll.number(old.kins[number]) for number in named], np.int64)
+        if 2 * len(named) < len(self._registry.kins):
+            old, self._registry = self._registry, ClassRegistry()
+            again = np.array([self._registry.number(old.kins[number]) for number in named], np.int64)
             entries = Entries(again[numbers], entries.rows, entries.amounts)
         self._log.replace(entries)
         self._compact_beyond = 2 * len(self._log) + _SLACK
@@ -155,16 +155,16 @@ class Crowd:
             count.position = len(self._log)
 
 
-def _by_labels(held: Held) -> bool:
+def _by_labels(held: HeldTerm) -> bool:
     selector = held.term.namespace_selector
     return selector is not None and bool(selector.requirements)
 
 
-def _may_see(held: Held, namespace: str) -> bool:
+def _may_see(held: HeldTerm, namespace: str) -> bool:
     return _by_labels(held) or _sees(held, namespace, {})
 
 
-def _sees(held: Held, namespace: str, namespaces: Mapping[str, Labels]) -> bool:
+def _sees(held: HeldTerm, namespace: str, namespaces: Mapping[str, Labels]) -> bool:
     """Whether a resident's term looks at pods of the namespace; one that is not known has no labels."""
     term = held.term
     if namespace in term.namespaces or namespace == held.namespace:

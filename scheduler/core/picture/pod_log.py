@@ -22,7 +22,7 @@ class Entries(msgspec.Struct, frozen=True, eq=False):
     amounts: Amounts
 
 
-class Attendance:
+class PodLog:
     """An append-only log. Copies share what was written before them: nobody overwrites what another can read."""
 
     def __init__(self) -> None:
@@ -39,9 +39,9 @@ class Attendance:
         if len(self._tail) >= _TAIL:
             self._flush()
 
-    def copy(self) -> Attendance:
+    def copy(self) -> PodLog:
         """An independent log with the same entries."""
-        other = Attendance.__new__(Attendance)
+        other = PodLog.__new__(PodLog)
         other._store, other._stored, other._owned = self._store, self._stored, False
         other._tail = self._tail.copy()
         return other

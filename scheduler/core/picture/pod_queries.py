@@ -28,7 +28,7 @@ class TermKind(StrEnum):
     PREFERRED = "preferred"
 
 
-class Held(msgspec.Struct, frozen=True, cache_hash=True):
+class HeldTerm(msgspec.Struct, frozen=True, cache_hash=True):
     """A term as a resident of `namespace` holds it (empty where the term itself names namespaces).
 
     `weight` is 0 for a required term.
@@ -48,7 +48,7 @@ class Pods(msgspec.Struct, frozen=True, cache_hash=True):
     staying: bool = False
 
     def holds(self, kin: Kin, labels: Labels) -> bool:
-        if self.selector is None or (self.staying and kin.leaving):
+        if self.selector is None or (self.staying and kin.terminating):
             return False
         if self.namespaces is not None and kin.namespace not in self.namespaces:
             return False
@@ -67,7 +67,7 @@ class AllOf(msgspec.Struct, frozen=True, cache_hash=True):
 class Bearers(msgspec.Struct, frozen=True, cache_hash=True):
     """Pods that hold this very term."""
 
-    held: Held
+    held: HeldTerm
 
     def holds(self, kin: Kin, labels: Labels) -> bool:
         return self.held in held_by(kin)
@@ -82,7 +82,7 @@ class PortUsers(msgspec.Struct, frozen=True, cache_hash=True):
         return any(clash(ours, theirs) for theirs in kin.ports for ours in self.ports)
 
 
-Question: TypeAlias = Pods | AllOf | Bearers | PortUsers
+PodQuery: TypeAlias = Pods | AllOf | Bearers | PortUsers
 
 
 def clash(one: HostPort, other: HostPort) -> bool:
@@ -92,7 +92,7 @@ def clash(one: HostPort, other: HostPort) -> bool:
     return one.ip == other.ip or _EVERY_ADDRESS in (one.ip, other.ip)
 
 
-def held_by(kin: Kin) -> tuple[Held, ...]:
+def held_by(kin: Kin) -> tuple[HeldTerm, ...]:
     """All terms a pod holds about others."""
     terms = kin.affinity
     if not (terms.anti_pods or terms.pods or terms.preferred_pods):
@@ -104,9 +104,9 @@ def held_by(kin: Kin) -> tuple[Held, ...]:
     )
 
 
-def _held(kind: TermKind, term: PodTerm, namespace: str, weight: int = 0) -> Held:
+def _held(kind: TermKind, term: PodTerm, namespace: str, weight: int = 0) -> HeldTerm:
     own = not term.namespaces and term.namespace_selector is None
-    return Held(kind, term, namespace if own else "", weight)
+    return HeldTerm(kind, term, namespace if own else "", weight)
 
 
 def namespaces_of(term: PodTerm, own: str, labels: Mapping[str, Labels]) -> frozenset[str] | None:

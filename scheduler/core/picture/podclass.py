@@ -28,7 +28,7 @@ class Tolerance(msgspec.Struct, frozen=True, cache_hash=True):
     claims: tuple[str, ...] = ()
 
 
-class Company(msgspec.Struct, frozen=True, cache_hash=True):
+class InterPod(msgspec.Struct, frozen=True, cache_hash=True):
     """What decides by who is there: whose pod it is, and its terms about other pods.
 
     `labels` are only those its own terms look at (whether it matches itself), so that an index among its labels does
@@ -58,17 +58,17 @@ class Estimate(msgspec.Struct, frozen=True, cache_hash=True):
 class Kin(msgspec.Struct, frozen=True, cache_hash=True):
     """What other pods' terms may see of a pod, and what its own terms say about others; not part of its class.
 
-    `leaving`: it is being deleted, so spreading does not count it any more.
+    `terminating`: it is being deleted, so spreading does not count it any more.
     """
 
     namespace: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     affinity: Affinity = NOWHERE
     ports: tuple[HostPort, ...] = ()
-    leaving: bool = False
+    terminating: bool = False
 
 
-ALONE = Company()
+NO_INTERPOD = InterPod()
 UNSCORED = Estimate()
 
 
@@ -77,7 +77,7 @@ class PodClass(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
 
     request: tuple[tuple[str, int], ...] = ((PODS, 1),)
     tolerance: Tolerance = Tolerance()
-    company: Company = ALONE
+    interpod: InterPod = NO_INTERPOD
     estimate: Estimate = UNSCORED
 
 
@@ -130,7 +130,7 @@ def class_of(pod: Pod) -> PodClass:
             NOWHERE if nodes == NOWHERE else nodes,
             tuple(sorted(f"{pod.namespace}/{claim}" for claim in pod.claims)),
         ),
-        _company(pod),
+        _interpod(pod),
         Estimate(
             tuple(sorted(pod.scored.amounts.items())),
             tuple(sorted(pod.limits.amounts.items())),
@@ -147,13 +147,13 @@ def kin_of(pod: Pod) -> Kin:
     return Kin(pod.namespace, labels, _about_pods(pod.affinity), pod.host_ports, pod.deleting)
 
 
-def _company(pod: Pod) -> Company:
+def _interpod(pod: Pod) -> InterPod:
     terms = _about_pods(pod.affinity)
     if terms == NOWHERE and not pod.spread:
-        return Company(ports=pod.host_ports) if pod.host_ports else ALONE
+        return InterPod(ports=pod.host_ports) if pod.host_ports else NO_INTERPOD
     looked_at = _keys(terms, pod.spread)
     labels = tuple(sorted((key, value) for key, value in pod.labels.items() if key in looked_at))
-    return Company(pod.namespace, labels, terms, pod.spread, pod.host_ports)
+    return InterPod(pod.namespace, labels, terms, pod.spread, pod.host_ports)
 
 
 def _about_pods(affinity: Affinity) -> Affinity:

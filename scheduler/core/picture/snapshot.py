@@ -48,7 +48,7 @@ class Verdicts(msgspec.Struct, frozen=True, eq=False):
         return np.asarray(self.reason_of < 0)
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class RelatedObjects(msgspec.Struct, frozen=True):
     """What filters read that is no node: claims by `namespace/name`, volumes by name, labels by namespace."""
 
     claims: Mapping[str, Claim] = {}
@@ -67,7 +67,7 @@ class NodeTraits(msgspec.Struct, frozen=True, eq=False):
     unschedulable: Mask
     closed: Mask
     names: tuple[str, ...] = ()
-    surroundings: Surroundings = Surroundings()
+    related: RelatedObjects = RelatedObjects()
     verdicts: dict[Tolerance, Verdicts] = msgspec.field(default_factory=dict)
     index: NodeIndex = msgspec.field(default_factory=NodeIndex)
 
@@ -109,7 +109,7 @@ class Around(msgspec.Struct, frozen=True, eq=False):
     """What a snapshot shows besides nodes: `closed` nodes get no new pods, whatever their room."""
 
     closed: Collection[str] = ()
-    surroundings: Surroundings = Surroundings()
+    related: RelatedObjects = RelatedObjects()
 
 
 BARE = Around()
@@ -157,7 +157,7 @@ def _with_use(previous: ClusterSnapshot, allocatable: Amounts, usage: UseTables)
 
 def _same_shape(previous: ClusterSnapshot, nodes: Mapping[str, Node], changed: Collection[str], around: Around) -> bool:
     """Whether only amounts can differ."""
-    if len(previous.names) != len(nodes) or previous.traits.surroundings is not around.surroundings:
+    if len(previous.names) != len(nodes) or previous.traits.related is not around.related:
         return False
     return all(
         name in previous.rows
@@ -192,7 +192,7 @@ def _build(nodes: Mapping[str, Node], usage: Usage | UseTables, around: Around) 
         unschedulable=np.array([nodes[name].unschedulable for name in names], bool),
         closed=np.array([name in around.closed for name in names], bool),
         names=names,
-        surroundings=around.surroundings,
+        related=around.related,
     )
     rows = {name: row for row, name in enumerate(names)}
     empty = np.zeros_like(allocatable)

@@ -1,4 +1,4 @@
-"""One attempt to seat a workload: all members, or those needed and as many more as there is room for, or nobody."""
+"""One attempt to place a workload: all members, or those needed and as many more as there is room for, or nobody."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.fill import Group, How, Trial, fill
-from scheduler.core.placement.working_snapshot import Scene, Seat
+from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """At least the needed members have a seat; `report` is of the first class, before any of them sat."""
+    """At least the needed members have a node; `report` is of the first class, before any of them was placed."""
 
-    seats: tuple[Seat, ...]
+    assignments: tuple[Assignment, ...]
     report: fit.FitReport
 
 
@@ -54,15 +54,15 @@ class Party(msgspec.Struct, frozen=True):
         return any(self.needs[gang] < number for gang, number in self.counts.items())
 
 
-def party_of(scene: Scene, candidate: Candidate) -> Party:
+def party_of(working: WorkingSnapshot, candidate: Candidate) -> Party:
     """Members that differ only in what residents' terms say of them are groups of their own."""
     workload = candidate.workload
     grouped = bool(workload.gangs)
     kins = candidate.kins or tuple((Kin(),) * pods.count for pods in workload.pod_sets)
     sets = zip(candidate.classes, workload.pod_sets, kins, strict=True)
     groups = [Group(pod_class, pods.uids, own, pods.gang if grouped else "") for pod_class, pods, own in sets]
-    if scene.crowded:
-        groups = [part for group in groups for part in _apart(scene, group)]
+    if working.indexed:
+        groups = [part for group in groups for part in _apart(working, group)]
     counts: dict[str, int] = {}
     for group in groups:
         counts[group.gang] = counts.get(group.gang, 0) + len(group.uids)
@@ -70,60 +70,60 @@ def party_of(scene: Scene, candidate: Candidate) -> Party:
     return Party(candidate, tuple(groups), needs, counts)
 
 
-def _apart(scene: Scene, group: Group) -> Iterator[Group]:
+def _apart(working: WorkingSnapshot, group: Group) -> Iterator[Group]:
     members: dict[object, list[int]] = {}
     known: dict[Kin, object] = {}
     for index, kin in enumerate(group.kins):
         if kin not in known:
-            known[kin] = scene.crowd.objections(kin)
+            known[kin] = working.pod_index.objections(kin)
         members.setdefault(known[kin], []).append(index)
     for indexes in members.values():
         uids, kins = tuple(group.uids[i] for i in indexes), tuple(group.kins[i] for i in indexes)
         yield Group(group.pod_class, uids, kins, group.gang)
 
 
-def attempt(scene: Scene, party: Party, how: How) -> Placed | None:
-    """Seats, or None where the needed members do not all fit. Several sizes: the orders are tried one by one."""
-    orders = _orders(scene.snapshot, party.groups)
-    before = scene.report(party.first.pod_class, party.first.kins[0], how.standing)
-    with Trial(scene) as trial:
+def attempt(working: WorkingSnapshot, party: Party, how: How) -> Placed | None:
+    """Assignments, or None where the needed members do not all fit. Several sizes: the orders are tried one by one."""
+    orders = _orders(working.snapshot, party.groups)
+    before = working.report(party.first.pod_class, party.first.kins[0], how.requester)
+    with Trial(working) as trial:
         whole = fill(trial, orders[0], party.counts, how)
     if whole.short is None or (
-        len(party.groups) == 1 and whole.seats and len(whole.seats) >= sum(party.needs.values())
+        len(party.groups) == 1 and whole.assignments and len(whole.assignments) >= sum(party.needs.values())
     ):
-        return Placed(whole.seats, before)
+        return Placed(whole.assignments, before)
     if len(party.groups) == 1:
         return None
     for order in orders if party.elastic else orders[1:]:
-        seats = _least_and_more(scene, party, order, how)
-        if seats:
-            return Placed(seats, before)
+        assignments = _least_and_more(working, party, order, how)
+        if assignments:
+            return Placed(assignments, before)
     return None
 
 
-def _least_and_more(scene: Scene, party: Party, order: Sequence[Group], how: How) -> tuple[Seat, ...]:
+def _least_and_more(working: WorkingSnapshot, party: Party, order: Sequence[Group], how: How) -> tuple[Assignment, ...]:
     """The needed members of each gang, then as many more as there is room for; nobody where the first does not work."""
-    with Trial(scene) as trial:
+    with Trial(working) as trial:
         least = fill(trial, order, party.needs, how)
         if least.short is not None:
             return ()
         left = {gang: number - party.needs[gang] for gang, number in party.counts.items()}
-        return least.seats + fill(trial, least.rest, left, how).seats
+        return least.assignments + fill(trial, least.rest, left, how).assignments
 
 
-def misfit(scene: Scene, party: Party, how: How, extra: Sequence[fit.Refused] = ()) -> Misfit:
+def misfit(working: WorkingSnapshot, party: Party, how: How, extra: Sequence[fit.Refused] = ()) -> Misfit:
     """Why the party does not fit: how far it gets, largest members first, and what the next one lacks."""
-    if scene.silent:
-        return Misfit(0, scene.report(party.first.pod_class, party.first.kins[0], how.standing))
-    with Trial(scene) as trial:
-        whole = fill(trial, _orders(scene.snapshot, party.groups)[0], party.counts, how)
+    if working.silent:
+        return Misfit(0, working.report(party.first.pod_class, party.first.kins[0], how.requester))
+    with Trial(working) as trial:
+        whole = fill(trial, _orders(working.snapshot, party.groups)[0], party.counts, how)
         short = whole.short or party.first
-        after = trial.scene
-        outlook = after.outlook(short.pod_class, short.kins[0], how.standing)
-        report = after.report_of(outlook, short.pod_class, how.standing, extra)
-        free = after.free_for(how.standing)
+        after = trial.working
+        outlook = after.outlook(short.pod_class, short.kins[0], how.requester)
+        report = after.report_of(outlook, short.pod_class, how.requester, extra)
+        free = after.free_for(how.requester)
         reason = cause(after.snapshot, free, short.pod_class, outlook.obstacles, outlook.refused)
-    return Misfit(len(whole.seats), report, reason, short.pod_class, short.kins[0])
+    return Misfit(len(whole.assignments), report, reason, short.pod_class, short.kins[0])
 
 
 def _orders(snapshot: ClusterSnapshot, groups: tuple[Group, ...]) -> tuple[tuple[Group, ...], ...]:

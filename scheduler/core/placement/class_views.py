@@ -17,7 +17,7 @@ from scheduler.core.picture.podclass import PodClass
 from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.placement.domains import Domains, domains_of
 from scheduler.core.placement.row_log import RowLog
-from scheduler.core.placement.working_amounts import State
+from scheduler.core.placement.working_amounts import WorkingAmounts
 from scheduler.core.scores.policy import ScorePolicy
 from scheduler.core.scores.rows import ScoreAsk, row_scores
 
@@ -33,12 +33,12 @@ class _Scores:
 
 
 class Views:
-    """For one scene after the other: `renew` finds out what differs, `touch` is told within a scene."""
+    """For one working snapshot after the other: `renew` finds out what differs, `touch` is told within one."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: WorkingAmounts) -> None:
         self._start(state)
 
-    def _start(self, state: State) -> None:
+    def _start(self, state: WorkingAmounts) -> None:
         """With nothing known."""
         self._state = state
         self._log = RowLog()
@@ -46,14 +46,14 @@ class Views:
         self._scores: dict[Hashable, _Scores] = {}
         self._domains: dict[tuple[str, ...], Domains] = {}
 
-    def alike(self, state: State) -> Views:
+    def alike(self, state: WorkingAmounts) -> Views:
         """For another state of the same snapshot: what is known of its nodes alone is known there too."""
         other = Views(state)
         other._domains = self._domains
         return other
 
-    def renew(self, state: State) -> None:
-        """The next scene's state; rows that are the same keep their answers."""
+    def renew(self, state: WorkingAmounts) -> None:
+        """The next working snapshot's state; rows that are the same keep their answers."""
         before, self._state = self._state, state
         if state.snapshot.traits is not before.snapshot.traits or not _same_load(before.load, state.load):
             self._start(state)

@@ -19,7 +19,7 @@ from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Misfit, Placed
 from scheduler.core.placement.topology import unlabelled
-from scheduler.core.placement.working_snapshot import Scene
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
 
 NAME = "feasible nodes"
 NO_DOUBTS: Mapping[str, str] = {}
@@ -36,9 +36,9 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def placed(candidate: Candidate, fit: FitReport, outcome: Placed, snapshot: ClusterSnapshot, now: float) -> Decision:
     """`fit` is the report before placing."""
-    used = sorted({snapshot.names[seat.row] for seat in outcome.seats})
+    used = sorted({snapshot.names[assignment.row] for assignment in outcome.assignments})
     where = ", ".join(used[:5]) + (f" and {len(used) - 5} more" if len(used) > 5 else "")
-    detail = f"{len(outcome.seats)} of {candidate.pending} waiting pods to {where}"
+    detail = f"{len(outcome.assignments)} of {candidate.pending} waiting pods to {where}"
     return _decision(candidate.subject, _terms(fit), Reason.SCHEDULED, now, detail)
 
 
@@ -85,16 +85,18 @@ def set_aside(subject: str, uids: tuple[str, ...], error: str, nodes: int, now: 
     return Verdict(_decision(subject, terms, Reason.SCHEDULER_ERROR, now, text), uids, text)
 
 
-def nearest_text(scene: Scene, candidate: Candidate, uid: str = "", doubts: Mapping[str, str] = NO_DOUBTS) -> str:
+def nearest_text(
+    working: WorkingSnapshot, candidate: Candidate, uid: str = "", doubts: Mapping[str, str] = NO_DOUBTS
+) -> str:
     """The node that comes nearest to taking the pod (any where none is named), and what it lacks; empty: none can.
 
     `doubts` is what of a node's offer does not count, by node.
     """
     pod_class, kin = _member(candidate, uid)
-    outlook = scene.outlook(pod_class, kin, candidate.standing)
-    free = scene.free_for(candidate.standing)
-    refused = (*outlook.refused, *unlabelled(scene, candidate.workload.topology))
-    found = nearest(scene.snapshot, free, pod_class, outlook.obstacles, refused)
+    outlook = working.outlook(pod_class, kin, candidate.requester)
+    free = working.free_for(candidate.requester)
+    refused = (*outlook.refused, *unlabelled(working, candidate.workload.topology))
+    found = nearest(working.snapshot, free, pod_class, outlook.obstacles, refused)
     if found is None or outlook.room.any():
         return ""
     lacking = [f"{_amount(name, amount)} {name} more" for name, amount in found.missing]

@@ -12,33 +12,33 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.placement.attempt import Misfit, Party, Placed, attempt, misfit, party_of
 from scheduler.core.placement.fill import How
 from scheduler.core.placement.pack import pack
-from scheduler.core.placement.topology import place_gathered
-from scheduler.core.placement.working_snapshot import Scene, Seat
+from scheduler.core.placement.topology import place_by_topology
+from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
 from scheduler.core.scores.cluster import Asker
 
 __all__ = ["Misfit", "Placed", "pack", "place"]
 
 
-def place(scene: Scene, candidate: Candidate) -> Placed | Misfit:
-    """Seats for a workload in a scene, which is left as it was: `scene.put` makes them stand.
+def place(working: WorkingSnapshot, candidate: Candidate) -> Placed | Misfit:
+    """Assignments for a workload in a working snapshot, which is left as it was: `working.put` makes them stand.
 
     If not all members fit, the needed ones are placed first and then as many more as there is room for. Packing
     several sizes is a heuristic: largest members first, and where that fails in the given order and smallest first.
     """
-    party = party_of(scene, candidate)
-    how = How(candidate.standing, scene.policy(candidate.profile), pack)
+    party = party_of(working, candidate)
+    how = How(candidate.requester, working.policy(candidate.profile), pack)
     if candidate.workload.topology:
-        return place_gathered(scene, party, how)
+        return place_by_topology(working, party, how)
     if candidate.workload.gang is None:
-        return _lone(scene, party, how)
-    return attempt(scene, party, how) or misfit(scene, party, how)
+        return _lone(working, party, how)
+    return attempt(working, party, how) or misfit(working, party, how)
 
 
-def _lone(scene: Scene, party: Party, how: How) -> Placed | Misfit:
+def _lone(working: WorkingSnapshot, party: Party, how: How) -> Placed | Misfit:
     group = party.first
-    outlook = scene.outlook(group.pod_class, group.kins[0], how.standing)
-    row = scene.best(Asker(group.pod_class, group.kins[0], how.policy), outlook)
+    outlook = working.outlook(group.pod_class, group.kins[0], how.requester)
+    row = working.best(Asker(group.pod_class, group.kins[0], how.policy), outlook)
     if row < 0:
-        return misfit(scene, party, how)
-    report = scene.report_of(outlook, group.pod_class, how.standing)
-    return Placed((Seat(group.uids[0], row, group.pod_class, group.kins[0]),), report)
+        return misfit(working, party, how)
+    report = working.report_of(outlook, group.pod_class, how.requester)
+    return Placed((Assignment(group.uids[0], row, group.pod_class, group.kins[0]),), report)

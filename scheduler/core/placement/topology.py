@@ -19,7 +19,7 @@ from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.placement.attempt import Misfit, Party, Placed, attempt, misfit
 from scheduler.core.placement.domains import Domains, Terrain
 from scheduler.core.placement.fill import Group, How
-from scheduler.core.placement.working_snapshot import Scene
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
 
 OUTSIDE = "node(s) were outside the domain that holds most of the gang"
 _SHOWN_KEY = 63 + 1 + 253
@@ -29,27 +29,27 @@ _REQUIRED_TRIES, _PREFERRED_TRIES = 256, 16
 """The first domain fits wherever members are all alike; members of several sizes, or that keep apart, may need more."""
 
 
-def place_gathered(scene: Scene, party: Party, how: How) -> Placed | Misfit:
-    """Seats in one domain of the narrowest level that works; without any, and if none is required, in few domains."""
+def place_by_topology(working: WorkingSnapshot, party: Party, how: How) -> Placed | Misfit:
+    """Assignments in one domain of the narrowest level that works; else, if none is required, in few domains."""
     levels = party.candidate.workload.topology
     required = max((depth for depth, level in enumerate(levels) if level.required), default=-1)
-    terrain = Terrain(scene.domains(tuple(level.key for level in levels)), levels)
-    homes = _homes(scene, party.candidate)
+    terrain = Terrain(working.domains(tuple(level.key for level in levels)), levels)
+    homes = _homes(working, party.candidate)
     for depth in range(len(levels) - 1, max(required, 0) - 1, -1):
-        for code in _ranked(scene, party, how, _At(terrain, depth, homes, levels[depth].required)):
-            placed = attempt(scene, party, _inside(terrain, depth, code, how))
+        for code in _ranked(working, party, how, _At(terrain, depth, homes, levels[depth].required)):
+            placed = attempt(working, party, _inside(terrain, depth, code, how))
             if placed is not None:
                 return placed
     if required < 0:
-        few = How(how.standing, how.policy, terrain.everywhere)
-        return attempt(scene, party, few) or attempt(scene, party, how) or misfit(scene, party, how)
-    return _nowhere(scene, party, how, _At(terrain, required, homes, required=True))
+        few = How(how.requester, how.policy, terrain.everywhere)
+        return attempt(working, party, few) or attempt(working, party, how) or misfit(working, party, how)
+    return _nowhere(working, party, how, _At(terrain, required, homes, required=True))
 
 
-def unlabelled(scene: Scene, levels: tuple[TopologyLevel, ...]) -> list[Refused]:
+def unlabelled(working: WorkingSnapshot, levels: tuple[TopologyLevel, ...]) -> list[Refused]:
     """Nodes that no required level has a place for, by the label they lack."""
     required = max((depth for depth, level in enumerate(levels) if level.required), default=-1)
-    domains = scene.domains(tuple(level.key for level in levels))
+    domains = working.domains(tuple(level.key for level in levels))
     return _lacking(domains, levels[: required + 1])
 
 
@@ -63,12 +63,12 @@ def _lacking(domains: Domains, levels: tuple[TopologyLevel, ...]) -> list[Refuse
     return found
 
 
-def _homes(scene: Scene, candidate: Candidate) -> Amounts:
+def _homes(working: WorkingSnapshot, candidate: Candidate) -> Amounts:
     """By row, how many of them are there already; of a group, the members of all its gangs."""
     if not candidate.workload.bound:
-        return np.zeros(len(scene.snapshot.names), np.int64)
+        return np.zeros(len(working.snapshot.names), np.int64)
     jobs = {candidate.subject, *(f"gang/{key}" for key, _ in candidate.workload.gangs)}
-    return np.asarray(sum(scene.homes(job) for job in sorted(jobs)))
+    return np.asarray(sum(working.homes(job) for job in sorted(jobs)))
 
 
 class _At:
@@ -78,15 +78,15 @@ class _At:
         self.terrain, self.depth, self.required = terrain, depth, required
         self.members = terrain.domains.sums(homes, depth, terrain.domains.codes[depth])
 
-    def slots(self, scene: Scene, group: Group, how: How) -> Amounts:
+    def slots(self, working: WorkingSnapshot, group: Group, how: How) -> Amounts:
         """Per domain, how many of the group it holds; an upper bound where members keep apart."""
-        room = scene.outlook(group.pod_class, group.kins[0], how.standing).room
+        room = working.outlook(group.pod_class, group.kins[0], how.requester).room
         return self.terrain.slots(np.minimum(room, len(group.uids)), self.depth)
 
 
-def _ranked(scene: Scene, party: Party, how: How, at: _At) -> Iterator[int]:
+def _ranked(working: WorkingSnapshot, party: Party, how: How, at: _At) -> Iterator[int]:
     """Domains that may hold what is needed, those that may hold all members first."""
-    slots = np.array([at.slots(scene, group, how) for group in party.groups])
+    slots = np.array([at.slots(working, group, how) for group in party.groups])
     needed, pending = sum(party.needs.values()), party.candidate.pending
     whole = np.logical_and.reduce([slots[i] >= len(group.uids) for i, group in enumerate(party.groups)])
     total = np.minimum(slots.sum(axis=0), pending)
@@ -101,36 +101,36 @@ def _inside(terrain: Terrain, depth: int, code: int, how: How) -> How:
     def choose(room: Amounts, want: int) -> Amounts:
         return terrain.allot(room, want, depth, code)
 
-    return How(how.standing, how.policy, choose, terrain.domains.codes[depth] == code)
+    return How(how.requester, how.policy, choose, terrain.domains.codes[depth] == code)
 
 
-def _nowhere(scene: Scene, party: Party, how: How, at: _At) -> Misfit:
+def _nowhere(working: WorkingSnapshot, party: Party, how: How, at: _At) -> Misfit:
     """Told of the domain that holds most of them, and of nodes that are in none for want of a label."""
     codes = at.terrain.domains.codes[at.depth]
-    slots = at.slots(scene, party.first, how)
+    slots = at.slots(working, party.first, how)
     if not len(slots):
-        unknown = _carried_by_none(scene, at)
+        unknown = _carried_by_none(working, at)
         if unknown:
-            return _unlabelled(scene, party, unknown)
-        how = How(how.standing, how.policy, how.choose, codes >= 0)
-        return misfit(scene, party, how, _lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]))
+            return _unlabelled(working, party, unknown)
+        how = How(how.requester, how.policy, how.choose, codes >= 0)
+        return misfit(working, party, how, _lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]))
     code = int(np.lexsort((np.arange(len(slots)), -slots, -at.members))[0])
     return misfit(
-        scene,
+        working,
         party,
         _inside(at.terrain, at.depth, code, how),
         (*_lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]), (codes != code, OUTSIDE)),
     )
 
 
-def _carried_by_none(scene: Scene, at: _At) -> str:
+def _carried_by_none(working: WorkingSnapshot, at: _At) -> str:
     """The widest label asked for that is on no node, empty where each is on some."""
     keys = (level.key for level in at.terrain.levels[: at.depth + 1])
-    return next((key for key in keys if not any(key in labels for labels in scene.snapshot.traits.labels)), "")
+    return next((key for key in keys if not any(key in labels for labels in working.snapshot.traits.labels)), "")
 
 
-def _unlabelled(scene: Scene, party: Party, key: str) -> Misfit:
+def _unlabelled(working: WorkingSnapshot, party: Party, key: str) -> Misfit:
     """A label that no node carries makes no domain, whatever room there is."""
-    nodes, ahead = len(scene.snapshot.names), f"no node has label {key[:_SHOWN_KEY]}"
+    nodes, ahead = len(working.snapshot.names), f"no node has label {key[:_SHOWN_KEY]}"
     report = FitReport(nodes, 0, (((ahead,), nodes),) if nodes else (), ahead)
     return Misfit(0, report, Reason.NODE_SELECTOR_MISMATCH, party.first.pod_class, party.first.kins[0])

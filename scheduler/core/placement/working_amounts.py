@@ -1,4 +1,4 @@
-"""What changes within a scene: what is left, what scores count, and the load, all by row."""
+"""What changes within a working snapshot: what is left, what scores count, and the load, all by row."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from scheduler.core.picture.podclass import PodClass
 from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
 
 
-class State:
-    """What answers are about; the arrays are the scene's own, and change with it."""
+class WorkingAmounts:
+    """What answers are about; the arrays are the working snapshot's own, and change with it."""
 
     def __init__(self, snapshot: ClusterSnapshot, load: LoadPicture | None = None) -> None:
         self.snapshot = snapshot
@@ -23,7 +23,7 @@ class State:
         self.scored: Amounts = snapshot.scored.copy()
         self.load = load
 
-    def copy(self) -> State:
+    def copy(self) -> WorkingAmounts:
         """An independent copy."""
         other = copy(self)
         other.free, other.scored = self.free.copy(), self.scored.copy()

@@ -12,14 +12,14 @@ from model.pod import Pod
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.podclass import Kin
 from scheduler.core.picture.snapshot import Amounts, Mask
-from scheduler.core.preemption.victims import Herd
+from scheduler.core.preemption.victims import Victims
 
 
-class Guards:
+class DisruptionBudgets:
     """By index of a victim; which budgets cover pods of one namespace and the same labels is looked up once."""
 
-    def __init__(self, herd: Herd, residents: Residents, budgets: Sequence[DisruptionBudget]) -> None:
-        self._herd, self._residents, self._budgets = herd, residents, tuple(budgets)
+    def __init__(self, victims: Victims, residents: Residents, budgets: Sequence[DisruptionBudget]) -> None:
+        self._victims, self._residents, self._budgets = victims, residents, tuple(budgets)
         self._known: dict[Kin, tuple[int, ...]] = {}
 
     @cached_property
@@ -43,8 +43,8 @@ class Guards:
     def closed(self) -> Mask:
         """Which of all victims a budget covers that allows nothing more."""
         if all(budget.allowed > 0 for budget in self._budgets):
-            return np.zeros(len(self._herd), bool)
-        return np.array([self._closed(index) for index in range(len(self._herd))], bool)
+            return np.zeros(len(self._victims), bool)
+        return np.array([self._closed(index) for index in range(len(self._victims))], bool)
 
     def pressed(self, indexes: Amounts, ranks: Amounts) -> Mask:
         """Which of them break a budget if all do go: of each budget all but as many as it allows, the lowest ranks."""
@@ -65,7 +65,7 @@ class Guards:
 
     def _numbers(self, index: int) -> tuple[int, ...]:
         """Of the budgets that cover the victim; one that has already counted it as going does not."""
-        slot = int(self._herd.slots[index])
+        slot = int(self._victims.slots[index])
         pod, charge = self._residents.pods[slot], self._residents.charges[slot]
         if pod is None or charge is None or pod.namespace not in self.watched:
             return ()

@@ -19,7 +19,7 @@ class Ask(msgspec.Struct, frozen=True, eq=False):
     want: int
 
 
-class Field(msgspec.Struct, frozen=True, eq=False):
+class Capacity(msgspec.Struct, frozen=True, eq=False):
     """All asks, the largest pods first; `free` is row × demanded column with what is coming free by itself."""
 
     asks: tuple[Ask, ...]
@@ -34,14 +34,14 @@ class Field(msgspec.Struct, frozen=True, eq=False):
         if len(self.asks) == 1:
             return int(room(self.asks[0], free, rows).sum()) >= self.asks[0].want
         left = free.copy()
-        return all(_seat(ask, left, rows) for ask in self.asks)
+        return all(_assignment(ask, left, rows) for ask in self.asks)
 
-    def within(self, inside: Amounts) -> Field:
+    def within(self, inside: Amounts) -> Capacity:
         """The same asks where only these rows count."""
         mask = np.zeros(len(self.free), np.int64)
         mask[inside] = 1
         asks = (msgspec.structs.replace(ask, most=ask.most * mask) for ask in self.asks)
-        return Field(tuple(asks), self.free)
+        return Capacity(tuple(asks), self.free)
 
 
 def room(ask: Ask, free: Amounts, rows: Amounts) -> Amounts:
@@ -61,17 +61,17 @@ def taken(ask: Ask, fitting: Amounts) -> Amounts:
     return got
 
 
-def useful_rows(field: Field) -> Amounts:
+def useful_rows(capacity: Capacity) -> Amounts:
     """Rows with room already, for each ask no more of them than it needs."""
     found: set[int] = set()
-    every = np.arange(len(field.free))
-    for ask in field.asks:
-        got = taken(ask, room(ask, field.free, every))
+    every = np.arange(len(capacity.free))
+    for ask in capacity.asks:
+        got = taken(ask, room(ask, capacity.free, every))
         found.update(np.flatnonzero(got).tolist())
     return np.array(sorted(found), np.int64)
 
 
-def _seat(ask: Ask, left: Amounts, rows: Amounts) -> bool:
+def _assignment(ask: Ask, left: Amounts, rows: Amounts) -> bool:
     """Takes the ask's room out of `left`; False where it does not fit."""
     got = taken(ask, room(ask, left, rows))
     left -= got[:, None] * ask.request[None, :]

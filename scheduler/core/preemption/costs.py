@@ -21,9 +21,9 @@ import numpy.typing as npt
 from model.pod import Pod
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import Amounts, Mask
-from scheduler.core.preemption.budgets import Guards
+from scheduler.core.preemption.budgets import DisruptionBudgets
 from scheduler.core.preemption.facts import PreemptionFacts
-from scheduler.core.preemption.victims import OUTSIDE, Herd, sorted_by
+from scheduler.core.preemption.victims import OUTSIDE, Victims, sorted_by
 
 Price: TypeAlias = tuple[bool, int, int, int, int, int, int, float, float]
 Cost: TypeAlias = tuple[Price, tuple[str, ...]]
@@ -35,18 +35,18 @@ _FIRST_DOUBLING_SECONDS = 60.0
 _MANY = 1e4
 
 
-class Stakes:
+class VictimCosts:
     """Looks a victim's cost up the first time it is asked for."""
 
-    def __init__(self, herd: Herd, residents: Residents, facts: PreemptionFacts, now: float) -> None:
-        self.herd = herd
+    def __init__(self, victims: Victims, residents: Residents, facts: PreemptionFacts, now: float) -> None:
+        self.victims = victims
         self._residents, self._facts, self._now = residents, facts, now
-        self.guards = Guards(herd, residents, facts.budgets)
-        self._priorities = residents.priorities[herd.slots]
-        self._started = residents.started[herd.slots]
+        self.budgets = DisruptionBudgets(victims, residents, facts.budgets)
+        self._priorities = residents.priorities[victims.slots]
+        self._started = residents.started[victims.slots]
 
     def pod(self, index: int) -> Pod | None:
-        return self._residents.pods[int(self.herd.slots[index])]
+        return self._residents.pods[int(self.victims.slots[index])]
 
     def key(self, index: int) -> str:
         """`namespace/name`; the uid of a pod that is not known itself."""
@@ -54,18 +54,18 @@ class Stakes:
         return pod.key if pod else self.uid(index)
 
     def uid(self, index: int) -> str:
-        charge = self._residents.charges[int(self.herd.slots[index])]
+        charge = self._residents.charges[int(self.victims.slots[index])]
         return charge.uid if charge else ""
 
     def named(self, indexes: list[int]) -> Iterator[tuple[Pod | None, str, str]]:
         """Of each its pod, its uid and its subject."""
-        residents, slots = self._residents, self.herd.slots[indexes]
+        residents, slots = self._residents, self.victims.slots[indexes]
         for slot, number in zip(slots.tolist(), residents.subjects[slots].tolist(), strict=True):
             charge = residents.charges[slot]
             yield residents.pods[slot], charge.uid if charge else "", residents.subject_names[number]
 
     def subject(self, index: int) -> str:
-        return self._residents.subject_names[int(self._residents.subjects[self.herd.slots[index]])]
+        return self._residents.subject_names[int(self._residents.subjects[self.victims.slots[index]])]
 
     def started(self, index: int) -> float:
         return float(self._started[index])
@@ -73,7 +73,7 @@ class Stakes:
     def weight(self, chosen: list[int]) -> tuple[list[int], list[float]]:
         """Of each its standing, and the seconds lost, where those of younger pods count a trifle less."""
         lost = self.lost[chosen] - self._started[chosen] * 1e-12
-        return self.herd.standings[chosen].tolist(), lost.tolist()
+        return self.victims.standings[chosen].tolist(), lost.tolist()
 
     def priorities(self, indexes: Amounts) -> Amounts:
         return np.asarray(self._priorities[indexes])
@@ -92,7 +92,7 @@ class Stakes:
 
     def importance(self, index: int) -> tuple[int, bool, float, float, str]:
         """Sorts the least important first: lower standing, no gang, less to lose, younger, then by name."""
-        own = (int(self.herd.standings[index]), bool(self.herd.gangs[index] >= 0), self.lost_seconds(index))
+        own = (int(self.victims.standings[index]), bool(self.victims.gangs[index] >= 0), self.lost_seconds(index))
         return (*own, -self.started(index), self.key(index))
 
     def ranks(self, indexes: Amounts) -> Amounts:
@@ -125,13 +125,13 @@ class Stakes:
 
         Where all have started and no checkpoint is known, the younger have lost less: age is enough then.
         """
-        started, standings = -self._started[indexes], self.herd.standings[indexes]
+        started, standings = -self._started[indexes], self.victims.standings[indexes]
         order = np.argsort(started)
         keys: list[npt.NDArray[Any]] = [started]
         if self._facts.saved or (len(started) and started.max() >= 0):
             keys.append(self.lost[indexes])
             order = sorted_by(keys[-1], order)
-        for key in ((self.herd.gangs[indexes] >= 0).astype(np.int64), standings, groups):
+        for key in ((self.victims.gangs[indexes] >= 0).astype(np.int64), standings, groups):
             lowest = key.min(initial=np.iinfo(np.int64).max)
             if bool((key != lowest).any()):
                 keys.append(key - lowest)
@@ -150,24 +150,24 @@ class Stakes:
         """Those of which a checkpoint is known."""
         slots = self._residents.slot_of
         known = np.array(sorted(slots[uid] for uid in self._facts.saved if uid in slots), np.int64)
-        return list(np.flatnonzero(np.isin(self.herd.slots, known)).tolist()) if len(known) else []
+        return list(np.flatnonzero(np.isin(self.victims.slots, known)).tolist()) if len(known) else []
 
     def violating(self, indexes: Iterable[int]) -> frozenset[int]:
         """Those that break a budget, counting the budgets down from the most important on as kube-scheduler does."""
-        if not self.guards.watched:
+        if not self.budgets.watched:
             return frozenset()
-        return self.guards.broken_by(sorted(indexes, key=self.importance, reverse=True))
+        return self.budgets.broken_by(sorted(indexes, key=self.importance, reverse=True))
 
     @cached_property
     def spared(self) -> tuple[Mask, ...]:
         """Who is spared before priority counts, who weighs more last; what holds of all or none of them is left out."""
-        masks = (self.herd.standings >= OUTSIDE, self.guards.closed)
+        masks = (self.victims.standings >= OUTSIDE, self.budgets.closed)
         return tuple(mask for mask in masks if mask.any() and not mask.all())
 
     @cached_property
     def burdens(self) -> npt.NDArray[np.float64]:
         """What each counts where pods are only counted: those that are spared before priority counts as very many."""
-        counts = np.ones(len(self.herd))
+        counts = np.ones(len(self.victims))
         for power, mask in enumerate(self.spared, 1):
             counts += _MANY**power * mask
         return counts
@@ -176,10 +176,10 @@ class Stakes:
     def gang_burdens(self) -> npt.NDArray[np.float64]:
         """Of each gang together, by its number."""
         if not self.spared:
-            return np.diff(self.herd.ends, prepend=0).astype(float)
-        by_gang = self.herd.by_gang
-        gangs = self.herd.gangs[by_gang]
-        return np.bincount(gangs, weights=self.burdens[by_gang], minlength=len(self.herd.surplus)).astype(float)
+            return np.diff(self.victims.ends, prepend=0).astype(float)
+        by_gang = self.victims.by_gang
+        gangs = self.victims.gangs[by_gang]
+        return np.bincount(gangs, weights=self.burdens[by_gang], minlength=len(self.victims.surplus)).astype(float)
 
     def cost(self, indexes: Iterable[int]) -> Cost:
         """See the module's words."""
@@ -197,7 +197,7 @@ class Stakes:
 
     def _price(self, chosen: list[int]) -> Price:
         """The cost without names."""
-        herd, standings = self.herd, self.herd.standings[chosen]
+        victims, standings = self.victims, self.victims.standings[chosen]
         highest = int(standings.max(initial=np.iinfo(np.int64).min))
         return (
             highest >= OUTSIDE,
@@ -206,7 +206,7 @@ class Stakes:
             int(np.count_nonzero(standings >= OUTSIDE)),
             len(chosen),
             int(self._priorities[chosen].sum()),
-            NODE * len(np.unique(herd.rows[chosen])) + int(self.losses(chosen).sum()),
+            NODE * len(np.unique(victims.rows[chosen])) + int(self.losses(chosen).sum()),
             fsum(self.lost[chosen].tolist()),
             -fsum(self._started[chosen].tolist()),
         )

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.core.picture.snapshot import Amounts
-from scheduler.core.preemption.capacity import Ask, Field, room, taken
-from scheduler.core.preemption.costs import Stakes
+from scheduler.core.preemption.capacity import Ask, Capacity, room, taken
+from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.rows import clear_rows
 
 _LOOKED_AT = 4
@@ -25,38 +25,38 @@ class _Parts(msgspec.Struct, frozen=True, eq=False):
     numbers: Amounts
 
 
-def cover_with_gangs(field: Field, pool: Amounts, singles: Amounts, stakes: Stakes) -> set[int] | None:
+def cover_with_gangs(capacity: Capacity, pool: Amounts, singles: Amounts, costs: VictimCosts) -> set[int] | None:
     """Gangs as long as one of them helps, then single pods for what is missing; None where that is not enough.
 
     None also where no gang helps a lone ask: then this is what single pods alone are good for.
     """
-    parts = _parts(pool, stakes)
-    free, chosen = field.free.copy(), set[int]()
-    for ask in field.asks:
-        parts = _cover(ask, free, parts, chosen, stakes)
-        if len(field.asks) == 1 and not chosen:
+    parts = _parts(pool, costs)
+    free, chosen = capacity.free.copy(), set[int]()
+    for ask in capacity.asks:
+        parts = _cover(ask, free, parts, chosen, costs)
+        if len(capacity.asks) == 1 and not chosen:
             return None
-        found = clear_rows(ask, free, singles, stakes, chosen)
+        found = clear_rows(ask, free, singles, costs, chosen)
         if found is None:
             return None
-        free += stakes.herd.freed(np.array(found, np.int64), len(free))
+        free += costs.victims.freed(np.array(found, np.int64), len(free))
         chosen.update(found)
         free -= taken(ask, room(ask, free, np.arange(len(free))))[:, None] * ask.request[None, :]
     return chosen
 
 
-def _cover(ask: Ask, free: Amounts, parts: _Parts, chosen: set[int], stakes: Stakes) -> _Parts:
+def _cover(ask: Ask, free: Amounts, parts: _Parts, chosen: set[int], costs: VictimCosts) -> _Parts:
     """Adds gangs to `chosen` and their room to `free`; returns the gangs that are left."""
     missing = ask.want - int(room(ask, free, np.arange(len(free))).sum())
-    looked_at = _only(parts, _ranked(ask, free, parts, stakes, missing)[: _LOOKED_AT * missing + 32])
+    looked_at = _only(parts, _ranked(ask, free, parts, costs, missing)[: _LOOKED_AT * missing + 32])
     taken_out: list[int] = []
     while missing > 0 and len(looked_at.burdens):
         gains = np.minimum(_gains(ask, free, looked_at), missing)
         best = int(np.argmax(gains / looked_at.burdens))
         if gains[best] <= 0:
             break
-        members = np.array(stakes.herd.members(int(looked_at.numbers[best])), np.int64)
-        free += stakes.herd.freed(members, len(free))
+        members = np.array(costs.victims.members(int(looked_at.numbers[best])), np.int64)
+        free += costs.victims.freed(members, len(free))
         chosen.update(members.tolist())
         taken_out.append(int(looked_at.numbers[best]))
         missing -= int(gains[best])
@@ -64,7 +64,7 @@ def _cover(ask: Ask, free: Amounts, parts: _Parts, chosen: set[int], stakes: Sta
     return _only(parts, np.flatnonzero(~np.isin(parts.numbers, taken_out)))
 
 
-def _ranked(ask: Ask, free: Amounts, parts: _Parts, stakes: Stakes, missing: int) -> Amounts:
+def _ranked(ask: Ask, free: Amounts, parts: _Parts, costs: VictimCosts, missing: int) -> Amounts:
     """Gangs that gain members, most for their weight first; of equals the first by row, of these the first by name."""
     gains = np.minimum(_gains(ask, free, parts), missing) / np.maximum(parts.burdens, 1)
     first = np.full(len(parts.burdens), len(free))
@@ -72,27 +72,27 @@ def _ranked(ask: Ask, free: Amounts, parts: _Parts, stakes: Stakes, missing: int
     helping = np.flatnonzero(gains > 0)
     order = helping[np.lexsort((first[helping], -gains[helping]))]
     some = order[: _LOOKED_AT * missing + 64].tolist()
-    names = [stakes.subject(stakes.herd.members(int(parts.numbers[gang]))[0]) for gang in some]
+    names = [costs.subject(costs.victims.members(int(parts.numbers[gang]))[0]) for gang in some]
     ranked = sorted(range(len(some)), key=lambda i: (-gains[some[i]], first[some[i]], names[i]))
     return np.array([some[i] for i in ranked], np.int64)
 
 
-def _parts(pool: Amounts, stakes: Stakes) -> _Parts:
-    herd = stakes.herd
-    inside = np.zeros(len(herd), bool)
+def _parts(pool: Amounts, costs: VictimCosts) -> _Parts:
+    victims = costs.victims
+    inside = np.zeros(len(victims), bool)
     inside[pool] = True
-    sizes = np.diff(herd.ends, prepend=0)
-    complete = np.bincount(herd.gangs[herd.by_gang[inside[herd.by_gang]]], minlength=len(sizes)) == sizes
-    numbers = np.flatnonzero(complete & herd.whole & (sizes > 0))
+    sizes = np.diff(victims.ends, prepend=0)
+    complete = np.bincount(victims.gangs[victims.by_gang[inside[victims.by_gang]]], minlength=len(sizes)) == sizes
+    numbers = np.flatnonzero(complete & victims.whole & (sizes > 0))
     position = np.full(len(sizes), -1, np.int64)
     position[numbers] = np.arange(len(numbers))
-    flat = herd.by_gang[position[herd.gangs[herd.by_gang]] >= 0]
-    gang, rows = position[herd.gangs[flat]], herd.rows[flat]
+    flat = victims.by_gang[position[victims.gangs[victims.by_gang]] >= 0]
+    gang, rows = position[victims.gangs[flat]], victims.rows[flat]
     starts = np.flatnonzero(np.diff(gang, prepend=-1) | np.diff(rows, prepend=-1))
-    freed = np.zeros((len(starts), herd.amounts.shape[1]), np.int64)
+    freed = np.zeros((len(starts), victims.amounts.shape[1]), np.int64)
     for column in range(freed.shape[1] if len(starts) else 0):
-        freed[:, column] = np.add.reduceat(herd.amounts[flat, column], starts)
-    return _Parts(gang[starts], rows[starts], freed, stakes.gang_burdens[numbers], numbers)
+        freed[:, column] = np.add.reduceat(victims.amounts[flat, column], starts)
+    return _Parts(gang[starts], rows[starts], freed, costs.gang_burdens[numbers], numbers)
 
 
 def _gains(ask: Ask, free: Amounts, parts: _Parts) -> Amounts:

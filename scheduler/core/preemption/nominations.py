@@ -11,7 +11,7 @@ from scheduler.core.filters.static import verdicts
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
-from scheduler.core.placement.working_snapshot import Nominated, Seat
+from scheduler.core.placement.working_snapshot import Assignment, Nominated
 from scheduler.core.preemption.facts import Plan
 
 
@@ -57,7 +57,8 @@ class Nominations:
         """
         nominated = plan.nominated
         keepings = tuple(
-            Keeping(seat.uid, snapshot.names[seat.row], seat.pod_class, seat.kin) for seat in nominated.seats
+            Keeping(assignment.uid, snapshot.names[assignment.row], assignment.pod_class, assignment.kin)
+            for assignment in nominated.assignments
         )
         mine = Kept(nominated.subject, nominated.priority, keepings, expires_seconds)
         lower = (kept for kept in self._kept.values() if kept.priority < mine.priority and kept.nodes & mine.nodes)
@@ -66,7 +67,7 @@ class Nominations:
         return dropped
 
     def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
-        """What is kept, as seats of this snapshot; nodes that it does not have are left out."""
+        """What is kept, as assignments of this snapshot; nodes that it does not have are left out."""
         return tuple(_nominated(self._kept[subject], snapshot.rows) for subject in sorted(self._kept))
 
     def drop(self, subject: str) -> Kept | None:
@@ -99,12 +100,12 @@ class Nominations:
 
 
 def _nominated(kept: Kept, row_of: Mapping[str, int]) -> Nominated:
-    seats = tuple(
-        Seat(keeping.uid, row_of[keeping.node], keeping.pod_class, keeping.kin)
+    assignments = tuple(
+        Assignment(keeping.uid, row_of[keeping.node], keeping.pod_class, keeping.kin)
         for keeping in kept.keepings
         if keeping.node in row_of
     )
-    return Nominated(kept.subject, kept.priority, seats)
+    return Nominated(kept.subject, kept.priority, assignments)
 
 
 def _admitted(keepings: Iterable[Keeping], snapshot: ClusterSnapshot) -> bool:

@@ -38,7 +38,7 @@ class Opened(msgspec.Struct, frozen=True, eq=False):
         return self.sums[level].copy() if int(self.level_of[indexes].max()) <= level else None
 
 
-class Herd(msgspec.Struct, frozen=True, eq=False):
+class Victims(msgspec.Struct, frozen=True, eq=False):
     """One entry a legal victim: its slot, row and what it frees of the demanded columns.
 
     `standings` is its priority, that of pods outside the mid, batch and free bands above all inside (see OUTSIDE).
@@ -82,7 +82,9 @@ class _Gangs(msgspec.Struct, frozen=True, eq=False):
     surplus: Amounts
 
 
-def herd_of(residents: Residents, legal: Mask, columns: list[int], gangs: Mapping[str, GangFacts], size: int) -> Herd:
+def victims_of(
+    residents: Residents, legal: Mask, columns: list[int], gangs: Mapping[str, GangFacts], size: int
+) -> Victims:
     """The victims there could be on `size` rows; members that may go neither alone nor with all others are left out."""
     known = _Gangs(*stored(gangs).arrays(residents))
     present = (residents.rows >= 0) & ((residents.flags & Flag.DELETING) == 0) & known.known[residents.subjects]
@@ -99,7 +101,7 @@ def herd_of(residents: Residents, legal: Mask, columns: list[int], gangs: Mappin
     amounts = residents.class_requests[:, columns].take(residents.classes[slots], axis=0)
     standings = _standings(residents.priorities[slots], (residents.flags[slots] & Flag.BELOW_PROD) == 0)
     weights = _weights(standings, subjects, alone, len(whole))
-    return Herd(
+    return Victims(
         slots=slots,
         rows=rows,
         amounts=amounts,

@@ -13,44 +13,46 @@ from model.workload import PodSet, Workload
 from scheduler.core.filters import fit
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Flag, Residents
-from scheduler.core.picture.assignment import Seat
+from scheduler.core.picture.assignment import Assignment
 from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.placement.place import Placed, place
-from scheduler.core.placement.working_snapshot import Scene
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.queueing.reassign import unclaimed
 
 _WIDENING = 4
 """Rows are tried by the number that should do, then by so many times more, then all: three attempts at most."""
 
 
-def vacancy(scene: Scene, candidate: Candidate, residents: Residents) -> tuple[Seat, ...] | None:
-    """Seats for all needed members once enough has ended; None where they would not fit even then."""
+def future_fit(working: WorkingSnapshot, candidate: Candidate, residents: Residents) -> tuple[Assignment, ...] | None:
+    """Assignments for all needed members once enough has ended; None where they would not fit even then."""
     asked = minimum_of(candidate)
-    leaving = _leaving(residents, candidate)
-    rows = _rows(scene, asked, _emptied(scene, asked, residents, leaving))
+    ending = _ending(residents, candidate)
+    rows = _rows(working, asked, _emptied(working, asked, residents, ending))
     if rows is None:
         return None
     order, enough = rows
     for number in sorted({min(len(order), size) for size in (enough, enough * _WIDENING, len(order))}):
-        trial = scene.what_if()
-        trial.remove(_seats(residents, leaving & np.isin(residents.rows, order[:number])))
+        trial = working.what_if()
+        trial.remove(_assignments(residents, ending & np.isin(residents.rows, order[:number])))
         outcome = place(trial, asked)
         if isinstance(outcome, Placed):
-            return outcome.seats
+            return outcome.assignments
     return None
 
 
-def will_fit(scene: Scene, candidate: Candidate, residents: Residents, seats: tuple[Seat, ...]) -> bool:
-    """Whether seats chosen before will still be free once what may end on their rows has ended."""
-    rows = np.array([seat.row for seat in seats], np.int64)
-    leaving = _leaving(residents, candidate, rows)
-    room = _emptied(scene, candidate, residents, leaving)
+def will_fit(
+    working: WorkingSnapshot, candidate: Candidate, residents: Residents, assignments: tuple[Assignment, ...]
+) -> bool:
+    """Whether assignments chosen before will still be free once what may end on their rows has ended."""
+    rows = np.array([assignment.row for assignment in assignments], np.int64)
+    ending = _ending(residents, candidate, rows)
+    room = _emptied(working, candidate, residents, ending)
     admissible = all(
-        fit.counts(scene.snapshot, room, pod_class)[row] > 0
-        for pod_class, row in dict.fromkeys((seat.pod_class, seat.row) for seat in seats)
+        fit.counts(working.snapshot, room, pod_class)[row] > 0
+        for pod_class, row in dict.fromkeys((assignment.pod_class, assignment.row) for assignment in assignments)
     )
-    for seat in seats if admissible else ():
-        room[seat.row] -= fit.use(scene.snapshot, seat.pod_class)
+    for assignment in assignments if admissible else ():
+        room[assignment.row] -= fit.use(working.snapshot, assignment.pod_class)
     return admissible and bool((room[rows] >= 0).all())
 
 
@@ -72,7 +74,7 @@ def minimum_of(candidate: Candidate) -> Candidate:
     )
 
 
-def _leaving(residents: Residents, candidate: Candidate, rows: Amounts | None = None) -> Mask:
+def _ending(residents: Residents, candidate: Candidate, rows: Amounts | None = None) -> Mask:
     """By slot, whether the pod may end before the candidate is placed; of those on `rows` where these are given."""
     there = residents.rows >= 0 if rows is None else np.isin(residents.rows, rows)
     lower = residents.priorities <= candidate.workload.priority
@@ -85,22 +87,22 @@ def _leaving(residents: Residents, candidate: Candidate, rows: Amounts | None = 
     return found
 
 
-def _emptied(scene: Scene, candidate: Candidate, residents: Residents, leaving: Mask) -> Amounts:
+def _emptied(working: WorkingSnapshot, candidate: Candidate, residents: Residents, ending: Mask) -> Amounts:
     """What is left for the candidate, node × resource, once the pods of these slots are gone."""
-    room = np.array(unclaimed(scene, candidate))
-    slots = np.flatnonzero(leaving)
+    room = np.array(unclaimed(working, candidate))
+    slots = np.flatnonzero(ending)
     np.add.at(room, residents.rows[slots], residents.class_requests[residents.classes[slots]])
     return room
 
 
-def _rows(scene: Scene, asked: Candidate, emptied: Amounts) -> tuple[Amounts, int] | None:
+def _rows(working: WorkingSnapshot, asked: Candidate, emptied: Amounts) -> tuple[Amounts, int] | None:
     """Rows that could take members, those with the least missing room a member first, and how many should do."""
-    counts = np.stack([fit.counts(scene.snapshot, emptied, pod_class) for pod_class in asked.classes])
+    counts = np.stack([fit.counts(working.snapshot, emptied, pod_class) for pod_class in asked.classes])
     if int(np.minimum(counts.max(axis=0), asked.pending).sum()) < asked.pending:
         return None
     members = np.minimum(counts.min(axis=0), asked.pending)
-    taken = np.maximum(members, 1)[:, None] * fit.use(scene.snapshot, asked.classes[0])[None, :]
-    missing = (taken - unclaimed(scene, asked)).clip(min=0) / np.maximum(scene.snapshot.allocatable, 1)
+    taken = np.maximum(members, 1)[:, None] * fit.use(working.snapshot, asked.classes[0])[None, :]
+    missing = (taken - unclaimed(working, asked)).clip(min=0) / np.maximum(working.snapshot.allocatable, 1)
     cost = missing.max(axis=1) / np.maximum(members, 1)
     useful = np.flatnonzero(counts.max(axis=0))
     order = useful[np.lexsort((useful, cost[useful]))]
@@ -108,10 +110,10 @@ def _rows(scene: Scene, asked: Candidate, emptied: Amounts) -> tuple[Amounts, in
     return order, min(enough, len(order))
 
 
-def _seats(residents: Residents, slots: Mask) -> list[Seat]:
-    found: list[Seat] = []
+def _assignments(residents: Residents, slots: Mask) -> list[Assignment]:
+    found: list[Assignment] = []
     for slot in np.flatnonzero(slots).tolist():
         charge = residents.charges[slot]
         if charge is not None:
-            found.append(Seat(charge.uid, int(residents.rows[slot]), charge.pod_class, charge.kin))
+            found.append(Assignment(charge.uid, int(residents.rows[slot]), charge.pod_class, charge.kin))
     return found

@@ -18,7 +18,7 @@ class _Trial(msgspec.Struct, frozen=True):
     uids: tuple[str, ...]
 
 
-class Trials:
+class GangTimeouts:
     """Gangs that were tried and did not fit, by subject, since their first such attempt; Unix seconds."""
 
     def __init__(self) -> None:

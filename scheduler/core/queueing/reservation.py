@@ -2,13 +2,13 @@
 
 Without it a large gang starves under a stream of small pods, each of which takes what the last one left. On the rows
 that are chosen nothing of equal or lower priority is added, so what runs there only ends, and the head is placed no
-later than when enough of it has. They are kept from turn to turn; a seat moves only to a row that has room for it at
-this moment. So a place for a member counts for the head wherever it becomes free, and back-fill behind it never delays
-it; only members larger than what runs may wait for their own rows while fragments elsewhere are filled in. A
-reservation is a nomination for the order alone: it is not written to the API, and higher priority does not see it.
+later than when enough of it has. They are kept from turn to turn; one moves only to a row that has room for it at this
+moment. So a place for a member counts for the head wherever it becomes free, and back-fill behind it never delays it;
+only members larger than what runs may wait for their own rows while fragments elsewhere are filled in. A reservation
+is a nomination for the order alone: it is not written to the API, and higher priority does not see it.
 
-A gang that is bound in part has its remaining seats kept at once and beside that number, from the turn in which it is
-seen so: whoever takes them meanwhile would leave it holding room that nobody uses.
+A gang that is bound in part has room for the rest kept at once and beside that number, from the turn in which it is
+seen so: whoever takes it meanwhile would leave the gang holding room that nobody uses.
 
 A head whose room has not come within its gang's timeout gives it up, and its queue may try with another: kept for
 ever, it would be room that nobody uses. Neither Koordinator nor kube-scheduler has the like.
@@ -25,14 +25,14 @@ from msgspec import Meta
 from model.workload import TopologyLevel
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Residents
-from scheduler.core.picture.assignment import Nominated, Seat
+from scheduler.core.picture.assignment import Assignment, Nominated
 from scheduler.core.picture.podclass import PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed, place
-from scheduler.core.placement.working_snapshot import Scene
-from scheduler.core.queueing.future_fit import minimum_of, vacancy, will_fit
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
+from scheduler.core.queueing.future_fit import future_fit, minimum_of, will_fit
 from scheduler.core.queueing.order import Ranking
-from scheduler.core.queueing.reassign import reseat
+from scheduler.core.queueing.reassign import reassign
 
 
 class ReservePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,11 +59,11 @@ class ReservePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Reserved(msgspec.Struct, frozen=True):
-    """Room kept for `candidate`; `nodes` are the names of the seats' nodes, since rows change with the snapshot."""
+    """Room kept for `candidate`; `nodes` are the assignments' nodes by name, since rows change with the snapshot."""
 
     candidate: Candidate
     since_seconds: float
-    seats: tuple[Seat, ...]
+    assignments: tuple[Assignment, ...]
     nodes: tuple[str, ...]
 
 
@@ -92,15 +92,17 @@ class Reservations:
         """The reservations as nominations in a snapshot that `settle` has seen."""
         return tuple(_nominated(self._kept[subject], snapshot) for subject in self.subjects)
 
-    def settle(self, candidates: Mapping[str, Candidate], snapshot: ClusterSnapshot, now: float) -> tuple[Seat, ...]:
+    def settle(
+        self, candidates: Mapping[str, Candidate], snapshot: ClusterSnapshot, now: float
+    ) -> tuple[Assignment, ...]:
         """Give up what is kept for workloads that are gone, changed or out of time, or on nodes that are gone.
 
-        Returns the seats given up: room that is news to others.
+        Returns the assignments given up: room that is news to others.
         """
         self._not_before = {subject: end for subject, end in self._not_before.items() if end > now}
         self._hopeless = {shape: end for shape, end in self._hopeless.items() if end > now}
         self._vain = {subject: end for subject, end in self._vain.items() if end > now}
-        given_up: list[Seat] = []
+        given_up: list[Assignment] = []
         for subject in self.subjects:
             kept = self._kept[subject]
             late = kept.since_seconds + kept.candidate.timeout_seconds <= now
@@ -108,73 +110,77 @@ class Reservations:
                 given_up.extend(self.drop(subject, now if late else None))
         return tuple(given_up)
 
-    def drop(self, subject: str, out_of_time: float | None = None) -> tuple[Seat, ...]:
+    def drop(self, subject: str, out_of_time: float | None = None) -> tuple[Assignment, ...]:
         """Give up what is kept for a subject; `out_of_time` (now) where it is not to be reserved for at once again."""
         kept = self._kept.pop(subject, None)
         if out_of_time is not None:
             self._not_before[subject] = out_of_time + self._policy.reserve_after_seconds
-        return kept.seats if kept else ()
+        return kept.assignments if kept else ()
 
-    def hold(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> bool:
-        """Keep the remaining seats of a gang that is bound in part, where it fits or will; whether that is news.
+    def hold(self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, now: float) -> bool:
+        """Keep the remaining assignments of a gang that is bound in part, where it fits or will; whether that is news.
 
         To be asked before anybody is placed, in the order of the queue.
         """
         subject = candidate.subject
         if subject in self._kept or self._not_before.get(subject, 0.0) > now:
             return False
-        outcome = place(scene, minimum_of(candidate))
-        seats = outcome.seats if isinstance(outcome, Placed) else None
-        if seats is None and subject not in self._vain:
-            seats = vacancy(scene, candidate, residents)
-        if seats is None:
+        outcome = place(working, minimum_of(candidate))
+        assignments = outcome.assignments if isinstance(outcome, Placed) else None
+        if assignments is None and subject not in self._vain:
+            assignments = future_fit(working, candidate, residents)
+        if assignments is None:
             self._vain.setdefault(subject, now + _SEARCH_EVERY_SECONDS)
             return False
-        self._keep(scene, candidate, now, seats)
+        self._keep(working, candidate, now, assignments)
         return True
 
     def reserve(
-        self, scene: Scene, candidate: Candidate, residents: Residents, ranking: Ranking
-    ) -> tuple[Nominated | None, tuple[Seat, ...]]:
+        self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, ranking: Ranking
+    ) -> tuple[Nominated | None, tuple[Assignment, ...]]:
         """Keep room for a candidate that fits nowhere at this moment, if it is its turn to have some kept.
 
         To be asked each time it was tried in vain, before anything behind it is tried. Returns what is kept for it
-        from here on (None: nothing), and the seats of another that had to give way.
+        from here on (None: nothing), and the assignments of another that had to give way.
         """
         kept = self._kept.get(candidate.subject)
         if kept is not None:
-            seats = _improved(scene, candidate, residents, _nominated(kept, scene.snapshot).seats)
-            if seats is not None:
-                return self._keep(scene, candidate, kept.since_seconds, seats), ()
+            assignments = _improved(working, candidate, residents, _nominated(kept, working.snapshot).assignments)
+            if assignments is not None:
+                return self._keep(working, candidate, kept.since_seconds, assignments), ()
             self.drop(candidate.subject)
         if not self._due(candidate, ranking.now):
             return None, ()
         behind = self._behind(candidate, ranking)
-        seats = self._search(scene, candidate, residents, ranking.now) if behind is not None else None
-        if seats is None:
+        assignments = self._search(working, candidate, residents, ranking.now) if behind is not None else None
+        if assignments is None:
             return None, ()
-        seats = _improved(scene, candidate, residents, seats) or seats
-        return self._keep(scene, candidate, ranking.now, seats), self.drop(behind) if behind else ()
+        assignments = _improved(working, candidate, residents, assignments) or assignments
+        return self._keep(working, candidate, ranking.now, assignments), self.drop(behind) if behind else ()
 
     def next_due(self) -> float | None:
         """Unix time at which the next reservation is out of time, None where none is kept."""
         return min((kept.since_seconds + kept.candidate.timeout_seconds for kept in self._kept.values()), default=None)
 
-    def _search(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> tuple[Seat, ...] | None:
-        """Seats where it will fit. A vain search, which looks at every pod, is made once for all that are alike."""
+    def _search(
+        self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, now: float
+    ) -> tuple[Assignment, ...] | None:
+        """Where it will fit. A vain search, which looks at every pod, is made once for all that are alike."""
         shape = _shape(candidate)
         if now < self._search_from or self._hopeless.get(shape, 0.0) > now:
             return None
-        seats = vacancy(scene, candidate, residents)
-        if seats is None:
+        assignments = future_fit(working, candidate, residents)
+        if assignments is None:
             self._hopeless[shape] = now + self._policy.reserve_after_seconds
             self._search_from = now + _SEARCH_EVERY_SECONDS
-        return seats
+        return assignments
 
-    def _keep(self, scene: Scene, candidate: Candidate, since: float, seats: tuple[Seat, ...]) -> Nominated:
-        names = tuple(scene.snapshot.names[seat.row] for seat in seats)
-        self._kept[candidate.subject] = _Reserved(candidate, since, seats, names)
-        return Nominated(candidate.subject, candidate.workload.priority, seats)
+    def _keep(
+        self, working: WorkingSnapshot, candidate: Candidate, since: float, assignments: tuple[Assignment, ...]
+    ) -> Nominated:
+        names = tuple(working.snapshot.names[assignment.row] for assignment in assignments)
+        self._kept[candidate.subject] = _Reserved(candidate, since, assignments, names)
+        return Nominated(candidate.subject, candidate.workload.priority, assignments)
 
     def _due(self, candidate: Candidate, now: float) -> bool:
         waited = now - candidate.workload.eligible_seconds
@@ -201,21 +207,23 @@ def _shape(candidate: Candidate) -> _Shape:
 
 
 def _improved(
-    scene: Scene, candidate: Candidate, residents: Residents, seats: tuple[Seat, ...]
-) -> tuple[Seat, ...] | None:
-    """The seats with those moved that find room elsewhere, as they are where that does not do; None if neither does."""
-    moved = reseat(scene, candidate, seats)
-    return next((each for each in (moved, seats) if will_fit(scene, candidate, residents, each)), None)
+    working: WorkingSnapshot, candidate: Candidate, residents: Residents, assignments: tuple[Assignment, ...]
+) -> tuple[Assignment, ...] | None:
+    """With those moved that find room elsewhere, as they are where that does not do; None if neither does."""
+    moved = reassign(working, candidate, assignments)
+    return next((each for each in (moved, assignments) if will_fit(working, candidate, residents, each)), None)
 
 
 def _nominated(kept: _Reserved, snapshot: ClusterSnapshot) -> Nominated:
-    seats = tuple(
-        seat if snapshot.names[seat.row : seat.row + 1] == (name,) else _moved(seat, snapshot.rows[name])
-        for seat, name in zip(kept.seats, kept.nodes, strict=True)
+    assignments = tuple(
+        assignment
+        if snapshot.names[assignment.row : assignment.row + 1] == (name,)
+        else _moved(assignment, snapshot.rows[name])
+        for assignment, name in zip(kept.assignments, kept.nodes, strict=True)
     )
-    return Nominated(kept.candidate.subject, kept.candidate.workload.priority, seats)
+    return Nominated(kept.candidate.subject, kept.candidate.workload.priority, assignments)
 
 
-def _moved(seat: Seat, row: int) -> Seat:
-    moved: Seat = msgspec.structs.replace(seat, row=row)
+def _moved(assignment: Assignment, row: int) -> Assignment:
+    moved: Assignment = msgspec.structs.replace(assignment, row=row)
     return moved

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
 from scheduler.core.scores.node_preference import disliked, preferred
 from scheduler.core.scores.normalize import by_largest, by_range, by_smallest
-from scheduler.core.scores.pod_affinity import company
+from scheduler.core.scores.pod_affinity import pod_affinity
 from scheduler.core.scores.policy import ScorePolicy
 from scheduler.core.scores.topology_spread import soft, spread_scores
 
@@ -23,22 +23,22 @@ class Asker(msgspec.Struct, frozen=True):
     policy: ScorePolicy = ScorePolicy()
 
 
-def cluster_scores(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+def cluster_scores(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
     """The weighted sum by row, 0 where not feasible; None where nothing of the kind tells one node from another.
 
     What would be the same for all nodes, as Kubernetes' 100 where no taint is to be avoided, is left out.
     """
-    parts = [part for part in _parts(crowd, traits, asker, feasible) if part is not None]
+    parts = [part for part in _parts(pod_index, traits, asker, feasible) if part is not None]
     return np.where(feasible, np.add.reduce(parts), 0) if parts else None
 
 
-def _parts(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> list[Amounts | None]:
+def _parts(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> list[Amounts | None]:
     pod_class, policy = asker.pod_class, asker.policy
     return [
         _taints(traits, pod_class, policy, feasible),
         _affinity(traits, pod_class, policy, feasible),
-        _spread(crowd, traits, asker, feasible),
-        _company(crowd, traits, asker, feasible),
+        _spread(pod_index, traits, asker, feasible),
+        _interpod(pod_index, traits, asker, feasible),
     ]
 
 
@@ -54,16 +54,16 @@ def _affinity(traits: NodeTraits, pod_class: PodClass, policy: ScorePolicy, feas
     return policy.affinity_weight * by_largest(preferred(traits, terms), feasible)
 
 
-def _spread(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+def _spread(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
     weight = asker.policy.spread_weight
     if not weight or not soft(asker.pod_class):
         return None
-    return weight * spread_scores(crowd, traits, asker.pod_class, feasible)
+    return weight * spread_scores(pod_index, traits, asker.pod_class, feasible)
 
 
-def _company(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+def _interpod(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
     weight, policy = asker.policy.company_weight, asker.policy
     if not weight:
         return None
-    raw = company(crowd, traits, asker.pod_class, asker.kin, policy.required_affinity_weight)
+    raw = pod_affinity(pod_index, traits, asker.pod_class, asker.kin, policy.required_affinity_weight)
     return None if raw is None else weight * by_range(raw, feasible)

@@ -15,7 +15,7 @@ from model.affinity import SpreadConstraint
 from scheduler.core.filters.static import selected, tolerated
 from scheduler.core.picture.node_index import Column
 from scheduler.core.picture.percent import FULL
-from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.podclass import PodClass
 from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
 
@@ -24,10 +24,10 @@ _HOST = "kubernetes.io/hostname"
 
 def soft(pod_class: PodClass) -> tuple[SpreadConstraint, ...]:
     """The constraints that score."""
-    return tuple(constraint for constraint in pod_class.company.spread if not constraint.hard)
+    return tuple(constraint for constraint in pod_class.interpod.spread if not constraint.hard)
 
 
-def spread_scores(crowd: Crowd, traits: NodeTraits, pod_class: PodClass, feasible: Mask) -> Amounts:
+def spread_scores(pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, feasible: Mask) -> Amounts:
     """0 to 100 by row, fewer pods alike in its domains more; 0 for a node without one of the topology labels.
 
     For a class that has such constraints.
@@ -40,15 +40,15 @@ def spread_scores(crowd: Crowd, traits: NodeTraits, pod_class: PodClass, feasibl
         return np.zeros(len(feasible), np.int64)
     crowding = np.zeros(len(feasible), np.float64)
     for constraint, column in zip(constraints, columns, strict=True):
-        counts = _counts(crowd, traits, pod_class, constraint) * complete
+        counts = _counts(pod_index, traits, pod_class, constraint) * complete
         crowding += _crowding(constraint, column, counts, scored)
     return _inverted(np.floor(crowding + 0.5).astype(np.int64), scored)
 
 
-def _counts(crowd: Crowd, traits: NodeTraits, pod_class: PodClass, constraint: SpreadConstraint) -> Amounts:
+def _counts(pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, constraint: SpreadConstraint) -> Amounts:
     """Pods the constraint counts, by row, on the nodes it takes into account."""
-    namespaces = frozenset((pod_class.company.namespace,))
-    counts = crowd.counts(constraint.selector, namespaces, staying=True)
+    namespaces = frozenset((pod_class.interpod.namespace,))
+    counts = pod_index.counts(constraint.selector, namespaces, staying=True)
     if constraint.topology_key == _HOST:
         return counts
     if constraint.honor_affinity:

@@ -67,13 +67,13 @@ class Rig:
             self.request("POST", MAPS, body)
 
 
-def play(cluster: Cluster, scene: Callable[[Rig], Awaitable[None]]) -> None:
+def play(cluster: Cluster, working: Callable[[Rig], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with await KubeClient.connect(cluster.kubeconfig, "test") as client:
             rig = Rig(cluster, client)
             tasks = [asyncio.create_task(each.run()) for each in (*rig.informers, rig.made, rig.recorder)]
             try:
-                await scene(rig)
+                await working(rig)
             finally:
                 for task in tasks:
                     task.cancel()
@@ -91,7 +91,7 @@ def furnished(cluster: Cluster) -> None:
 
 
 def test_every_node_gets_both_and_they_follow_the_documents(cluster: Cluster) -> None:
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         rig.cluster.add_node("n1", batch_cpu=0)
         metric = await rig.until(lambda: rig.found("nodemetrics", "n1"))
         slo = await rig.until(lambda: rig.found("nodeslos", "n1"))
@@ -112,11 +112,11 @@ def test_every_node_gets_both_and_they_follow_the_documents(cluster: Cluster) ->
         rig.configure(colocation_config={"enable": True})
         await rig.until(lambda: rig.found("nodeslos", "n1")["spec"] == {})
 
-    play(cluster, scene)
+    play(cluster, working)
 
 
 def test_a_persons_own_is_left_alone_and_a_lost_one_is_made_again(cluster: Cluster) -> None:
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         mine = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "metadata": {"name": "n1"}}
         mine["spec"] = {"cpuBurstStrategy": {"policy": "auto"}}
         rig.request("POST", f"{GROUP}/nodeslos", mine)
@@ -132,27 +132,27 @@ def test_a_persons_own_is_left_alone_and_a_lost_one_is_made_again(cluster: Clust
             lambda: (rig.found("nodemetrics", "n1") or {"metadata": {"uid": before}})["metadata"]["uid"] != before
         )
 
-    play(cluster, scene)
+    play(cluster, working)
 
 
 def test_the_config_map_says_what_is_wrong_and_what_nobody_acts_on(cluster: Cluster) -> None:
     """By Events on it, which its writer sees with kubectl describe."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         qos = {"clusterStrategy": {"beClass": {"memoryQOS": {"enable": True}}}}
         rig.configure(resource_qos_config=qos, colocation_config={"degradeTimeMinutes": 0})
         told = await rig.until(lambda: len(found := rig.events()) == 2 and found)
         assert told["NotActedOn"].endswith("(docs/koordinator.md): resource-qos-config.*Class.memoryQOS")
         assert "degradeTimeMinutes: is 0" in told["ConfigurationInvalid"]
 
-    play(cluster, scene)
+    play(cluster, working)
 
 
 def test_one_that_no_longer_leads_writes_nothing(cluster: Cluster) -> None:
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         rig.leading = False
         rig.cluster.add_node("n1", batch_cpu=0)
         await rig.until(lambda: all(each.synced.is_set() for each in rig.informers) and not rig.made._due)
         assert rig.found("nodemetrics", "n1") is None and rig.found("nodeslos", "n1") is None
 
-    play(cluster, scene)
+    play(cluster, working)

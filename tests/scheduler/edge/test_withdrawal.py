@@ -65,10 +65,10 @@ class Rig:
             await self.withdrawer._withdraw(word)
 
 
-def play(cluster: Cluster, scene: Callable[[Rig], Awaitable[None]]) -> None:
+def play(cluster: Cluster, working: Callable[[Rig], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with await KubeClient.connect(cluster.kubeconfig, "test") as client:
-            await scene(Rig(cluster, client))
+            await working(Rig(cluster, client))
 
     asyncio.run(whole())
 
@@ -76,7 +76,7 @@ def play(cluster: Cluster, scene: Callable[[Rig], Awaitable[None]]) -> None:
 def test_silence_is_withdrawn_from_once(cluster: Cluster) -> None:
     """Both amounts go to 0 in capacity and allocatable, native ones stay; the heartbeat stays the agent's own."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         await rig.see()
         rig.clock.now += 179
         await rig.act()
@@ -91,13 +91,13 @@ def test_silence_is_withdrawn_from_once(cluster: Cluster) -> None:
         await rig.see()
         assert rig.withdrawer.overdue() == []
 
-    play(cluster, scene)
+    play(cluster, working)
 
 
 def test_an_agent_that_returns_wins(cluster: Cluster) -> None:
     """A write that the withdrawer has not heard of yet makes its own a conflict; then the node is alive."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         await rig.see()
         rig.clock.now += 1000
         rig.beat("2026-11-21T01:00:00Z")
@@ -106,26 +106,26 @@ def test_an_agent_that_returns_wins(cluster: Cluster) -> None:
         await rig.see()
         assert rig.withdrawer.overdue() == []
 
-    play(cluster, scene)
+    play(cluster, working)
 
 
 def test_nothing_is_written_by_who_does_not_lead(cluster: Cluster) -> None:
     """The fence holds here too."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         await rig.see()
         rig.clock.now += 1000
         rig.leading = False
         await rig.act()
         assert rig.node["allocatable"][CPU] == "1k"
 
-    play(cluster, scene)
+    play(cluster, working)
 
 
 def test_the_time_is_koordinators(cluster: Cluster) -> None:
     """degradeTimeMinutes of the cluster, and of the first entry that matches the node's labels."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         text = (
             '{"enable": true, "degradeTimeMinutes": 60, "nodeConfigs": [{"nodeSelector": {"matchLabels": {"a": "b"}}, '
         )
@@ -146,4 +146,4 @@ def test_the_time_is_koordinators(cluster: Cluster) -> None:
         rig.withdrawer._configured(Change(ChangeKind.DELETED, config))
         assert [word.node for word in rig.withdrawer.overdue()] == ["n1"]
 
-    play(cluster, scene)
+    play(cluster, working)

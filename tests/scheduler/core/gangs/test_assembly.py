@@ -13,7 +13,7 @@ from model.priority import PreemptionPolicy
 from model.reason import Reason
 from model.workload import GangSpec, MatchPolicy, TopologyLevel
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts, part_of, roster
-from scheduler.core.placement.working_snapshot import Standing
+from scheduler.core.placement.working_snapshot import Requester
 
 GANG = "gang/default/train"
 
@@ -235,7 +235,7 @@ def test_what_a_candidate_says_of_itself() -> None:
     pods = [pod(f"w{i}", gang=in_group(), rank=2 - i, priority=7, labels={"index": str(i)}) for i in range(3)]
     result = assembled(pods, gang(3, priority=5, topology=rack)).candidate
     assert result is not None
-    assert result.standing == Standing(GANG, 5)
+    assert result.requester == Requester(GANG, 5)
     assert result.profile == SCHEDULER
     assert result.uids == ("uid-w2", "uid-w1", "uid-w0")
     assert [dict(kin.labels)["index"] for kin in result.kins[0]] == ["2", "1", "0"]

@@ -1,4 +1,4 @@
-"""Who is on the roll, and whose terms may concern a pod."""
+"""Who is in the registry, and whose terms may concern a pod."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scheduler_builders import pod
 
 from model.affinity import Affinity, PodTerm
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.picture.class_registry import Roll
+from scheduler.core.picture.class_registry import ClassRegistry
 from scheduler.core.picture.podclass import kin_of
 
 ANY = Selector()
@@ -35,11 +35,11 @@ def resident(term: PodTerm, **more: Any) -> Any:
 @pytest.mark.parametrize(("term", "concerned"), TERMS.values(), ids=TERMS)
 def test_terms_are_looked_up_where_they_may_see(term: PodTerm, concerned: list[str]) -> None:
     """Terms of one namespace cost the pods of others nothing."""
-    roll = Roll()
-    roll.number(resident(term))
+    registry = ClassRegistry()
+    registry.number(resident(term))
     asking = {space: kin_of(pod("p", namespace=space, labels={"app": "web"})) for space in ("a", "b", "mine", "other")}
-    assert [space for space, kin in asking.items() if roll.terms_about(kin)] == concerned
-    assert all(len(roll.terms_about(asking[space])) == 1 for space in concerned)
-    assert roll.terms_about(kin_of(pod("q", namespace="a", labels={"tier": "x"}))) == tuple(
-        held for held in roll.terms_about(asking["a"]) if held.term.selector == ANY
+    assert [space for space, kin in asking.items() if registry.terms_about(kin)] == concerned
+    assert all(len(registry.terms_about(asking[space])) == 1 for space in concerned)
+    assert registry.terms_about(kin_of(pod("q", namespace="a", labels={"tier": "x"}))) == tuple(
+        held for held in registry.terms_about(asking["a"]) if held.term.selector == ANY
     )

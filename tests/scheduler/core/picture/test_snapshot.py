@@ -8,7 +8,7 @@ from scheduler_builders import node, pod, snapshot
 from model.resources import BATCH_CPU, ResourceVector
 from scheduler.core.ledger.ledger import Charge, Ledger
 from scheduler.core.picture.podclass import class_of
-from scheduler.core.picture.snapshot import Around, Surroundings, take
+from scheduler.core.picture.snapshot import Around, RelatedObjects, take
 
 
 def test_rows_and_columns() -> None:
@@ -86,11 +86,11 @@ def test_use_is_read_from_the_ledgers_table() -> None:
     assert take(nodes, ledger.nodes, third, {"gone"}).requested.tolist() == [[0, 0, 0], [0, 0, 1], [0, 0, 1]]
 
 
-def test_other_surroundings_are_other_traits() -> None:
+def test_other_related_are_other_traits() -> None:
     """Claims, volumes and namespaces are read by filters, whose answers are remembered."""
     nodes = {"a": node("a")}
     first = take(nodes, {})
-    other = Around(surroundings=Surroundings(namespaces={"x": {}}))
+    other = Around(related=RelatedObjects(namespaces={"x": {}}))
     second = take(nodes, {}, first, (), other)
-    assert second.traits.surroundings.namespaces == {"x": {}}
+    assert second.traits.related.namespaces == {"x": {}}
     assert take(nodes, {}, second, (), other) is second

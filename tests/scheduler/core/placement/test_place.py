@@ -20,12 +20,12 @@ from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.podclass import class_of, kin_of
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Misfit, Placed, place
-from scheduler.core.placement.working_snapshot import Nominated, Scene, Seat
+from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
 
 
 def nodes_of(outcome: Placed | Misfit, cluster: Any) -> dict[str, str]:
     assert isinstance(outcome, Placed)
-    return {item.uid.removeprefix("uid-"): cluster.names[item.row] for item in outcome.seats}
+    return {item.uid.removeprefix("uid-"): cluster.names[item.row] for item in outcome.assignments}
 
 
 CASES: dict[str, tuple[list[Any], Any, dict[str, str]]] = {
@@ -83,7 +83,7 @@ def test_placements(name: str) -> None:
     """Who goes where."""
     nodes, wanted, expected = CASES[name]
     cluster = snapshot(*nodes)
-    assert nodes_of(place(Scene(cluster), wanted), cluster) == expected
+    assert nodes_of(place(WorkingSnapshot(cluster), wanted), cluster) == expected
 
 
 MISFITS: dict[str, tuple[list[Any], Any, int]] = {
@@ -108,7 +108,7 @@ def test_all_or_none(name: str) -> None:
     """Short of the minimum nothing is placed, and how many would fit is known."""
     nodes, wanted, fits = MISFITS[name]
     cluster = snapshot(*nodes)
-    outcome = place(Scene(cluster), wanted)
+    outcome = place(WorkingSnapshot(cluster), wanted)
     assert isinstance(outcome, Misfit)
     assert outcome.fits == fits
     assert outcome.report.feasible == 0
@@ -130,18 +130,18 @@ def test_never_over_commits_and_never_places_part(
     pods = [pod(f"w{i}", batch_cpu=size, gang=in_group()) for i, size in enumerate(requests)]
     wanted = candidate(pods, gang(minimum))
     before = cluster.free
-    outcome, again = place(Scene(cluster), wanted), place(Scene(cluster), wanted)
+    outcome, again = place(WorkingSnapshot(cluster), wanted), place(WorkingSnapshot(cluster), wanted)
     assert type(outcome) is type(again)
     if isinstance(outcome, Misfit):
         assert outcome == again
         return
     assert isinstance(again, Placed)
-    assert outcome.seats == again.seats
-    assert minimum <= len(outcome.seats) <= len(requests)
-    assert len({item.uid for item in outcome.seats}) == len(outcome.seats)
+    assert outcome.assignments == again.assignments
+    assert minimum <= len(outcome.assignments) <= len(requests)
+    assert len({item.uid for item in outcome.assignments}) == len(outcome.assignments)
     size_of = {item.uid: item.requests[BATCH_CPU] for item in pods}
     for row, name in enumerate(cluster.names):
-        here = [size_of[item.uid] for item in outcome.seats if item.row == row]
+        here = [size_of[item.uid] for item in outcome.assignments if item.row == row]
         cpu, number = (int(before[row, cluster.resources.index(r)]) for r in (BATCH_CPU, "pods"))
         assert not here or (sum(here) <= cpu and len(here) <= number), name
 
@@ -157,7 +157,7 @@ def test_members_that_fit_in_one_way_only() -> None:
     ]
     for order in permutations(range(4)):
         aged = [msgspec.structs.replace(pods[i], created_seconds=float(age)) for age, i in enumerate(order)]
-        assert isinstance(place(Scene(cluster), candidate(aged, gang(4))), Placed)
+        assert isinstance(place(WorkingSnapshot(cluster), candidate(aged, gang(4))), Placed)
 
 
 def group_of(*gangs: tuple[str, list[Any], int]) -> Candidate:
@@ -186,8 +186,8 @@ def test_gang_groups(name: str) -> None:
     """Each gang of a group gets what it needs, or none of them anything."""
     first, second, expected = GROUPS[name]
     wanted = group_of(("a", members(4, name="a"), first), ("b", members(4, name="b"), second))
-    outcome = place(Scene(snapshot(node(batch_cpu=3000))), wanted)
-    found = Counter(seat.uid[4] for seat in outcome.seats) if isinstance(outcome, Placed) else None
+    outcome = place(WorkingSnapshot(snapshot(node(batch_cpu=3000))), wanted)
+    found = Counter(assignment.uid[4] for assignment in outcome.assignments) if isinstance(outcome, Placed) else None
     assert found == expected
 
 
@@ -195,10 +195,10 @@ def test_room_of_a_nomination_is_the_nominated_ones() -> None:
     """A gang takes the room kept for it; one of equal priority does not, and is told what is short."""
     cluster = snapshot(node("n1"), node("n2"))
     wanted = candidate(members(4), gang(4))
-    seats = tuple(Seat(f"uid-w{i}", i // 2, wanted.classes[0]) for i in range(4))
-    scene = Scene(cluster, [Nominated(wanted.subject, 0, seats)])
-    assert isinstance(place(scene, wanted), Placed)
-    other = place(scene, candidate([pod("other")]))
+    assignments = tuple(Assignment(f"uid-w{i}", i // 2, wanted.classes[0]) for i in range(4))
+    working = WorkingSnapshot(cluster, [Nominated(wanted.subject, 0, assignments)])
+    assert isinstance(place(working, wanted), Placed)
+    other = place(working, candidate([pod("other")]))
     assert isinstance(other, Misfit)
     assert other.report.refused == ((("Insufficient kubernetes.io/batch-cpu",), 2),)
 
@@ -218,16 +218,16 @@ def test_members_that_keep_apart(shapes: list[tuple[str, int]], count: int, mini
     terms = Affinity(anti_pods=(PodTerm("zone", APP),))
     wanted = candidate(members(count, labels={"app": "db"}, affinity=terms), gang(min(minimum, count)))
     cluster = zoned(shapes)
-    scene = Scene(cluster)
-    outcome = place(scene, wanted)
+    working = WorkingSnapshot(cluster)
+    outcome = place(working, wanted)
     most = len({zone for zone, room in shapes if zone and room}) + sum(room for zone, room in shapes if not zone)
     assert isinstance(outcome, Placed) is (most >= min(minimum, count))
     if isinstance(outcome, Placed):
-        assert len(outcome.seats) == min(most, count)
-        used = Counter(shapes[seat.row][0] for seat in outcome.seats)
+        assert len(outcome.assignments) == min(most, count)
+        used = Counter(shapes[assignment.row][0] for assignment in outcome.assignments)
         assert all(number == 1 for zone, number in used.items() if zone)
-    assert (scene.free == cluster.free).all()
-    assert not scene.crowd.counts(APP, None).any()
+    assert (working.free == cluster.free).all()
+    assert not working.pod_index.counts(APP, None).any()
 
 
 @given(zones, st.integers(1, 6), st.integers(1, 2))
@@ -235,14 +235,14 @@ def test_members_that_spread(shapes: list[tuple[str, int]], count: int, skew: in
     """No zone gets more than the skew above any other, and no more are placed where a greedy choice finds no room."""
     spread = (SpreadConstraint("zone", skew, hard=True, selector=APP),)
     cluster = zoned(shapes)
-    outcome = place(Scene(cluster), candidate(members(count, labels={"app": "db"}, spread=spread), gang(1)))
+    outcome = place(WorkingSnapshot(cluster), candidate(members(count, labels={"app": "db"}, spread=spread), gang(1)))
     room: Counter[str] = Counter()
     for zone, number in shapes:
         room[zone] += number
     domains = {zone: room[zone] for zone in room if zone}
     least = min(domains.values(), default=0)
     most = sum(min(number, least + skew) for number in domains.values())
-    placed = outcome.seats if isinstance(outcome, Placed) else ()
+    placed = outcome.assignments if isinstance(outcome, Placed) else ()
     assert len(placed) == min(count, most)
-    used = Counter(shapes[seat.row][0] for seat in placed)
+    used = Counter(shapes[assignment.row][0] for assignment in placed)
     assert all(zone and number <= min(used[other] for other in domains) + skew for zone, number in used.items())

@@ -15,10 +15,10 @@ from model.reason import Reason
 from model.workload import TopologyLevel
 from scheduler.core.filters.fit import fit_error
 from scheduler.core.ledger.ledger import Ledger, charge_of
-from scheduler.core.ledger.live_pod_index import Neighbours
+from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.picture.snapshot import take
 from scheduler.core.placement.place import Misfit, Placed, place
-from scheduler.core.placement.working_snapshot import Background, Scene
+from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.queueing.news import Happening, News, freed, need_of
 
 BLOCK, RACK = TopologyLevel("block", required=True), TopologyLevel("rack", required=True)
@@ -97,9 +97,9 @@ def test_domains(name: str) -> None:
     """Which nodes the members get."""
     nodes, wanted, expected = CASES[name]
     snapshot = take(named(nodes), {})
-    outcome = place(Scene(snapshot), wanted)
+    outcome = place(WorkingSnapshot(snapshot), wanted)
     assert isinstance(outcome, Placed)
-    assert " ".join(sorted(snapshot.names[seat.row] for seat in outcome.seats)) == expected
+    assert " ".join(sorted(snapshot.names[assignment.row] for assignment in outcome.assignments)) == expected
 
 
 OUTSIDE = ("node(s) were outside the domain that holds most of the gang",)
@@ -143,7 +143,7 @@ NOWHERE: dict[str, tuple[list[Any], tuple[TopologyLevel, ...], int, dict[tuple[s
 def test_nowhere_is_told_of_the_best_domain(name: str) -> None:
     """How many fit there, what the next one lacks there, that the rest is outside, or which label it lacks."""
     nodes, levels, fits, refused = NOWHERE[name]
-    outcome = place(Scene(take(named(nodes), {})), gathered(candidate(members(5), gang(5)), *levels))
+    outcome = place(WorkingSnapshot(take(named(nodes), {})), gathered(candidate(members(5), gang(5)), *levels))
     assert isinstance(outcome, Misfit)
     assert (outcome.fits, outcome.report.feasible) == (fits, 0)
     assert dict(outcome.report.refused) == refused
@@ -152,15 +152,15 @@ def test_nowhere_is_told_of_the_best_domain(name: str) -> None:
 def test_a_label_that_no_node_carries() -> None:
     """Said as such, with what may help; a text of an annotation is no longer than a label can be."""
     nodes, wanted = {"n": host("n", 9000)}, candidate(members(2), gang(2))
-    outcome = place(Scene(take(nodes, {})), gathered(wanted, BLOCK))
+    outcome = place(WorkingSnapshot(take(nodes, {})), gathered(wanted, BLOCK))
     assert isinstance(outcome, Misfit)
     assert fit_error(outcome.report) == "0/1 nodes are available: no node has label block."
     assert outcome.cause is Reason.NODE_SELECTOR_MISMATCH
     need = need_of(outcome.report)
     assert need.served_by(News(Happening.NODE_CHANGED)) and not need.served_by(freed(["kubernetes.io/batch-cpu"]))
-    long = place(Scene(take(nodes, {})), gathered(wanted, TopologyLevel("k" * 200_000, required=True)))
+    long = place(WorkingSnapshot(take(nodes, {})), gathered(wanted, TopologyLevel("k" * 200_000, required=True)))
     assert isinstance(long, Misfit) and len(long.report.ahead) < 400
-    empty = place(Scene(take({}, {})), gathered(wanted, BLOCK))
+    empty = place(WorkingSnapshot(take({}, {})), gathered(wanted, BLOCK))
     assert isinstance(empty, Misfit) and fit_error(empty.report) == "no nodes available to schedule pods"
 
 
@@ -171,11 +171,11 @@ def test_members_that_are_there_bind_the_rest() -> None:
     charge = charge_of(old, "default")
     assert charge is not None
     ledger.confirm(charge)
-    scene = Scene(take(named(TWO_RACKS), ledger.nodes), background=Background(Neighbours(ledger)))
+    working = WorkingSnapshot(take(named(TWO_RACKS), ledger.nodes), background=Background(LivePodIndex(ledger)))
     for count, level, expected in ((2, RACK, "n3 n3"), (3, RACK, None), (3, RATHER, "n1 n1 n2")):
-        outcome = place(scene, gathered(candidate([*members(count), old], gang(count + 1)), level))
+        outcome = place(working, gathered(candidate([*members(count), old], gang(count + 1)), level))
         found = (
-            " ".join(sorted(scene.snapshot.names[s.row] for s in outcome.seats))
+            " ".join(sorted(working.snapshot.names[s.row] for s in outcome.assignments))
             if isinstance(outcome, Placed)
             else None
         )
@@ -193,10 +193,10 @@ def test_fits_exactly_where_one_domain_holds_the_minimum(
     minimum = min(count, minimum)
     nodes = named([host(f"n{i}", 500 * number, rack, block) for i, (number, rack, block) in enumerate(shapes)])
     snapshot = take(nodes, {})
-    scene = Scene(snapshot)
-    before = scene.free.copy()
-    outcome = place(scene, gathered(candidate(members(count), gang(minimum)), BLOCK, RACK))
-    assert np.array_equal(scene.free, before)
+    working = WorkingSnapshot(snapshot)
+    before = working.free.copy()
+    outcome = place(working, gathered(candidate(members(count), gang(minimum)), BLOCK, RACK))
+    assert np.array_equal(working.free, before)
     held: dict[tuple[str, str], int] = {}
     for number, rack, block in shapes:
         if rack:
@@ -204,7 +204,7 @@ def test_fits_exactly_where_one_domain_holds_the_minimum(
     best = max(held.values(), default=0)
     assert isinstance(outcome, Placed) is (best >= minimum)
     if isinstance(outcome, Placed):
-        assert len(outcome.seats) == min(best, count)
-        assert len({shapes[int(snapshot.names[s.row][1:])][1:] for s in outcome.seats}) == 1
+        assert len(outcome.assignments) == min(best, count)
+        assert len({shapes[int(snapshot.names[s.row][1:])][1:] for s in outcome.assignments}) == 1
     elif nodes:
         assert outcome.fits == best

@@ -1,4 +1,4 @@
-"""What a scene counts besides its snapshot: nominations, pods put in it, and who else is there."""
+"""What a working snapshot counts besides its snapshot: nominations, pods put in it, and who else is there."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from scheduler_builders import node, pod
 from model.affinity import Affinity, HostPort, PodTerm
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.ledger.ledger import Charge, Ledger, charge_of
-from scheduler.core.ledger.live_pod_index import Neighbours
+from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.picture.podclass import Kin, class_of, kin_of
 from scheduler.core.picture.snapshot import ClusterSnapshot, take
-from scheduler.core.placement.working_snapshot import Background, Nominated, Scene, Seat, Standing
+from scheduler.core.placement.working_snapshot import Assignment, Background, Nominated, Requester, WorkingSnapshot
 
 ZONES = {name: node(name, labels={"zone": zone}) for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"))}
 SMALL = class_of(pod())
@@ -21,9 +21,9 @@ APP = Selector((Requirement("app", Operator.IN, ("db",)),))
 LONER: dict[str, Any] = {"labels": {"app": "db"}, "affinity": Affinity(anti_pods=(PodTerm("zone", APP),))}
 
 
-def seat(name: str, row: int, **more: Any) -> Seat:
+def assignment(name: str, row: int, **more: Any) -> Assignment:
     item = pod(name, **more)
-    return Seat(item.uid, row, class_of(item), kin_of(item))
+    return Assignment(item.uid, row, class_of(item), kin_of(item))
 
 
 def cluster(ledger: Ledger | None = None) -> ClusterSnapshot:
@@ -41,17 +41,21 @@ def cluster(ledger: Ledger | None = None) -> ClusterSnapshot:
 )
 def test_nominations_of_equal_or_higher_priority_count(subject: str, priority: int, room: list[int]) -> None:
     """Not one's own, and not those of lower priority."""
-    scene = Scene(cluster(), [Nominated("gang/default/g", 5, (seat("w", 0),))])
-    assert scene.room(SMALL, Kin(), Standing(subject, priority)).tolist() == room
+    working = WorkingSnapshot(cluster(), [Nominated("gang/default/g", 5, (assignment("w", 0),))])
+    assert working.room(SMALL, Kin(), Requester(subject, priority)).tolist() == room
 
 
 def test_room_is_kept_from_the_moment_it_is_nominated() -> None:
     """Also in the middle of a turn, and not any more once it is dropped."""
-    scene, asking = Scene(cluster()), Standing("pod/default/other", 0)
-    for seats, room in (((seat("w", 0),), [1, 2, 2]), ((seat("w", 1), seat("v", 1)), [2, 0, 2]), ((), [2, 2, 2])):
-        scene.nominate([Nominated("gang/default/g", 5, seats)])
-        assert scene.room(SMALL, Kin(), asking).tolist() == room
-        assert scene.report(SMALL, Kin(), asking).feasible == sum(number > 0 for number in room)
+    working, asking = WorkingSnapshot(cluster()), Requester("pod/default/other", 0)
+    for assignments, room in (
+        ((assignment("w", 0),), [1, 2, 2]),
+        ((assignment("w", 1), assignment("v", 1)), [2, 0, 2]),
+        ((), [2, 2, 2]),
+    ):
+        working.nominate([Nominated("gang/default/g", 5, assignments)])
+        assert working.room(SMALL, Kin(), asking).tolist() == room
+        assert working.report(SMALL, Kin(), asking).feasible == sum(number > 0 for number in room)
 
 
 def test_a_pod_that_asks_for_everything_that_nodes_list_is_told_what_is_short() -> None:
@@ -59,34 +63,34 @@ def test_a_pod_that_asks_for_everything_that_nodes_list_is_told_what_is_short() 
     amounts = {f"example.com/{index:02}": 1 for index in range(40)}
     nodes = {"n1": node("n1", amounts=amounts), "n2": node("n2", amounts={**amounts, "example.com/07": 2})}
     asking = class_of(pod(requests={**amounts, "example.com/07": 2, "example.com/39": 2}))
-    told = Scene(take(nodes, Ledger().nodes)).report(asking, Kin(), Standing("pod/default/p", 0))
+    told = WorkingSnapshot(take(nodes, Ledger().nodes)).report(asking, Kin(), Requester("pod/default/p", 0))
     lacking = "Insufficient example.com/39"
     assert told.refused == ((("Insufficient example.com/07", lacking), 1), ((lacking,), 1))
 
 
 def test_a_nominated_pods_terms_count_with_it() -> None:
     """Who asks with a lower priority stays out of the zone that one nominated keeps for itself; a higher one does not."""
-    scene = Scene(cluster(), [Nominated("gang/default/g", 5, (seat("w", 0, **LONER),))])
+    working = WorkingSnapshot(cluster(), [Nominated("gang/default/g", 5, (assignment("w", 0, **LONER),))])
     like = pod("x", labels={"app": "db"})
     for priority, room in ((5, [0, 0, 2]), (6, [2, 2, 2])):
-        assert scene.room(class_of(like), kin_of(like), Standing("pod/default/x", priority)).tolist() == room
+        assert working.room(class_of(like), kin_of(like), Requester("pod/default/x", priority)).tolist() == room
 
 
 def test_a_port_is_taken_once() -> None:
     """One more of a node, however much room there is; none where one sits."""
     with_port = pod("x", host_ports=(HostPort(80),))
-    scene, asking = Scene(cluster()), Standing("pod/default/x", 0)
-    assert scene.room(class_of(with_port), kin_of(with_port), asking).tolist() == [1, 1, 1]
-    scene.put([Seat("u", 1, class_of(with_port), kin_of(with_port))])
-    assert scene.room(class_of(with_port), kin_of(with_port), asking).tolist() == [1, 0, 1]
-    assert scene.report(class_of(with_port), kin_of(with_port), asking).refused == (
+    working, asking = WorkingSnapshot(cluster()), Requester("pod/default/x", 0)
+    assert working.room(class_of(with_port), kin_of(with_port), asking).tolist() == [1, 1, 1]
+    working.put([Assignment("u", 1, class_of(with_port), kin_of(with_port))])
+    assert working.room(class_of(with_port), kin_of(with_port), asking).tolist() == [1, 0, 1]
+    assert working.report(class_of(with_port), kin_of(with_port), asking).refused == (
         (("node(s) didn't have free ports for the requested pod ports",), 1),
     )
 
 
-def room_for_db(scene: Scene) -> list[int]:
+def room_for_db(working: WorkingSnapshot) -> list[int]:
     like = pod("x", labels={"app": "db"})
-    return scene.room(class_of(like), kin_of(like), Standing("pod/default/x", 0)).tolist()
+    return working.room(class_of(like), kin_of(like), Requester("pod/default/x", 0)).tolist()
 
 
 def charge(name: str, where: str, **more: Any) -> Charge:
@@ -95,50 +99,50 @@ def charge(name: str, where: str, **more: Any) -> Charge:
     return found
 
 
-def test_neighbours_follow_the_ledger_from_scene_to_scene() -> None:
-    """Residents' terms count from the first scene on, whether they came before or after anybody asked."""
+def test_live_index_follow_the_ledger_from_working_to_working() -> None:
+    """Residents' terms count from the first working snapshot on, whether they came before or after anybody asked."""
     ledger = Ledger()
-    background = Background(Neighbours(ledger))
-    assert room_for_db(Scene(cluster(ledger), background=background)) == [2, 2, 2]
+    background = Background(LivePodIndex(ledger))
+    assert room_for_db(WorkingSnapshot(cluster(ledger), background=background)) == [2, 2, 2]
     ledger.confirm(charge("a", "n1", **LONER))
-    scene = Scene(cluster(ledger), background=background)
-    assert room_for_db(scene) == [0, 0, 2]
+    working = WorkingSnapshot(cluster(ledger), background=background)
+    assert room_for_db(working) == [0, 0, 2]
     ledger.confirm(charge("b", "n3", **LONER))
-    assert room_for_db(scene) == [0, 0, 2]
-    assert room_for_db(Scene(cluster(ledger), background=background)) == [0, 0, 0]
+    assert room_for_db(working) == [0, 0, 2]
+    assert room_for_db(WorkingSnapshot(cluster(ledger), background=background)) == [0, 0, 0]
     ledger.forget("uid-a")
-    assert room_for_db(Scene(cluster(ledger), background=background)) == [2, 2, 0]
+    assert room_for_db(WorkingSnapshot(cluster(ledger), background=background)) == [2, 2, 0]
 
 
 def test_who_is_assumed_and_put_counts_once() -> None:
-    """Whether the ledger learns of it before or after the scene, and gone means gone."""
+    """Whether the ledger learns of it before or after the working snapshot, and gone means gone."""
     ledger = Ledger()
-    background = Background(Neighbours(ledger))
-    scene = Scene(cluster(ledger), background=background)
-    member = seat("a", 0, labels={"app": "db"})
-    scene.put([member])
+    background = Background(LivePodIndex(ledger))
+    working = WorkingSnapshot(cluster(ledger), background=background)
+    member = assignment("a", 0, labels={"app": "db"})
+    working.put([member])
     ledger.assume([Charge(member.uid, "n1", member.pod_class, member.kin)])
-    assert scene.crowd.counts(APP, frozenset({"default"})).tolist() == [1, 0, 0]
-    later = seat("b", 2, labels={"app": "db"})
-    scene.put([later])
+    assert working.pod_index.counts(APP, frozenset({"default"})).tolist() == [1, 0, 0]
+    later = assignment("b", 2, labels={"app": "db"})
+    working.put([later])
     ledger.assume([Charge(later.uid, "n3", later.pod_class, later.kin)])
-    assert scene.crowd.counts(APP, frozenset({"default"})).tolist() == [1, 0, 1]
-    following = Scene(cluster(ledger), background=background, following=scene)
-    assert following.crowd.counts(APP, frozenset({"default"})).tolist() == [1, 0, 1]
+    assert working.pod_index.counts(APP, frozenset({"default"})).tolist() == [1, 0, 1]
+    following = WorkingSnapshot(cluster(ledger), background=background, following=working)
+    assert following.pod_index.counts(APP, frozenset({"default"})).tolist() == [1, 0, 1]
     following.remove([later])
-    assert following.crowd.counts(APP, frozenset({"default"})).tolist() == [1, 0, 0]
+    assert following.pod_index.counts(APP, frozenset({"default"})).tolist() == [1, 0, 0]
 
 
 def test_residents_keep_their_places_when_nodes_come_and_go() -> None:
     """Rows are numbered anew; pods on a node that was not known count once it is."""
     ledger = Ledger()
-    background = Background(Neighbours(ledger))
+    background = Background(LivePodIndex(ledger))
     ledger.confirm(charge("a", "n3", **LONER))
     ledger.confirm(charge("b", "n0", labels={"app": "db"}))
-    seen = Scene(cluster(ledger), background=background).crowd.counts(APP, None)
+    seen = WorkingSnapshot(cluster(ledger), background=background).pod_index.counts(APP, None)
     assert seen.tolist() == [0, 0, 1]
     ledger.forget("uid-a")
     ledger.confirm(charge("c", "n2", **LONER))
     nodes = {"n0": node("n0"), "n2": ZONES["n2"], "n3": ZONES["n3"]}
-    scene = Scene(take(nodes, ledger.nodes), background=background)
-    assert scene.crowd.counts(APP, None).tolist() == [1, 1, 0]
+    working = WorkingSnapshot(take(nodes, ledger.nodes), background=background)
+    assert working.pod_index.counts(APP, None).tolist() == [1, 1, 0]

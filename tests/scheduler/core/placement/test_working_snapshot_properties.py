@@ -1,4 +1,4 @@
-"""What no history of turns, nodes and pods may lead to: one scene after the other, with everything at once."""
+"""What no history of turns, nodes and pods may lead to: one working snapshot after the other, with everything at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from model.selector import Operator, Requirement, Selector
 from model.workload import TopologyLevel
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Charge, Ledger
-from scheduler.core.ledger.live_pod_index import Neighbours
+from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.picture.podclass import class_of
 from scheduler.core.picture.snapshot import ClusterSnapshot, take
 from scheduler.core.placement.place import Placed, place
-from scheduler.core.placement.working_snapshot import Background, Nominated, Scene, Seat
+from scheduler.core.placement.working_snapshot import Assignment, Background, Nominated, WorkingSnapshot
 
 APP = Selector((Requirement("app", Operator.IN, ("a",)),))
 LIKE = {"labels": {"app": "a"}}
@@ -57,8 +57,10 @@ class Story:
         if chance.random() < 0.6:
             return []
         small = class_of(pod(batch_cpu=200))
-        seats = tuple(Seat(f"z{i}", chance.randrange(len(snapshot.names)), small) for i in range(chance.randint(1, 3)))
-        return [Nominated("gang/default/zz", chance.randint(0, 3), seats)]
+        assignments = tuple(
+            Assignment(f"z{i}", chance.randrange(len(snapshot.names)), small) for i in range(chance.randint(1, 3))
+        )
+        return [Nominated("gang/default/zz", chance.randint(0, 3), assignments)]
 
     def workload(self, name: str) -> tuple[list[Pod], Candidate]:
         chance = self.by_chance
@@ -91,19 +93,19 @@ class Story:
         self.changed = {name}
 
 
-def charge(seat: Seat, snapshot: ClusterSnapshot, members: list[Pod]) -> Charge:
-    owner = next(member for member in members if member.uid == seat.uid)
-    return Charge(seat.uid, snapshot.names[seat.row], seat.pod_class, seat.kin, owner)
+def charge(assignment: Assignment, snapshot: ClusterSnapshot, members: list[Pod]) -> Charge:
+    owner = next(member for member in members if member.uid == assignment.uid)
+    return Charge(assignment.uid, snapshot.names[assignment.row], assignment.pod_class, assignment.kin, owner)
 
 
-def assert_sound(scene: Scene, wanted: Candidate, outcome: Placed) -> None:
+def assert_sound(working: WorkingSnapshot, wanted: Candidate, outcome: Placed) -> None:
     """No member twice, no part of what is needed, no node with less than nothing of what the members take."""
-    assert len({seat.uid for seat in outcome.seats}) == len(outcome.seats)
-    assert max(wanted.needed, 1) <= len(outcome.seats) <= wanted.pending
-    columns = [scene.snapshot.resources.index(name) for name in (BATCH_CPU, "pods")]
-    for seat in outcome.seats:
-        assert (scene.free[seat.row, columns] >= 0).all()
-    racks = {scene.snapshot.traits.labels[seat.row].get("rack") for seat in outcome.seats}
+    assert len({assignment.uid for assignment in outcome.assignments}) == len(outcome.assignments)
+    assert max(wanted.needed, 1) <= len(outcome.assignments) <= wanted.pending
+    columns = [working.snapshot.resources.index(name) for name in (BATCH_CPU, "pods")]
+    for assignment in outcome.assignments:
+        assert (working.free[assignment.row, columns] >= 0).all()
+    racks = {working.snapshot.traits.labels[assignment.row].get("rack") for assignment in outcome.assignments}
     if any(level.required for level in wanted.workload.topology):
         assert len(racks) == 1
         assert None not in racks
@@ -111,26 +113,26 @@ def assert_sound(scene: Scene, wanted: Candidate, outcome: Placed) -> None:
 
 @settings(max_examples=10)
 @given(st.integers(0, 1 << 32))
-def test_following_scenes_place_as_new_ones(seed: int) -> None:
-    """With all they took over they decide as a scene that knows nothing, leave no trace, and never over-commit."""
+def test_following_workings_place_as_new_ones(seed: int) -> None:
+    """With all they took over they decide as a working snapshot without a past, leave no trace, and never over-commit."""
     story = Story(seed)
-    background = Background(Neighbours(story.ledger))
+    background = Background(LivePodIndex(story.ledger))
     snapshot: ClusterSnapshot | None = None
-    scene: Scene | None = None
+    working: WorkingSnapshot | None = None
     for turn in range(5):
         snapshot = take(story.nodes, story.ledger.nodes, snapshot, story.changed)
         nominated = story.nominated(snapshot)
-        scene = Scene(snapshot, nominated, background, following=scene)
-        new = Scene(snapshot, nominated, Background(Neighbours(story.ledger)))
+        working = WorkingSnapshot(snapshot, nominated, background, following=working)
+        new = WorkingSnapshot(snapshot, nominated, Background(LivePodIndex(story.ledger)))
         for number in range(4):
             members, wanted = story.workload(f"g{turn}-{number}")
-            before = scene.free.tolist()
-            outcome = place(scene, wanted)
+            before = working.free.tolist()
+            outcome = place(working, wanted)
             assert outcome == place(new, wanted)
-            assert scene.free.tolist() == before
+            assert working.free.tolist() == before
             if isinstance(outcome, Placed):
-                story.ledger.assume(charge(seat, snapshot, members) for seat in outcome.seats)
-                scene.put(outcome.seats)
-                new.put(outcome.seats)
-                assert_sound(scene, wanted, outcome)
+                story.ledger.assume(charge(assignment, snapshot, members) for assignment in outcome.assignments)
+                working.put(outcome.assignments)
+                new.put(outcome.assignments)
+                assert_sound(working, wanted, outcome)
         story.go_on()

@@ -10,8 +10,8 @@ from preemption_reference import budget
 
 from model.budget import DisruptionBudget
 from model.selector import Selector
-from scheduler.core.preemption.budgets import Guards
-from scheduler.core.preemption.victims import herd_of
+from scheduler.core.preemption.budgets import DisruptionBudgets
+from scheduler.core.preemption.victims import victims_of
 
 APPS = ("x", "y", "x", "", "x")
 BUDGETS = {
@@ -34,8 +34,8 @@ def test_budget(
     """Budgets are used up in the order given; of those that may go the lowest ranks, here the last pods, are left out."""
     arena = Arena([node(cpu=8)], [resident(f"p{i}", cpu=1, labels={"app": app}) for i, app in enumerate(APPS)])
     residents = arena.residents()
-    guards = Guards(herd_of(residents, residents.rows >= 0, [0], {}, 1), residents, budgets)
+    budgets = DisruptionBudgets(victims_of(residents, residents.rows >= 0, [0], {}, 1), residents, budgets)
     every = np.arange(len(APPS))
-    assert sorted(guards.broken_by(every.tolist())) == broken
-    assert np.flatnonzero(guards.closed).tolist() == closed
-    assert np.flatnonzero(guards.pressed(every, every[::-1])).tolist() == pressed
+    assert sorted(budgets.broken_by(every.tolist())) == broken
+    assert np.flatnonzero(budgets.closed).tolist() == closed
+    assert np.flatnonzero(budgets.pressed(every, every[::-1])).tolist() == pressed

@@ -9,9 +9,9 @@ import pytest
 from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
-from scheduler.core.preemption.costs import GROWING, Stakes
+from scheduler.core.preemption.costs import GROWING, VictimCosts
 from scheduler.core.preemption.facts import PreemptionFacts
-from scheduler.core.preemption.victims import herd_of
+from scheduler.core.preemption.victims import victims_of
 
 INSIDE: dict[str, Any] = {"below_prod": True}
 OLD, YOUNG = {"started_seconds": NOW - 9000}, {"started_seconds": NOW - 60}
@@ -55,15 +55,15 @@ def test_order(cheap: list[dict[str, Any]], dear: list[dict[str, Any]]) -> None:
     pods += [resident(f"y{i}", cpu=1, **words) for i, words in enumerate(dear)]
     arena = Arena([node("n1", 50), node("n2", 50)], pods)
     residents = arena.residents()
-    herd = herd_of(residents, residents.rows >= 0, [0], {}, 2)
+    victims = victims_of(residents, residents.rows >= 0, [0], {}, 2)
     facts = PreemptionFacts(budgets=(budget("x"),), saved={"saved 3000 s ago": NOW - 3000})
-    stakes = Stakes(herd, residents, facts, NOW)
-    by_name = {stakes.key(index).removeprefix("default/"): index for index in range(len(pods))}
+    costs = VictimCosts(victims, residents, facts, NOW)
+    by_name = {costs.key(index).removeprefix("default/"): index for index in range(len(pods))}
     every = [by_name[pod.name] for pod in pods]
     one, other = frozenset(every[: len(cheap)]), frozenset(every[len(cheap) :])
-    assert stakes.cost(one) < stakes.cost(other)
-    assert stakes.cheapest([other, one]) == stakes.cheapest([one, other]) == one
-    assert stakes.cheapest([other]) == other and stakes.cheapest([]) is None
+    assert costs.cost(one) < costs.cost(other)
+    assert costs.cheapest([other, one]) == costs.cheapest([one, other]) == one
+    assert costs.cheapest([other]) == other and costs.cheapest([]) is None
 
 
 def test_the_first_parts_of_a_cost_only_grow() -> None:
@@ -71,21 +71,24 @@ def test_the_first_parts_of_a_cost_only_grow() -> None:
     words: list[dict[str, Any]] = [{"priority": -5}, INSIDE, WEB, INSIDE | WEB | {"priority": 7}, {"priority": 3}]
     pods = [resident(f"p{i}", "n1", 1, **each) for i, each in enumerate(words)]
     residents = Arena([node("n1", 50)], pods).residents()
-    stakes = Stakes(
-        herd_of(residents, residents.rows >= 0, [0], {}, 1), residents, PreemptionFacts(budgets=(budget("x", 1),)), NOW
+    costs = VictimCosts(
+        victims_of(residents, residents.rows >= 0, [0], {}, 1),
+        residents,
+        PreemptionFacts(budgets=(budget("x", 1),)),
+        NOW,
     )
     for bits in range(1 << len(pods)):
         chosen = frozenset(index for index in range(len(pods)) if bits >> index & 1)
         for index in range(len(pods)):
-            assert stakes.cost(chosen)[0][:GROWING] <= stakes.cost(chosen | {index})[0][:GROWING]
-    assert stakes.cost({0})[0][GROWING] < stakes.cost(())[0][GROWING]
+            assert costs.cost(chosen)[0][:GROWING] <= costs.cost(chosen | {index})[0][:GROWING]
+    assert costs.cost({0})[0][GROWING] < costs.cost(())[0][GROWING]
 
 
 def test_burdens_where_pods_are_counted() -> None:
     """Outside the bands where others are inside, and under a closed budget, a pod counts as very many."""
     pods = [resident(f"p{i}", cpu=1, **each) for i, each in enumerate([INSIDE, INSIDE | WEB, {}, WEB])]
     residents = Arena([node(cpu=50)], pods).residents()
-    herd = herd_of(residents, residents.rows >= 0, [0], {}, 1)
-    stakes = Stakes(herd, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
-    assert np.argsort(stakes.burdens).tolist() == [0, 2, 1, 3]
-    assert stakes.burdens[0] == 1 and (np.diff(np.sort(stakes.burdens)) > 1000).all()
+    victims = victims_of(residents, residents.rows >= 0, [0], {}, 1)
+    costs = VictimCosts(victims, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
+    assert np.argsort(costs.burdens).tolist() == [0, 2, 1, 3]
+    assert costs.burdens[0] == 1 and (np.diff(np.sort(costs.burdens)) > 1000).all()

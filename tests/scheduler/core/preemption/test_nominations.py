@@ -22,7 +22,7 @@ def planned(pods: list[Pod], minimum: int = 2, nodes: tuple[Node, ...] = TWO) ->
     return arena, outcome
 
 
-def test_held_as_seats_of_any_snapshot() -> None:
+def test_held_as_assignments_of_any_snapshot() -> None:
     """Rows follow the nodes' names."""
     arena, plan = planned([waiting()])
     kept = Nominations()
@@ -30,7 +30,7 @@ def test_held_as_seats_of_any_snapshot() -> None:
     wider = Arena((node("n0"), *TWO)).snapshot
     (held,) = kept.held(wider)
     assert held.subject == "pod/default/hp" and held.priority == 100
-    assert [wider.names[seat.row] for seat in held.seats] == [plan.eviction.placements[0].node]
+    assert [wider.names[assignment.row] for assignment in held.assignments] == [plan.eviction.placements[0].node]
 
 
 def test_a_higher_one_takes_the_nodes() -> None:

@@ -18,7 +18,7 @@ from model.reason import Reason
 from model.selector import Operator, Requirement, Selector
 from model.workload import TopologyLevel
 from scheduler.core.placement.place import Placed, place
-from scheduler.core.placement.working_snapshot import Nominated, Seat
+from scheduler.core.placement.working_snapshot import Assignment, Nominated
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
@@ -277,7 +277,7 @@ def test_no_second_round_while_victims_terminate() -> None:
     """Somebody evicted for it is still there, on the node that is kept for it."""
     arena = Arena(TWO, [resident("a", "n1", deleting=True, disrupted=True), resident("b", "n2")])
     found = candidate([waiting()])
-    held = Nominated(found.subject, 100, (Seat("uid-hp", 0, found.classes[0]),))
+    held = Nominated(found.subject, 100, (Assignment("uid-hp", 0, found.classes[0]),))
     outcome = arena.ask([waiting()], None, held)
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.VICTIMS_TERMINATING
 
@@ -285,7 +285,7 @@ def test_no_second_round_while_victims_terminate() -> None:
 def test_room_kept_for_an_equal_is_not_taken() -> None:
     """The nominated room of another counts as used."""
     arena = Arena(TWO, [resident("b", "n2")])
-    held = Nominated("pod/default/other", 100, (Seat("x", 0, candidate([waiting(cpu=4)]).classes[0]),))
+    held = Nominated("pod/default/other", 100, (Assignment("x", 0, candidate([waiting(cpu=4)]).classes[0]),))
     assert victims(arena.ask([waiting()], None, held)) == ["b"]
 
 
@@ -315,14 +315,14 @@ def test_victims_carry_their_notice() -> None:
 
 
 def test_after_the_plan_everybody_fits() -> None:
-    """The nominated seats are room once the victims are gone; without one of them they are not."""
+    """The nominated assignments are room once the victims are gone; without one of them they are not."""
     arena = Arena(TWO, [resident(f"p{i}", f"n{1 + i % 2}", 1, priority=i) for i in range(8)])
     pods = members(3, 2)
     outcome = arena.ask(pods, gang(3))
     gone = set(victims(outcome))
     for spared in (None, *sorted(gone)):
         left = Arena(TWO, [pod for pod in arena.pods if pod.name not in gone or pod.name == spared])
-        assert isinstance(place(left.scene(), candidate(pods, gang(3))), Placed) == (spared is None)
+        assert isinstance(place(left.working(), candidate(pods, gang(3))), Placed) == (spared is None)
 
 
 def test_nobody_goes_for_a_member_above_the_minimum() -> None:

@@ -54,7 +54,7 @@ def preemptors(draw: st.DrawFn) -> list[Pod]:
 
 
 def fits(pods: Sequence[Pod], asking: list[Pod], racks: bool) -> bool:
-    return isinstance(place(Arena(_NODES, pods).scene(), candidate(asking, group_of(asking, racks))), Placed)
+    return isinstance(place(Arena(_NODES, pods).working(), candidate(asking, group_of(asking, racks))), Placed)
 
 
 def group_of(asking: list[Pod], racks: bool):  # type: ignore[no-untyped-def]

@@ -6,7 +6,7 @@ from typing import Any
 
 from model.placement import EvictionPlan, PlanState, Victim
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.preemption.progress import Evict, Notify, Progress, Step, Surroundings, Unnotify, advance
+from scheduler.core.preemption.progress import Evict, Notify, Progress, Step, Unnotify, VictimStates, advance
 
 QUIET, LOUD = Victim("default/a", "a", "n1", "pod/default/a"), Victim("default/b", "b", "n1", "pod/default/b", 30.0)
 POLICY = PreemptionPolicySettings(longest_notice_seconds=60.0)
@@ -21,7 +21,7 @@ def step(progress: Progress, now: float = 100.0, **facts: Any) -> Step:
     alive = frozenset(facts.pop("alive", {victim.uid for victim in progress.plan.victims}))
     return advance(
         progress,
-        Surroundings(alive, **{k: frozenset(v) if isinstance(v, set) else v for k, v in facts.items()}),
+        VictimStates(alive, **{k: frozenset(v) if isinstance(v, set) else v for k, v in facts.items()}),
         POLICY,
         now,
     )

@@ -55,7 +55,7 @@ test_many_no_dearer_than_need_be = at_length(
 )
 
 
-def crowd(name: str, number: int = 16) -> list[Pod]:
+def pod_index(name: str, number: int = 16) -> list[Pod]:
     """On a node of its own, covered by the closed budget, so that too many groups may go for every set to be tried."""
     return [resident(f"z{i:02}", name, 1, labels={"app": "x"}) for i in range(number)]
 
@@ -82,7 +82,7 @@ def test_pods_of_several_sizes(name: str) -> None:
     """Sets of a node's pods are compared by what they cost, not only by their number; four CPUs are asked for."""
     sizes, expected = ONE_NODE[name]
     pods = [resident(each, "n1", cpu, **({"labels": {"app": ""}} | words)) for each, (cpu, words) in sizes.items()]
-    arena = Arena([node("n1", sum(cpu for cpu, _ in sizes.values())), node("n2", 16)], [*pods, *crowd("n2")])
+    arena = Arena([node("n1", sum(cpu for cpu, _ in sizes.values())), node("n2", 16)], [*pods, *pod_index("n2")])
     assert victims(arena.ask([waiting(cpu=4)], budgets=(budget("x"),))) == expected
 
 
@@ -119,5 +119,5 @@ def test_a_nodes_price_is_that_of_its_largest_pods() -> None:
     pods = [resident("big", "n1", 4, started_seconds=1.0, labels={"app": ""})]
     pods += [resident(f"s{i}", "n1", 1, labels={"app": ""}) for i in range(4)]
     pods += [resident(f"two{i}", "n2", 2, labels={"app": ""}) for i in range(2)]
-    arena = Arena([node("n1", 8), node("n2", 4), node("n3", 16)], [*pods, *crowd("n3")])
+    arena = Arena([node("n1", 8), node("n2", 4), node("n3", 16)], [*pods, *pod_index("n3")])
     assert victims(arena.ask([waiting(cpu=4)], budgets=(budget("x"),))) == ["big"]

@@ -10,28 +10,28 @@ from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
 from model.pod import Pod
-from scheduler.core.preemption.costs import Stakes
+from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import GangFacts, PreemptionFacts
-from scheduler.core.preemption.reprieve import spare
+from scheduler.core.preemption.reprieve import reprieve
 from scheduler.core.preemption.victim_groups import groups_of, put_back_first, spread_to_gangs
-from scheduler.core.preemption.victims import herd_of
+from scheduler.core.preemption.victims import victims_of
 
 INSIDE: dict[str, Any] = {"below_prod": True}
 WEB: dict[str, Any] = {"labels": {"app": "x"}}
 SHORT, LONG = {"started_seconds": NOW - 60}, {"started_seconds": NOW - 9000}
 
 
-def stakes_of(pods: list[Pod], gangs: dict[str, GangFacts] | None = None, legal: str = "") -> Stakes:
+def costs_of(pods: list[Pod], gangs: dict[str, GangFacts] | None = None, legal: str = "") -> VictimCosts:
     """All pods may go, or those whose name begins so."""
     arena = Arena([node(cpu=99)], pods)
     residents = arena.residents()
     mask = np.array([pod is not None and pod.name.startswith(legal) for pod in residents.pods])
-    herd = herd_of(residents, mask, [0], arena.gangs() if gangs is None else gangs, 1)
-    return Stakes(herd, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
+    victims = victims_of(residents, mask, [0], arena.gangs() if gangs is None else gangs, 1)
+    return VictimCosts(victims, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
 
 
-def names(groups: Any, stakes: Stakes) -> list[str]:
-    return ["+".join(sorted(stakes.key(index).removeprefix("default/") for index in group)) for group in groups]
+def names(groups: Any, costs: VictimCosts) -> list[str]:
+    return ["+".join(sorted(costs.key(index).removeprefix("default/") for index in group)) for group in groups]
 
 
 # who is put back first, then the other, whose name would be put back first if all were equal
@@ -50,10 +50,10 @@ FIRST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_who_is_put_back_first(first: dict[str, Any], second: dict[str, Any]) -> None:
     """Each word decides against all that come after it, and whoever is put back first stays where one of them is enough."""
     pods = [resident(**({"name": "a", "cpu": 1} | first)), resident("b", cpu=1, **second)]
-    stakes = stakes_of(pods)
-    assert names(put_back_first([0, 1], stakes), stakes) == [pod.name for pod in pods]
-    gone = spare([0, 1], lambda chosen: len(chosen) >= 1, stakes)
-    assert names([gone], stakes) == ["b"]
+    costs = costs_of(pods)
+    assert names(put_back_first([0, 1], costs), costs) == [pod.name for pod in pods]
+    gone = reprieve([0, 1], lambda chosen: len(chosen) >= 1, costs)
+    assert names([gone], costs) == ["b"]
 
 
 def test_a_larger_gang_is_put_back_before_a_smaller() -> None:
@@ -65,27 +65,27 @@ def test_a_larger_gang_is_put_back_before_a_smaller() -> None:
         for group, size in sizes.items()
         for i in range(size)
     ]
-    stakes = stakes_of(pods)
-    assert names(put_back_first(range(len(pods)), stakes), stakes) == ["i0+i1", "g0+g1+g2", "j0+j1", "h0+h1"]
+    costs = costs_of(pods)
+    assert names(put_back_first(range(len(pods)), costs), costs) == ["i0+i1", "g0+g1+g2", "j0+j1", "h0+h1"]
 
 
 def test_members_above_the_minimum_are_groups_of_their_own() -> None:
     """As long as no more of the gang goes; beyond that it is one group, and all of it goes."""
     pods = [resident(f"g{i}", cpu=1, group="g") for i in range(3)] + [resident("lone", cpu=1)]
-    stakes = stakes_of(pods, {"gang/default/g": GangFacts(2, 3)})
-    of = {stakes.key(index).removeprefix("default/"): index for index in range(4)}
+    costs = costs_of(pods, {"gang/default/g": GangFacts(2, 3)})
+    of = {costs.key(index).removeprefix("default/"): index for index in range(4)}
     every = np.arange(4)
-    assert names(groups_of([of["g0"], of["lone"]], stakes), stakes) == ["lone", "g0"]
-    assert names(groups_of([of["g0"], of["g1"]], stakes), stakes) == ["g0+g1"]
-    assert names([spread_to_gangs([of["g0"]], every, stakes)], stakes) == ["g0"]
-    assert names([spread_to_gangs([of["g0"], of["g1"]], every, stakes)], stakes) == ["g0+g1+g2"]
+    assert names(groups_of([of["g0"], of["lone"]], costs), costs) == ["lone", "g0"]
+    assert names(groups_of([of["g0"], of["g1"]], costs), costs) == ["g0+g1"]
+    assert names([spread_to_gangs([of["g0"]], every, costs)], costs) == ["g0"]
+    assert names([spread_to_gangs([of["g0"], of["g1"]], every, costs)], costs) == ["g0+g1+g2"]
 
 
 @pytest.mark.parametrize("legal", ["", "g"], ids=["not in the pool", "not legal"])
 def test_a_gang_of_which_one_must_stay_does_not_go_whole(legal: str) -> None:
     """None of it does where more than its surplus would have to."""
     pods = [resident("g0", cpu=1, group="g"), resident("g1", cpu=1, group="g"), resident("x", cpu=1, group="g")]
-    stakes = stakes_of([*pods, resident("g-lone", cpu=1)], {"gang/default/g": GangFacts(2, 3)}, legal)
-    members = [index for index in range(len(stakes.herd)) if stakes.key(index) in ("default/g0", "default/g1")]
-    pool = np.array([index for index in range(len(stakes.herd)) if stakes.key(index) != "default/x"])
-    assert names([spread_to_gangs([*members, *pool.tolist()], pool, stakes)], stakes) == ["g-lone"]
+    costs = costs_of([*pods, resident("g-lone", cpu=1)], {"gang/default/g": GangFacts(2, 3)}, legal)
+    members = [index for index in range(len(costs.victims)) if costs.key(index) in ("default/g0", "default/g1")]
+    pool = np.array([index for index in range(len(costs.victims)) if costs.key(index) != "default/x"])
+    assert names([spread_to_gangs([*members, *pool.tolist()], pool, costs)], costs) == ["g-lone"]

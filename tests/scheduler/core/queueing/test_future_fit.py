@@ -12,7 +12,7 @@ from model.pod import Pod
 from model.selector import Selector
 from model.workload import Gang, TopologyLevel
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.queueing.future_fit import minimum_of, vacancy
+from scheduler.core.queueing.future_fit import future_fit, minimum_of
 
 RACK = "rack"
 
@@ -28,10 +28,10 @@ def racks() -> World:
 
 
 def rows(world: World, item: Candidate) -> list[str] | None:
-    """The nodes of its seats."""
-    scene = world.scene()
-    seats = vacancy(scene, item, world.ledger.residents(scene.snapshot))
-    return None if seats is None else sorted(scene.snapshot.names[seat.row] for seat in seats)
+    """The nodes of its assignments."""
+    working = world.working()
+    assignments = future_fit(working, item, world.ledger.residents(working.snapshot))
+    return None if assignments is None else sorted(working.snapshot.names[assignment.row] for assignment in assignments)
 
 
 def workers(count: int, group: Gang | None = None, **more: object) -> Candidate:
@@ -59,8 +59,8 @@ CASES: dict[str, tuple[Candidate, list[str] | None]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_vacancy(name: str) -> None:
-    """Seats for the needed members by all filters, a row that is nearly free before one that is full."""
+def test_future_fit(name: str) -> None:
+    """Assignments for the needed members by all filters, a row that is nearly free before one that is full."""
     item, expected = CASES[name]
     assert rows(racks(), item) == expected
 

@@ -1,4 +1,4 @@
-"""Seats moved to where there is room now."""
+"""Assignments moved to where there is room now."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from model.affinity import HostPort
 from model.resources import BATCH_CPU
 from model.workload import TopologyLevel
 from scheduler.core.gangs.assembly import Candidate
-from scheduler.core.placement.working_snapshot import Nominated, Scene, Seat
-from scheduler.core.queueing.reassign import reseat
+from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
+from scheduler.core.queueing.reassign import reassign
 
 NODES = [node(name, batch_cpu=4000) for name in ("n0", "n1", "n2")]
 
@@ -21,15 +21,15 @@ def item(count: int = 3, **more: object) -> Candidate:
     return candidate(pods, gang(count))
 
 
-def seated(found: Candidate, rows: list[int]) -> tuple[Seat, ...]:
-    return tuple(Seat(uid, row, found.classes[0]) for uid, row in zip(found.uids, rows, strict=True))
+def assigned(found: Candidate, rows: list[int]) -> tuple[Assignment, ...]:
+    return tuple(Assignment(uid, row, found.classes[0]) for uid, row in zip(found.uids, rows, strict=True))
 
 
-def scene(free: tuple[int, int, int], nominated: tuple[Nominated, ...] = ()) -> Scene:
+def working(free: tuple[int, int, int], nominated: tuple[Nominated, ...] = ()) -> WorkingSnapshot:
     """So many members fit into each node at this moment."""
     names = ("n0", "n1", "n2")
     usage = {name: {BATCH_CPU: 4000 - 1000 * number} for name, number in zip(names, free, strict=True)}
-    return Scene(snapshot(*NODES, usage=usage), nominated)
+    return WorkingSnapshot(snapshot(*NODES, usage=usage), nominated)
 
 
 CASES: dict[str, tuple[tuple[int, int, int], list[int], list[int]]] = {
@@ -43,29 +43,29 @@ CASES: dict[str, tuple[tuple[int, int, int], list[int], list[int]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_reseat(name: str) -> None:
-    """A seat is exchanged for a place only if it does not fit where it is; its members are the same."""
+def test_reassign(name: str) -> None:
+    """An assignment is exchanged for a place only if it does not fit where it is; its members are the same."""
     free, before, after = CASES[name]
     found = item()
-    moved = reseat(scene(free), found, seated(found, before))
-    assert sorted(seat.row for seat in moved) == after
-    assert {seat.uid for seat in moved} == set(found.uids)
+    moved = reassign(working(free), found, assigned(found, before))
+    assert sorted(assignment.row for assignment in moved) == after
+    assert {assignment.uid for assignment in moved} == set(found.uids)
 
 
 def test_room_kept_for_others_is_not_room() -> None:
     """Another's nomination of the same priority counts, its own does not."""
     found = item(1)
-    own, other = (Nominated(name, 0, seated(found, [1])) for name in (found.subject, "gang/default/other"))
-    assert reseat(scene((0, 1, 0), (own,)), found, seated(found, [0]))[0].row == 1
-    assert reseat(scene((0, 1, 0), (other,)), found, seated(found, [0]))[0].row == 0
+    own, other = (Nominated(name, 0, assigned(found, [1])) for name in (found.subject, "gang/default/other"))
+    assert reassign(working((0, 1, 0), (own,)), found, assigned(found, [0]))[0].row == 1
+    assert reassign(working((0, 1, 0), (other,)), found, assigned(found, [0]))[0].row == 0
 
 
 def test_two_sizes_do_not_share_one_place() -> None:
     """The second class finds what the first left."""
     pods = [pod(name, batch_cpu=size, gang=in_group()) for name, size in (("a", 1000), ("b", 900))]
     found = candidate(pods, gang(2))
-    before = tuple(Seat(uid, 0, pod_class) for uid, pod_class in zip(found.uids, found.classes, strict=True))
-    assert [seat.row for seat in reseat(scene((0, 1, 0)), found, before)] == [1, 0]
+    before = tuple(Assignment(uid, 0, pod_class) for uid, pod_class in zip(found.uids, found.classes, strict=True))
+    assert [assignment.row for assignment in reassign(working((0, 1, 0)), found, before)] == [1, 0]
 
 
 def test_members_that_belong_together_stay() -> None:
@@ -75,4 +75,4 @@ def test_members_that_belong_together_stay() -> None:
     racked = item()
     racked = msgspec.structs.replace(racked, workload=msgspec.structs.replace(racked.workload, topology=level))
     for found in (ports, racked):
-        assert reseat(scene((0, 4, 0)), found, seated(found, [0, 0, 0])) == seated(found, [0, 0, 0])
+        assert reassign(working((0, 4, 0)), found, assigned(found, [0, 0, 0])) == assigned(found, [0, 0, 0])

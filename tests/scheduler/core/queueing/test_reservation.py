@@ -84,10 +84,10 @@ def busy(ends: list[int]) -> World:
 @given(ends=ends, size=st.integers(1, 3 * SLOTS), arrivals=st.integers(1, 5))
 def test_back_fill_never_delays_the_head(ends: list[int], size: int, arrivals: int) -> None:
     """Pods arrive behind it without end, or none from the moment on that room is kept for it: it is placed as early."""
-    crowded, alone = busy(ends), busy(ends)
-    stream(crowded, big(size), turns=60, arrivals=arrivals)
+    indexed, alone = busy(ends), busy(ends)
+    stream(indexed, big(size), turns=60, arrivals=arrivals)
     stream(alone, big(size), turns=60, arrivals=arrivals, ends_when_kept=True)
-    assert crowded.placed[HEAD] == alone.placed[HEAD]
+    assert indexed.placed[HEAD] == alone.placed[HEAD]
 
 
 @settings(max_examples=10)
@@ -128,14 +128,14 @@ test_gangs_at_length = at_length(test_gangs_never_hold_and_wait, sizes=gang_size
 
 
 def kept(world: World, item: Candidate) -> Nominated | None:
-    scene = world.scene()
-    residents = world.ledger.residents(scene.snapshot)
-    return world.reservations.reserve(scene, item, residents, Ranking(world.now))[0]
+    working = world.working()
+    residents = world.ledger.residents(working.snapshot)
+    return world.reservations.reserve(working, item, residents, Ranking(world.now))[0]
 
 
 def nodes_of(world: World, found: Nominated | None) -> set[str]:
     assert found is not None
-    return {world.snapshot.names[seat.row] for seat in found.seats}
+    return {world.snapshot.names[assignment.row] for assignment in found.assignments}
 
 
 def waits_on(world: World, size: int, name: str) -> Candidate:
@@ -180,7 +180,7 @@ def test_it_stays_where_it_is() -> None:
     assert nodes_of(world, kept(world, item)) == {"n000"}
 
 
-def test_a_seat_moves_to_where_there_is_room_now() -> None:
+def test_a_assignment_moves_to_where_there_is_room_now() -> None:
     """Three of eight slots become free elsewhere: three members are kept there, the others where they were."""
     world = full(3)
     item = waits(world)
@@ -188,7 +188,7 @@ def test_a_seat_moves_to_where_there_is_room_now() -> None:
     end_some(world, "n002", 3)
     found = kept(world, item)
     assert found is not None
-    assert sorted(seat.row for seat in found.seats) == [0] * 5 + [2] * 3
+    assert sorted(assignment.row for assignment in found.assignments) == [0] * 5 + [2] * 3
     assert kept(world, item) == found
 
 
@@ -229,8 +229,8 @@ def test_it_is_given_up_when_out_of_time_and_not_kept_at_once_again() -> None:
     item = waits(world, timeout=300.0)
     assert kept(world, item) is not None
     assert world.reservations.next_due() == 400.0
-    seats = world.reservations.settle(world.waiting, world.snapshot, 400.0)
-    assert len(seats) == SLOTS
+    assignments = world.reservations.settle(world.waiting, world.snapshot, 400.0)
+    assert len(assignments) == SLOTS
     world.now = 400.0
     assert (kept(world, item), world.reservations.subjects) == (None, ())
     assert kept(world, waits(world, name="other")) is not None
@@ -252,9 +252,9 @@ def test_one_a_queue_and_the_first_in_the_order_has_it() -> None:
     world = full(4)
     second, first = waits(world, name="second", created=2.0), waits(world, name="first", created=1.0)
     assert kept(world, second) is not None
-    scene = world.scene()
+    working = world.working()
     found, gave_way = world.reservations.reserve(
-        scene, first, world.ledger.residents(scene.snapshot), Ranking(world.now)
+        working, first, world.ledger.residents(working.snapshot), Ranking(world.now)
     )
     assert (found is not None, len(gave_way)) == (True, SLOTS)
     assert (kept(world, second), world.reservations.subjects) == (None, (first.subject,))

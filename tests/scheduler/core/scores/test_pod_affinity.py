@@ -10,9 +10,9 @@ from scheduler_builders import node, pod, snapshot
 from model.affinity import NOWHERE, Affinity, PodTerm, PreferredPods
 from model.pod import Pod
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.podclass import class_of, kin_of
-from scheduler.core.scores.pod_affinity import company
+from scheduler.core.scores.pod_affinity import pod_affinity
 
 S1 = Selector((Requirement("security", Operator.IN, ("S1",)),))
 ZONES = snapshot(node("a", labels={"z": "1"}), node("b", labels={"z": "1"}), node("c", labels={"z": "2"}), node("d"))
@@ -50,10 +50,10 @@ CASES: dict[str, tuple[Pod, dict[int, list[Pod]], int, list[int] | None]] = {
 
 
 @pytest.mark.parametrize(("who", "there", "required", "wanted"), CASES.values(), ids=CASES.keys())
-def test_company(who: Pod, there: dict[int, list[Pod]], required: int, wanted: list[int] | None) -> None:
-    crowd = Crowd(len(ZONES.names))
+def test_interpod(who: Pod, there: dict[int, list[Pod]], required: int, wanted: list[int] | None) -> None:
+    pod_index = PodIndex(len(ZONES.names))
     for row, pods in there.items():
         for resident in pods:
-            crowd.put(kin_of(resident), row)
-    found = company(crowd, ZONES.traits, class_of(who), kin_of(who), required)
+            pod_index.put(kin_of(resident), row)
+    found = pod_affinity(pod_index, ZONES.traits, class_of(who), kin_of(who), required)
     assert (None if found is None else found.tolist()) == wanted

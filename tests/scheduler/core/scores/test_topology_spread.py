@@ -11,7 +11,7 @@ from scheduler_builders import node, pod, snapshot
 from model.affinity import Affinity, NodeTerm, SpreadConstraint
 from model.node import Taint
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.picture.pod_index import Crowd
+from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.podclass import Kin, class_of
 from scheduler.core.scores.topology_spread import soft, spread_scores
 
@@ -49,32 +49,32 @@ CASES: dict[str, tuple[list[Any], list[int], list[int], list[SpreadConstraint], 
 }  # fmt: skip
 
 
-def crowd_of(counts: list[int], kin: Kin = ALIKE) -> Crowd:
-    crowd = Crowd(len(counts))
+def pod_index_of(counts: list[int], kin: Kin = ALIKE) -> PodIndex:
+    pod_index = PodIndex(len(counts))
     for row, count in enumerate(counts):
         if count:
-            crowd.put(kin, row, count)
-    return crowd
+            pod_index.put(kin, row, count)
+    return pod_index
 
 
 @pytest.mark.parametrize(("nodes", "counts", "feasible", "constraints", "wanted"), CASES.values(), ids=CASES.keys())
 def test_spread(nodes: Any, counts: Any, feasible: Any, constraints: Any, wanted: list[int]) -> None:
     one = class_of(pod(labels={"foo": ""}, spread=tuple(constraints)))
-    found = spread_scores(crowd_of(counts), snapshot(*nodes).traits, one, np.array(feasible, bool))
+    found = spread_scores(pod_index_of(counts), snapshot(*nodes).traits, one, np.array(feasible, bool))
     assert found.tolist() == wanted
 
 
 OTHERS: dict[str, Kin] = {
     "in another namespace": Kin("other", (("foo", ""),)),
     "without the label": Kin("default", (("bar", ""),)),
-    "being deleted": Kin("default", (("foo", ""),), leaving=True),
+    "being deleted": Kin("default", (("foo", ""),), terminating=True),
 }
 
 
 @pytest.mark.parametrize("kin", OTHERS.values(), ids=OTHERS.keys())
 def test_pods_that_do_not_count(kin: Kin) -> None:
     one = class_of(pod(spread=(spread(),)))
-    found = spread_scores(crowd_of([3, 0], kin), snapshot(*HOSTS[:2]).traits, one, np.ones(2, bool))
+    found = spread_scores(pod_index_of([3, 0], kin), snapshot(*HOSTS[:2]).traits, one, np.ones(2, bool))
     assert found.tolist() == [100, 100]
 
 
@@ -97,7 +97,7 @@ def test_inclusion(fields: dict[str, Any], wanted: list[int]) -> None:
     ]
     affinity = Affinity((NodeTerm((Requirement("good", Operator.EXISTS),)),))
     one = class_of(pod(spread=(spread(ZONE, **fields),), affinity=affinity))
-    found = spread_scores(crowd_of([0, 0, 2]), snapshot(*nodes).traits, one, np.array([1, 1, 0], bool))
+    found = spread_scores(pod_index_of([0, 0, 2]), snapshot(*nodes).traits, one, np.array([1, 1, 0], bool))
     assert found.tolist() == [*wanted, 0]
 
 
