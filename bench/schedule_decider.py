@@ -10,6 +10,7 @@ import msgspec
 from model.decision import Decision
 from model.node import Node
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Charge, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
@@ -50,7 +51,7 @@ class Decider:
         self.ledger.residents(self.snapshot)  # as the cycle does on its first turn
         self.working = self._working(None)
         self.decisions: list[Decision] = []
-        self.where: dict[str, tuple[str, ...]] = {}
+        self.where: dict[WorkloadId, tuple[str, ...]] = {}
 
     def decide(self, candidate: Candidate) -> Placed | Misfit:
         """Filters, scores, placement, bookkeeping and the record that explains it."""

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from model.workload import WorkloadId
+
 
 class PlacementState(StrEnum):
     """ASSUMED counts against the node at once; BOUND is confirmed by the API server.
@@ -28,7 +30,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class Victim(msgspec.Struct, frozen=True):
-    """A pod that is to go; `subject` is its job (`gang/namespace/name`, or `pod/namespace/name` alone).
+    """A pod that is to go; `subject` is its job.
 
     `notice_seconds` is how long before its end it asks to be told, 0 where it does not.
     """
@@ -36,7 +38,7 @@ class Victim(msgspec.Struct, frozen=True):
     pod_key: str
     uid: str
     node: str
-    subject: str
+    subject: WorkloadId
     notice_seconds: float = 0.0
 
 
@@ -57,7 +59,7 @@ class EvictionPlan(msgspec.Struct, frozen=True):
     At `deadline_seconds` (Unix time) victims that were told go whether they saved a checkpoint or not.
     """
 
-    preemptor: str
+    preemptor: WorkloadId
     trigger: str
     victims: tuple[Victim, ...]
     placements: tuple[Placement, ...]

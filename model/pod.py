@@ -11,7 +11,7 @@ from model.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
 from model.priority import PreemptionPolicy
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import ResourceVector
-from model.workload import GangMembership
+from model.workload import GangMembership, WorkloadId
 
 
 class PodPhase(StrEnum):
@@ -144,6 +144,11 @@ class Pod(msgspec.Struct, frozen=True):
     def key(self) -> str:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def own_workload(self) -> WorkloadId:
+        """Its gang by itself, whatever group that is in; the pod where it has none."""
+        return WorkloadId.pod(self.key) if self.gang is None else WorkloadId.gang(self.gang.key)
 
     @property
     def terminal(self) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from model.decision import Decision
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.cache import ClusterCache
 from scheduler.core.gangs.roster import Roster
 from scheduler.core.placement.explain import nearest_text
@@ -36,11 +37,11 @@ class SchedulerAnswers:
         if record is None:
             return None
         pod, subject = record.pod, self._cache.subject_of(record.pod)
-        own = self._history.newest(f"pod/{pod.key}") if pod.unsupported else None
+        own = self._history.newest(WorkloadId.pod(pod.key).text) if pod.unsupported else None
         found = PodAnswer(
             node=pod.node_name,
             gang=pod.gang.key if pod.gang else "",
-            decision=own or self._history.newest(subject),
+            decision=own or self._history.newest(subject.text),
             unserved=record.unserved,
         )
         if pod.node_name:
@@ -49,7 +50,7 @@ class SchedulerAnswers:
             found,
             queue_position=self._position(subject),
             message=self._foreign(pod) or record.told,
-            preemption=self._history.preemption(subject),
+            preemption=self._history.preemption(subject.text),
             nearest=self._nearest(subject, pod.uid),
             nominated_node=record.nominated,
         )
@@ -75,7 +76,7 @@ class SchedulerAnswers:
         return msgspec.structs.replace(
             found,
             queue_position=self._position(subject),
-            preemption=self._history.preemption(subject),
+            preemption=self._history.preemption(subject.text),
             nearest=self._nearest(subject),
             nominated={record.pod.name: record.nominated for record in records if record.nominated},
         )
@@ -116,12 +117,12 @@ class SchedulerAnswers:
             members=part.members.present,
             scheduled=part.members.satisfied,
             problem=part.spec.problem,
-            decision=self._history.newest(subject),
+            decision=self._history.newest(subject.text),
             message=self._told(part.members),
             waiting=len(part.members.pending),
         )
 
-    def _nearest(self, subject: str, uid: str = "") -> str:
+    def _nearest(self, subject: WorkloadId, uid: str = "") -> str:
         """The node nearest to taking the next member, or this one; nothing where it is not known or one fits."""
         waiting = (item for item in self._cycle.backlog.candidates if item.subject == subject)
         candidate, working = next(waiting, None), self._cycle.working
@@ -146,7 +147,7 @@ class SchedulerAnswers:
             report_age_seconds=max(0.0, self._clock() - entry.received_seconds) if entry else None,
         )
 
-    def _position(self, subject: str) -> int:
+    def _position(self, subject: WorkloadId) -> int:
         """1 is next; parked workloads keep their place in the order."""
         order = self._cycle.ordered(self._cache.snapshot(), self._cycle.backlog.candidates, self._clock())
         return next((number for number, item in enumerate(order, 1) if item.subject == subject), 0)

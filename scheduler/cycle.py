@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from model.placement import Placement
 from model.queue import Queue
-from model.workload import GangMode, GangSource
+from model.workload import GangMode, GangSource, WorkloadId
 from scheduler import facts
 from scheduler.cache import ClusterCache
 from scheduler.configuring import Configuring
 from scheduler.core.gangs.assembly import Assembly, Candidate, Hold
-from scheduler.core.gangs.groups import group_of, keys_of
+from scheduler.core.gangs.groups import group_of
 from scheduler.core.gangs.minimum import Part
 from scheduler.core.gangs.phase import carry_over, gang_status, marks_due, noted
 from scheduler.core.gangs.release import Release, Releases
@@ -66,7 +66,7 @@ class Cycle:
         self._releases = Releases(settings.release, self.preempting.until)
         self._trials = GangTimeouts()
         self._restored = False
-        self._aside: set[str] = set()
+        self._aside: set[WorkloadId] = set()
 
     @property
     def settings(self) -> Settings:
@@ -108,7 +108,7 @@ class Cycle:
 
     def _drain(self, turn: Turn, inbox: Iterable[facts.Fact], now: float) -> None:
         failures: list[facts.BindingReleased] = []
-        done: list[str] = []
+        done: list[WorkloadId] = []
         unheard: list[str] = []
         for fact in inbox:
             self._cache.apply(fact, now)
@@ -157,7 +157,7 @@ class Cycle:
         if news.happened:
             self.backlog.wake(news=news)
 
-    def _look_at(self, turn: Turn, subject: str, now: float) -> None:
+    def _look_at(self, turn: Turn, subject: WorkloadId, now: float) -> None:
         """`_reassemble`; a workload that it fails on is not tried, and looked at again when it changes."""
         self._aside.discard(subject)
         try:
@@ -166,7 +166,7 @@ class Cycle:
             self._set_aside(turn, subject, tuple(self._lone(subject)), error, now)
             self.backlog.update(subject, Assembly(), now)
 
-    def _reassemble(self, turn: Turn, subject: str, now: float) -> None:
+    def _reassemble(self, turn: Turn, subject: WorkloadId, now: float) -> None:
         parts = self._cache.parts(subject)
         self.backlog.update(subject, self._cache.assembly(subject, parts, self.queue.name), now)
         if not self._cache.exists(subject):
@@ -181,7 +181,7 @@ class Cycle:
         for part in parts:
             self._tell_gang(turn, part, since, now)
 
-    def _count(self, subject: str, parts: tuple[Part, ...]) -> None:
+    def _count(self, subject: WorkloadId, parts: tuple[Part, ...]) -> None:
         """What preemption must know of a gang that runs."""
         self.preempting.gangs.pop(subject, None)
         parts = tuple(part for part in parts if self._cache.gangs.index.subject(part.key) == subject)
@@ -222,7 +222,7 @@ class Cycle:
 
     def _bind_failed(self, turn: Turn, fact: facts.BindingReleased, now: float) -> None:
         """One back-off step a workload and turn, however many of its bindings failed."""
-        if any(decision.subject == fact.subject for decision in turn.decisions):
+        if any(decision.subject == fact.subject.text for decision in turn.decisions):
             return
         self.backlog.park(fact.subject, now, woken=True)
         uids = tuple(pod.uid for part in self._cache.parts(fact.subject) for pod in part.members.pending)
@@ -233,8 +233,8 @@ class Cycle:
         if fact.status not in _ORDINARY:
             self._tell(turn, verdict)
 
-    def _lone(self, subject: str) -> Iterable[str]:
-        record = self._cache.find(*subject.removeprefix("pod/").split("/")) if subject.startswith("pod/") else None
+    def _lone(self, subject: WorkloadId) -> Iterable[str]:
+        record = None if subject.gangs else self._cache.find(*subject.name.split("/"))
         return (record.pod.uid,) if record is not None else ()
 
     def _release(self, turn: Turn, now: float) -> None:
@@ -261,14 +261,14 @@ class Cycle:
             self._tell(turn, verdict)
             self._announce(turn, hold)
 
-    def _let_go(self, turn: Turn, subject: str, out_of_time: float | None = None) -> None:
+    def _let_go(self, turn: Turn, subject: WorkloadId, out_of_time: float | None = None) -> None:
         """Whatever is kept for a workload is given up."""
         self._room_given_up(self._reservations.drop(subject, out_of_time))
         dropped = self.preempting.drop(subject)
         self._given_up(turn, (dropped,) if dropped else ())
 
     def _announce(self, turn: Turn, about: Release | Hold) -> None:
-        for key in keys_of(about.subject):
+        for key in about.subject.gangs:
             record = self._cache.gangs.get(key)
             if record is not None:
                 turn.gang_events.append(GangEvent(record.named, about.reason.value, about.detail))
@@ -367,7 +367,7 @@ class Cycle:
         turn.decisions.append(explain.placed(candidate, outcome.report, outcome, working.snapshot, now))
         return placing
 
-    def _set_aside(self, turn: Turn, subject: str, uids: tuple[str, ...], error: Exception, now: float) -> None:
+    def _set_aside(self, turn: Turn, subject: WorkloadId, uids: tuple[str, ...], error: Exception, now: float) -> None:
         """An error of ours about one workload: nothing is kept for it, its pods are told, all others go on."""
         self._aside.add(subject)
         self._let_go(turn, subject)
@@ -404,7 +404,7 @@ class Cycle:
         turn.batches.append(Batch(candidate.subject, strict, placing.binds))
         self.backlog.binding_started(candidate.subject)
 
-    def _settled(self, turn: Turn, working: WorkingSnapshot, subject: str, homes: Mapping[str, str]) -> None:
+    def _settled(self, turn: Turn, working: WorkingSnapshot, subject: WorkloadId, homes: Mapping[str, str]) -> None:
         """All that a workload needs is placed, by pod: what was kept for it is not any more; elsewhere that is news."""
         self._trials.forget(subject)
         reserved, kept = self._reservations.drop(subject), self.preempting.drop(subject)
@@ -492,7 +492,7 @@ class Cycle:
             record = self._cache.record(uid)
             if record is None:
                 continue
-            node = self.preempting.node_of(uid, verdict.decision.subject)
+            node = self.preempting.node_of(uid, verdict.subject)
             moved = node != record.nominated
             news = record.told != verdict.message and not (quiet and record.told)
             if news or moved:
@@ -501,7 +501,7 @@ class Cycle:
                 turn.notes.append(Note(record.named, said, first=not record.told, nominated=nominated, event=news))
                 record.told, record.nominated = said, node
 
-    def _nominate(self, turn: Turn, uid: str, subject: str) -> None:
+    def _nominate(self, turn: Turn, uid: str, subject: WorkloadId) -> None:
         """A pod whose nomination is over, and that is not told anything else."""
         record = self._cache.record(uid)
         node = self.preempting.node_of(uid, subject)

@@ -9,6 +9,7 @@ import msgspec
 
 from model.placement import PlanState
 from model.reason import Reason
+from model.workload import WorkloadId
 from scheduler.cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Residents
@@ -57,28 +58,28 @@ class Preempting:
         self.gangs = GangStore()
         self._cache = cache
         self._nominations = Nominations()
-        self._carried: dict[str, _Carried] = {}
-        self._evicted: dict[str, float] = {}
+        self._carried: dict[WorkloadId, _Carried] = {}
+        self._evicted: dict[WorkloadId, float] = {}
 
     def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """The room that is kept."""
         return self._nominations.held(snapshot)
 
-    def node_of(self, uid: str, subject: str) -> str:
+    def node_of(self, uid: str, subject: WorkloadId) -> str:
         """The node on which room is kept for a pod, empty without one."""
         kept = self._nominations.get(subject)
         return next((keeping.node for keeping in kept.keepings if keeping.uid == uid), "") if kept else ""
 
-    def keeps(self, subject: str) -> bool:
+    def keeps(self, subject: WorkloadId) -> bool:
         """Whether room is kept for a workload by nomination."""
         return self._nominations.get(subject) is not None
 
     @property
-    def nominated(self) -> frozenset[str]:
+    def nominated(self) -> frozenset[WorkloadId]:
         """Subjects whose plans are on their way."""
         return frozenset(self._carried)
 
-    def until(self, subject: str) -> float:
+    def until(self, subject: WorkloadId) -> float:
         """Unix time until which victims that were told for a subject may take, 0 without any."""
         return self._carried[subject].until_seconds if subject in self._carried else 0.0
 
@@ -129,11 +130,11 @@ class Preempting:
         first = assignments[0]
         return Placed(tuple(assignments), working.report(first.pod_class, first.kin, candidate.requester))
 
-    def sweep(self, waiting: Mapping[str, Candidate], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
+    def sweep(self, waiting: Mapping[WorkloadId, Candidate], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
         """What is kept for nobody, for too long, or where it does not help any more is given up."""
         return self._nominations.sweep(waiting, snapshot, now)
 
-    def drop(self, subject: str) -> Kept | None:
+    def drop(self, subject: WorkloadId) -> Kept | None:
         """The workload gives up what is kept for it."""
         return self._nominations.drop(subject)
 
@@ -146,9 +147,9 @@ class Preempting:
         pods = {record.pod.uid: record.pod for record in records}
         return self._nominations.restore(candidate, pods, snapshot, expires)
 
-    def advance(self, turn: Turn, waiting: Collection[str], now: float) -> list[str]:
+    def advance(self, turn: Turn, waiting: Collection[WorkloadId], now: float) -> list[WorkloadId]:
         """One step of every plan on its way; returns the subjects of those that are over."""
-        over: list[str] = []
+        over: list[WorkloadId] = []
         for subject, carried in sorted(self._carried.items()):
             wanted = subject in waiting and self._nominations.get(subject) is not None
             step = advance(carried.progress, self._victim_states(carried, wanted), self.policy, now)
@@ -196,11 +197,10 @@ class Preempting:
             case Evict() if victim.uid not in carried.asked:
                 carried.asked.add(victim.uid)
                 self._remember(victim.subject, now)
-                preemptor = plan.preemptor.partition("/")[2]
-                note = f"Preempted by {preemptor} on node {victim.node}"
+                note = f"Preempted by {plan.preemptor.name} on node {victim.node}"
                 turn.evictions.append(Eviction(record.named, REASON, message(plan, carried.scheduler_name), note))
 
-    def _remember(self, subject: str, now: float) -> None:
+    def _remember(self, subject: WorkloadId, now: float) -> None:
         """When a job lost a pod, for as long as that spares its others."""
         rest = self.policy.victim_cooldown_seconds
         self._evicted = {job: at for job, at in self._evicted.items() if now - at < rest}

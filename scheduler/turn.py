@@ -7,7 +7,7 @@ import msgspec
 from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
-from model.workload import Notes
+from model.workload import Notes, WorkloadId
 from scheduler.configuring import ConfigEvent
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.ports import Named
@@ -25,7 +25,7 @@ class Bind(msgspec.Struct, frozen=True):
 class Batch(msgspec.Struct, frozen=True):
     """Bindings of one decision; with `strict` a failure releases those not yet tried."""
 
-    subject: str
+    subject: WorkloadId
     strict: bool
     binds: tuple[Bind, ...]
 
@@ -109,7 +109,7 @@ class Turn(msgspec.Struct):
     notes: list[Note] = msgspec.field(default_factory=list)
     gang_notes: list[GangNote] = msgspec.field(default_factory=list)
     conditions: list[GangCondition] = msgspec.field(default_factory=list)
-    insights: dict[str, Decision] = msgspec.field(default_factory=dict)
+    insights: dict[WorkloadId, Decision] = msgspec.field(default_factory=dict)
     gang_events: list[GangEvent] = msgspec.field(default_factory=list)
     config_events: list[ConfigEvent] = msgspec.field(default_factory=list)
     evictions: list[Eviction] = msgspec.field(default_factory=list)
@@ -118,9 +118,9 @@ class Turn(msgspec.Struct):
     invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     unserved: list[tuple[Named, str]] = msgspec.field(default_factory=list)
-    gone: list[str] = msgspec.field(default_factory=list)
+    gone: list[WorkloadId] = msgspec.field(default_factory=list)
     plans: list[int] = msgspec.field(default_factory=list)
     timeouts: int = 0
     reread: bool = False
-    errors: list[tuple[str, Exception]] = msgspec.field(default_factory=list)
+    errors: list[tuple[WorkloadId, Exception]] = msgspec.field(default_factory=list)
     more: bool = False

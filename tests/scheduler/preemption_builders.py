@@ -12,7 +12,7 @@ from model.node import Node
 from model.placement import PlacementState
 from model.pod import Pod, PodPhase
 from model.resources import CPU, ResourceVector
-from model.workload import Gang
+from model.workload import Gang, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Change, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
@@ -88,7 +88,7 @@ class Arena:
         sizes: dict[str, int] = {}
         for pod in self.pods:
             if pod.gang is not None and not pod.deleting:
-                sizes[f"gang/{pod.gang.key}"] = sizes.get(f"gang/{pod.gang.key}", 0) + 1
+                sizes[WorkloadId.gang(pod.gang.key)] = sizes.get(WorkloadId.gang(pod.gang.key), 0) + 1
         return {subject: GangFacts(size if minimum is None else minimum, size) for subject, size in sizes.items()}
 
 

@@ -10,6 +10,7 @@ from scheduler_fakes import World
 
 from kube import objects
 from model.fault import KubernetesFault
+from model.workload import WorkloadId
 from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.settings import Settings
 
@@ -177,11 +178,14 @@ def test_a_changed_group_is_one_job_to_preemption() -> None:
     world = World().see(raw_node("na"), raw_node("nb"), raw_group("a", 1), raw_group("b", 1), a, b)
     world.turn()
     world.see(raw_group("a", 1, annotations=groups), raw_group("b", 1, annotations=groups)).turn()
-    assert {charge.job for charge in world.cache.ledger.charges()} == {"gang/default/a,default/b"}
-    assert list(world.cycle.preempting.gangs) == ["gang/default/a,default/b"]
+    assert {charge.job for charge in world.cache.ledger.charges()} == {WorkloadId.gang("default/a", "default/b")}
+    assert list(world.cycle.preempting.gangs) == [WorkloadId.gang("default/a", "default/b")]
     world.see(raw_group("a", 1), raw_group("b", 1)).turn()
-    assert {charge.job for charge in world.cache.ledger.charges()} == {"gang/default/a", "gang/default/b"}
-    assert sorted(world.cycle.preempting.gangs) == ["gang/default/a", "gang/default/b"]
+    assert {charge.job for charge in world.cache.ledger.charges()} == {
+        WorkloadId.gang("default/a"),
+        WorkloadId.gang("default/b"),
+    }
+    assert sorted(world.cycle.preempting.gangs) == [WorkloadId.gang("default/a"), WorkloadId.gang("default/b")]
 
 
 def test_restart_with_nominated_pods_and_half_of_the_victims_on_their_way() -> None:
@@ -192,7 +196,7 @@ def test_restart_with_nominated_pods_and_half_of_the_victims_on_their_way() -> N
         raw_node(), raw_node("n2"), victim("x", "n2", batch_cpu="800", priority=50), raw_group(minimum=2)
     )
     world.see(*pods, disrupted(halves[0]), halves[1]).turn()
-    assert (kept(world), world.evictor.evicted) == (["gang/default/train"], {})
+    assert (kept(world), world.evictor.evicted) == ([WorkloadId.gang("default/train")], {})
     world.gone(halves[0]).turn(after=1.0)
     assert list(world.evictor.evicted) == ["w"]
     world.gone(halves[1]).turn(after=1.0)

@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from kube import objects
 from model.reason import Reason
+from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Assembly
 
 _BEYOND = {"weight": 1 << 80, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}}
@@ -67,7 +68,7 @@ def broken_gang(*members: objects.Pod) -> World:
     """A gang that waits for a node, as a candidate that assembling never makes: it has pods and no classes."""
     world = World().see(raw_group(minimum=2), *members)
     world.turn()
-    subject = "gang/default/train"
+    subject = WorkloadId.gang("default/train")
     found = world.cycle.backlog.by_subject[subject]
     broken = Assembly(candidate=msgspec.structs.replace(found, classes=()))
     world.cycle.backlog.update(subject, broken, world.clock.now)

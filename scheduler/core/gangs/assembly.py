@@ -15,7 +15,7 @@ from model.pod import Pod
 from model.priority import PreemptionPolicy
 from model.queue import DEFAULT_QUEUE
 from model.reason import Reason
-from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMode, GangSpec, PodSet, Workload
+from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMode, GangSpec, PodSet, Workload, WorkloadId
 from scheduler.core.gangs.groups import subject_of
 from scheduler.core.gangs.holds import why_held
 from scheduler.core.gangs.minimum import Part, belongs, part_of, spec_of, topology_of
@@ -47,7 +47,7 @@ class Candidate(msgspec.Struct, frozen=True):
     `profile` is the scheduler name that its pods ask for.
     """
 
-    subject: str
+    subject: WorkloadId
     workload: Workload
     classes: tuple[PodClass, ...]
     kins: tuple[tuple[Kin, ...], ...] = ()
@@ -90,7 +90,7 @@ class Candidate(msgspec.Struct, frozen=True):
 class Hold(msgspec.Struct, frozen=True):
     """Pods that are not tried, and why; `detail` names what to mend."""
 
-    subject: str
+    subject: WorkloadId
     reason: Reason
     detail: str
     uids: tuple[str, ...]
@@ -103,15 +103,15 @@ class Assembly(msgspec.Struct, frozen=True):
     holds: tuple[Hold, ...] = ()
 
 
-def assemble(subject: str, members: Roster, gang: Gang | None, queue: str = DEFAULT_QUEUE) -> Assembly:
+def assemble(subject: WorkloadId, members: Roster, gang: Gang | None, queue: str = DEFAULT_QUEUE) -> Assembly:
     """The workload of a lone pod or of one gang, or why it is held; `gang` is its PodGroup where one exists."""
-    if subject.startswith("pod/"):
+    if not subject.gangs:
         candidate = _lone(subject, members.pending[0], queue) if members.pending else None
         return Assembly(candidate, tuple(_unsupported(pod) for pod in members.unsupported))
-    return assemble_parts(subject, (part_of(subject.removeprefix("gang/"), members, gang),), queue)
+    return assemble_parts(subject, (part_of(subject.name, members, gang),), queue)
 
 
-def assemble_parts(subject: str, parts: Sequence[Part], queue: str = DEFAULT_QUEUE) -> Assembly:
+def assemble_parts(subject: WorkloadId, parts: Sequence[Part], queue: str = DEFAULT_QUEUE) -> Assembly:
     """The workload of a gang group, or why it is held; `parts` are all gangs its id names, in that order."""
     own = tuple(part for part in parts if belongs(subject, part))
     unsupported = tuple(_unsupported(pod) for part in own for pod in part.members.unsupported)
@@ -128,10 +128,10 @@ def assemble_parts(subject: str, parts: Sequence[Part], queue: str = DEFAULT_QUE
 def _unsupported(pod: Pod) -> Hold:
     fields = ", ".join(pod.unsupported)
     detail = f"pod {pod.key} uses {fields}; remove it or give the pod to another scheduler"
-    return Hold(f"pod/{pod.key}", Reason.CONSTRAINT_NOT_SUPPORTED, detail, (pod.uid,))
+    return Hold(WorkloadId.pod(pod.key), Reason.CONSTRAINT_NOT_SUPPORTED, detail, (pod.uid,))
 
 
-def _lone(subject: str, pod: Pod, queue: str) -> Candidate:
+def _lone(subject: WorkloadId, pod: Pod, queue: str) -> Candidate:
     workload = Workload(
         key=pod.key,
         queue=queue,
@@ -145,11 +145,11 @@ def _lone(subject: str, pod: Pod, queue: str) -> Candidate:
     return Candidate(subject, workload, (class_of(pod),), ((kin_of(pod),),), pod.scheduler_name)
 
 
-def _gang(subject: str, parts: Sequence[Part], queue: str) -> Candidate:
+def _gang(subject: WorkloadId, parts: Sequence[Part], queue: str) -> Candidate:
     sets = [(part.key, found, pods) for part in parts for found, pods in _alike(part.members.pending).items()]
     bound = sum(part.had for part in parts)
     workload = Workload(
-        key=subject.removeprefix("gang/"),
+        key=subject.name,
         queue=queue,
         priority=max(_priority(part) for part in parts if part.members.pending),
         pod_sets=tuple(

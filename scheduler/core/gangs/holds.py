@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from model.reason import Reason
-from model.workload import GangSource, MatchPolicy
-from scheduler.core.gangs.groups import group_id
+from model.workload import GangSource, MatchPolicy, WorkloadId
 from scheduler.core.gangs.minimum import Part, belongs, lacks_object, topology_of
 from scheduler.core.gangs.roster import Roster
 
 
-def why_held(subject: str, part: Part, parts: Sequence[Part]) -> tuple[Reason, str] | None:
+def why_held(subject: WorkloadId, part: Part, parts: Sequence[Part]) -> tuple[Reason, str] | None:
     """Why a gang keeps its whole workload from being tried, None where it does not."""
     if part.gang is None and lacks_object(part.members):
         detail = f"gang {part.key}: PodGroup {part.key} does not exist; create it, or correct the pods' label"
         return Reason.GANG_NOT_FOUND, detail
     if part.gang is None and not part.members.counted:
-        return Reason.GANG_NOT_FOUND, f"gang {part.key} of group {subject.removeprefix('gang/')} does not exist"
+        return Reason.GANG_NOT_FOUND, f"gang {part.key} of group {subject.name} does not exist"
     problem = part.spec.problem or _discord(subject, part) or _mixed(part, parts)
     if problem:
         return Reason.GANG_INVALID, f"gang {part.key}: {problem}"
@@ -26,12 +25,12 @@ def why_held(subject: str, part: Part, parts: Sequence[Part]) -> tuple[Reason, s
     return None
 
 
-def _discord(subject: str, part: Part) -> str:
+def _discord(subject: WorkloadId, part: Part) -> str:
     """What is wrong where a gang lists another group than the one that lists it."""
     if belongs(subject, part):
         return ""
-    own = group_id(part.key, part.spec.groups)
-    return f"it is listed in group {subject.removeprefix('gang/')} but lists {own} itself; give all of them one list"
+    own = WorkloadId.gang(part.key, *part.spec.groups).name
+    return f"it is listed in group {subject.name} but lists {own} itself; give all of them one list"
 
 
 def _mixed(part: Part, parts: Sequence[Part]) -> str:

@@ -13,8 +13,7 @@ from collections.abc import Iterable
 import msgspec
 
 from model.pod import Pod, PodPhase
-from model.workload import Gang, GangSource, GangSpec, MatchPolicy, TopologyLevel
-from scheduler.core.gangs.groups import group_id
+from model.workload import Gang, GangSource, GangSpec, MatchPolicy, TopologyLevel, WorkloadId
 from scheduler.core.gangs.roster import Roster, age
 
 RAN = ("Running", "Finished")
@@ -77,9 +76,9 @@ def lacks_object(members: Roster) -> bool:
     return any(pod.gang is not None and pod.gang.source is not GangSource.ANNOTATION for pod in members.counted)
 
 
-def belongs(subject: str, part: Part) -> bool:
+def belongs(subject: WorkloadId, part: Part) -> bool:
     """Whether a gang lists the group under whose subject it is looked at."""
-    return f"gang/{group_id(part.key, part.spec.groups)}" == subject
+    return WorkloadId.gang(part.key, *part.spec.groups) == subject
 
 
 def topology_of(parts: Iterable[Part]) -> tuple[TopologyLevel, ...]:

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from model.pod import Pod
 from model.reason import Reason
-from model.workload import GangMode
+from model.workload import GangMode, WorkloadId
 from scheduler.core.gangs.minimum import Part, belongs, original
 
 _ROUND_SECONDS = 60.0
@@ -52,7 +52,7 @@ class ReleasePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Release(msgspec.Struct, frozen=True):
     """A gang to be tried anew from nothing: `evict` goes; `stay` nobody would replace, so it is only named."""
 
-    subject: str
+    subject: WorkloadId
     reason: Reason
     detail: str
     evict: tuple[Pod, ...] = ()
@@ -84,14 +84,14 @@ class Releases:
     `until` says of a subject how long victims may take who were told to make room for it: it is not released before.
     """
 
-    def __init__(self, policy: ReleasePolicy, until: Callable[[str], float] = lambda subject: 0.0) -> None:
+    def __init__(self, policy: ReleasePolicy, until: Callable[[WorkloadId], float] = lambda subject: 0.0) -> None:
         self._policy = policy
         self._until = until
-        self._partial: dict[str, _Partial] = {}
-        self._clocks: dict[str, tuple[float, float]] = {}
-        self._answered: dict[str, frozenset[str]] = {}
+        self._partial: dict[WorkloadId, _Partial] = {}
+        self._clocks: dict[WorkloadId, tuple[float, float]] = {}
+        self._answered: dict[WorkloadId, frozenset[str]] = {}
 
-    def update(self, subject: str, parts: Sequence[Part], now: float) -> None:
+    def update(self, subject: WorkloadId, parts: Sequence[Part], now: float) -> None:
         """Take in a gang, or all gangs of a group, as they stand; no parts: it is gone."""
         parts = tuple(part for part in parts if belongs(subject, part))
         rejected = frozenset(pod.uid for part in parts for pod in _rejected(part, parts))
@@ -117,19 +117,19 @@ class Releases:
         """Unix time of the next release, None where no gang is bound in part."""
         return min(map(self._due, self._partial), default=None)
 
-    def since(self, subject: str) -> float:
+    def since(self, subject: WorkloadId) -> float:
         """Since when it is bound in part, 0 where it is not."""
         partial = self._partial.get(subject)
         return partial.since_seconds if partial else 0.0
 
-    def _due(self, subject: str) -> float:
+    def _due(self, subject: WorkloadId) -> float:
         partial = self._partial[subject]
         return partial.due_seconds if partial.rejected else max(partial.due_seconds, self._until(subject))
 
     def _limit(self, parts: Sequence[Part]) -> float:
         return min(self._policy.partial_seconds, max(part.spec.timeout_seconds for part in parts))
 
-    def _release(self, subject: str, partial: _Partial, now: float) -> Release:
+    def _release(self, subject: WorkloadId, partial: _Partial, now: float) -> Release:
         self._clocks[subject] = (now, now)
         self._partial[subject] = _Partial(now, now, partial.limit_seconds, partial.parts)
         self._answered[subject] = self._answered.get(subject, frozenset()) | partial.rejected
@@ -178,14 +178,14 @@ def _since(parts: Sequence[Part], now: float) -> float:
     return min(*(noted or bound), now, now)
 
 
-def _detail(subject: str, partial: _Partial, now: float, evict: tuple[Pod, ...], stay: tuple[Pod, ...]) -> str:
+def _detail(subject: WorkloadId, partial: _Partial, now: float, evict: tuple[Pod, ...], stay: tuple[Pod, ...]) -> str:
     minimum = sum(part.spec.min_member for part in partial.parts)
     number = sum(part.members.satisfied for part in partial.parts)
     why = f"it was not completed within {now - partial.since_seconds:.0f}s"
     if partial.rejected:
         pods = (pod for part in partial.parts for pod in part.members.rejected if pod.uid in partial.rejected)
         why = ", ".join(f"the kubelet rejected {pod.key}: {pod.rejected}" for pod in pods)
-    said = [f"gang {subject.removeprefix('gang/')}: {number} of {minimum} members are bound and {why}"]
+    said = [f"gang {subject.name}: {number} of {minimum} members are bound and {why}"]
     if evict:
         said.append(f"{len(evict)} bound {'pod is' if len(evict) == 1 else 'pods are'} evicted to try it anew")
     if stay:

@@ -8,13 +8,14 @@ from model.placement import PlacementState
 from model.pod import Pod
 from model.priority import SYSTEM_PRIORITY
 from model.queue import DEFAULT_QUEUE
+from model.workload import WorkloadId
 from scheduler.core.picture.podclass import Kin, PodClass, class_of, kin_of
 
 
 class Charge(msgspec.Struct, frozen=True, gc=False):
     """`pod_class.request` is what it takes; `pod` is None where only the amounts are known.
 
-    `subject` is its job where that is more than the pod's own gang (a gang group), empty otherwise. `gang_priority` is
+    `subject` is its job where that is more than the pod's own gang (a gang group), None otherwise. `gang_priority` is
     its gang's own word on priority, None where the pod's counts.
     """
 
@@ -25,7 +26,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
     pod: Pod | None = None
     queue: str = DEFAULT_QUEUE
     state: PlacementState = PlacementState.ASSUMED
-    subject: str = ""
+    subject: WorkloadId | None = None
     gang_priority: int | None = None
 
     @property
@@ -35,13 +36,13 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
         return own if self.gang_priority is None or own >= SYSTEM_PRIORITY else self.gang_priority
 
     @property
-    def job(self) -> str:
-        """`gang/…` or `pod/namespace/name`: what is preempted and explained as one."""
-        if self.subject:
+    def job(self) -> WorkloadId:
+        """What is preempted and explained as one."""
+        if self.subject is not None:
             return self.subject
         if self.pod is None:
-            return f"pod/{self.uid}"
-        return f"gang/{self.pod.gang.key}" if self.pod.gang else f"pod/{self.pod.key}"
+            return WorkloadId.pod(self.uid)
+        return self.pod.own_workload
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):

@@ -12,6 +12,7 @@ import msgspec
 
 from model.affinity import NOWHERE
 from model.placement import PlacementState
+from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Change, Charge, charge_of
 from scheduler.core.ledger.pod_table import Slots
 from scheduler.core.ledger.residents import Residents
@@ -50,7 +51,7 @@ class Ledger:
         """Resource → amount the queue's pods use, assumed ones included."""
         return self._queues.get(queue, {})
 
-    def homes(self, job: str) -> Mapping[str, int]:
+    def homes(self, job: WorkloadId) -> Mapping[str, int]:
         """Node → how many members of a job are charged there."""
         return self._slots.homes(job, self.nodes)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.residents import Residents, flags_of
 from scheduler.core.ledger.use_table import UseTable
@@ -64,8 +65,8 @@ class Slots:
         self._vacant: list[int] = []
         self._stale: set[int] = set()
         self._facts = _no_facts()
-        self._subjects: dict[str, int] = {}
-        self._subject_names: list[str] = []
+        self._subjects: dict[WorkloadId, int] = {}
+        self._subject_names: list[WorkloadId] = []
 
     def __len__(self) -> int:
         return len(self._slot_of)
@@ -97,7 +98,7 @@ class Slots:
         """All facts are read anew: the table they refer to is another one."""
         self._stale.update(range(len(self._charges)))
 
-    def homes(self, job: str, table: UseTable) -> dict[str, int]:
+    def homes(self, job: WorkloadId, table: UseTable) -> dict[str, int]:
         """Node → how many of a job's pods are charged there."""
         self._catch_up(table)
         number = self._subjects.get(job)
@@ -163,7 +164,7 @@ class Slots:
         facts.priorities[at] = [charge.priority for charge in charges]
         facts.started[at] = [0.0 if pod is None else pod.started_seconds for pod in pods]
 
-    def _subject(self, job: str) -> int:
+    def _subject(self, job: WorkloadId) -> int:
         number = self._subjects.get(job)
         if number is None:
             number = self._subjects[job] = len(self._subject_names)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from model.placement import PlacementState
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.picture.snapshot import Amounts
 
@@ -45,8 +46,8 @@ class Residents(msgspec.Struct, frozen=True, eq=False):
     class_scored: Amounts
     priorities: Amounts
     subjects: npt.NDArray[np.int32]
-    subject_names: Sequence[str]
-    subject_numbers: Mapping[str, int]
+    subject_names: Sequence[WorkloadId]
+    subject_numbers: Mapping[WorkloadId, int]
     started: npt.NDArray[np.float64]
     flags: npt.NDArray[np.uint8]
 

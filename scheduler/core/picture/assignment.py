@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from model.workload import WorkloadId
 from scheduler.core.picture.podclass import Kin, PodClass
 
 
 class Requester(msgspec.Struct, frozen=True):
     """Who asks for room: nominations of its own subject do not stand in its way, nor do those of lower priority."""
 
-    subject: str
+    subject: WorkloadId
     priority: int
 
 
@@ -28,7 +29,7 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
 class Nominated(msgspec.Struct, frozen=True):
     """Room kept for a workload until its victims are gone, or until enough has ended by itself."""
 
-    subject: str
+    subject: WorkloadId
     priority: int
     assignments: tuple[Assignment, ...]
 

@@ -10,6 +10,7 @@ from model.decision import Decision, TermSum, Unit
 from model.explain import amount as shown
 from model.reason import Reason, words
 from model.resources import CPU
+from model.workload import WorkloadId
 from scheduler.core.filters.cause import CAUSES
 from scheduler.core.filters.fit import FitReport, fit_error
 from scheduler.core.filters.nearest import nearest
@@ -27,8 +28,9 @@ MISFITS = frozenset({Reason.GANG_DOES_NOT_FIT, *CAUSES})
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """A decision about a workload, the pods it leaves without a node, and `message`: the text they all carry."""
+    """What is decided on the workload `subject`, the pods it leaves without a node, and the message they all carry."""
 
+    subject: WorkloadId
     decision: Decision
     uids: tuple[str, ...]
     message: str
@@ -55,34 +57,34 @@ def misfit(candidate: Candidate, outcome: Misfit, now: float, preemption: str = 
         text = f"gang {workload.key}: its minimum of {workload.min_total} is met, no more members fit; {text}"
     text = f"{text} {preemption}".rstrip()
     decision = _decision(candidate.subject, _terms(outcome.report), reason, now, text)
-    return Verdict(decision, candidate.uids, text)
+    return Verdict(candidate.subject, decision, candidate.uids, text)
 
 
 def released(release: Release, nodes: int, now: float) -> Verdict:
     """A gang that is tried anew from nothing."""
     terms = TermSum().add("total nodes", nodes).add("not tried again yet", -nodes)
     decision = _decision(release.subject, terms, release.reason, now, release.detail)
-    return Verdict(decision, release.waiting, release.detail)
+    return Verdict(release.subject, decision, release.waiting, release.detail)
 
 
 def held(hold: Hold, nodes: int, now: float) -> Verdict:
     """A workload that is not tried on any of `nodes`."""
     terms = TermSum().add("total nodes", nodes).add("not tried", -nodes)
-    return Verdict(_decision(hold.subject, terms, hold.reason, now, hold.detail), hold.uids, hold.detail)
+    return Verdict(hold.subject, _decision(hold.subject, terms, hold.reason, now, hold.detail), hold.uids, hold.detail)
 
 
-def bind_failed(subject: str, uids: tuple[str, ...], error: str, nodes: int, now: float) -> Verdict:
+def bind_failed(subject: WorkloadId, uids: tuple[str, ...], error: str, nodes: int, now: float) -> Verdict:
     """The API server refused a binding; the pods still unbound wait for the next attempt."""
     text = f"binding rejected: {error}"
     terms = TermSum().add("total nodes", nodes).add("not tried again yet", -nodes)
-    return Verdict(_decision(subject, terms, Reason.BIND_FAILED, now, text), uids, text)
+    return Verdict(subject, _decision(subject, terms, Reason.BIND_FAILED, now, text), uids, text)
 
 
-def set_aside(subject: str, uids: tuple[str, ...], error: str, nodes: int, now: float) -> Verdict:
+def set_aside(subject: WorkloadId, uids: tuple[str, ...], error: str, nodes: int, now: float) -> Verdict:
     """A workload that cannot be decided on by an error of ours; the others go on."""
     text = f"{words(Reason.SCHEDULER_ERROR)}, and tried again when it changes or after a while: {error}"
     terms = TermSum().add("total nodes", nodes).add("not tried", -nodes)
-    return Verdict(_decision(subject, terms, Reason.SCHEDULER_ERROR, now, text), uids, text)
+    return Verdict(subject, _decision(subject, terms, Reason.SCHEDULER_ERROR, now, text), uids, text)
 
 
 def nearest_text(
@@ -131,5 +133,5 @@ def _terms(fit: FitReport) -> TermSum:
     return terms
 
 
-def _decision(subject: str, terms: TermSum, reason: Reason, now: float, detail: str) -> Decision:
-    return Decision(subject, NAME, terms.value, Unit.NODES, reason, terms.terms, at_seconds=now, detail=detail)
+def _decision(subject: WorkloadId, terms: TermSum, reason: Reason, now: float, detail: str) -> Decision:
+    return Decision(subject.text, NAME, terms.value, Unit.NODES, reason, terms.terms, at_seconds=now, detail=detail)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from model.reason import Reason
-from model.workload import TopologyLevel
+from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.filters.fit import FitReport, Refused
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.snapshot import Amounts
@@ -67,7 +67,7 @@ def _homes(working: WorkingSnapshot, candidate: Candidate) -> Amounts:
     """By row, how many of them are there already; of a group, the members of all its gangs."""
     if not candidate.workload.bound:
         return np.zeros(len(working.snapshot.names), np.int64)
-    jobs = {candidate.subject, *(f"gang/{key}" for key, _ in candidate.workload.gangs)}
+    jobs = {candidate.subject, *(WorkloadId.gang(key) for key, _ in candidate.workload.gangs)}
     return np.asarray(sum(working.homes(job) for job in sorted(jobs)))
 
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from model.affinity import NOWHERE
+from model.workload import WorkloadId
 from scheduler.core.filters import fit
 from scheduler.core.filters.obstacles import Obstacles, obstacles
 from scheduler.core.filters.room_view import RoomView, need_of, plain
@@ -163,7 +164,7 @@ class WorkingSnapshot:
         """The domains of nested node labels, widest first."""
         return self._views.domains(keys)
 
-    def homes(self, subject: str) -> Amounts:
+    def homes(self, subject: WorkloadId) -> Amounts:
         """By row, how many members of a gang are charged there, those placed in this working snapshot not included."""
         numbers = np.zeros(len(self.snapshot.names), np.int64)
         live_index = self.background.live_index

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.preemption.budgets import DisruptionBudgets
@@ -57,14 +58,14 @@ class VictimCosts:
         charge = self._residents.charges[int(self.victims.slots[index])]
         return charge.uid if charge else ""
 
-    def named(self, indexes: list[int]) -> Iterator[tuple[Pod | None, str, str]]:
+    def named(self, indexes: list[int]) -> Iterator[tuple[Pod | None, str, WorkloadId]]:
         """Of each its pod, its uid and its subject."""
         residents, slots = self._residents, self.victims.slots[indexes]
         for slot, number in zip(slots.tolist(), residents.subjects[slots].tolist(), strict=True):
             charge = residents.charges[slot]
             yield residents.pods[slot], charge.uid if charge else "", residents.subject_names[number]
 
-    def subject(self, index: int) -> str:
+    def subject(self, index: int) -> WorkloadId:
         return self._residents.subject_names[int(self._residents.subjects[self.victims.slots[index]])]
 
     def started(self, index: int) -> float:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from model.decision import Decision, TermSum, Unit
 from model.reason import Reason
+from model.workload import WorkloadId
 from scheduler.core.preemption.facts import NoPreemption, Plan, Tally
 
 NAME = "preemption victims"
 
 
-def decision(subject: str, outcome: Plan | NoPreemption, now: float) -> Decision:
+def decision(subject: WorkloadId, outcome: Plan | NoPreemption, now: float) -> Decision:
     """The value is the number of victims; a refusal's is 0."""
     terms = _terms(outcome.tally)
     if isinstance(outcome, NoPreemption):
@@ -33,5 +34,5 @@ def _terms(tally: Tally) -> TermSum:
     return terms.add("not needed", -tally.kept)
 
 
-def _decision(subject: str, terms: TermSum, reason: Reason, now: float, detail: str) -> Decision:
-    return Decision(subject, NAME, terms.value, Unit.PODS, reason, terms.terms, at_seconds=now, detail=detail)
+def _decision(subject: WorkloadId, terms: TermSum, reason: Reason, now: float, detail: str) -> Decision:
+    return Decision(subject.text, NAME, terms.value, Unit.PODS, reason, terms.terms, at_seconds=now, detail=detail)

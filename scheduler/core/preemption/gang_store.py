@@ -9,34 +9,35 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
 import numpy as np
 
+from model.workload import WorkloadId
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.preemption.facts import GangFacts
 
 
-class GangStore(MutableMapping[str, GangFacts]):
+class GangStore(MutableMapping[WorkloadId, GangFacts]):
     """Gangs by subject. A gang that is not in it counts as pods without one."""
 
-    def __init__(self, gangs: Mapping[str, GangFacts] | None = None) -> None:
-        self._gangs: dict[str, GangFacts] = dict(gangs or {})
-        self._changed: set[str] = set()
-        self._names: Sequence[str] = ()
+    def __init__(self, gangs: Mapping[WorkloadId, GangFacts] | None = None) -> None:
+        self._gangs: dict[WorkloadId, GangFacts] = dict(gangs or {})
+        self._changed: set[WorkloadId] = set()
+        self._names: Sequence[WorkloadId] = ()
         self._seen = 0
         self._known: Mask = np.zeros(0, bool)
         self._surplus: Amounts = np.zeros(0, np.int64)
 
-    def __getitem__(self, subject: str) -> GangFacts:
+    def __getitem__(self, subject: WorkloadId) -> GangFacts:
         return self._gangs[subject]
 
-    def __setitem__(self, subject: str, facts: GangFacts) -> None:
+    def __setitem__(self, subject: WorkloadId, facts: GangFacts) -> None:
         self._gangs[subject] = facts
         self._changed.add(subject)
 
-    def __delitem__(self, subject: str) -> None:
+    def __delitem__(self, subject: WorkloadId) -> None:
         del self._gangs[subject]
         self._changed.add(subject)
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[WorkloadId]:
         return iter(self._gangs)
 
     def __len__(self) -> int:
@@ -74,6 +75,6 @@ class GangStore(MutableMapping[str, GangFacts]):
         self._surplus[at] = [0 if facts is None else facts.surplus for facts in found]
 
 
-def stored(gangs: Mapping[str, GangFacts]) -> GangStore:
+def stored(gangs: Mapping[WorkloadId, GangFacts]) -> GangStore:
     """The gangs as a store; one that is a store already keeps what it has worked out."""
     return gangs if isinstance(gangs, GangStore) else GangStore(gangs)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.filters.static import verdicts
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.podclass import Kin, PodClass
@@ -27,7 +28,7 @@ class Keeping(msgspec.Struct, frozen=True):
 class Kept(msgspec.Struct, frozen=True):
     """All that is kept for one workload, until `expires_seconds` (Unix time)."""
 
-    subject: str
+    subject: WorkloadId
     priority: int
     keepings: tuple[Keeping, ...]
     expires_seconds: float
@@ -45,9 +46,9 @@ class Nominations:
     """By subject. What is dropped is returned, so that its pods' status.nominatedNodeName can be cleared."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[WorkloadId, Kept] = {}
 
-    def get(self, subject: str) -> Kept | None:
+    def get(self, subject: WorkloadId) -> Kept | None:
         return self._kept.get(subject)
 
     def add(self, plan: Plan, snapshot: ClusterSnapshot, expires_seconds: float) -> tuple[Kept, ...]:
@@ -70,11 +71,11 @@ class Nominations:
         """What is kept, as assignments of this snapshot; nodes that it does not have are left out."""
         return tuple(_nominated(self._kept[subject], snapshot.rows) for subject in sorted(self._kept))
 
-    def drop(self, subject: str) -> Kept | None:
+    def drop(self, subject: WorkloadId) -> Kept | None:
         """The workload is gone, or gives up."""
         return self._kept.pop(subject, None)
 
-    def sweep(self, waiting: Collection[str], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
+    def sweep(self, waiting: Collection[WorkloadId], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
         """Drop what is kept for nobody, for too long, or on a node that is gone or does not admit the pod any more.
 
         `waiting` are the subjects that still wait.

@@ -42,10 +42,9 @@ def plan_of(
 
 def message(plan: EvictionPlan, scheduler_name: str) -> str:
     """What a victim's condition DisruptionTarget says; Koordinator's words (coscheduling/core/preemption.go)."""
-    preemptor = plan.preemptor.removeprefix("gang/").removeprefix("pod/")
     return (
         f"{scheduler_name}: preempting to accommodate higher priority pods, "
-        f"preemptor: {preemptor}, triggerPod: {plan.trigger}"
+        f"preemptor: {plan.preemptor.name}, triggerPod: {plan.trigger}"
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
+from model.workload import WorkloadId
 from scheduler.core.ledger.residents import Flag, Residents
 from scheduler.core.picture.snapshot import Amounts, Mask
 from scheduler.core.preemption.facts import GangFacts
@@ -83,7 +84,7 @@ class _Gangs(msgspec.Struct, frozen=True, eq=False):
 
 
 def victims_of(
-    residents: Residents, legal: Mask, columns: list[int], gangs: Mapping[str, GangFacts], size: int
+    residents: Residents, legal: Mask, columns: list[int], gangs: Mapping[WorkloadId, GangFacts], size: int
 ) -> Victims:
     """The victims there could be on `size` rows; members that may go neither alone nor with all others are left out."""
     known = _Gangs(*stored(gangs).arrays(residents))

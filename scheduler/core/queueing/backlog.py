@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from model.reason import Reason
+from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Assembly, Candidate, Hold
 from scheduler.core.queueing.backoff import BackoffPolicy, Parked, due_seconds, park, wake
 from scheduler.core.queueing.news import Need, News
@@ -27,13 +28,13 @@ class Backlog:
     def __init__(self, policy: BackoffPolicy, hold_grace_seconds: float) -> None:
         self._policy = policy
         self._grace = hold_grace_seconds
-        self._candidates: dict[str, Candidate] = {}
-        self._parked: dict[str, Parked] = {}
-        self._held: dict[str, tuple[_Held, ...]] = {}
-        self._binding: dict[str, int] = {}
-        self._begun: set[str] = set()
+        self._candidates: dict[WorkloadId, Candidate] = {}
+        self._parked: dict[WorkloadId, Parked] = {}
+        self._held: dict[WorkloadId, tuple[_Held, ...]] = {}
+        self._binding: dict[WorkloadId, int] = {}
+        self._begun: set[WorkloadId] = set()
 
-    def update(self, subject: str, assembly: Assembly, now: float) -> None:
+    def update(self, subject: WorkloadId, assembly: Assembly, now: float) -> None:
         """Take in what a subject's pods amount to now; a candidate that changed is woken, its back-off holds on."""
         if assembly.candidate is None:
             self._candidates.pop(subject, None)
@@ -50,28 +51,28 @@ class Backlog:
         if assembly.holds:
             self._held[subject] = tuple(before.get(hold) or _Held(hold, now) for hold in assembly.holds)
 
-    def wake(self, subjects: Iterable[str] | None = None, news: News | None = None) -> None:
+    def wake(self, subjects: Iterable[WorkloadId] | None = None, news: News | None = None) -> None:
         """Something may help these parked subjects, or all; `news` reaches those alone whose need it serves."""
         for subject in tuple(self._parked if subjects is None else subjects):
             if subject in self._parked:
                 self._parked[subject] = wake(self._parked[subject], news)
 
-    def park(self, subject: str, now: float, *, woken: bool = False, need: Need | None = None) -> None:
+    def park(self, subject: WorkloadId, now: float, *, woken: bool = False, need: Need | None = None) -> None:
         """One more failure, for want of `need`; `woken` where the back-off alone is to pass before the next attempt."""
         self._parked[subject] = park(self._parked.get(subject), self._policy, now, woken=woken, need=need)
 
-    def retell(self, subject: str, now: float) -> None:
+    def retell(self, subject: WorkloadId, now: float) -> None:
         """What was told about a subject was not heard: once more after the first back-off."""
         self.wake([subject])
         if subject in self._held:
             later = now + self._policy.first_seconds
             self._held[subject] = tuple(_Held(item.hold, later) if item.told else item for item in self._held[subject])
 
-    def binding_started(self, subject: str) -> None:
+    def binding_started(self, subject: WorkloadId) -> None:
         """The subject is left alone until its bindings are through."""
         self._binding[subject] = self._binding.get(subject, 0) + 1
 
-    def binding_done(self, subject: str) -> None:
+    def binding_done(self, subject: WorkloadId) -> None:
         remaining = self._binding.pop(subject, 1) - 1
         if remaining:
             self._binding[subject] = remaining
@@ -97,7 +98,7 @@ class Backlog:
         return tuple(self._candidates[subject] for subject in sorted(self._begun))
 
     @property
-    def by_subject(self) -> Mapping[str, Candidate]:
+    def by_subject(self) -> Mapping[WorkloadId, Candidate]:
         """All that could be placed, by subject; a view that follows the backlog."""
         return self._candidates
 
@@ -129,7 +130,7 @@ class Backlog:
         holds = [self._telling(item) for items in self._held.values() for item in items if not item.told]
         return min((*parked, *holds), default=None)
 
-    def _due(self, subject: str) -> float:
+    def _due(self, subject: WorkloadId) -> float:
         parked = self._parked.get(subject)
         return due_seconds(parked, self._policy) if parked else 0.0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from model.reason import Reason
+from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate, Hold
 
 
@@ -22,7 +23,7 @@ class GangTimeouts:
     """Gangs that were tried and did not fit, by subject, since their first such attempt; Unix seconds."""
 
     def __init__(self) -> None:
-        self._trials: dict[str, _Trial] = {}
+        self._trials: dict[WorkloadId, _Trial] = {}
 
     def failed(self, candidate: Candidate, now: float, until: float = 0.0) -> None:
         """One more attempt in vain; only the first starts the clock, and only for members that must go together.
@@ -37,7 +38,7 @@ class GangTimeouts:
         since = max(before.since_seconds if before else now, until)
         self._trials[candidate.subject] = _Trial(since, spec.timeout_seconds, candidate.uids)
 
-    def forget(self, subject: str) -> None:
+    def forget(self, subject: WorkloadId) -> None:
         """Placed, gone, or no longer complete."""
         self._trials.pop(subject, None)
 
@@ -55,10 +56,9 @@ def _end(trial: _Trial) -> float:
     return trial.since_seconds + trial.timeout_seconds
 
 
-def _told(subject: str, trial: _Trial) -> Hold:
-    keys = subject.removeprefix("gang/")
+def _told(subject: WorkloadId, trial: _Trial) -> Hold:
     detail = (
-        f"gang {keys}: SchedulingTimeout: not placed within {trial.timeout_seconds:g}s of its first attempt; "
+        f"gang {subject.name}: SchedulingTimeout: not placed within {trial.timeout_seconds:g}s of its first attempt; "
         "room kept for it is given up, it is tried again after its back-off"
     )
     return Hold(subject, Reason.GANG_TIMEOUT, detail, trial.uids)

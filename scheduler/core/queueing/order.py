@@ -17,6 +17,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 
 OrderKey: TypeAlias = tuple[bool, Fraction, int, bool, float, str]
@@ -68,7 +69,7 @@ class Ranking(msgspec.Struct, frozen=True):
 
     now: float
     ageing: AgeingPolicy = NO_AGEING
-    nominated: Collection[str] = frozenset()
+    nominated: Collection[WorkloadId] = frozenset()
 
     def within_queue(self, candidate: Candidate) -> tuple[bool, int, bool, float, str]:
         """The key without the share, which all workloads of a queue have in common; smaller goes first."""

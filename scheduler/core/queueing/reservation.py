@@ -22,7 +22,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from model.workload import TopologyLevel
+from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.assignment import Assignment, Nominated
@@ -77,14 +77,14 @@ class Reservations:
 
     def __init__(self, policy: ReservePolicy) -> None:
         self._policy = policy
-        self._kept: dict[str, _Reserved] = {}
-        self._not_before: dict[str, float] = {}
+        self._kept: dict[WorkloadId, _Reserved] = {}
+        self._not_before: dict[WorkloadId, float] = {}
         self._hopeless: dict[_Shape, float] = {}
-        self._vain: dict[str, float] = {}
+        self._vain: dict[WorkloadId, float] = {}
         self._search_from = 0.0
 
     @property
-    def subjects(self) -> tuple[str, ...]:
+    def subjects(self) -> tuple[WorkloadId, ...]:
         """Those that have room kept, sorted."""
         return tuple(sorted(self._kept))
 
@@ -93,7 +93,7 @@ class Reservations:
         return tuple(_nominated(self._kept[subject], snapshot) for subject in self.subjects)
 
     def settle(
-        self, candidates: Mapping[str, Candidate], snapshot: ClusterSnapshot, now: float
+        self, candidates: Mapping[WorkloadId, Candidate], snapshot: ClusterSnapshot, now: float
     ) -> tuple[Assignment, ...]:
         """Give up what is kept for workloads that are gone, changed or out of time, or on nodes that are gone.
 
@@ -110,7 +110,7 @@ class Reservations:
                 given_up.extend(self.drop(subject, now if late else None))
         return tuple(given_up)
 
-    def drop(self, subject: str, out_of_time: float | None = None) -> tuple[Assignment, ...]:
+    def drop(self, subject: WorkloadId, out_of_time: float | None = None) -> tuple[Assignment, ...]:
         """Give up what is kept for a subject; `out_of_time` (now) where it is not to be reserved for at once again."""
         kept = self._kept.pop(subject, None)
         if out_of_time is not None:
@@ -151,8 +151,8 @@ class Reservations:
             self.drop(candidate.subject)
         if not self._due(candidate, ranking.now):
             return None, ()
-        behind = self._behind(candidate, ranking)
-        assignments = self._search(working, candidate, residents, ranking.now) if behind is not None else None
+        may, behind = self._behind(candidate, ranking)
+        assignments = self._search(working, candidate, residents, ranking.now) if may else None
         if assignments is None:
             return None, ()
         assignments = _improved(working, candidate, residents, assignments) or assignments
@@ -187,17 +187,17 @@ class Reservations:
         allowed = self._not_before.get(candidate.subject, 0.0) <= now
         return candidate.needed > 0 and waited >= self._policy.reserve_after_seconds and allowed
 
-    def _behind(self, candidate: Candidate, ranking: Ranking) -> str | None:
-        """The subject whose reservation gives way, empty where none has to; None where all that are kept go first."""
+    def _behind(self, candidate: Candidate, ranking: Ranking) -> tuple[bool, WorkloadId | None]:
+        """Whether room may be kept for the candidate, and the workload whose reservation gives way where one has to."""
         ordinary = (kept for kept in self._kept.values() if not kept.candidate.begun)
         same = [kept for kept in ordinary if kept.candidate.workload.queue == candidate.workload.queue]
         if len(same) < self._policy.most_reservations:
-            return ""
+            return True, None
         if not same:
-            return None
+            return False, None
         last = max(same, key=lambda kept: ranking.within_queue(kept.candidate))
         goes_first = ranking.within_queue(candidate) < ranking.within_queue(last.candidate)
-        return last.candidate.subject if goes_first else None
+        return goes_first, last.candidate.subject if goes_first else None
 
 
 def _shape(candidate: Candidate) -> _Shape:

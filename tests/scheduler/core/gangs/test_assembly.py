@@ -11,15 +11,15 @@ from scheduler_builders import SCHEDULER, annotated, gang, in_group, members, po
 from model.pod import PodPhase
 from model.priority import PreemptionPolicy
 from model.reason import Reason
-from model.workload import GangSpec, MatchPolicy, TopologyLevel
+from model.workload import GangSpec, MatchPolicy, TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts, part_of, roster
 from scheduler.core.placement.working_snapshot import Requester
 
-GANG = "gang/default/train"
+GANG = WorkloadId.gang("default/train")
 
 
 def assembled(pods: list[Any], group: Any = None, assumed: tuple[str, ...] = ()) -> Assembly:
-    subject = GANG if pods and pods[0].gang else "pod/default/p1"
+    subject = GANG if pods and pods[0].gang else WorkloadId.pod("default/p1")
     return assemble(subject, roster(pods, assumed, (SCHEDULER, "volcano")), group)
 
 
@@ -166,7 +166,7 @@ def test_unsupported_member_leaves_the_others_alone() -> None:
     """A member with a constraint we do not know is told so itself; the gang goes on without it."""
     result = assembled([*members(2), pod("x", gang=in_group(), unsupported=("spec.resourceClaims",))], gang(2))
     assert result.candidate is not None
-    assert [hold.subject for hold in result.holds] == ["pod/default/x"]
+    assert [hold.subject for hold in result.holds] == [WorkloadId.pod("default/x")]
 
 
 def test_nothing_waits() -> None:

@@ -10,13 +10,13 @@ from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
 from model.pod import Pod
 from model.reason import Reason
-from model.workload import Gang, GangMode, TopologyLevel
+from model.workload import Gang, GangMode, TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Assembly, assemble_parts, part_of
-from scheduler.core.gangs.groups import GroupIndex, group_id, keys_of, subject_of
+from scheduler.core.gangs.groups import GroupIndex, subject_of
 from scheduler.core.gangs.roster import roster
 
 BOTH = ("default/a", "default/b")
-SUBJECT = "gang/default/a,default/b"
+SUBJECT = WorkloadId.gang("default/a", "default/b")
 
 
 def listed(name: str, minimum: int = 2, groups: Iterable[str] = BOTH, **more: Any) -> Gang:
@@ -31,7 +31,7 @@ def assembled(pods: list[Pod], *gangs: Gang) -> Assembly:
     known = {item.key: item for item in gangs}
     parts = [
         part_of(key, roster([p for p in pods if p.gang and p.gang.key == key], (), (SCHEDULER,)), known.get(key))
-        for key in keys_of(SUBJECT)
+        for key in SUBJECT.gangs
     ]
     return assemble_parts(SUBJECT, parts)
 
@@ -119,23 +119,23 @@ def test_a_group_is_held_whole(name: str) -> None:
 
 def test_ids() -> None:
     """Koordinator's: sorted keys joined by commas, itself included; a gang alone keeps its own key."""
-    assert group_id("n/b", ("n/c", "n/a")) == "n/a,n/b,n/c"
-    assert group_id("n/b") == "n/b"
-    assert keys_of("gang/n/a,n/b") == ("n/a", "n/b")
-    assert keys_of("pod/n/a") == ()
+    assert WorkloadId.gang("n/b", "n/c", "n/a", "n/b").name == "n/a,n/b,n/c"
+    assert WorkloadId.gang("n/b").name == "n/b"
+    assert WorkloadId.gang("n/a", "n/b").gangs == ("n/a", "n/b")
+    assert WorkloadId.pod("n/a").gangs == ()
 
 
 def test_the_index_says_which_subjects_change() -> None:
     """A definition that arrives, changes or goes concerns its old and its new subject, and those that list it."""
     index = GroupIndex()
     member = pod(gang=in_group("a"))
-    assert subject_of(member, index.ids) == "gang/default/a"
-    assert index.define("default/a", BOTH) == {"gang/default/a", SUBJECT}
+    assert subject_of(member, index.ids) == WorkloadId.gang("default/a")
+    assert index.define("default/a", BOTH) == {WorkloadId.gang("default/a"), SUBJECT}
     assert subject_of(member, index.ids) == index.subject("default/a") == SUBJECT
-    assert index.define("default/b") == {"gang/default/b", SUBJECT}
-    assert index.define("default/b", BOTH) == {"gang/default/b", SUBJECT}
-    assert index.define("default/a") == {"gang/default/a", SUBJECT}
+    assert index.define("default/b") == {WorkloadId.gang("default/b"), SUBJECT}
+    assert index.define("default/b", BOTH) == {WorkloadId.gang("default/b"), SUBJECT}
+    assert index.define("default/a") == {WorkloadId.gang("default/a"), SUBJECT}
     assert index.naming("default/a") == {SUBJECT}
     index.define("default/b")
     assert (dict(index.ids), index.naming("default/a")) == ({}, set())
-    assert subject_of(pod(), index.ids) == "pod/default/p1"
+    assert subject_of(pod(), index.ids) == WorkloadId.pod("default/p1")

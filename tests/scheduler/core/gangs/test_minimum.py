@@ -7,7 +7,7 @@ import pytest
 from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
 from model.pod import Pod, PodPhase
-from model.workload import Gang, MatchPolicy
+from model.workload import Gang, MatchPolicy, WorkloadId
 from scheduler.core.gangs.minimum import Part, belongs, original, part_of
 from scheduler.core.gangs.roster import roster
 
@@ -75,6 +75,6 @@ def test_original_members() -> None:
 def test_a_gang_belongs_where_it_says() -> None:
     """To the group it lists, and to itself alone otherwise."""
     grouped = part_of("n/a", roster([], (), ()), gang(1, groups=("n/a", "n/b")))
-    assert belongs("gang/n/a,n/b", grouped)
-    assert not belongs("gang/n/a", grouped)
-    assert belongs("gang/default/train", part(members(2)))
+    assert belongs(WorkloadId.gang("n/a", "n/b"), grouped)
+    assert not belongs(WorkloadId.gang("n/a"), grouped)
+    assert belongs(WorkloadId.gang("default/train"), part(members(2)))

@@ -10,13 +10,13 @@ from scheduler_builders import SCHEDULER, gang, in_group, pod
 
 from model.pod import Pod, PodPhase
 from model.reason import Reason
-from model.workload import Gang, GangMode
+from model.workload import Gang, GangMode, WorkloadId
 from scheduler.core.gangs.minimum import Part, part_of
 from scheduler.core.gangs.release import Release, ReleasePolicy, Releases
 from scheduler.core.gangs.roster import roster
 
-GANG = "gang/default/train"
-GROUP = "gang/default/a,default/b"
+GANG = WorkloadId.gang("default/train")
+GROUP = WorkloadId.gang("default/a", "default/b")
 
 
 def waiting(name: str, **more: Any) -> Pod:

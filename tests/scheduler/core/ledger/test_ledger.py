@@ -9,6 +9,7 @@ from scheduler_builders import pod
 
 from model.placement import PlacementState
 from model.resources import BATCH_CPU
+from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Change, Charge, Ledger, charge_of
 from scheduler.core.picture.podclass import class_of
 
@@ -90,4 +91,4 @@ def test_what_is_long_gone_is_not_carried_along() -> None:
     assert ledger.nodes.classes < 9000
     assert ledger.nodes.height < 9000
     assert ledger.nodes == {"n1": {BATCH_CPU: 7, "pods": 1}}
-    assert ledger.homes("pod/stays") == {"n1": 1}
+    assert ledger.homes(WorkloadId.pod("stays")) == {"n1": 1}

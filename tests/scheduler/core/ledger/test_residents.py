@@ -9,6 +9,7 @@ from scheduler_builders import in_group, node, pod
 
 from model.placement import PlacementState
 from model.resources import BATCH_CPU
+from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Change, Ledger, charge_of
 from scheduler.core.ledger.residents import Flag
 from scheduler.core.picture.snapshot import take
@@ -32,7 +33,7 @@ def test_what_is_told_of_a_resident() -> None:
     ledger.assume([msgspec.structs.replace(member, uid="x", node="n3", state=PlacementState.ASSUMED)])
     found = ledger.residents(take(NODES, ledger.nodes))
     assert found.rows.tolist() == [1, -1, 2]
-    assert [found.subject_names[number] for number in found.subjects] == ["gang/default/g"] * 3
+    assert [found.subject_names[number] for number in found.subjects] == [WorkloadId.gang("default/g")] * 3
     assert found.flags.tolist() == [
         Flag.DELETING,
         Flag.PROTECTED | Flag.DISRUPTED | Flag.BELOW_PROD,
@@ -40,11 +41,11 @@ def test_what_is_told_of_a_resident() -> None:
     ]
     assert (found.priorities.tolist(), found.started.tolist()) == ([7, 0, 7], [3.0, 0.0, 3.0])
     assert found.class_requests[found.classes].tolist() == [[500, 1]] * 3
-    assert ledger.homes("gang/default/g") == {"n2": 1, "n9": 1, "n3": 1}
+    assert ledger.homes(WorkloadId.gang("default/g")) == {"n2": 1, "n9": 1, "n3": 1}
     ledger.forget("uid-a")
     again = ledger.residents(take(NODES, ledger.nodes))
     assert (again.rows.tolist(), again.pods[0], again.charges[0]) == ([-1, -1, 2], None, None)
-    assert ledger.homes("gang/default/none") == {}
+    assert ledger.homes(WorkloadId.gang("default/none")) == {}
 
 
 steps = st.lists(

@@ -12,6 +12,7 @@ from scheduler_builders import node, pod, snapshot
 
 from model.loadlimits import UsageLimits
 from model.node import Taint
+from model.workload import WorkloadId
 from scheduler.core.filters import fit
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.picture.podclass import Kin, PodClass, class_of
@@ -34,7 +35,7 @@ CLASSES = [
     class_of(pod(batch_cpu=400)),
     class_of(pod(requests={"example.com/none": 1})),
 ]
-ASKING = Requester("pod/default/me", 5)
+ASKING = Requester(WorkloadId.pod("default/me"), 5)
 steps = st.lists(
     st.tuples(st.sampled_from(["put", "remove", "look"]), st.integers(0, 8), st.integers(0, 2), st.integers(1, 9)),
     max_size=25,
@@ -59,7 +60,7 @@ def assert_as_new(working: WorkingSnapshot) -> None:
 @given(steps, st.booleans())
 def test_kept_answers_equal_new_ones(history: list[tuple[str, int, int, int]], nominated: bool) -> None:
     """Room, reports and scores after any history of one working snapshot."""
-    held = (Nominated("pod/default/other", 7, tuple(assignments(1, CLASSES[0], 3))),) if nominated else ()
+    held = (Nominated(WorkloadId.pod("default/other"), 7, tuple(assignments(1, CLASSES[0], 3))),) if nominated else ()
     working = WorkingSnapshot(snapshot(*NODES), held)
     assert_as_new(working)
     for what, row, number, count in history:
@@ -79,7 +80,7 @@ def test_the_next_working_takes_over_what_is_the_same(
     """Nodes that differ from what the last working snapshot left are found, by use, by what they offer, or by being others."""
     nodes = {item.name: item for item in NODES}
     working = WorkingSnapshot(
-        take(nodes, {}), (Nominated("pod/default/other", 5, tuple(assignments(1, CLASSES[0], 2))),)
+        take(nodes, {}), (Nominated(WorkloadId.pod("default/other"), 5, tuple(assignments(1, CLASSES[0], 2))),)
     )
     assert_as_new(working)
     for _, at, number, count in history:
@@ -92,7 +93,7 @@ def test_the_next_working_takes_over_what_is_the_same(
         nodes[name] = node(name, labels={"a": "b"}, amounts={"cpu": 1, "memory": 1})
     elif change == "gone":
         del nodes[name]
-    kept = (Nominated("pod/default/other", 5, tuple(assignments(0, CLASSES[1], 1))),)
+    kept = (Nominated(WorkloadId.pod("default/other"), 5, tuple(assignments(0, CLASSES[1], 1))),)
     assert_as_new(WorkingSnapshot(take(nodes, usage, working.snapshot, {name}), kept, following=working))
 
 

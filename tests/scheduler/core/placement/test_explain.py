@@ -7,6 +7,7 @@ from scheduler_builders import candidate, gang, in_group, members, node, pod, sn
 from model.decision import Term
 from model.explain import sentence
 from model.reason import Reason
+from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Hold
 from scheduler.core.placement import explain
 from scheduler.core.placement.place import Misfit, Placed, place
@@ -60,7 +61,7 @@ def test_placed_and_held() -> None:
     assert isinstance(outcome, Placed)
     decision = explain.placed(wanted, outcome.report, outcome, cluster, 7.0)
     assert (decision.value, decision.detail, decision.at_seconds) == (2, "3 of 3 waiting pods to a, b", 7.0)
-    held = explain.held(Hold("gang/default/train", Reason.GANG_INVALID, "mend it", ("u",)), 3, 0.0)
+    held = explain.held(Hold(WorkloadId.gang("default/train"), Reason.GANG_INVALID, "mend it", ("u",)), 3, 0.0)
     assert (held.decision.value, held.message, held.uids) == (0, "mend it", ("u",))
     assert sentence(held.decision).endswith("[total nodes 3 - not tried 3]; mend it")
 

@@ -15,7 +15,7 @@ from scheduler_builders import candidate, gang, in_group, members, node, pod, sn
 from model.affinity import Affinity, PodTerm, SpreadConstraint
 from model.resources import BATCH_CPU
 from model.selector import Operator, Requirement, Selector
-from model.workload import GangSpec, PodSet
+from model.workload import GangSpec, PodSet, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.podclass import class_of, kin_of
 from scheduler.core.picture.snapshot import ClusterSnapshot
@@ -171,7 +171,7 @@ def group_of(*gangs: tuple[str, list[Any], int]) -> Candidate:
         gangs=tuple((name, needed) for name, _, needed in gangs),
     )
     kins = tuple(tuple(kin_of(p) for p in pods) for _, pods, _ in gangs)
-    return Candidate("gang/a,b", workload, tuple(class_of(pods[0]) for _, pods, _ in gangs), kins)
+    return Candidate(WorkloadId.gang("a", "b"), workload, tuple(class_of(pods[0]) for _, pods, _ in gangs), kins)
 
 
 GROUPS: dict[str, tuple[int, int, dict[str, int] | None]] = {

@@ -9,6 +9,7 @@ from scheduler_builders import node, pod
 
 from model.affinity import Affinity, HostPort, PodTerm
 from model.selector import Operator, Requirement, Selector
+from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Charge, Ledger, charge_of
 from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.picture.podclass import Kin, class_of, kin_of
@@ -33,27 +34,27 @@ def cluster(ledger: Ledger | None = None) -> ClusterSnapshot:
 @pytest.mark.parametrize(
     ("subject", "priority", "room"),
     [
-        ("pod/default/other", 5, [1, 2, 2]),
-        ("pod/default/other", 4, [1, 2, 2]),
-        ("pod/default/other", 6, [2, 2, 2]),
-        ("gang/default/g", 5, [2, 2, 2]),
+        (WorkloadId.pod("default/other"), 5, [1, 2, 2]),
+        (WorkloadId.pod("default/other"), 4, [1, 2, 2]),
+        (WorkloadId.pod("default/other"), 6, [2, 2, 2]),
+        (WorkloadId.gang("default/g"), 5, [2, 2, 2]),
     ],
 )
-def test_nominations_of_equal_or_higher_priority_count(subject: str, priority: int, room: list[int]) -> None:
+def test_nominations_of_equal_or_higher_priority_count(subject: WorkloadId, priority: int, room: list[int]) -> None:
     """Not one's own, and not those of lower priority."""
-    working = WorkingSnapshot(cluster(), [Nominated("gang/default/g", 5, (assignment("w", 0),))])
+    working = WorkingSnapshot(cluster(), [Nominated(WorkloadId.gang("default/g"), 5, (assignment("w", 0),))])
     assert working.room(SMALL, Kin(), Requester(subject, priority)).tolist() == room
 
 
 def test_room_is_kept_from_the_moment_it_is_nominated() -> None:
     """Also in the middle of a turn, and not any more once it is dropped."""
-    working, asking = WorkingSnapshot(cluster()), Requester("pod/default/other", 0)
+    working, asking = WorkingSnapshot(cluster()), Requester(WorkloadId.pod("default/other"), 0)
     for assignments, room in (
         ((assignment("w", 0),), [1, 2, 2]),
         ((assignment("w", 1), assignment("v", 1)), [2, 0, 2]),
         ((), [2, 2, 2]),
     ):
-        working.nominate([Nominated("gang/default/g", 5, assignments)])
+        working.nominate([Nominated(WorkloadId.gang("default/g"), 5, assignments)])
         assert working.room(SMALL, Kin(), asking).tolist() == room
         assert working.report(SMALL, Kin(), asking).feasible == sum(number > 0 for number in room)
 
@@ -63,23 +64,26 @@ def test_a_pod_that_asks_for_everything_that_nodes_list_is_told_what_is_short() 
     amounts = {f"example.com/{index:02}": 1 for index in range(40)}
     nodes = {"n1": node("n1", amounts=amounts), "n2": node("n2", amounts={**amounts, "example.com/07": 2})}
     asking = class_of(pod(requests={**amounts, "example.com/07": 2, "example.com/39": 2}))
-    told = WorkingSnapshot(take(nodes, Ledger().nodes)).report(asking, Kin(), Requester("pod/default/p", 0))
+    told = WorkingSnapshot(take(nodes, Ledger().nodes)).report(asking, Kin(), Requester(WorkloadId.pod("default/p"), 0))
     lacking = "Insufficient example.com/39"
     assert told.refused == ((("Insufficient example.com/07", lacking), 1), ((lacking,), 1))
 
 
 def test_a_nominated_pods_terms_count_with_it() -> None:
     """Who asks with a lower priority stays out of the zone that one nominated keeps for itself; a higher one does not."""
-    working = WorkingSnapshot(cluster(), [Nominated("gang/default/g", 5, (assignment("w", 0, **LONER),))])
+    working = WorkingSnapshot(cluster(), [Nominated(WorkloadId.gang("default/g"), 5, (assignment("w", 0, **LONER),))])
     like = pod("x", labels={"app": "db"})
     for priority, room in ((5, [0, 0, 2]), (6, [2, 2, 2])):
-        assert working.room(class_of(like), kin_of(like), Requester("pod/default/x", priority)).tolist() == room
+        assert (
+            working.room(class_of(like), kin_of(like), Requester(WorkloadId.pod("default/x"), priority)).tolist()
+            == room
+        )
 
 
 def test_a_port_is_taken_once() -> None:
     """One more of a node, however much room there is; none where one sits."""
     with_port = pod("x", host_ports=(HostPort(80),))
-    working, asking = WorkingSnapshot(cluster()), Requester("pod/default/x", 0)
+    working, asking = WorkingSnapshot(cluster()), Requester(WorkloadId.pod("default/x"), 0)
     assert working.room(class_of(with_port), kin_of(with_port), asking).tolist() == [1, 1, 1]
     working.put([Assignment("u", 1, class_of(with_port), kin_of(with_port))])
     assert working.room(class_of(with_port), kin_of(with_port), asking).tolist() == [1, 0, 1]
@@ -90,7 +94,7 @@ def test_a_port_is_taken_once() -> None:
 
 def room_for_db(working: WorkingSnapshot) -> list[int]:
     like = pod("x", labels={"app": "db"})
-    return working.room(class_of(like), kin_of(like), Requester("pod/default/x", 0)).tolist()
+    return working.room(class_of(like), kin_of(like), Requester(WorkloadId.pod("default/x"), 0)).tolist()
 
 
 def charge(name: str, where: str, **more: Any) -> Charge:

@@ -15,7 +15,7 @@ from model.node import Node
 from model.pod import Pod
 from model.resources import BATCH_CPU
 from model.selector import Operator, Requirement, Selector
-from model.workload import TopologyLevel
+from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Charge, Ledger
 from scheduler.core.ledger.live_pod_index import LivePodIndex
@@ -60,7 +60,7 @@ class Story:
         assignments = tuple(
             Assignment(f"z{i}", chance.randrange(len(snapshot.names)), small) for i in range(chance.randint(1, 3))
         )
-        return [Nominated("gang/default/zz", chance.randint(0, 3), assignments)]
+        return [Nominated(WorkloadId.gang("default/zz"), chance.randint(0, 3), assignments)]
 
     def workload(self, name: str) -> tuple[list[Pod], Candidate]:
         chance = self.by_chance

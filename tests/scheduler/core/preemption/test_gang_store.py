@@ -7,6 +7,7 @@ import pytest
 from preemption_builders import Arena, node, resident
 
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.ledger import Change, Ledger, charge_of
 from scheduler.core.ledger.residents import Residents
@@ -15,7 +16,7 @@ from scheduler.core.preemption.facts import GangFacts
 from scheduler.core.preemption.gang_store import GangStore, stored
 
 
-def _told(store: GangStore, residents: Residents) -> dict[str, int]:
+def _told(store: GangStore, residents: Residents) -> dict[WorkloadId, int]:
     """Surplus of those that are gangs, by subject."""
     known, surplus = store.arrays(residents)
     names = residents.subject_names
@@ -35,41 +36,45 @@ def _running(*groups: str) -> list[Pod]:
 
 def test_says_what_the_facts_say() -> None:
     arena = Arena([node(cpu=99)], [*_running("a", "b", "c"), resident("lone")])
-    store = GangStore({"gang/default/a": GangFacts(1, 3), "gang/default/b": GangFacts(1, 3, whole=True)})
-    assert _told(store, arena.residents()) == {"gang/default/a": 2, "gang/default/b": 0}
+    store = GangStore(
+        {WorkloadId.gang("default/a"): GangFacts(1, 3), WorkloadId.gang("default/b"): GangFacts(1, 3, whole=True)}
+    )
+    assert _told(store, arena.residents()) == {WorkloadId.gang("default/a"): 2, WorkloadId.gang("default/b"): 0}
 
 
 def test_an_empty_cluster_has_one_number_that_is_no_gang() -> None:
-    assert _told(GangStore({"gang/default/a": GangFacts(1, 3)}), Arena([node()]).residents()) == {}
+    assert _told(GangStore({WorkloadId.gang("default/a"): GangFacts(1, 3)}), Arena([node()]).residents()) == {}
 
 
 @pytest.mark.parametrize("others", [0, 20], ids=["few gangs", "many that do not run"])
 def test_changes_are_seen(others: int) -> None:
     """What is set, what goes, and gangs whose pods come later than what is known of them."""
     nodes, ledger = {"n1": node(cpu=99)}, Ledger()
-    idle = {f"gang/default/idle-{number}": GangFacts(1, 1) for number in range(others)}
-    store = GangStore(idle | {"gang/default/a": GangFacts(1, 2), "gang/default/c": GangFacts(2, 5)})
+    idle = {WorkloadId.gang(f"default/idle-{number}"): GangFacts(1, 1) for number in range(others)}
+    store = GangStore(
+        idle | {WorkloadId.gang("default/a"): GangFacts(1, 2), WorkloadId.gang("default/c"): GangFacts(2, 5)}
+    )
 
     def residents() -> Residents:
         return ledger.residents(take(nodes, ledger.nodes))
 
     for pod in _running("a", "b"):
         ledger.confirm(_charge(pod))
-    assert _told(store, residents()) == {"gang/default/a": 1}
-    store["gang/default/b"] = GangFacts(1, 9)
-    store["gang/default/a"] = GangFacts(1, 4)
-    assert _told(store, residents()) == {"gang/default/a": 3, "gang/default/b": 8}
-    del store["gang/default/a"]
-    assert _told(store, residents()) == {"gang/default/b": 8}
+    assert _told(store, residents()) == {WorkloadId.gang("default/a"): 1}
+    store[WorkloadId.gang("default/b")] = GangFacts(1, 9)
+    store[WorkloadId.gang("default/a")] = GangFacts(1, 4)
+    assert _told(store, residents()) == {WorkloadId.gang("default/a"): 3, WorkloadId.gang("default/b"): 8}
+    del store[WorkloadId.gang("default/a")]
+    assert _told(store, residents()) == {WorkloadId.gang("default/b"): 8}
     for pod in _running("c"):
         ledger.confirm(_charge(pod))
-    assert _told(store, residents()) == {"gang/default/b": 8, "gang/default/c": 3}
+    assert _told(store, residents()) == {WorkloadId.gang("default/b"): 8, WorkloadId.gang("default/c"): 3}
 
 
 def test_numbers_given_anew_are_read_anew() -> None:
     """The ledger numbers subjects from the beginning when most of them are gone."""
     nodes, ledger = {"n1": node(cpu=99)}, Ledger()
-    store = GangStore({"gang/default/a": GangFacts(1, 3)})
+    store = GangStore({WorkloadId.gang("default/a"): GangFacts(1, 3)})
     early = [resident(f"lone-{number}") for number in range(1200)]
     ledger.apply([Change(pod.uid, _charge(pod)) for pod in early])
     before = ledger.residents(take(nodes, ledger.nodes))
@@ -87,10 +92,12 @@ def test_numbers_given_anew_are_read_anew() -> None:
     after = ledger.residents(take(nodes, ledger.nodes))
     assert after.subject_names is not before.subject_names
     assert len(before.subject_names) >= len(early)
-    assert _told(store, after) == {"gang/default/a": 2}
+    assert _told(store, after) == {WorkloadId.gang("default/a"): 2}
 
 
 def test_a_store_is_used_as_it_is() -> None:
     store = GangStore()
     assert stored(store) is store
-    assert dict(stored({"gang/default/a": GangFacts(1, 3)})) == {"gang/default/a": GangFacts(1, 3)}
+    assert dict(stored({WorkloadId.gang("default/a"): GangFacts(1, 3)})) == {
+        WorkloadId.gang("default/a"): GangFacts(1, 3)
+    }

@@ -8,6 +8,7 @@ from scheduler_builders import candidate, gang
 
 from model.node import Node
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.preemption.facts import Plan
 from scheduler.core.preemption.nominations import Nominations
 
@@ -29,7 +30,7 @@ def test_held_as_assignments_of_any_snapshot() -> None:
     assert kept.add(plan, arena.snapshot, 99.0) == ()
     wider = Arena((node("n0"), *TWO)).snapshot
     (held,) = kept.held(wider)
-    assert held.subject == "pod/default/hp" and held.priority == 100
+    assert held.subject == WorkloadId.pod("default/hp") and held.priority == 100
     assert [wider.names[assignment.row] for assignment in held.assignments] == [plan.eviction.placements[0].node]
 
 
@@ -40,8 +41,8 @@ def test_a_higher_one_takes_the_nodes() -> None:
     kept.add(low, arena.snapshot, 99.0)
     _, high = planned([waiting(priority=60)])
     (dropped,) = kept.add(high, arena.snapshot, 99.0)
-    assert dropped.subject == "gang/default/train" and set(dropped.uids) == {"uid-w0", "uid-w1"}
-    assert [held.subject for held in kept.held(arena.snapshot)] == ["pod/default/hp"]
+    assert dropped.subject == WorkloadId.gang("default/train") and set(dropped.uids) == {"uid-w0", "uid-w1"}
+    assert [held.subject for held in kept.held(arena.snapshot)] == [WorkloadId.pod("default/hp")]
 
 
 def test_equals_stay() -> None:
@@ -56,7 +57,7 @@ def test_equals_stay() -> None:
 def test_swept() -> None:
     """Gone, too late, node gone, node no longer open to it; untouched otherwise."""
     arena, plan = planned(members(2))
-    subject = "gang/default/train"
+    subject = WorkloadId.gang("default/train")
     closed = (node("n1", unschedulable=True), node("n2"))
     cases = {
         "still waiting": ({subject}, TWO, 98.0, False),

@@ -16,7 +16,7 @@ from model.pod import EvictionTerms
 from model.priority import PreemptionPolicy
 from model.reason import Reason
 from model.selector import Operator, Requirement, Selector
-from model.workload import TopologyLevel
+from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.placement.working_snapshot import Assignment, Nominated
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
@@ -87,12 +87,12 @@ CHOICES: dict[str, tuple[Arena, Any, list[str]]] = {
     ),
     "a surplus member goes alone": (
         Arena(TWO, [lone("a", group="g"), resident("b", "n2", group="g", started_seconds=9e3)]),
-        {"gangs": {"gang/default/g": GangFacts(1, 2)}},
+        {"gangs": {WorkloadId.gang("default/g"): GangFacts(1, 2)}},
         ["b"],
     ),
     "a whole gang has no surplus": (
         Arena(TWO, [lone("a", group="g"), resident("b", "n2", group="g")]),
-        {"gangs": {"gang/default/g": GangFacts(1, 2, whole=True)}},
+        {"gangs": {WorkloadId.gang("default/g"): GangFacts(1, 2, whole=True)}},
         ["a", "b"],
     ),
     "a protected pod stays": (Arena(TWO, [lone("a", preemptible=False), resident("b", "n2", priority=9)]), {}, ["b"]),
@@ -118,7 +118,10 @@ CHOICES: dict[str, tuple[Arena, Any, list[str]]] = {
     ),
     "a job that lost a pod lately stays": (
         Arena(TWO, [lone("a"), resident("b", "n2", priority=9)]),
-        {"policy": PreemptionPolicySettings(victim_cooldown_seconds=60), "evicted": {"pod/default/a": NOW - 9}},
+        {
+            "policy": PreemptionPolicySettings(victim_cooldown_seconds=60),
+            "evicted": {WorkloadId.pod("default/a"): NOW - 9},
+        },
         ["b"],
     ),
     "a queue that keeps its own": (Arena([node()], [lone("a")]), {"spared_queues": frozenset({"other"})}, ["a"]),
@@ -162,7 +165,7 @@ REFUSALS: dict[str, tuple[Arena, Any, Reason]] = {
     ),
     "a plan is on its way": (
         Arena([node()], [lone("a")]),
-        {"in_flight": frozenset({"pod/default/hp"})},
+        {"in_flight": frozenset({WorkloadId.pod("default/hp")})},
         Reason.PREEMPTION_IN_FLIGHT,
     ),
     "nobody there": (Arena([node(cpu=1)]), {}, Reason.PREEMPTION_NO_VICTIMS),
@@ -285,7 +288,9 @@ def test_no_second_round_while_victims_terminate() -> None:
 def test_room_kept_for_an_equal_is_not_taken() -> None:
     """The nominated room of another counts as used."""
     arena = Arena(TWO, [resident("b", "n2")])
-    held = Nominated("pod/default/other", 100, (Assignment("x", 0, candidate([waiting(cpu=4)]).classes[0]),))
+    held = Nominated(
+        WorkloadId.pod("default/other"), 100, (Assignment("x", 0, candidate([waiting(cpu=4)]).classes[0]),)
+    )
     assert victims(arena.ask([waiting()], None, held)) == ["b"]
 
 
@@ -403,7 +408,7 @@ def test_a_gang_of_which_some_are_illegal_loses_no_more_than_its_surplus() -> No
     """Where only more of it would help, and a member may not go, nobody goes."""
     own = {"group": "g", "below_prod": True}
     pods = [resident("a", "n1", 2, **own), resident("b", "n1", 2, **own), resident("c", "n2", 4, group="g")]
-    facts = {"gangs": {"gang/default/g": GangFacts(2, 3)}}
+    facts = {"gangs": {WorkloadId.gang("default/g"): GangFacts(2, 3)}}
     outcome = Arena(TWO, pods).ask([waiting(cpu=4, below_prod=True)], **facts)
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_HELPFUL
 

@@ -12,6 +12,7 @@ from preemption_reference import Budgets, Cost, budget, cost
 from scheduler_builders import gang
 
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 
 NODES = ("n1", "n2", "n3")
@@ -51,7 +52,9 @@ def clusters(draw: st.DrawFn, gangs: bool = False) -> tuple[list[Pod], dict[str,
     for group in ("a", "b"):
         size = sum(1 for pod in pods if pod.gang and pod.gang.name == group)
         if size:
-            facts[f"gang/default/{group}"] = GangFacts(draw(st.integers(1, size)), size, draw(st.booleans()))
+            facts[WorkloadId.gang(f"default/{group}")] = GangFacts(
+                draw(st.integers(1, size)), size, draw(st.booleans())
+            )
     return pods, facts
 
 
@@ -69,7 +72,7 @@ def allowed(pods: list[Pod], gone: frozenset[str], facts: dict[str, GangFacts], 
     if any(pod.priority >= priority or (inside and not pod.below_prod) for pod in pods if pod.name in gone):
         return False
     for subject, gang_facts in facts.items():
-        own = [pod.name for pod in pods if pod.gang and f"gang/{pod.gang.key}" == subject]
+        own = [pod.name for pod in pods if pod.gang and WorkloadId.gang(pod.gang.key) == subject]
         lost = sum(1 for name in own if name in gone)
         if lost and lost < len(own) and (gang_facts.whole or lost > gang_facts.bound - gang_facts.min_member):
             return False

@@ -11,7 +11,7 @@ from preemption_builders import Arena, node, resident, victims, waiting
 from scheduler_builders import candidate, gang, in_group
 
 from model.pod import Pod
-from model.workload import TopologyLevel
+from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 
@@ -34,7 +34,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[Pod], dict[str, GangFacts]]:
             name = f"p{number}-{left}"
             pods.append(resident(name, f"n{number}", cpu, priority=priority, group=group))
     facts = {
-        f"gang/default/{group}": GangFacts(draw(st.integers(max(1, size - 2), size)), size)
+        WorkloadId.gang(f"default/{group}"): GangFacts(draw(st.integers(max(1, size - 2), size)), size)
         for group, size in sizes.items()
         if group
     }
@@ -83,7 +83,7 @@ def test_plans(cluster: tuple[list[Pod], dict[str, GangFacts]], asking: list[Pod
     assert fits(stay, asking, racks)
     for name in sorted(gone):
         back = next(pod for pod in pods if pod.name == name)
-        own = facts.get(f"gang/{back.gang.key}") if back.gang else None
+        own = facts.get(WorkloadId.gang(back.gang.key)) if back.gang else None
         lost = sum(1 for pod in pods if pod.name in gone and pod.gang == back.gang)
         if own is None or lost <= own.surplus:
             assert not fits([*stay, back], asking, racks)

@@ -10,6 +10,7 @@ from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import GangFacts, PreemptionFacts
 from scheduler.core.preemption.reprieve import reprieve
@@ -72,7 +73,7 @@ def test_a_larger_gang_is_put_back_before_a_smaller() -> None:
 def test_members_above_the_minimum_are_groups_of_their_own() -> None:
     """As long as no more of the gang goes; beyond that it is one group, and all of it goes."""
     pods = [resident(f"g{i}", cpu=1, group="g") for i in range(3)] + [resident("lone", cpu=1)]
-    costs = costs_of(pods, {"gang/default/g": GangFacts(2, 3)})
+    costs = costs_of(pods, {WorkloadId.gang("default/g"): GangFacts(2, 3)})
     of = {costs.key(index).removeprefix("default/"): index for index in range(4)}
     every = np.arange(4)
     assert names(groups_of([of["g0"], of["lone"]], costs), costs) == ["lone", "g0"]
@@ -85,7 +86,7 @@ def test_members_above_the_minimum_are_groups_of_their_own() -> None:
 def test_a_gang_of_which_one_must_stay_does_not_go_whole(legal: str) -> None:
     """None of it does where more than its surplus would have to."""
     pods = [resident("g0", cpu=1, group="g"), resident("g1", cpu=1, group="g"), resident("x", cpu=1, group="g")]
-    costs = costs_of([*pods, resident("g-lone", cpu=1)], {"gang/default/g": GangFacts(2, 3)}, legal)
+    costs = costs_of([*pods, resident("g-lone", cpu=1)], {WorkloadId.gang("default/g"): GangFacts(2, 3)}, legal)
     members = [index for index in range(len(costs.victims)) if costs.key(index) in ("default/g0", "default/g1")]
     pool = np.array([index for index in range(len(costs.victims)) if costs.key(index) != "default/x"])
     assert names([spread_to_gangs([*members, *pool.tolist()], pool, costs)], costs) == ["g-lone"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scheduler_builders import in_group, node, pod
 
+from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Ledger, charge_of
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import take
@@ -30,7 +31,7 @@ def _world() -> tuple[Residents, Victims]:
         ledger.confirm(charge)
     snapshot = take(nodes, ledger.nodes)
     residents = ledger.residents(snapshot)
-    facts = {"gang/default/g": GangFacts(2, 4)}
+    facts = {WorkloadId.gang("default/g"): GangFacts(2, 4)}
     return residents, victims_of(residents, residents.rows >= 0, [0, 1], facts, 3)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from scheduler_builders import candidate, gang, in_group, members, pod
 
 from model.reason import Reason
+from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Assembly, Hold
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.core.queueing.news import Happening, Need, freed
 
-LONE = "pod/default/p1"
+LONE = WorkloadId.pod("default/p1")
 
 
 def backlog() -> Backlog:
@@ -61,26 +62,26 @@ def test_left_alone_while_binding() -> None:
 def test_holds_are_told_once_and_some_only_when_they_last() -> None:
     """Waiting for members is told after a second without change; an invalid gang at once."""
     waiting = Backlog(BackoffPolicy(), hold_grace_seconds=1.0)
-    few = Hold("gang/d/g", Reason.GANG_WAITING_FOR_MEMBERS, "1 of 3", ("u1",))
-    more = Hold("gang/d/g", Reason.GANG_WAITING_FOR_MEMBERS, "2 of 3", ("u1", "u2"))
-    bad = Hold("gang/d/bad", Reason.GANG_INVALID, "mend", ("u9",))
-    waiting.update("gang/d/g", Assembly(holds=(few,)), 100.0)
-    waiting.update("gang/d/bad", Assembly(holds=(bad,)), 100.0)
+    few = Hold(WorkloadId.gang("d/g"), Reason.GANG_WAITING_FOR_MEMBERS, "1 of 3", ("u1",))
+    more = Hold(WorkloadId.gang("d/g"), Reason.GANG_WAITING_FOR_MEMBERS, "2 of 3", ("u1", "u2"))
+    bad = Hold(WorkloadId.gang("d/bad"), Reason.GANG_INVALID, "mend", ("u9",))
+    waiting.update(WorkloadId.gang("d/g"), Assembly(holds=(few,)), 100.0)
+    waiting.update(WorkloadId.gang("d/bad"), Assembly(holds=(bad,)), 100.0)
     assert waiting.take_holds(100.0) == [bad]
-    waiting.update("gang/d/g", Assembly(holds=(more,)), 100.9)
+    waiting.update(WorkloadId.gang("d/g"), Assembly(holds=(more,)), 100.9)
     assert waiting.take_holds(101.0) == []
     assert waiting.next_due() == 101.9
     assert waiting.take_holds(101.9) == [more]
-    waiting.update("gang/d/g", Assembly(holds=(more,)), 110.0)
+    waiting.update(WorkloadId.gang("d/g"), Assembly(holds=(more,)), 110.0)
     assert waiting.take_holds(120.0) == []
     assert (waiting.next_due(), waiting.held) == (None, 2)
-    waiting.update("gang/d/g", Assembly(candidate(members(3), gang(3))), 121.0)
+    waiting.update(WorkloadId.gang("d/g"), Assembly(candidate(members(3), gang(3))), 121.0)
     assert waiting.held == 1
 
 
 def test_the_higher_one_is_tried_with_the_first_news_of_room() -> None:
     """A head with the longest back-off is due together with a newcomer behind it, so nobody slips into its room."""
-    waiting, newcomer = backlog(), "pod/default/new"
+    waiting, newcomer = backlog(), WorkloadId.pod("default/new")
     for _ in range(6):
         waiting.park(LONE, 100.0, need=Need(Happening.NONE, frozenset({"cpu"})))
     waiting.update(newcomer, Assembly(candidate([pod("new")])), 100.0)
@@ -96,7 +97,7 @@ def test_gangs_bound_in_part_are_known_at_once() -> None:
     waiting = backlog()
     group = gang(2)
     half = [pod("a", gang=in_group(), node_name="n1"), pod("b", gang=in_group())]
-    subject = "gang/default/train"
+    subject = WorkloadId.gang("default/train")
     waiting.update(subject, Assembly(candidate(half, group)), 0.0)
     waiting.park(subject, 0.0)
     assert [found.subject for found in waiting.begun] == [subject]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from scheduler_builders import candidate, gang, in_group, members, pod
 
 from model.reason import Reason
+from model.workload import WorkloadId
 from scheduler.core.queueing.gang_timeouts import GangTimeouts
 
-GANG = "gang/default/train"
+GANG = WorkloadId.gang("default/train")
 
 
 def test_the_first_attempt_starts_the_clock() -> None:

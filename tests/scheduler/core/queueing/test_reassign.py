@@ -8,7 +8,7 @@ from scheduler_builders import candidate, gang, in_group, node, pod, snapshot
 
 from model.affinity import HostPort
 from model.resources import BATCH_CPU
-from model.workload import TopologyLevel
+from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
 from scheduler.core.queueing.reassign import reassign
@@ -55,7 +55,9 @@ def test_reassign(name: str) -> None:
 def test_room_kept_for_others_is_not_room() -> None:
     """Another's nomination of the same priority counts, its own does not."""
     found = item(1)
-    own, other = (Nominated(name, 0, assigned(found, [1])) for name in (found.subject, "gang/default/other"))
+    own, other = (
+        Nominated(name, 0, assigned(found, [1])) for name in (found.subject, WorkloadId.gang("default/other"))
+    )
     assert reassign(working((0, 1, 0), (own,)), found, assigned(found, [0]))[0].row == 1
     assert reassign(working((0, 1, 0), (other,)), found, assigned(found, [0]))[0].row == 0
 

@@ -11,12 +11,13 @@ from lengths import at_length
 from reservation_world import SLOTS, World, big, small
 from scheduler_builders import candidate
 
+from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.placement.working_snapshot import Nominated
 from scheduler.core.queueing.order import Ranking
 from scheduler.core.queueing.reservation import Reservations, ReservePolicy
 
-HEAD = "gang/default/train"
+HEAD = WorkloadId.gang("default/train")
 
 
 def stream(world: World, head: Candidate, turns: int, arrivals: int, *, ends_when_kept: bool = False) -> None:
@@ -109,11 +110,13 @@ def test_gangs_never_hold_and_wait(sizes: list[int], reservations: int) -> None:
         running = len(world.ends)
         before = set(world.placed)
         world.turn(run_seconds=10.0)
-        placed = [sizes[int(subject.rpartition("/g")[2])] for subject in world.placed.keys() - before]
+        placed = [sizes[int(subject.name.rpartition("/g")[2])] for subject in world.placed.keys() - before]
         assert sum(placed) <= 3 * SLOTS
         assert len(world.ends) <= running + sum(placed)
         assert len(world.ends) == sum(
-            sizes[int(subject.rpartition("/g")[2])] for subject, at in world.placed.items() if at + 10.0 > world.now
+            sizes[int(subject.name.rpartition("/g")[2])]
+            for subject, at in world.placed.items()
+            if at + 10.0 > world.now
         )
     assert len(world.placed) == len(sizes)
 
