@@ -12,11 +12,12 @@ from model.reason import Reason
 from model.workload import WorkloadId
 from scheduler.cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.gangs.minimum import Part
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
-from scheduler.core.preemption.facts import NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
 from scheduler.core.preemption.gang_store import GangStore
 from scheduler.core.preemption.nominations import Kept, Nominations
 from scheduler.core.preemption.plan import message
@@ -73,6 +74,17 @@ class Preempting:
     def keeps(self, subject: WorkloadId) -> bool:
         """Whether room is kept for a workload by nomination."""
         return self._nominations.get(subject) is not None
+
+    def count(self, subject: WorkloadId, parts: tuple[Part, ...]) -> None:
+        """What preemption must know of a gang that runs."""
+        self.gangs.pop(subject, None)
+        parts = tuple(part for part in parts if self._cache.gangs.index.subject(part.key) == subject)
+        if any(part.members.placed for part in parts):
+            self.gangs[subject] = GangFacts(
+                min_member=sum(part.spec.min_member for part in parts),
+                bound=sum(part.members.satisfied for part in parts),
+                whole=any(part.spec.whole for part in parts),
+            )
 
     @property
     def nominated(self) -> frozenset[WorkloadId]:

@@ -124,3 +124,16 @@ class Turn(msgspec.Struct):
     reread: bool = False
     errors: list[tuple[WorkloadId, Exception]] = msgspec.field(default_factory=list)
     more: bool = False
+
+    def add(self, part: Turn) -> None:
+        """What somebody decided of this turn, after what is in it already."""
+        for name in self.__struct_fields__:
+            found = getattr(part, name)
+            if isinstance(found, list):
+                getattr(self, name).extend(found)
+            elif isinstance(found, dict):
+                getattr(self, name).update(found)
+            elif isinstance(found, bool):
+                setattr(self, name, getattr(self, name) or found)
+            else:
+                setattr(self, name, getattr(self, name) + found)
