@@ -20,8 +20,6 @@ from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.scores.policy import PROFILES, Profile
 
-_QUEUE = "default"
-
 
 class Taken(msgspec.Struct, frozen=True):
     """What a run of decisions took: each one's nanoseconds, and how many pods got a node."""
@@ -44,7 +42,7 @@ class Decider:
         self.ledger = Ledger()
         self._profiles = profiles
         for pod in pods:
-            charge = charge_of(pod, _QUEUE)
+            charge = charge_of(pod)
             if charge is not None:
                 self.ledger.confirm(charge)
         self.snapshot: ClusterSnapshot = take(self.nodes, self.ledger.nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -12,7 +13,6 @@ from model.workload import WorkloadId
 from scheduler.cache import ClusterCache
 from scheduler.core.gangs.roster import Roster
 from scheduler.core.placement.explain import nearest_text
-from scheduler.core.queueing.order import dominant_share
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.node_reports import NodeReports
@@ -95,10 +95,13 @@ class SchedulerAnswers:
         return msgspec.json.encode(msgspec.to_builtins(self._cycle.settings) | told)
 
     def queues(self) -> tuple[QueueAnswer, ...]:
-        queue = self._cycle.queue
-        share = dominant_share(self._cache.ledger.used(queue.name), self._cache.snapshot().totals, queue.weight)
-        pending = len(self._cycle.backlog.candidates)
-        return (QueueAnswer(queue.name, queue.weight, pending, float(share.value), share.resource),)
+        totals = self._cache.snapshot().totals
+        pending = Counter(candidate.workload.queue for candidate in self._cycle.backlog.candidates)
+        found = ((queue, self._cycle.share(queue.name, totals)) for queue in self._cycle.queues.values())
+        return tuple(
+            QueueAnswer(queue.name, queue.weight, pending[queue.name], float(share.value), share.resource)
+            for queue, share in found
+        )
 
     def nodes(self) -> tuple[NodeAnswer, ...]:
         return tuple(self._node(name) for name in sorted(self._cache.nodes))

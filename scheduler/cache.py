@@ -21,7 +21,6 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.placement import PlacementState
 from model.pod import LoadTerms, Pod, PodPhase
-from model.queue import DEFAULT_QUEUE
 from model.workload import WorkloadId
 from scheduler import facts
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts
@@ -184,11 +183,11 @@ class ClusterCache:
         """The gangs of a subject, as they stand."""
         return self.gangs.parts(subject, self.members, self._node_labels)
 
-    def assembly(self, subject: WorkloadId, parts: tuple[Part, ...], queue: str) -> Assembly:
+    def assembly(self, subject: WorkloadId, parts: tuple[Part, ...]) -> Assembly:
         """What a subject's pods amount to; `parts` are those of a gang's."""
         if not parts:
-            return assemble(subject, self._roster(subject), None, queue)
-        return assemble_parts(subject, parts, queue)
+            return assemble(subject, self._roster(subject), None)
+        return assemble_parts(subject, parts)
 
     def surplus(self, key: str) -> int:
         """How many placed members a gang has above its minimum; sorted out once a turn, however many nodes ask."""
@@ -298,7 +297,7 @@ class ClusterCache:
         """The API server says where the pod is, and what it takes there."""
         pod = record.pod
         subject, priority = self._job(pod.gang.key) if pod.gang else (None, None)
-        own = (pod.uid, pod.node_name, record.pod_class, record.kin, pod, DEFAULT_QUEUE, PlacementState.BOUND)
+        own = (pod.uid, pod.node_name, record.pod_class, record.kin, pod, pod.queue, PlacementState.BOUND)
         charge = Charge(*own, subject, priority)
         undo = self.ledger.confirm(charge)
         self.loads.put(charge, now)

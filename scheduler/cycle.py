@@ -6,7 +6,7 @@ tells PodGroups; each returns its part of the Turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from model.queue import Queue
@@ -22,7 +22,7 @@ from scheduler.core.placement.place import Misfit, place
 from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import EVERYTHING, News
-from scheduler.core.queueing.order import Ranking, dominant_share, in_order
+from scheduler.core.queueing.order import Ranking, Share, dominant_share, in_order
 from scheduler.gang_status import GangStatuses
 from scheduler.memo import Memo
 from scheduler.preempting import Preempting
@@ -35,9 +35,9 @@ from scheduler.waiting import Waiting
 class Cycle:
     """Owns the backlog and those who decide; reads and charges the cache."""
 
-    def __init__(self, cache: ClusterCache, settings: Settings, queue: Queue | None = None) -> None:
+    def __init__(self, cache: ClusterCache, settings: Settings, queues: Iterable[Queue] = (Queue(),)) -> None:
         self.backlog = Backlog(settings.backoff, settings.hold_grace_seconds)
-        self.queue = queue or Queue()
+        self.queues = {queue.name: queue for queue in queues}
         self.working: WorkingSnapshot | None = None
         self.configuring = Configuring(settings)
         self._cache = cache
@@ -76,9 +76,14 @@ class Cycle:
         totals = snapshot.totals
 
         def share_of(queue: str) -> Fraction:
-            return dominant_share(self._cache.ledger.used(queue), totals, self.queue.weight).value
+            return self.share(queue, totals).value
 
         return in_order(candidates, share_of, self._ranking(now))
+
+    def share(self, queue: str, totals: Mapping[str, int]) -> Share:
+        """The dominant share of a queue; `totals` are the cluster's, by resource. One that is not known weighs 1."""
+        known = self.queues.get(queue, Queue(queue))
+        return dominant_share(self._cache.ledger.counted(queue), totals, known.weight)
 
     def next_due(self) -> float | None:
         """Unix time at which time alone calls for a turn, None where nothing waits for it."""
@@ -151,7 +156,7 @@ class Cycle:
 
     def _reassemble(self, turn: Turn, subject: WorkloadId, now: float) -> None:
         parts = self._cache.parts(subject)
-        self.backlog.update(subject, self._cache.assembly(subject, parts, self.queue.name), now)
+        self.backlog.update(subject, self._cache.assembly(subject, parts), now)
         if not self._cache.exists(subject):
             turn.gone.append(subject)
         if subject not in self.backlog.by_subject:

@@ -13,13 +13,14 @@ from model.workload import WorkloadId
 from scheduler.cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.gangs.minimum import Part
+from scheduler.core.ledger.claim import Claim
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
 from scheduler.core.preemption.gang_store import GangStore
-from scheduler.core.preemption.nominations import Kept, Nominations
+from scheduler.core.preemption.nominations import Nominations
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
@@ -58,7 +59,7 @@ class Preempting:
         self.policy = policy
         self.gangs = GangStore()
         self._cache = cache
-        self._nominations = Nominations()
+        self._nominations = Nominations(cache.ledger)
         self._carried: dict[WorkloadId, _Carried] = {}
         self._evicted: dict[WorkloadId, float] = {}
 
@@ -69,7 +70,7 @@ class Preempting:
     def node_of(self, uid: str, subject: WorkloadId) -> str:
         """The node on which room is kept for a pod, empty without one."""
         kept = self._nominations.get(subject)
-        return next((keeping.node for keeping in kept.keepings if keeping.uid == uid), "") if kept else ""
+        return next((claimed.node for claimed in kept.pods if claimed.uid == uid), "") if kept else ""
 
     def keeps(self, subject: WorkloadId) -> bool:
         """Whether room is kept for a workload by nomination."""
@@ -110,11 +111,11 @@ class Preempting:
         )
         return preempt(working, candidate, residents, facts, self.policy, now)
 
-    def begin(self, plan: Plan, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
+    def begin(self, plan: Plan, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> tuple[Claim, ...]:
         """Keep the plan's room and start to carry it out; returns what others lose by that."""
         until = now + notice_seconds(plan.eviction.victims, self.policy)
         expires = until + candidate.timeout_seconds
-        dropped = self._nominations.add(plan, snapshot, expires)
+        dropped = self._nominations.add(plan, snapshot, expires, candidate.workload.queue)
         if plan.eviction.victims:
             self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile, until)
         return dropped
@@ -130,23 +131,25 @@ class Preempting:
         rows, waiting = working.snapshot.rows, set(candidate.uids)
         trial, assignments = working.what_if(), list[Assignment]()
         trial.nominate(self.held(working.snapshot))
-        for keeping in kept.keepings:
-            row = rows.get(keeping.node, -1)
-            if keeping.uid not in waiting or row < 0:
+        for claimed in kept.pods:
+            row = rows.get(claimed.node, -1)
+            if claimed.uid not in waiting or row < 0:
                 return None
-            if trial.room(keeping.pod_class, keeping.kin, candidate.requester)[row] < 1:
+            if trial.room(claimed.pod_class, claimed.kin, candidate.requester)[row] < 1:
                 return None
-            assignment = Assignment(keeping.uid, row, keeping.pod_class, keeping.kin)
+            assignment = Assignment(claimed.uid, row, claimed.pod_class, claimed.kin)
             trial.put((assignment,))
             assignments.append(assignment)
         first = assignments[0]
         return Placed(tuple(assignments), working.report(first.pod_class, first.kin, candidate.requester))
 
-    def sweep(self, waiting: Mapping[WorkloadId, Candidate], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
+    def sweep(
+        self, waiting: Mapping[WorkloadId, Candidate], snapshot: ClusterSnapshot, now: float
+    ) -> tuple[Claim, ...]:
         """What is kept for nobody, for too long, or where it does not help any more is given up."""
         return self._nominations.sweep(waiting, snapshot, now)
 
-    def drop(self, subject: WorkloadId) -> Kept | None:
+    def drop(self, subject: WorkloadId) -> Claim | None:
         """The workload gives up what is kept for it."""
         return self._nominations.drop(subject)
 
@@ -220,7 +223,7 @@ class Preempting:
             self._evicted[subject] = now
 
 
-def _covers(kept: Kept, candidate: Candidate) -> bool:
+def _covers(kept: Claim, candidate: Candidate) -> bool:
     """Whether room is kept for all that is needed, of each gang of a group; its members may have changed since."""
     uids = set(kept.uids)
     if not candidate.workload.gangs:

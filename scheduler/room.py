@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from model.workload import WorkloadId
 from scheduler.cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.claim import Claim
 from scheduler.core.picture.podclass import PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.working_snapshot import Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption, Plan
-from scheduler.core.preemption.nominations import Kept
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import freed_by
 from scheduler.core.queueing.order import Ranking
@@ -31,7 +31,7 @@ class Room:
         self.conditions = PodConditions(cache, self.preempting.node_of)
         self._cache = cache
         self._backlog = backlog
-        self._reservations = Reservations(settings.reservation)
+        self._reservations = Reservations(settings.reservation, cache.ledger)
         self._restored = False
 
     def kept(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
@@ -103,13 +103,13 @@ class Room:
     def placed(self, working: WorkingSnapshot, subject: WorkloadId, homes: Mapping[str, str]) -> Turn:
         """A workload is placed, by pod: what was kept for it is not any more; elsewhere that is news."""
         reserved, kept, turn = self._reservations.drop(subject), self.preempting.drop(subject), Turn()
-        nodes, names = set(homes.values()), working.snapshot.names
-        self._free(each.pod_class for each in reserved if names[each.row] not in nodes)
-        keepings = kept.keepings if kept else ()
-        self._free(keeping.pod_class for keeping in keepings if keeping.node not in nodes)
-        for keeping in keepings:
-            if keeping.uid not in homes:
-                turn.notes += self.conditions.renominate(keeping.uid, subject)
+        nodes = set(homes.values())
+        self._free(each.pod_class for each in reserved if each.node not in nodes)
+        pods = kept.pods if kept else ()
+        self._free(pod.pod_class for pod in pods if pod.node not in nodes)
+        for pod in pods:
+            if pod.uid not in homes:
+                turn.notes += self.conditions.renominate(pod.uid, subject)
         if reserved or kept:
             working.nominate(self.kept(working.snapshot))
         return turn
@@ -119,14 +119,14 @@ class Room:
         found = (self._reservations.next_due(), self.preempting.next_due())
         return min((due for due in found if due is not None), default=None)
 
-    def _drop(self, subject: WorkloadId) -> tuple[Kept, ...]:
+    def _drop(self, subject: WorkloadId) -> tuple[Claim, ...]:
         kept = self.preempting.drop(subject)
         return (kept,) if kept else ()
 
-    def _dropped(self, dropped: Iterable[Kept]) -> Turn:
+    def _dropped(self, dropped: Iterable[Claim]) -> Turn:
         turn = Turn()
         for kept in dropped:
-            self._free(keeping.pod_class for keeping in kept.keepings)
+            self._free(pod.pod_class for pod in kept.pods)
             self._backlog.wake([kept.subject])
             for uid in kept.uids:
                 turn.notes += self.conditions.renominate(uid, kept.subject)

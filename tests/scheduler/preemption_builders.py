@@ -57,10 +57,10 @@ class Arena:
         self.ledger = Ledger()
         out = frozenset(assumed)
         for pod in self.pods:
-            charge = charge_of(pod, "q")
+            charge = charge_of(pod)
             assert charge is not None
             state = PlacementState.ASSUMED if pod.uid in out else PlacementState.BOUND
-            self.ledger.apply([Change(pod.uid, msgspec.structs.replace(charge, state=state))])
+            self.ledger.apply([Change(pod.uid, msgspec.structs.replace(charge, state=state, queue="q"))])
         self.snapshot = take(self.nodes, self.ledger.nodes)
 
     def residents(self) -> Residents:

@@ -37,7 +37,7 @@ class World:
     def __init__(self, nodes: int, most_reservations: int = 1, after: float = 5.0) -> None:
         self.nodes = {f"n{i:03}": node(f"n{i:03}", batch_cpu=SLOTS * 1000, pods=1000) for i in range(nodes)}
         self.ledger = Ledger()
-        self.reservations = Reservations(ReservePolicy(after, most_reservations))
+        self.reservations = Reservations(ReservePolicy(after, most_reservations), self.ledger)
         self.waiting: dict[str, Candidate] = {}
         self.ends: dict[str, float] = {}
         self.placed: dict[str, float] = {}

@@ -13,7 +13,6 @@ import msgspec
 
 from model.pod import Pod
 from model.priority import PreemptionPolicy
-from model.queue import DEFAULT_QUEUE
 from model.reason import Reason
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMode, GangSpec, PodSet, Workload, WorkloadId
 from scheduler.core.gangs.groups import subject_of
@@ -103,15 +102,15 @@ class Assembly(msgspec.Struct, frozen=True):
     holds: tuple[Hold, ...] = ()
 
 
-def assemble(subject: WorkloadId, members: Roster, gang: Gang | None, queue: str = DEFAULT_QUEUE) -> Assembly:
+def assemble(subject: WorkloadId, members: Roster, gang: Gang | None) -> Assembly:
     """The workload of a lone pod or of one gang, or why it is held; `gang` is its PodGroup where one exists."""
     if not subject.gangs:
-        candidate = _lone(subject, members.pending[0], queue) if members.pending else None
+        candidate = _lone(subject, members.pending[0]) if members.pending else None
         return Assembly(candidate, tuple(_unsupported(pod) for pod in members.unsupported))
-    return assemble_parts(subject, (part_of(subject.name, members, gang),), queue)
+    return assemble_parts(subject, (part_of(subject.name, members, gang),))
 
 
-def assemble_parts(subject: WorkloadId, parts: Sequence[Part], queue: str = DEFAULT_QUEUE) -> Assembly:
+def assemble_parts(subject: WorkloadId, parts: Sequence[Part]) -> Assembly:
     """The workload of a gang group, or why it is held; `parts` are all gangs its id names, in that order."""
     own = tuple(part for part in parts if belongs(subject, part))
     unsupported = tuple(_unsupported(pod) for part in own for pod in part.members.unsupported)
@@ -122,7 +121,7 @@ def assemble_parts(subject: WorkloadId, parts: Sequence[Part], queue: str = DEFA
     if found is not None:
         reason, text = found
         return Assembly(holds=(Hold(subject, reason, text, waiting), *unsupported))
-    return Assembly(_gang(subject, parts, queue), unsupported)
+    return Assembly(_gang(subject, parts), unsupported)
 
 
 def _unsupported(pod: Pod) -> Hold:
@@ -131,10 +130,10 @@ def _unsupported(pod: Pod) -> Hold:
     return Hold(WorkloadId.pod(pod.key), Reason.CONSTRAINT_NOT_SUPPORTED, detail, (pod.uid,))
 
 
-def _lone(subject: WorkloadId, pod: Pod, queue: str) -> Candidate:
+def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
     workload = Workload(
         key=pod.key,
-        queue=queue,
+        queue=pod.queue,
         priority=pod.priority,
         pod_sets=(PodSet("0", (pod.uid,), pod.requests),),
         uid=pod.uid,
@@ -145,12 +144,12 @@ def _lone(subject: WorkloadId, pod: Pod, queue: str) -> Candidate:
     return Candidate(subject, workload, (class_of(pod),), ((kin_of(pod),),), pod.scheduler_name)
 
 
-def _gang(subject: WorkloadId, parts: Sequence[Part], queue: str) -> Candidate:
+def _gang(subject: WorkloadId, parts: Sequence[Part]) -> Candidate:
     sets = [(part.key, found, pods) for part in parts for found, pods in _alike(part.members.pending).items()]
     bound = sum(part.had for part in parts)
     workload = Workload(
         key=subject.name,
-        queue=queue,
+        queue=sets[0][2][0].queue,
         priority=max(_priority(part) for part in parts if part.members.pending),
         pod_sets=tuple(
             PodSet(str(index), tuple(pod.uid for pod in pods), pods[0].requests, key)

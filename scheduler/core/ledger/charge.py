@@ -36,6 +36,11 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
         return own if self.gang_priority is None or own >= SYSTEM_PRIORITY else self.gang_priority
 
     @property
+    def deleting(self) -> bool:
+        """Whether the pod is on its way out."""
+        return self.pod is not None and self.pod.deleting
+
+    @property
     def job(self) -> WorkloadId:
         """What is preempted and explained as one."""
         if self.subject is not None:
@@ -52,8 +57,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     charge: Charge | None
 
 
-def charge_of(pod: Pod, queue: str) -> Charge | None:
+def charge_of(pod: Pod) -> Charge | None:
     """What a pod uses by its own word: nothing while it has no node or once it is terminal."""
     if not pod.node_name or pod.terminal:
         return None
-    return Charge(pod.uid, pod.node_name, class_of(pod), kin_of(pod), pod, queue, PlacementState.BOUND)
+    return Charge(pod.uid, pod.node_name, class_of(pod), kin_of(pod), pod, pod.queue, PlacementState.BOUND)

@@ -1,19 +1,23 @@
-"""The Ledger: the single source of what is used, per node and per queue.
+"""The Ledger: the one source of what is used, evicting, nominated and reserved, per node and per queue.
 
 Every change is a transaction that returns what undoes it. Pods bound by other schedulers are charged like ours;
-a deleting pod stays charged until it is gone, a terminal one is not.
+a deleting pod stays charged until it is gone, and is evicting meanwhile; a terminal one is not. Room that is kept for
+a workload is a claim.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from model.affinity import NOWHERE
 from model.placement import PlacementState
 from model.workload import WorkloadId
+from scheduler.core.ledger.account import Account
 from scheduler.core.ledger.charge import Change, Charge, charge_of
+from scheduler.core.ledger.claim import Claim, ClaimChange, ClaimKind
 from scheduler.core.ledger.pod_table import Slots
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.ledger.use_table import UseTable
@@ -26,6 +30,9 @@ _SLACK = 8192
 """So many nodes and classes that are of no use any more are carried along."""
 
 
+AnyChange: TypeAlias = Change | ClaimChange
+
+
 class Move(msgspec.Struct, frozen=True, gc=False):
     """A pod that others' terms may see came to a node (`count` 1) or left it (−1)."""
 
@@ -35,13 +42,18 @@ class Move(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ledger:
-    """Amounts in base units; `with_terms` is how many charged pods have terms about other pods."""
+    """Amounts in base units; `with_terms` is how many charged pods have terms about other pods.
+
+    `evicting` is the part of what is used that pods on their way out take.
+    """
 
     def __init__(self) -> None:
-        self.nodes = UseTable()
         self.with_terms = 0
+        self.evicting = Account()
+        self._used = Account()
+        self._claimed = {kind: Account() for kind in ClaimKind}
+        self._claims: dict[ClaimKind, dict[WorkloadId, Claim]] = {kind: {} for kind in ClaimKind}
         self._slots = Slots()
-        self._queues: dict[str, dict[str, int]] = {}
         self._followers: list[list[Move]] = []
 
     def __len__(self) -> int:
@@ -49,7 +61,40 @@ class Ledger:
 
     def used(self, queue: str) -> Mapping[str, int]:
         """Resource → amount the queue's pods use, assumed ones included."""
-        return self._queues.get(queue, {})
+        return self._used.of(queue)
+
+    def counted(self, queue: str) -> Mapping[str, int]:
+        """Resource → amount that makes the queue's share: what is used, and what is nominated."""
+        used, nominated = self._used.of(queue), self._claimed[ClaimKind.NOMINATED].of(queue)
+        if not nominated:
+            return used
+        return {name: used.get(name, 0) + nominated.get(name, 0) for name in used.keys() | nominated.keys()}
+
+    @property
+    def nodes(self) -> UseTable:
+        """Node → resource → amount that its pods use, assumed ones included."""
+        return self._used.nodes
+
+    def claimed(self, kind: ClaimKind) -> Account:
+        """What is kept for workloads that wait."""
+        return self._claimed[kind]
+
+    def claim(self, kind: ClaimKind, subject: WorkloadId) -> Claim | None:
+        """What is kept for a workload."""
+        return self._claims[kind].get(subject)
+
+    def claims(self, kind: ClaimKind) -> tuple[Claim, ...]:
+        """All that is kept, in order of the workloads' identities."""
+        found = self._claims[kind]
+        return tuple(found[subject] for subject in sorted(found))
+
+    def keep(self, claim: Claim) -> tuple[AnyChange, ...]:
+        """Keep this room, in place of what the workload had by the same kind of claim; returns the undo."""
+        return self.apply([ClaimChange(claim.kind, claim.subject, claim)])
+
+    def give_up(self, kind: ClaimKind, subject: WorkloadId) -> tuple[AnyChange, ...]:
+        """Nothing is kept for the workload any more by this kind; returns the undo, empty where nothing was."""
+        return self.apply([ClaimChange(kind, subject, None)]) if subject in self._claims[kind] else ()
 
     def homes(self, job: WorkloadId) -> Mapping[str, int]:
         """Node → how many members of a job are charged there."""
@@ -79,25 +124,40 @@ class Ledger:
         """The API server says where the pod is, whatever was assumed; returns the undo."""
         if charge.state is not PlacementState.BOUND:
             charge = msgspec.structs.replace(charge, state=PlacementState.BOUND)
-        return () if self._slots.get(charge.uid) == charge else self.apply([Change(charge.uid, charge)])
+        return () if self._slots.get(charge.uid) == charge else (self._charge(Change(charge.uid, charge)),)
 
     def forget(self, uid: str) -> tuple[Change, ...]:
         """The pod uses nothing any more; returns the undo, empty where it was not charged."""
-        return self.apply([Change(uid, None)]) if self._slots.get(uid) is not None else ()
+        return (self._charge(Change(uid, None)),) if self._slots.get(uid) is not None else ()
 
-    def apply(self, changes: Iterable[Change]) -> tuple[Change, ...]:
+    def apply(self, changes: Iterable[AnyChange]) -> tuple[AnyChange, ...]:
         """Make the changes in order; returns those that undo them, to be given to `apply` again."""
-        undo: list[Change] = []
-        for change in changes:
-            before = self._slots.pop(change.uid)
-            undo.append(Change(change.uid, before))
-            if before is not None:
-                self.nodes.remove(before.node, before.pod_class)
-                self._count(before.queue, before.pod_class, -1)
-                self._moved((before,), -1)
-            if change.charge is not None:
-                self._assume((change.charge,))
+        undo = [self._claim(each) if isinstance(each, ClaimChange) else self._charge(each) for each in changes]
         return tuple(reversed(undo))
+
+    def _charge(self, change: Change) -> Change:
+        before = self._slots.pop(change.uid)
+        if before is not None:
+            self._used.remove(before.node, before.pod_class, before.queue)
+            if before.deleting:
+                self.evicting.remove(before.node, before.pod_class, before.queue)
+            self._moved((before,), -1)
+        if change.charge is not None:
+            self._assume((change.charge,))
+        return Change(change.uid, before)
+
+    def _claim(self, change: ClaimChange) -> ClaimChange:
+        account, known = self._claimed[change.kind], self._claims[change.kind]
+        before = known.pop(change.subject, None)
+        for pod in before.pods if before is not None else ():
+            account.remove(pod.node, pod.pod_class, before.queue if before else "")
+        if not known:
+            account.nodes = UseTable()  # without the nodes and classes of long ago
+        if change.claim is not None:
+            known[change.subject] = change.claim
+            for pod in change.claim.pods:
+                account.add((pod.node,), pod.pod_class, change.claim.queue)
+        return ClaimChange(change.kind, change.subject, before)
 
     def residents(self, snapshot: ClusterSnapshot) -> Residents:
         """All charged pods as arrays; see there."""
@@ -117,16 +177,24 @@ class Ledger:
             self.start_table_anew()
         self._slots.put_all(charges)
         for (pod_class, queue), group in _alike(charges):
-            self.nodes.add([charge.node for charge in group], pod_class)
-            self._count(queue, pod_class, len(group))
+            self._used.add([charge.node for charge in group], pod_class, queue)
+        for charge in charges:
+            if charge.deleting:
+                self.evicting.add((charge.node,), charge.pod_class, charge.queue)
         self._moved(charges, 1)
 
     def start_table_anew(self) -> None:
         """Without the nodes and classes of long ago."""
-        self.nodes = UseTable()
+        self._used.nodes, self.evicting.nodes = UseTable(), UseTable()
         self._slots.refresh()
         for charge in self._slots.charges():
             self.nodes.add((charge.node,), charge.pod_class)
+            if charge.deleting:
+                self.evicting.nodes.add((charge.node,), charge.pod_class)
+        for kind, claims in self._claims.items():
+            self._claimed[kind].nodes = UseTable()
+            for pod in (pod for claim in claims.values() for pod in claim.pods):
+                self._claimed[kind].nodes.add((pod.node,), pod.pod_class)
 
     def _moved(self, charges: Sequence[Charge], count: int) -> None:
         for charge in charges:
@@ -134,16 +202,6 @@ class Ledger:
                 self.with_terms += count
         for moves in self._followers:
             moves.extend(Move(charge.kin, charge.node, count) for charge in charges)
-
-    def _count(self, queue: str, pod_class: PodClass, number: int) -> None:
-        """`number` pods of the class more in the queue; exact, however many."""
-        amounts = self._queues.setdefault(queue, {})
-        for resource, amount in pod_class.request:
-            amounts[resource] = amounts.get(resource, 0) + number * amount
-            if amounts[resource] == 0:
-                del amounts[resource]
-        if not amounts:
-            del self._queues[queue]
 
 
 def _alike(charges: Sequence[Charge]) -> Iterable[tuple[tuple[PodClass, str], Sequence[Charge]]]:

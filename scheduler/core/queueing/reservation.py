@@ -24,6 +24,8 @@ from msgspec import Meta
 
 from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.claim import Claim, ClaimedPod, ClaimKind, claimed
+from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.assignment import Assignment, Nominated
 from scheduler.core.picture.podclass import PodClass
@@ -59,24 +61,24 @@ class ReservePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Reserved(msgspec.Struct, frozen=True):
-    """Room kept for `candidate`; `nodes` are the assignments' nodes by name, since rows change with the snapshot."""
+    """For whom room is kept, and since when; the room itself is a claim in the ledger."""
 
     candidate: Candidate
     since_seconds: float
-    assignments: tuple[Assignment, ...]
-    nodes: tuple[str, ...]
 
 
 _Shape: TypeAlias = tuple[tuple[PodClass, ...], tuple[int, ...], int, tuple[TopologyLevel, ...], int]
+_KIND = ClaimKind.RESERVED
 _SEARCH_EVERY_SECONDS = 1.0
 """Rest after a vain search, so that many workloads that fit nowhere do not fill the turns with them."""
 
 
 class Reservations:
-    """By subject; Unix seconds."""
+    """By subject; Unix seconds. The room that is kept stands in the ledger."""
 
-    def __init__(self, policy: ReservePolicy) -> None:
+    def __init__(self, policy: ReservePolicy, ledger: Ledger) -> None:
         self._policy = policy
+        self._ledger = ledger
         self._kept: dict[WorkloadId, _Reserved] = {}
         self._not_before: dict[WorkloadId, float] = {}
         self._hopeless: dict[_Shape, float] = {}
@@ -90,32 +92,36 @@ class Reservations:
 
     def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """The reservations as nominations in a snapshot that `settle` has seen."""
-        return tuple(_nominated(self._kept[subject], snapshot) for subject in self.subjects)
+        return tuple(claim.on(snapshot.rows) for claim in self._ledger.claims(_KIND))
 
     def settle(
         self, candidates: Mapping[WorkloadId, Candidate], snapshot: ClusterSnapshot, now: float
-    ) -> tuple[Assignment, ...]:
+    ) -> tuple[ClaimedPod, ...]:
         """Give up what is kept for workloads that are gone, changed or out of time, or on nodes that are gone.
 
-        Returns the assignments given up: room that is news to others.
+        Returns the pods' room given up, which is news to others.
         """
         self._not_before = {subject: end for subject, end in self._not_before.items() if end > now}
         self._hopeless = {shape: end for shape, end in self._hopeless.items() if end > now}
         self._vain = {subject: end for subject, end in self._vain.items() if end > now}
-        given_up: list[Assignment] = []
+        given_up: list[ClaimedPod] = []
         for subject in self.subjects:
             kept = self._kept[subject]
             late = kept.since_seconds + kept.candidate.timeout_seconds <= now
-            if late or candidates.get(subject) != kept.candidate or any(n not in snapshot.rows for n in kept.nodes):
+            if late or candidates.get(subject) != kept.candidate or self._claim(subject).nodes - snapshot.rows.keys():
                 given_up.extend(self.drop(subject, now if late else None))
         return tuple(given_up)
 
-    def drop(self, subject: WorkloadId, out_of_time: float | None = None) -> tuple[Assignment, ...]:
+    def drop(self, subject: WorkloadId, out_of_time: float | None = None) -> tuple[ClaimedPod, ...]:
         """Give up what is kept for a subject; `out_of_time` (now) where it is not to be reserved for at once again."""
         kept = self._kept.pop(subject, None)
         if out_of_time is not None:
             self._not_before[subject] = out_of_time + self._policy.reserve_after_seconds
-        return kept.assignments if kept else ()
+        if kept is None:
+            return ()
+        claim = self._claim(subject)
+        self._ledger.give_up(_KIND, subject)
+        return claim.pods
 
     def hold(self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, now: float) -> bool:
         """Keep the remaining assignments of a gang that is bound in part, where it fits or will; whether that is news.
@@ -137,15 +143,17 @@ class Reservations:
 
     def reserve(
         self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, ranking: Ranking
-    ) -> tuple[Nominated | None, tuple[Assignment, ...]]:
+    ) -> tuple[Nominated | None, tuple[ClaimedPod, ...]]:
         """Keep room for a candidate that fits nowhere at this moment, if it is its turn to have some kept.
 
         To be asked each time it was tried in vain, before anything behind it is tried. Returns what is kept for it
-        from here on (None: nothing), and the assignments of another that had to give way.
+        from here on (None: nothing), and the room of another that had to give way.
         """
         kept = self._kept.get(candidate.subject)
         if kept is not None:
-            assignments = _improved(working, candidate, residents, _nominated(kept, working.snapshot).assignments)
+            assignments = _improved(
+                working, candidate, residents, self._claim(candidate.subject).on(working.snapshot.rows).assignments
+            )
             if assignments is not None:
                 return self._keep(working, candidate, kept.since_seconds, assignments), ()
             self.drop(candidate.subject)
@@ -178,9 +186,17 @@ class Reservations:
     def _keep(
         self, working: WorkingSnapshot, candidate: Candidate, since: float, assignments: tuple[Assignment, ...]
     ) -> Nominated:
-        names = tuple(working.snapshot.names[assignment.row] for assignment in assignments)
-        self._kept[candidate.subject] = _Reserved(candidate, since, assignments, names)
-        return Nominated(candidate.subject, candidate.workload.priority, assignments)
+        workload = candidate.workload
+        pods = claimed(assignments, working.snapshot.names)
+        self._kept[candidate.subject] = _Reserved(candidate, since)
+        self._ledger.keep(Claim(_KIND, candidate.subject, workload.priority, pods, workload.queue))
+        return Nominated(candidate.subject, workload.priority, assignments)
+
+    def _claim(self, subject: WorkloadId) -> Claim:
+        claim = self._ledger.claim(_KIND, subject)
+        if claim is None:
+            raise LookupError(f"no room is kept for {subject.text}")
+        return claim
 
     def _due(self, candidate: Candidate, now: float) -> bool:
         waited = now - candidate.workload.eligible_seconds
@@ -212,18 +228,3 @@ def _improved(
     """With those moved that find room elsewhere, as they are where that does not do; None if neither does."""
     moved = reassign(working, candidate, assignments)
     return next((each for each in (moved, assignments) if will_fit(working, candidate, residents, each)), None)
-
-
-def _nominated(kept: _Reserved, snapshot: ClusterSnapshot) -> Nominated:
-    assignments = tuple(
-        assignment
-        if snapshot.names[assignment.row : assignment.row + 1] == (name,)
-        else _moved(assignment, snapshot.rows[name])
-        for assignment, name in zip(kept.assignments, kept.nodes, strict=True)
-    )
-    return Nominated(kept.candidate.subject, kept.candidate.workload.priority, assignments)
-
-
-def _moved(assignment: Assignment, row: int) -> Assignment:
-    moved: Assignment = msgspec.structs.replace(assignment, row=row)
-    return moved

@@ -61,7 +61,7 @@ def test_assuming_twice_is_a_bug() -> None:
 )
 def test_who_is_charged(changes: dict[str, object], counts: bool) -> None:
     """Every pod on a node until it is terminal or gone, whoever bound it."""
-    assert (charge_of(pod(**changes), "default") is not None) is counts
+    assert (charge_of(pod(**changes)) is not None) is counts
 
 
 uids = st.sampled_from("abc")

@@ -20,12 +20,8 @@ NODES = {name: node(name) for name in ("n1", "n2", "n3")}
 def test_what_is_told_of_a_resident() -> None:
     """Row, class, priority, job, start and flags; a pod on a node nobody knows has no row."""
     ledger = Ledger()
-    member = charge_of(
-        pod("a", node_name="n2", gang=in_group("g"), priority=7, started_seconds=3.0, deleting=True), "default"
-    )
-    other = charge_of(
-        pod("b", node_name="n9", preemptible=False, disrupted=True, below_prod=True, gang=in_group("g")), "default"
-    )
+    member = charge_of(pod("a", node_name="n2", gang=in_group("g"), priority=7, started_seconds=3.0, deleting=True))
+    other = charge_of(pod("b", node_name="n9", preemptible=False, disrupted=True, below_prod=True, gang=in_group("g")))
     assert member is not None
     assert other is not None
     ledger.confirm(member)
@@ -59,7 +55,7 @@ def test_sums_and_arrays_agree(history: list[tuple[str, str, int]], looked: int)
     ledger, charged = Ledger(), dict[str, tuple[str, int]]()
     snapshot = take(NODES, ledger.nodes)
     for step, (name, where, size) in enumerate(history):
-        charge = charge_of(pod(name, node_name=where, batch_cpu=size), "default")
+        charge = charge_of(pod(name, node_name=where, batch_cpu=size))
         ledger.apply([Change(f"uid-{name}", charge)])
         charged.pop(name, None)
         if where:

@@ -168,7 +168,7 @@ def test_members_that_are_there_bind_the_rest() -> None:
     """Where a level is required the rest joins them or waits; where it is preferred it goes elsewhere if it must."""
     ledger = Ledger()
     old = pod("old", gang=in_group(), node_name="n4")
-    charge = charge_of(old, "default")
+    charge = charge_of(old)
     assert charge is not None
     ledger.confirm(charge)
     working = WorkingSnapshot(take(named(TWO_RACKS), ledger.nodes), background=Background(LivePodIndex(ledger)))

@@ -98,7 +98,7 @@ def room_for_db(working: WorkingSnapshot) -> list[int]:
 
 
 def charge(name: str, where: str, **more: Any) -> Charge:
-    found = charge_of(pod(name, node_name=where, **more), "default")
+    found = charge_of(pod(name, node_name=where, **more))
     assert found is not None
     return found
 

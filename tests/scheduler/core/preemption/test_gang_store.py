@@ -25,7 +25,7 @@ def _told(store: GangStore, residents: Residents) -> dict[WorkloadId, int]:
 
 
 def _charge(pod: Pod) -> Charge:
-    charge = charge_of(pod, "q")
+    charge = charge_of(pod)
     assert charge is not None
     return charge
 

@@ -26,7 +26,7 @@ def _world() -> tuple[Residents, Victims]:
         each = pod(
             f"p{8 - number}", node_name=f"n{1 + number % 3}", batch_cpu=100 + number, priority=number // 4, gang=gang
         )
-        charge = charge_of(msgspec.structs.replace(each, started_seconds=5.0 * (number == 3)), "default")
+        charge = charge_of(msgspec.structs.replace(each, started_seconds=5.0 * (number == 3)))
         assert charge is not None
         ledger.confirm(charge)
     snapshot = take(nodes, ledger.nodes)

@@ -15,7 +15,6 @@ from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.placement.working_snapshot import Nominated
 from scheduler.core.queueing.order import Ranking
-from scheduler.core.queueing.reservation import Reservations, ReservePolicy
 
 HEAD = WorkloadId.gang("default/train")
 
@@ -216,10 +215,10 @@ def test_the_least_missing_room_is_chosen() -> None:
     assert nodes_of(world, kept(world, waits(world))) == {"n002"}
     for name in ("vip0", "vip1"):
         world.put(small(name, priority=9), "n002", 1e9)
-    world.reservations = Reservations(ReservePolicy(5.0))
+    world.reservations.drop(HEAD)
     assert "n002" not in nodes_of(world, kept(world, waits(world)))
     daemon = msgspec.structs.replace(small("daemon"), daemon=True)
-    world.reservations = Reservations(ReservePolicy(5.0))
+    world.reservations.drop(HEAD)
     for name in ("n000", "n001", "n003"):
         end_some(world, name, 1)
         world.put(msgspec.structs.replace(daemon, uid=f"daemon-{name}"), name, 1e9)
