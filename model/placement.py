@@ -42,6 +42,26 @@ class Victim(msgspec.Struct, frozen=True):
     notice_seconds: float = 0.0
 
 
+class ScoreTerm(msgspec.Struct, frozen=True):
+    """Points (0 to 100 as a rule) of one score, by its plugin's name, on the chosen node and on the next best.
+
+    Each counts `weight` times.
+    """
+
+    name: str
+    weight: int
+    chosen: int
+    runner_up: int = 0
+
+
+class Scored(msgspec.Struct, frozen=True):
+    """Why `node` and not `runner_up`, which is empty where no other node had room."""
+
+    node: str
+    runner_up: str = ""
+    terms: tuple[ScoreTerm, ...] = ()
+
+
 class PlanState(StrEnum):
     """How far an EvictionPlan has come; RELEASED and ABORTED are its ends."""
 

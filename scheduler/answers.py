@@ -45,7 +45,9 @@ class SchedulerAnswers:
             unserved=record.unserved,
         )
         if pod.node_name:
-            return found
+            scored = self._history.scored(subject.text)
+            known = scored is not None and scored.node == pod.node_name
+            return msgspec.structs.replace(found, scored=scored) if known else found
         return msgspec.structs.replace(
             found,
             queue_position=self._position(subject),

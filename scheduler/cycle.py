@@ -230,6 +230,8 @@ class Cycle:
             memo.tell(candidate, message)
             return None
         placing = self._binding.prepared(candidate, outcome, working.snapshot)
+        if outcome.choice is not None:
+            turn.choices[candidate.subject] = outcome.choice
         turn.decisions.append(explain.placed(candidate, outcome.report, outcome, working.snapshot, now))
         return placing
 

@@ -122,6 +122,8 @@ class Loop:
             if self._history.weigh(subject.text, preemption):
                 log.info("preemption", text=sentence(preemption))
             self._meter.considered(preemption.reason)
+        for subject, choice in turn.choices.items():
+            self._history.chose(subject.text, choice)
         for subject in turn.gone:
             self._history.forget(subject.text)
         for subject, error in turn.errors:

@@ -9,7 +9,7 @@ import msgspec
 
 from kube.objects import Condition
 from model.decision import Decision
-from model.placement import Placement
+from model.placement import Placement, Scored
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
 from model.workload import Notes
@@ -140,7 +140,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
     """`queue_position` 1 is next, 0 not queued; `message` is the text of the pod's condition.
 
     `preemption` is what came of making room for it, `nearest` says which node comes nearest to fitting. `unserved` are
-    sentences on queues and groups that it names and nobody serves.
+    sentences on queues and groups that it names and nobody serves, `scored` is why a lone pod has its node.
     """
 
     node: str = ""
@@ -152,6 +152,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
     nearest: str = ""
     nominated_node: str = ""
     unserved: tuple[str, ...] = ()
+    scored: Scored | None = None
 
 
 class GangAnswer(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from model.placement import Placement
 from model.workload import Notes, WorkloadId
 from scheduler.configuring import ConfigEvent
 from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.scores.table import Choice
 from scheduler.ports import Named
 from scheduler.refusals import Refusal
 
@@ -101,7 +102,8 @@ class Turn(msgspec.Struct):
     `spared` are uids of pods that need not go any more, where that is not done yet. `timeouts` counts gangs that found
     no place in time, `reread` says that gangs without words of their own come out differently,
     `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of
-    preemption for those that wait. `errors` are of ours, each with the subject that was set aside for it.
+    preemption for those that wait, `choices` why lone pods have their nodes. `errors` are of ours, each with the
+    subject that was set aside for it.
     """
 
     decisions: list[Decision] = msgspec.field(default_factory=list)
@@ -110,6 +112,7 @@ class Turn(msgspec.Struct):
     gang_notes: list[GangNote] = msgspec.field(default_factory=list)
     conditions: list[GangCondition] = msgspec.field(default_factory=list)
     insights: dict[WorkloadId, Decision] = msgspec.field(default_factory=dict)
+    choices: dict[WorkloadId, Choice] = msgspec.field(default_factory=dict)
     gang_events: list[GangEvent] = msgspec.field(default_factory=list)
     config_events: list[ConfigEvent] = msgspec.field(default_factory=list)
     evictions: list[Eviction] = msgspec.field(default_factory=list)

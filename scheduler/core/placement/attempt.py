@@ -14,13 +14,16 @@ from scheduler.core.picture.podclass import Kin, PodClass
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.fill import Group, How, Trial, fill
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
+from scheduler.core.scores.table import Choice
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """At least the needed members have a node; `report` is of the first class, before any of them was placed."""
+    """At least the needed members have a node; `report` is of the first class, before any of them was placed; `choice`
+    says why a lone pod has its node."""
 
     assignments: tuple[Assignment, ...]
     report: fit.FitReport
+    choice: Choice | None = None
 
 
 class Misfit(msgspec.Struct, frozen=True):

@@ -95,6 +95,11 @@ class Views:
             view.position = self._log.position
         return view.scores
 
+    def ask(self, pod_class: PodClass, policy: ScorePolicy) -> ScoreAsk:
+        """The question that `scores` answers."""
+        state = self._state
+        return ScoreAsk(state.snapshot, state.free, state.scored, pod_class, policy, state.load)
+
     def domains(self, keys: tuple[str, ...]) -> Domains:
         """The domains of nested node labels, widest first."""
         if keys not in self._domains:
@@ -102,8 +107,7 @@ class Views:
         return self._domains[keys]
 
     def _score(self, view: _Scores, pod_class: PodClass, policy: ScorePolicy) -> None:
-        state = self._state
-        ask = ScoreAsk(state.snapshot, state.free, state.scored, pod_class, policy, state.load)
+        ask = self.ask(pod_class, policy)
         rows = self._log.since(view.position)
         if rows is None or 2 * len(rows) > len(view.scores):
             view.scores = row_scores(ask)

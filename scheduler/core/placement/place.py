@@ -37,8 +37,8 @@ def place(working: WorkingSnapshot, candidate: Candidate) -> Placed | Misfit:
 def _lone(working: WorkingSnapshot, party: Party, how: How) -> Placed | Misfit:
     group = party.first
     outlook = working.outlook(group.pod_class, group.kins[0], how.requester)
-    row = working.best(Asker(group.pod_class, group.kins[0], how.policy), outlook)
+    row, choice = working.choose(Asker(group.pod_class, group.kins[0], how.policy), outlook)
     if row < 0:
         return misfit(working, party, how)
     report = working.report_of(outlook, group.pod_class, how.requester)
-    return Placed((Assignment(group.uids[0], row, group.pod_class, group.kins[0]),), report)
+    return Placed((Assignment(group.uids[0], row, group.pod_class, group.kins[0]),), report, choice)

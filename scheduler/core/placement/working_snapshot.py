@@ -24,8 +24,9 @@ from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
 from scheduler.core.placement.class_views import Views
 from scheduler.core.placement.domains import Domains
 from scheduler.core.placement.working_amounts import WorkingAmounts
-from scheduler.core.scores.cluster import Asker, cluster_scores
+from scheduler.core.scores.cluster import Asker, Compared, cluster_scores
 from scheduler.core.scores.policy import PROFILES, Profile, ScorePolicy, policy_for
+from scheduler.core.scores.table import Choice, choice
 
 __all__ = ["Assignment", "Background", "Nominated", "Outlook", "Requester", "WorkingSnapshot"]
 
@@ -58,6 +59,8 @@ class _Held(msgspec.Struct, frozen=True, eq=False):
     assignments: tuple[Assignment, ...]
 
 
+_CHOICES = 256
+"""So many lone pods of a turn can tell their scores; in a burst of thousands nobody asks, and each would cost."""
 _WORST = np.iinfo(np.int64).min
 _NOTHING = _Held(None, None, ())
 _SILENT = fit.FitReport(0, 0)
@@ -86,6 +89,7 @@ class WorkingSnapshot:
         self._held: dict[tuple[int, ...], _Held] = {}
         self._pod_index: PodIndex | None = None
         self.silent = False
+        self._choices_left = _CHOICES
         if _with_terms(self.nominated) or (background.live_index is not None and background.live_index.live):
             self._pod_index = self._gather()
 
@@ -147,14 +151,29 @@ class WorkingSnapshot:
 
     def best(self, asker: Asker, outlook: Outlook) -> int:
         """The row with room that scores best, the first of equals; −1 where no row has room."""
+        return self._best(asker, outlook)[0]
+
+    def choose(self, asker: Asker, outlook: Outlook) -> tuple[int, Choice | None]:
+        """As `best`, with what can tell why it was not the next best: for the first pods of a turn, not in a trial."""
+        row, total, compared = self._best(asker, outlook)
+        if row < 0 or self.silent or not self._choices_left:
+            return row, None
+        self._choices_left -= 1
+        total[row] = _WORST
+        second = int(total.argmax())
+        rows = np.array([row, second] if total[second] != _WORST else [row])
+        return row, choice(self._views.ask(asker.pod_class, asker.policy), compared, rows)
+
+    def _best(self, asker: Asker, outlook: Outlook) -> tuple[int, Amounts, Compared | None]:
+        """The row, the scores of all rows that have room, and those that compare them."""
         feasible = outlook.room > 0
         if not feasible.any():
-            return -1
+            return -1, outlook.room, None
         scores = self._views.scores(asker.pod_class, asker.policy)
         pod_index = self.pod_index if self._looks_around(asker.pod_class) else _nobody(len(feasible))
         compared = cluster_scores(pod_index, self.snapshot.traits, asker, feasible)
-        total = scores if compared is None else scores + compared
-        return int(np.where(feasible, total, _WORST).argmax())
+        total = np.where(feasible, scores if compared is None else scores + compared.total, _WORST)
+        return int(total.argmax()), total, compared
 
     def policy(self, profile: str) -> ScorePolicy:
         """How pods of a scheduler name are scored."""

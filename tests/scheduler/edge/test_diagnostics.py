@@ -73,8 +73,10 @@ def test_explain(world: World) -> None:
     async def body(stub: Any, _: Any) -> None:
         lone = await stub.ExplainPod(scheduler_pb2.ExplainPodRequest(namespace="default", name="lone"))
         assert (lone.node, lone.decision.reason, lone.queue_position, lone.message) == ("n1", "Scheduled", 0, "")
+        assert ("NodeResourcesFit", lone.runner_up) == (lone.scores[0].name, "")
         member = await stub.ExplainPod(scheduler_pb2.ExplainPodRequest(name="w1"))
         assert (member.node, member.gang, member.queue_position) == ("", "default/train", 1)
+        assert not member.scores
         gang = await stub.ExplainGang(scheduler_pb2.ExplainGangRequest(namespace="default", name="train"))
         assert gang.message == member.message
         assert gang.message.startswith("gang default/train: 1 of 3 members fit; 0/1 nodes are available:")

@@ -58,5 +58,5 @@ def test_cluster(
         pod_index.put(foo, row, count)
     one: Pod = pod(labels={"app": "one"}, **fields)
     asker = Asker(class_of(one), kin_of(one), policy)
-    found = cluster_scores(pod_index, snapshot(*nodes).traits, asker, np.array(feasible, bool))
-    assert (None if found is None else found.tolist()) == wanted
+    compared = cluster_scores(pod_index, snapshot(*nodes).traits, asker, np.array(feasible, bool))
+    assert (None if compared is None else compared.total.tolist()) == wanted
