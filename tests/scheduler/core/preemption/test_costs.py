@@ -92,3 +92,13 @@ def test_burdens_where_pods_are_counted() -> None:
     costs = VictimCosts(victims, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
     assert np.argsort(costs.burdens).tolist() == [0, 2, 1, 3]
     assert costs.burdens[0] == 1 and (np.diff(np.sort(costs.burdens)) > 1000).all()
+
+
+def test_the_least_important_breaks_a_budget_that_allows_some() -> None:
+    """As kube-scheduler counts: the most important of the victims uses the budget up first."""
+    pods = [resident(name, cpu=1, priority=number, **WEB) for number, name in enumerate("abc")]
+    residents = Arena([node()], pods).residents()
+    victims = victims_of(residents, residents.rows >= 0, [0], {}, 1)
+    costs = VictimCosts(victims, residents, PreemptionFacts(budgets=(budget("x", 1),)), NOW)
+    assert costs.violating(range(3)) == {0, 1}
+    assert costs.violating([0]) == frozenset()
