@@ -21,12 +21,13 @@ class PlacementState(StrEnum):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """One pod on one node."""
+    """One pod on one node; `annotations` are written to the pod before it is bound, sorted by name."""
 
     pod_key: str
     pod_uid: str
     node: str
     state: PlacementState = PlacementState.ASSUMED
+    annotations: tuple[tuple[str, str], ...] = ()
 
 
 class Victim(msgspec.Struct, frozen=True):

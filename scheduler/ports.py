@@ -40,7 +40,7 @@ class Binder(Protocol):
     """Binds pods."""
 
     async def bind(self, placement: Placement) -> None:
-        """Returns once the API server has bound the pod.
+        """Returns once the API server has taken the placement's annotations and bound the pod.
 
         Raises KubernetesFault; without an answer (status 0) or from 500 on the pod may be bound all the same.
         """
