@@ -28,6 +28,8 @@ from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
 from scheduler.callers import TokenTable
+from scheduler.controllers.node_objects import NodeObjects
+from scheduler.controllers.withdrawal import Withdrawer
 from scheduler.cycle import Cycle
 from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.kubernetes import (
@@ -41,10 +43,8 @@ from scheduler.edge.kubernetes import (
 from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import Metrics
-from scheduler.edge.nodeobjects import NodeObjects
 from scheduler.edge.serving import loopback_server
 from scheduler.edge.unserved import UnservedKinds
-from scheduler.edge.withdrawal import Withdrawer
 from scheduler.facts import Configured, Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
 from scheduler.linkframes import Serving

@@ -9,21 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import structlog
 
 from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
-from kube.dialects.lender import CONDITION, lender
-from kube.dialects.sloconfig import ColocationFields, Layers, colocation_layers, colocation_overlaid
+from kube.dialects.lender import lender
+from kube.dialects.sloconfig import ColocationFields, Layers, colocation_layers
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind
+from kube.reconcile import Reconciler
 from model.fault import ConfigurationFault, KubernetesFault
 from model.lender import Lender
 from model.reason import Reason, words
-from model.strategy import ColocationStrategy
-from scheduler.core.withdraw import Heard, WithdrawPolicy, heard, overdue
+from scheduler.controllers.withdrawal_plan import Heard, WithdrawPolicy, heard, overdue, silence_allowed, withdrawn
 from scheduler.ports import Clock
 
 log = structlog.get_logger()
@@ -48,11 +47,12 @@ class Withdrawer:
     ) -> None:
         self._client = client
         self._recorder = recorder
-        self._leading = leading
         self._clock = clock
         self._policy = policy
         self._layers: Layers[ColocationFields] | None = None
         self._nodes: dict[str, tuple[Lender, Heard | None]] = {}
+        self._leading = leading
+        self._reconciler = Reconciler(self._withdraw, leading)
         self._config = configmap.follow(client, config_map, self._configured)
 
     def saw(self, change: Change[objects.Node]) -> None:
@@ -71,24 +71,22 @@ class Withdrawer:
             return
         async with asyncio.TaskGroup() as group:
             group.create_task(self._config.run())
+            group.create_task(self._reconciler.run())
             while True:
                 await asyncio.sleep(_CHECK_SECONDS)
                 for word in self.overdue():
-                    await self._withdraw(word)
+                    self._reconciler.add(word.node)
 
     def overdue(self) -> list[Lender]:
         """The nodes to withdraw from at this moment, by name."""
-        now = self._clock()
-        due = (word for word, known in self._nodes.values() if overdue(word, known, self._after(word), now))
-        return sorted(due, key=lambda word: word.node)
+        return sorted((word for node in self._nodes if (word := self._overdue(node))), key=lambda word: word.node)
 
-    def _after(self, word: Lender) -> float:
-        if self._policy.after_seconds is not None:
-            return self._policy.after_seconds
-        strategy = ColocationStrategy()
-        for layer in self._layers.of(word.labels) if self._layers else ():
-            strategy = colocation_overlaid(strategy, layer)
-        return strategy.degrade_seconds
+    def _overdue(self, node: str) -> Lender | None:
+        if node not in self._nodes:
+            return None
+        word, known = self._nodes[node]
+        after_seconds = silence_allowed(word, self._policy, self._layers)
+        return word if overdue(word, known, after_seconds, self._clock()) else None
 
     def _configured(self, change: Change[objects.ConfigMap]) -> None:
         """A ConfigMap that cannot be read leaves the last that could in force."""
@@ -98,27 +96,19 @@ class Withdrawer:
         except ConfigurationFault as fault:
             log.error("slo-controller-config not read", error=str(fault), effect="degradeTimeMinutes stays as it was")
 
-    async def _withdraw(self, word: Lender) -> None:
-        """Anything that happened to the Node since makes it a conflict, and the next check decides anew."""
-        if not self._leading():
+    async def _withdraw(self, node: str) -> None:
+        """Anything that happened to the Node since makes it a conflict, and the next check decides again."""
+        word = self._overdue(node)
+        if word is None or not self._leading():
             return
-        path = path_of("v1/nodes", name=word.node, subresource="status")
+        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        path = path_of("v1/nodes", name=node, subresource="status")
         try:
-            await self._client.patch(path, self._body(word), PatchKind.STRATEGIC)
+            await self._client.patch(path, withdrawn(word, stamp), PatchKind.STRATEGIC)
         except KubernetesFault as fault:
             if fault.status not in (_CONFLICT, _NOT_FOUND):
-                log.warning("lent resources not withdrawn", node=word.node, error=str(fault))
+                log.warning("lent resources not withdrawn", node=node, error=str(fault))
             return
         message = f"Withdrew {', '.join(word.offered)}: {words(Reason.AGENT_NOT_RUNNING)}"
-        log.warning("lent resources withdrawn", node=word.node, resources=list(word.offered))
-        self._recorder.record(ObjectRef("Node", word.node, uid=word.node), "LendingWithdrawn", message, warning=True)
-
-    def _body(self, word: Lender) -> dict[str, Any]:
-        """The heartbeat stays the agent's own: how long it has been silent is what it is for."""
-        amounts = dict.fromkeys(word.offered, "0")
-        condition = {"type": CONDITION, "status": "False", "reason": Reason.AGENT_NOT_RUNNING.value}
-        condition["message"] = words(Reason.AGENT_NOT_RUNNING)
-        if word.ready:
-            condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        status = {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
-        return {"metadata": {"resourceVersion": word.version}, "status": status}
+        log.warning("lent resources withdrawn", node=node, resources=list(word.offered))
+        self._recorder.record(ObjectRef("Node", node, uid=node), "LendingWithdrawn", message, warning=True)

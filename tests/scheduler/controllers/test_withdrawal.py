@@ -13,8 +13,8 @@ from kube import objects
 from kube.client import KubeClient, path_of
 from kube.events import EventRecorder
 from kube.informer import Change, ChangeKind
-from scheduler.core.withdraw import WithdrawPolicy
-from scheduler.edge.withdrawal import Withdrawer
+from scheduler.controllers.withdrawal import Withdrawer
+from scheduler.controllers.withdrawal_plan import WithdrawPolicy
 
 pytestmark = pytest.mark.e2e
 
@@ -62,7 +62,7 @@ class Rig:
 
     async def act(self) -> None:
         for word in self.withdrawer.overdue():
-            await self.withdrawer._withdraw(word)
+            await self.withdrawer._withdraw(word.node)
 
 
 def play(cluster: Cluster, working: Callable[[Rig], Awaitable[None]]) -> None:

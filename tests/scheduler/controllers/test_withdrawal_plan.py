@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from model.lender import Lender
-from scheduler.core.withdraw import Heard, heard, overdue, silent_at
+from scheduler.controllers.withdrawal_plan import Heard, heard, overdue, silent_at
 
 AFTER = 900.0
 BATCH = ("kubernetes.io/batch-cpu",)

@@ -7,13 +7,17 @@ Source of the duration: Koordinator degradeTimeMinutes (slo-controller-config, c
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from kube.dialects.lender import CONDITION
+from kube.dialects.sloconfig import ColocationFields, Layers, colocation_overlaid
 from model.lender import Lender
 from model.lending import SILENT_SECONDS
+from model.reason import Reason, words
+from model.strategy import ColocationStrategy
 
 
 class WithdrawPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,3 +62,28 @@ def silent_at(heard: Heard, after_seconds: float) -> float:
 def overdue(lender: Lender, heard: Heard | None, after_seconds: float, now: float) -> bool:
     """Whether the node offers something that nobody stands by."""
     return bool(lender.offered) and heard is not None and now >= silent_at(heard, after_seconds)
+
+
+def silence_allowed(lender: Lender, policy: WithdrawPolicy, layers: Layers[ColocationFields] | None) -> float:
+    """Seconds after which the node's agent counts as silent: the setting's, else what slo-controller-config says."""
+    if policy.after_seconds is not None:
+        return policy.after_seconds
+    strategy = ColocationStrategy()
+    for layer in layers.of(lender.labels) if layers else ():
+        strategy = colocation_overlaid(strategy, layer)
+    return strategy.degrade_seconds
+
+
+def withdrawn(lender: Lender, stamp: str) -> dict[str, Any]:
+    """The patch of the Node's status; `stamp` is now as the API writes times.
+
+    Of that very version of the Node: whatever happened to it since makes it a conflict. The heartbeat stays the
+    agent's own: how long it has been silent is what it is for.
+    """
+    amounts = dict.fromkeys(lender.offered, "0")
+    condition = {"type": CONDITION, "status": "False", "reason": Reason.AGENT_NOT_RUNNING.value}
+    condition["message"] = words(Reason.AGENT_NOT_RUNNING)
+    if lender.ready:
+        condition["lastTransitionTime"] = stamp
+    status = {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
+    return {"metadata": {"resourceVersion": lender.version}, "status": status}

@@ -16,7 +16,7 @@ from kube import objects
 from kube.client import KubeClient
 from kube.events import EventRecorder
 from kube.informer import Informer
-from scheduler.edge.nodeobjects import NodeObjects
+from scheduler.controllers.node_objects import NodeObjects
 
 pytestmark = pytest.mark.e2e
 
@@ -152,7 +152,7 @@ def test_one_that_no_longer_leads_writes_nothing(cluster: Cluster) -> None:
     async def working(rig: Rig) -> None:
         rig.leading = False
         rig.cluster.add_node("n1", batch_cpu=0)
-        await rig.until(lambda: all(each.synced.is_set() for each in rig.informers) and not rig.made._due)
+        await rig.until(lambda: all(each.synced.is_set() for each in rig.informers) and not rig.made._reconciler._due)
         assert rig.found("nodemetrics", "n1") is None and rig.found("nodeslos", "n1") is None
 
     play(cluster, working)
