@@ -15,7 +15,7 @@ from scheduler.core.gangs.roster import Roster
 from scheduler.core.placement.explain import nearest_text
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
-from scheduler.node_reports import NodeReports
+from scheduler.link.node_reports import NodeReports
 from scheduler.ports import Clock, GangAnswer, NodeAnswer, PodAnswer, QueueAnswer
 
 

@@ -27,7 +27,6 @@ from kube.wholefile import write_whole
 from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
-from scheduler.callers import TokenTable
 from scheduler.controllers.node_objects import NodeObjects
 from scheduler.controllers.withdrawal import Withdrawer
 from scheduler.cycle import Cycle
@@ -47,9 +46,10 @@ from scheduler.edge.serving import loopback_server
 from scheduler.edge.unserved import UnservedKinds
 from scheduler.facts import Configured, Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
-from scheduler.linkframes import Serving
+from scheduler.link.callers import TokenTable
+from scheduler.link.frames import Serving
+from scheduler.link.node_reports import NodeReports
 from scheduler.loop import Loop
-from scheduler.node_reports import NodeReports
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
 

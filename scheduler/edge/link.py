@@ -19,10 +19,10 @@ import structlog
 
 from model.fault import KubernetesFault, PeerFault
 from model.report import PreemptionNotice
-from scheduler.callers import Callers, bearer
-from scheduler.linkstream import Limits, LinkStream, Openings
-from scheduler.log_limit import LogLimit
-from scheduler.notices import NoticeBoard
+from scheduler.link.callers import Callers, bearer
+from scheduler.link.log_limit import LogLimit
+from scheduler.link.notices import NoticeBoard
+from scheduler.link.stream import Limits, LinkStream, Openings
 from scheduler.ports import Clock, NodeReportSink
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
@@ -56,7 +56,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         self._streams: dict[str, LinkStream] = {}
         self._calls: Counter[str] = Counter()
         self._openings = Openings(limits.links_a_node)
-        self._sparing = LogLimit()
+        self._log_limit = LogLimit()
         self._leading = False
         self._leader = ""
 
@@ -184,7 +184,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             del self._calls[node]
 
     async def _refuse(self, context: Any, code: grpc.StatusCode, told: str, **more: str) -> None:
-        untold = self._sparing.due(asyncio.get_running_loop().time())
+        untold = self._log_limit.due(asyncio.get_running_loop().time())
         if untold is not None:
             log.warning("link refused", peer=context.peer(), code=code.name, told=told, untold_before=untold, **more)
         await context.abort(code, told)

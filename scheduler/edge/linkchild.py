@@ -15,8 +15,8 @@ import structlog
 
 from model.fault import ConfigurationFault
 from model.report import EvictionCost, PreemptionNotice
-from scheduler.linkframes import Downward, Frames, Role, Serving, Upward
-from scheduler.notices import NoticeBoard
+from scheduler.link.frames import Downward, Frames, Role, Serving, Upward
+from scheduler.link.notices import NoticeBoard
 from scheduler.ports import Clock, NodeReportSink
 
 log = structlog.get_logger()
@@ -130,7 +130,7 @@ class LinkChild:
         settings = msgspec.json.encode(self._serving).decode()
         # -P: what lies in the folder that the scheduler was started in is not imported.
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "scheduler.linkprocess", str(descriptor), settings),
+            *(sys.executable, "-P", "-m", "scheduler.link.process", str(descriptor), settings),
             stdin=asyncio.subprocess.DEVNULL,
             pass_fds=(descriptor,),
             # gRPC writes a line for each handshake that fails, so whoever knocks could fill the log.

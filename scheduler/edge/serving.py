@@ -15,8 +15,8 @@ from grpc_reflection.v1alpha import reflection
 
 from kube.tls import Pair, ServerCertificate
 from model.fault import ConfigurationFault, KubernetesFault
-from scheduler.callers import Callers, bearer
-from scheduler.log_limit import LogLimit
+from scheduler.link.callers import Callers, bearer
+from scheduler.link.log_limit import LogLimit
 from wire.readable import Readable
 
 log = structlog.get_logger()

@@ -28,13 +28,13 @@ from kube.client import KubeClient
 from kube.memory import give_memory_back
 from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault
-from scheduler.callers import Callers, ReviewedCallers, TokenTable
 from scheduler.edge.forwarding import DiagnosticsForwarder
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.serving import Listener, tls_server
-from scheduler.link_reports import RemoteNodeReports
-from scheduler.linkframes import Downward, Frames, Role, Serving, Trouble, Upward
-from scheduler.linkstream import Limits
+from scheduler.link.callers import Callers, ReviewedCallers, TokenTable
+from scheduler.link.frames import Downward, Frames, Role, Serving, Trouble, Upward
+from scheduler.link.remote_reports import RemoteNodeReports
+from scheduler.link.stream import Limits
 
 log = structlog.get_logger()
 
@@ -133,7 +133,7 @@ async def _give_memory_back() -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """`FD SETTINGS`: the inherited socket, and linkframes.Serving as JSON."""
+    """`FD SETTINGS`: the inherited socket, and frames.Serving as JSON."""
     # Ctrl-C goes to all processes of a terminal, a service manager's SIGTERM to all of a service; ours ends with its
     # parent, after the streams were closed in order.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -9,7 +9,7 @@ import msgspec
 
 from model.decision import Decision
 from model.report import CheckpointSaved, EvictionCost, NodeReport
-from scheduler.linkframes import Upward
+from scheduler.link.frames import Upward
 from scheduler.ports import Clock
 
 _MOST_DECISIONS = 4096

@@ -21,10 +21,10 @@ from agent.edge.link import Access, LinkClient
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
 from model.report import AgentHello
-from scheduler.callers import ReviewedCallers
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.serving import tls_server
-from scheduler.linkstream import Limits
+from scheduler.link.callers import ReviewedCallers
+from scheduler.link.stream import Limits
 from wire.v1 import link_pb2_grpc
 
 TOKEN = "agent-n1-token"

@@ -11,7 +11,7 @@ from scheduler_fakes import World
 from kube import objects
 from model.reason import Reason
 from scheduler.answers import SchedulerAnswers
-from scheduler.node_reports import NodeReports
+from scheduler.link.node_reports import NodeReports
 from scheduler.ports import PodAnswer
 
 QUEUED = {"labels": {"kueue.x-k8s.io/queue-name": "team-a"}}

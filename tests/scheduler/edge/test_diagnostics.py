@@ -18,10 +18,10 @@ from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault
 from model.report import NodeReport, Usage
 from scheduler.answers import SchedulerAnswers
-from scheduler.callers import TokenTable
 from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.serving import is_loopback, loopback_server, tls_server
-from scheduler.node_reports import NodeReports
+from scheduler.link.callers import TokenTable
+from scheduler.link.node_reports import NodeReports
 from wire.v1 import agent_pb2, scheduler_pb2, scheduler_pb2_grpc
 
 

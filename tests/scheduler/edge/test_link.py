@@ -16,10 +16,10 @@ from link_fakes import REPORT, FakeDesk, hello, report
 
 from kube.tls import ServerCertificate, TlsFiles
 from model.report import EvictionCost, NodeReport, PreemptionNotice
-from scheduler.callers import TokenTable
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.serving import tls_server
-from scheduler.linkstream import Limits
+from scheduler.link.callers import TokenTable
+from scheduler.link.stream import Limits
 from wire import codec
 from wire.v1 import decision_pb2, link_pb2, link_pb2_grpc
 

@@ -22,7 +22,7 @@ from model.fault import ConfigurationFault
 from model.report import EvictionCost, PreemptionNotice
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.serving import loopback_server
-from scheduler.linkframes import Serving
+from scheduler.link.frames import Serving
 from wire import codec
 from wire.v1 import link_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
 
@@ -125,7 +125,7 @@ def children() -> list[int]:
         if entry.name.isdecimal():
             try:
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == os.getpid() and "scheduler.linkprocess" in (entry / "cmdline").read_text():
+                if parent == os.getpid() and "scheduler.link.process" in (entry / "cmdline").read_text():
                     found.append(int(entry.name))
             except (OSError, ValueError):
                 continue

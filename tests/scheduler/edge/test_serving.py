@@ -19,8 +19,8 @@ from reviews_fake import AUDIENCE, FakeCluster
 
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
-from scheduler.callers import ReviewedCallers
 from scheduler.edge.serving import tls_server
+from scheduler.link.callers import ReviewedCallers
 from wire.v1 import scheduler_pb2, scheduler_pb2_grpc
 
 LIST = "/sublet.v1.SchedulerDiagnostics/ListGangs"

@@ -11,7 +11,7 @@ from reviews_fake import AGENT, AUDIENCE, FakeCluster
 
 from kube.reviews import NODE_KEY, POD_KEY, POD_UID_KEY, Caller
 from model.fault import ConfigurationFault, KubernetesFault
-from scheduler.callers import ReviewedCallers, TokenTable, bearer
+from scheduler.link.callers import ReviewedCallers, TokenTable, bearer
 
 
 @pytest.fixture

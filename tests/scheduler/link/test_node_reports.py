@@ -13,7 +13,7 @@ from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, Usage
 from scheduler.cache import ClusterCache
 from scheduler.core.gangs.assembly import Roster
-from scheduler.node_reports import NodeReports
+from scheduler.link.node_reports import NodeReports
 
 BE = {"koordinator.sh/qosClass": "BE"}
 

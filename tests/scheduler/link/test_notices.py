@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.report import PreemptionNotice
-from scheduler.notices import NoticeBoard
+from scheduler.link.notices import NoticeBoard
 
 
 class Clock:

@@ -7,8 +7,8 @@ import asyncio
 from model.decision import Decision, Unit
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, Usage
-from scheduler.link_reports import RemoteNodeReports
-from scheduler.linkframes import Upward
+from scheduler.link.frames import Upward
+from scheduler.link.remote_reports import RemoteNodeReports
 
 
 class Clock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.report import EvictionCost, PreemptionNotice
-from scheduler.linkstream import LinkStream, Openings
+from scheduler.link.stream import LinkStream, Openings
 
 OLD = EvictionCost("u1", checkpoint_age_seconds=10.0)
 
