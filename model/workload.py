@@ -49,12 +49,12 @@ class WorkloadId(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     @property
     def name(self) -> str:
         """Its keys, joined by commas; for gangs this is Koordinator's group id."""
-        return ",".join(self.keys)
+        return self.keys[0] if len(self.keys) == 1 else ",".join(self.keys)
 
     @property
     def text(self) -> str:
         """`pod/namespace/name`, or `gang/` and its name: the subject of decisions, logs and answers."""
-        return f"{self.kind.value}/{self.name}"
+        return self.kind + "/" + self.name
 
 
 class GangMode(StrEnum):

@@ -36,9 +36,9 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
         return own if self.gang_priority is None or own >= SYSTEM_PRIORITY else self.gang_priority
 
     @property
-    def deleting(self) -> bool:
-        """Whether the pod is on its way out."""
-        return self.pod is not None and self.pod.deleting
+    def evicting(self) -> bool:
+        """Whether the pod is on its way out of its node; one that is only assumed is not there yet."""
+        return self.state is PlacementState.BOUND and self.pod is not None and self.pod.deleting
 
     @property
     def job(self) -> WorkloadId:

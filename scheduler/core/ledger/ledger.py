@@ -109,7 +109,10 @@ class Ledger:
         return self._slots.charges()
 
     def assume(self, charges: Iterable[Charge]) -> tuple[Change, ...]:
-        """Charge pods that are about to be bound; returns the undo. Raises ValueError where one is charged already."""
+        """Charge pods that are about to be bound, ASSUMED; returns the undo.
+
+        Raises ValueError where one is charged already.
+        """
         wanted = tuple(charges)
         uids = [charge.uid for charge in wanted]
         for uid in uids if self._slots.any_of(uids) else ():
@@ -139,11 +142,13 @@ class Ledger:
         before = self._slots.pop(change.uid)
         if before is not None:
             self._used.remove(before.node, before.pod_class, before.queue)
-            if before.deleting:
+            if before.evicting:
                 self.evicting.remove(before.node, before.pod_class, before.queue)
             self._moved((before,), -1)
         if change.charge is not None:
             self._assume((change.charge,))
+            if change.charge.evicting:
+                self.evicting.add((change.charge.node,), change.charge.pod_class, change.charge.queue)
         return Change(change.uid, before)
 
     def _claim(self, change: ClaimChange) -> ClaimChange:
@@ -178,9 +183,6 @@ class Ledger:
         self._slots.put_all(charges)
         for (pod_class, queue), group in _alike(charges):
             self._used.add([charge.node for charge in group], pod_class, queue)
-        for charge in charges:
-            if charge.deleting:
-                self.evicting.add((charge.node,), charge.pod_class, charge.queue)
         self._moved(charges, 1)
 
     def start_table_anew(self) -> None:
@@ -189,7 +191,7 @@ class Ledger:
         self._slots.refresh()
         for charge in self._slots.charges():
             self.nodes.add((charge.node,), charge.pod_class)
-            if charge.deleting:
+            if charge.evicting:
                 self.evicting.nodes.add((charge.node,), charge.pod_class)
         for kind, claims in self._claims.items():
             self._claimed[kind].nodes = UseTable()

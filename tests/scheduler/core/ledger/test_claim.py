@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from scheduler_builders import pod
 
+from model.placement import PlacementState
 from model.pod import Pod
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
@@ -70,6 +72,16 @@ def test_a_pod_that_is_deleted_is_evicting_until_it_is_gone() -> None:
     ledger.apply([Change("uid-a", charge_of(pod("a", node_name="n1", batch_cpu=200, deleting=True)))])
     ledger.forget("uid-a")
     assert (ledger.evicting.nodes, ledger.nodes) == ({}, {})
+
+
+def test_a_pod_that_is_only_assumed_is_not_evicting() -> None:
+    """It is not on the node yet; once it is bound there it is."""
+    ledger, found = Ledger(), charge_of(pod("a", node_name="n1", batch_cpu=200, deleting=True))
+    assert found is not None
+    ledger.assume([msgspec.structs.replace(found, state=PlacementState.ASSUMED)])
+    assert ledger.evicting.nodes == {}
+    ledger.confirm(found)
+    assert ledger.evicting.nodes == {"n1": {BATCH_CPU: 200, "pods": 1}}
 
 
 def test_one_transaction_holds_charges_and_claims() -> None:
