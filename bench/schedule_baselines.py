@@ -16,8 +16,8 @@ from bench.schedule_decider import Taken
 from model.node import Node, Taint
 from model.pod import Pod
 from model.resources import CPU, MEMORY, PODS
-from scheduler.core.gang import Candidate
-from scheduler.core.snapshot import Amounts
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.snapshot import Amounts
 
 
 class Greedy:

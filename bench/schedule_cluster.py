@@ -13,8 +13,8 @@ import msgspec
 from model.node import Node
 from model.pod import Pod
 from model.resources import CPU, MEMORY, PODS, ResourceVector
-from model.workload import Gang, GangMembership, GangSource, GangSpec
-from scheduler.core.gang import Candidate, assemble, roster
+from model.workload import Gang, GangMembership, GangSource, GangSpec, WorkloadId
+from scheduler.core.gangs.assembly import Candidate, assemble, roster
 
 SCHEDULER = "koord-scheduler"
 GPU = "nvidia.com/gpu"
@@ -82,7 +82,7 @@ def workload(name: str, members: int, requests: dict[str, int], priority: int = 
 
 def candidate(pods: Sequence[Pod], gang: Gang | None = None) -> Candidate:
     """As the backlog would hold it."""
-    subject = f"gang/{gang.key}" if gang else f"pod/{pods[0].key}"
+    subject = WorkloadId.gang(gang.key) if gang else WorkloadId.pod(pods[0].key)
     found = assemble(subject, roster(pods, (), (SCHEDULER,)), gang).candidate
     assert found is not None
     return found

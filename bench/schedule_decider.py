@@ -10,16 +10,15 @@ import msgspec
 from model.decision import Decision
 from model.node import Node
 from model.pod import Pod
-from scheduler.core import explain
-from scheduler.core.gang import Candidate
-from scheduler.core.ledger import Charge, Ledger, charge_of
-from scheduler.core.neighbours import Neighbours
-from scheduler.core.place import Misfit, Placed, place
-from scheduler.core.scene import Background, Scene
+from model.workload import WorkloadId
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.ledger import Charge, Ledger, charge_of
+from scheduler.core.ledger.live_pod_index import LivePodIndex
+from scheduler.core.picture.snapshot import ClusterSnapshot, take
+from scheduler.core.placement import explain
+from scheduler.core.placement.place import Misfit, Placed, place
+from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
 from scheduler.core.scores.policy import PROFILES, Profile
-from scheduler.core.snapshot import ClusterSnapshot, take
-
-_QUEUE = "default"
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -43,27 +42,35 @@ class Decider:
         self.ledger = Ledger()
         self._profiles = profiles
         for pod in pods:
-            charge = charge_of(pod, _QUEUE)
+            charge = charge_of(pod)
             if charge is not None:
                 self.ledger.confirm(charge)
         self.snapshot: ClusterSnapshot = take(self.nodes, self.ledger.nodes)
         self.ledger.residents(self.snapshot)  # as the cycle does on its first turn
-        self.scene = self._scene(None)
+        self.working = self._working(None)
         self.decisions: list[Decision] = []
-        self.where: dict[str, tuple[str, ...]] = {}
+        self.where: dict[WorkloadId, tuple[str, ...]] = {}
 
     def decide(self, candidate: Candidate) -> Placed | Misfit:
         """Filters, scores, placement, bookkeeping and the record that explains it."""
-        outcome = place(self.scene, candidate)
+        outcome = place(self.working, candidate)
         if isinstance(outcome, Misfit):
             self.decisions.append(explain.misfit(candidate, outcome, 0.0).decision)
             return outcome
         names, queue = self.snapshot.names, candidate.workload.queue
         self.ledger.assume(
-            Charge(seat.uid, names[seat.row], seat.pod_class, seat.kin, None, queue, subject=candidate.subject)
-            for seat in outcome.seats
+            Charge(
+                assignment.uid,
+                names[assignment.row],
+                assignment.pod_class,
+                assignment.kin,
+                None,
+                queue,
+                subject=candidate.subject,
+            )
+            for assignment in outcome.assignments
         )
-        self.scene.put(outcome.seats)
+        self.working.put(outcome.assignments)
         self.decisions.append(explain.placed(candidate, outcome.report, outcome, self.snapshot, 0.0))
         return outcome
 
@@ -75,8 +82,8 @@ class Decider:
             outcome = self.decide(candidate)
             taken.append(time.perf_counter_ns() - begun)
             if isinstance(outcome, Placed):
-                pods += len(outcome.seats)
-                self.where[candidate.subject] = tuple(seat.uid for seat in outcome.seats)
+                pods += len(outcome.assignments)
+                self.where[candidate.subject] = tuple(assignment.uid for assignment in outcome.assignments)
         return Taken(tuple(taken), pods)
 
     def forget(self, uids: Iterable[str]) -> None:
@@ -88,8 +95,8 @@ class Decider:
     def renew(self) -> None:
         """The next turn's picture."""
         self.snapshot = take(self.nodes, self.ledger.nodes, self.snapshot)
-        self.scene = self._scene(self.scene)
+        self.working = self._working(self.working)
 
-    def _scene(self, before: Scene | None) -> Scene:
-        background = Background(Neighbours(self.ledger), profiles=self._profiles)
-        return Scene(self.snapshot, (), background, before)
+    def _working(self, before: WorkingSnapshot | None) -> WorkingSnapshot:
+        background = Background(LivePodIndex(self.ledger), profiles=self._profiles)
+        return WorkingSnapshot(self.snapshot, (), background, before)

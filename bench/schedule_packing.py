@@ -20,9 +20,9 @@ from bench.schedule_decider import Decider
 from bench.schedule_effort import Effort, tell
 from model.node import Node
 from model.resources import CPU, MEMORY
-from scheduler.core.place import Placed
+from scheduler.core.picture.snapshot import Amounts, Mask
+from scheduler.core.placement.place import Placed
 from scheduler.core.scores.policy import Profile, ScoredResource, ScorePolicy, Strategy
-from scheduler.core.snapshot import Amounts, Mask
 
 BINPACK = "ours, binpack"
 _HALF = 0.5
@@ -110,7 +110,7 @@ def _ours(nodes: Sequence[Node], order: Sequence[TracePod], policy: ScorePolicy)
     for number, each in enumerate(order):
         outcome = decider.decide(workload(f"openb-{number}", 1, amounts(each)))
         if isinstance(outcome, Placed):
-            used.add(outcome.seats[0].row)
+            used.add(outcome.assignments[0].row)
             allocated += each.gpus
         if asked < _HALF * _gpus(nodes) <= asked + each.gpus:
             at_half = len(used)

@@ -18,11 +18,11 @@ from bench.schedule_speed import rank_us
 from model.node import Node
 from model.pod import Pod
 from model.resources import CPU, MEMORY, PODS, ResourceVector
-from model.workload import GangMembership, GangSource
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Misfit, Placed, place
+from model.workload import GangMembership, GangSource, WorkloadId
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
-from scheduler.core.preemption.gangstore import GangStore
+from scheduler.core.preemption.gang_store import GangStore
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
 
@@ -105,7 +105,7 @@ def full(nodes: Sequence[Node], seed: int, in_gangs: float) -> Iterator[Pod]:
 
 def _measured(nodes: Sequence[Node], pods: Sequence[Pod], members: int, count: int, share: float) -> Preemption:
     decider, gangs = Decider(nodes, pods), GangStore(_gang_facts(pods))
-    homes = {each.uid: each.gang.key for each in pods if each.gang is not None}
+    homes = {each.uid: WorkloadId.gang(each.gang.key) for each in pods if each.gang is not None}
     taken, victims, useless, refused = [], 0, 0, 0
     for number in range(count):
         job = workload(f"urgent-{number}", members, {CPU: 8000 * (2 + number % 3), MEMORY: 8 * _GIB}, _PRIORITY)
@@ -140,13 +140,13 @@ def _measured(nodes: Sequence[Node], pods: Sequence[Pod], members: int, count: i
     )
 
 
-def _once(decider: Decider, job: Candidate, gangs: Mapping[str, GangFacts]) -> Plan | NoPreemption | Placed:
+def _once(decider: Decider, job: Candidate, gangs: Mapping[WorkloadId, GangFacts]) -> Plan | NoPreemption | Placed:
     """What a turn does for a head that may not fit."""
-    outcome = place(decider.scene, job)
+    outcome = place(decider.working, job)
     if isinstance(outcome, Placed):
         return outcome
     residents = decider.ledger.residents(decider.snapshot)
-    return preempt(decider.scene, job, residents, PreemptionFacts(gangs=gangs), _SETTINGS, NOW)
+    return preempt(decider.working, job, residents, PreemptionFacts(gangs=gangs), _SETTINGS, NOW)
 
 
 def _carried_out(decider: Decider, job: Candidate, plan: Plan) -> bool:
@@ -157,18 +157,18 @@ def _carried_out(decider: Decider, job: Candidate, plan: Plan) -> bool:
     return placed
 
 
-def _gang_facts(pods: Sequence[Pod]) -> dict[str, GangFacts]:
-    sizes: dict[str, int] = {}
+def _gang_facts(pods: Sequence[Pod]) -> dict[WorkloadId, GangFacts]:
+    sizes: dict[WorkloadId, int] = {}
     for each in pods:
         if each.gang is not None:
-            sizes[f"gang/{each.gang.key}"] = sizes.get(f"gang/{each.gang.key}", 0) + 1
+            sizes[WorkloadId.gang(each.gang.key)] = sizes.get(WorkloadId.gang(each.gang.key), 0) + 1
     return {subject: GangFacts(_GANG_MINIMUM, size) for subject, size in sizes.items()}
 
 
-def _lose(gangs: MutableMapping[str, GangFacts], key: str | None) -> None:
+def _lose(gangs: MutableMapping[WorkloadId, GangFacts], key: WorkloadId | None) -> None:
     if key is not None:
-        before = gangs[f"gang/{key}"]
-        gangs[f"gang/{key}"] = msgspec.structs.replace(before, bound=before.bound - 1)
+        before = gangs[key]
+        gangs[key] = msgspec.structs.replace(before, bound=before.bound - 1)
 
 
 def _greedy_ms(nodes: Sequence[Node], pods: Sequence[Pod], members: int) -> float:

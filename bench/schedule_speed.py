@@ -26,7 +26,7 @@ from bench.schedule_effort import Effort, tell
 from model.node import Node
 from model.pod import Pod
 from model.resources import CPU, MEMORY, PODS
-from scheduler.core.gang import Candidate
+from scheduler.core.gangs.assembly import Candidate
 
 SYNTHETIC, OPENB, PHILLY = "synthetic", "openb", "Philly on openb"
 _MOST_PODS = 40_000

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from model.workload import WorkloadId
 from scheduler.cache import ClusterCache
 from scheduler.turn import Eviction
 
@@ -75,7 +76,7 @@ def gangs_out(cache: ClusterCache) -> tuple[GangOut, ...]:
 
 
 def _gang(cache: ClusterCache, key: str) -> GangOut:
-    (part,), record = cache.parts(f"gang/{key}"), cache.gangs.get(key)
+    (part,), record = cache.parts(WorkloadId.gang(key)), cache.gangs.get(key)
     return GangOut(key, record.told.phase if record else "", part.members.satisfied, part.spec.min_member)
 
 

@@ -19,6 +19,7 @@ from kube import objects
 from kube.informer import Change, ChangeKind
 from model.decision import Decision
 from model.fault import ConfigurationFault
+from model.workload import WorkloadId
 from scheduler import facts
 from scheduler.cache import ClusterCache
 from scheduler.cycle import Cycle
@@ -176,8 +177,9 @@ class _Run:
         if pod.spec.scheduling_gates:
             return Pending(_key(pod), told.reason, told.message)
         record = self._cache.record(pod.metadata.uid)
-        subject = self._cache.subject_of(record.pod) if record else ""
-        decision = self._decisions.get(f"pod/{_key(pod)}") or self._decisions.get(subject)
+        subject = self._cache.subject_of(record.pod) if record else None
+        own = WorkloadId.pod(_key(pod)).text
+        decision = self._decisions.get(own) or self._decisions.get(subject.text if subject else own)
         return Pending(_key(pod), decision.reason.value if decision else told.reason, told.message)
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from model.decision import Decision
 from model.fault import ConfigurationFault, PeerFault
+from model.placement import Scored, ScoreTerm
 from model.report import Usage
 from wire.codec import decision_from_wire, usage_from_wire
 from wire.v1 import agent_pb2, agent_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
@@ -77,7 +78,9 @@ class EvictionsAnswer(msgspec.Struct, frozen=True):
 
 
 class PodAnswer(msgspec.Struct, frozen=True):
-    """What the scheduler says about a pod; `node` is empty while it waits, `queue_position` 0 when not queued."""
+    """What the scheduler says about a pod; `node` is empty while it waits, `queue_position` 0 when not queued.
+
+    `scored` is why a lone pod has its node, None where that is not known any more."""
 
     namespace: str
     name: str
@@ -90,6 +93,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
     nearest: str = ""
     nominated_node: str = ""
     unserved: tuple[str, ...] = ()
+    scored: Scored | None = None
 
 
 class GangAnswer(msgspec.Struct, frozen=True):
@@ -221,6 +225,7 @@ class SchedulerDiagnostics:
             nearest=answer.nearest,
             nominated_node=answer.nominated_node,
             unserved=tuple(answer.unserved),
+            scored=_scored(answer) if answer.scores else None,
         )
 
     def gang(self, namespace: str, name: str) -> GangExplained:
@@ -246,6 +251,11 @@ class SchedulerDiagnostics:
 def _gang(gang: scheduler_pb2.Gang) -> GangAnswer:
     counts = (gang.min_member, gang.members, gang.scheduled)
     return GangAnswer(gang.namespace, gang.name, *counts, gang.problem, gang.reason)
+
+
+def _scored(answer: scheduler_pb2.ExplainPodResponse) -> Scored:
+    terms = (ScoreTerm(term.name, term.weight, term.chosen, term.runner_up) for term in answer.scores)
+    return Scored(answer.node, answer.runner_up, tuple(terms))
 
 
 def _decision(answer: Any, field: str) -> Decision | None:

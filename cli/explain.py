@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -26,6 +26,7 @@ from model.resources import MID_CPU, MID_MEMORY
 
 if TYPE_CHECKING:
     from cli.diagnostics import EvictionsAnswer, GangExplained, LimitAnswer, NodeAnswer, PendingAnswer, PodAnswer
+    from model.placement import Scored
 
 app = typer.Typer(no_args_is_help=True, help="Ask a running cluster why a number is what it is.")
 
@@ -224,7 +225,31 @@ def pod_text(answer: PodAnswer, now: float) -> str:
     if answer.nominated_node:
         head.append(f"  room is being made for it on node {answer.nominated_node}")
     head += [f"  {text}" for text in answer.unserved]
-    return "\n".join([*head, *_waiting(answer)]) + "\n\n" + _reasons(answer, now)
+    scores = f"\n\n{_scores(answer.scored)}" if answer.scored else ""
+    return "\n".join([*head, *_waiting(answer)]) + "\n\n" + _reasons(answer, now) + scores
+
+
+def _scores(scored: Scored) -> str:
+    """One row a score: weight × points on the chosen node, and on the next best where there is one."""
+    found = scored.terms
+    columns = [
+        ["scores", *(term.name for term in found), "= total"],
+        _points(scored.node, [(term.weight, term.chosen) for term in found]),
+    ]
+    if scored.runner_up:
+        columns.append(_points(scored.runner_up, [(term.weight, term.runner_up) for term in found]))
+    widths = [max(map(len, column)) for column in columns]
+    told = zip(*columns, strict=True)
+    return "\n".join(
+        "  ".join((name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))))
+        for name, *cells in told
+    )
+
+
+def _points(node: str, points: Sequence[tuple[int, int]]) -> list[str]:
+    """A node's column: each weight with its points, and the sum."""
+    total = sum(weight * number for weight, number in points)
+    return [node, *(f"{weight} × {number}" for weight, number in points), str(total)]
 
 
 def gang_text(answer: GangExplained, now: float) -> str:

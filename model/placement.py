@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from model.workload import WorkloadId
+
 
 class PlacementState(StrEnum):
     """ASSUMED counts against the node at once; BOUND is confirmed by the API server.
@@ -19,16 +21,17 @@ class PlacementState(StrEnum):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """One pod on one node."""
+    """One pod on one node; `annotations` are written to the pod before it is bound, sorted by name."""
 
     pod_key: str
     pod_uid: str
     node: str
     state: PlacementState = PlacementState.ASSUMED
+    annotations: tuple[tuple[str, str], ...] = ()
 
 
 class Victim(msgspec.Struct, frozen=True):
-    """A pod that is to go; `subject` is its job (`gang/namespace/name`, or `pod/namespace/name` alone).
+    """A pod that is to go; `subject` is its job.
 
     `notice_seconds` is how long before its end it asks to be told, 0 where it does not.
     """
@@ -36,8 +39,28 @@ class Victim(msgspec.Struct, frozen=True):
     pod_key: str
     uid: str
     node: str
-    subject: str
+    subject: WorkloadId
     notice_seconds: float = 0.0
+
+
+class ScoreTerm(msgspec.Struct, frozen=True):
+    """Points (0 to 100 as a rule) of one score, by its plugin's name, on the chosen node and on the next best.
+
+    Each counts `weight` times.
+    """
+
+    name: str
+    weight: int
+    chosen: int
+    runner_up: int = 0
+
+
+class Scored(msgspec.Struct, frozen=True):
+    """Why `node` and not `runner_up`, which is empty where no other node had room."""
+
+    node: str
+    runner_up: str = ""
+    terms: tuple[ScoreTerm, ...] = ()
 
 
 class PlanState(StrEnum):
@@ -57,7 +80,7 @@ class EvictionPlan(msgspec.Struct, frozen=True):
     At `deadline_seconds` (Unix time) victims that were told go whether they saved a checkpoint or not.
     """
 
-    preemptor: str
+    preemptor: WorkloadId
     trigger: str
     victims: tuple[Victim, ...]
     placements: tuple[Placement, ...]

@@ -10,8 +10,9 @@ import msgspec
 from model.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
 from model.priority import PreemptionPolicy
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
+from model.queue import DEFAULT_QUEUE
 from model.resources import ResourceVector
-from model.workload import GangMembership
+from model.workload import GangMembership, WorkloadId
 
 
 class PodPhase(StrEnum):
@@ -79,6 +80,7 @@ class Pod(msgspec.Struct, frozen=True):
     `containers` are the regular ones, `init_containers` those before them, sidecars included.
     `grace_seconds` is how long it may take to end (terminationGracePeriodSeconds).
     `unsupported` names constraints this version cannot honour: such a pod is never placed by guesswork.
+    `queue` is the one that it waits in; all wait in one while nothing reads queues.
     `limits` is what the containers may use together, `scored` the request with kube-scheduler's defaults for scoring
     (a container that asks for no CPU counts 100 milli, for no memory 200 MB). `claims` are PersistentVolumeClaims in
     its namespace. `preemptible` is False where a label protects it; `disrupted` where it carries DisruptionTarget of
@@ -109,6 +111,7 @@ class Pod(msgspec.Struct, frozen=True):
     gated: bool = False
     deleting: bool = False
     created_seconds: float = 0.0
+    queue: str = DEFAULT_QUEUE
     container_ids: Mapping[str, str] = {}
     cgroup_uid: str = ""
     host_network: bool = False
@@ -144,6 +147,11 @@ class Pod(msgspec.Struct, frozen=True):
     def key(self) -> str:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def own_workload(self) -> WorkloadId:
+        """Its gang by itself, whatever group that is in; the pod where it has none."""
+        return WorkloadId.pod(self.key) if self.gang is None else WorkloadId.gang(self.gang.key)
 
     @property
     def terminal(self) -> bool:

@@ -13,6 +13,50 @@ DEFAULT_GANG_TIMEOUT_SECONDS = 600.0
 """Koordinator CoschedulingArgs.defaultTimeout."""
 
 
+class WorkloadKind(StrEnum):
+    """What a workload is made of."""
+
+    GANG = "gang"
+    POD = "pod"
+
+
+class WorkloadId(msgspec.Struct, frozen=True, order=True, cache_hash=True):
+    """A workload's identity: a lone pod, a gang, or all gangs of a group, by their sorted keys (`namespace/name`)."""
+
+    kind: WorkloadKind
+    keys: tuple[str, ...]
+
+    @classmethod
+    def pod(cls, key: str) -> WorkloadId:
+        """A pod that is in no gang."""
+        return cls(WorkloadKind.POD, (key,))
+
+    @classmethod
+    def gang(cls, *keys: str) -> WorkloadId:
+        """A gang, or the gangs of a group, in any order."""
+        return cls(WorkloadKind.GANG, keys if len(keys) == 1 else tuple(sorted(set(keys))))
+
+    @property
+    def gangs(self) -> tuple[str, ...]:
+        """The keys of its gangs, none for a lone pod."""
+        return self.keys if self.kind is WorkloadKind.GANG else ()
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it is several gangs."""
+        return len(self.keys) > 1
+
+    @property
+    def name(self) -> str:
+        """Its keys, joined by commas; for gangs this is Koordinator's group id."""
+        return self.keys[0] if len(self.keys) == 1 else ",".join(self.keys)
+
+    @property
+    def text(self) -> str:
+        """`pod/namespace/name`, or `gang/` and its name: the subject of decisions, logs and answers."""
+        return self.kind + "/" + self.name
+
+
 class GangMode(StrEnum):
     """Koordinator's gang mode; an illegal text counts as STRICT."""
 

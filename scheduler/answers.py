@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import msgspec
 
 from model.decision import Decision
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.cache import ClusterCache
-from scheduler.core.explain import nearest_text
-from scheduler.core.order import dominant_share
-from scheduler.core.roster import Roster
+from scheduler.core.gangs.roster import Roster
+from scheduler.core.placement.explain import nearest_text
 from scheduler.cycle import Cycle
-from scheduler.desk import NodeDesk
 from scheduler.history import DecisionHistory
+from scheduler.link.node_reports import NodeReports
 from scheduler.ports import Clock, GangAnswer, NodeAnswer, PodAnswer, QueueAnswer
 
 
@@ -22,12 +23,12 @@ class SchedulerAnswers:
     """See scheduler.ports.Answers."""
 
     def __init__(
-        self, cache: ClusterCache, cycle: Cycle, history: DecisionHistory, desk: NodeDesk, clock: Clock
+        self, cache: ClusterCache, cycle: Cycle, history: DecisionHistory, node_reports: NodeReports, clock: Clock
     ) -> None:
         self._cache = cache
         self._cycle = cycle
         self._history = history
-        self._desk = desk
+        self._node_reports = node_reports
         self._clock = clock
 
     def pod(self, namespace: str, name: str) -> PodAnswer | None:
@@ -36,20 +37,22 @@ class SchedulerAnswers:
         if record is None:
             return None
         pod, subject = record.pod, self._cache.subject_of(record.pod)
-        own = self._history.newest(f"pod/{pod.key}") if pod.unsupported else None
+        own = self._history.newest(WorkloadId.pod(pod.key).text) if pod.unsupported else None
         found = PodAnswer(
             node=pod.node_name,
             gang=pod.gang.key if pod.gang else "",
-            decision=own or self._history.newest(subject),
+            decision=own or self._history.newest(subject.text),
             unserved=record.unserved,
         )
         if pod.node_name:
-            return found
+            scored = self._history.scored(subject.text)
+            known = scored is not None and scored.node == pod.node_name
+            return msgspec.structs.replace(found, scored=scored) if known else found
         return msgspec.structs.replace(
             found,
             queue_position=self._position(subject),
             message=self._foreign(pod) or record.told,
-            preemption=self._history.preemption(subject),
+            preemption=self._history.preemption(subject.text),
             nearest=self._nearest(subject, pod.uid),
             nominated_node=record.nominated,
         )
@@ -75,7 +78,7 @@ class SchedulerAnswers:
         return msgspec.structs.replace(
             found,
             queue_position=self._position(subject),
-            preemption=self._history.preemption(subject),
+            preemption=self._history.preemption(subject.text),
             nearest=self._nearest(subject),
             nominated={record.pod.name: record.nominated for record in records if record.nominated},
         )
@@ -94,10 +97,13 @@ class SchedulerAnswers:
         return msgspec.json.encode(msgspec.to_builtins(self._cycle.settings) | told)
 
     def queues(self) -> tuple[QueueAnswer, ...]:
-        queue = self._cycle.queue
-        share = dominant_share(self._cache.ledger.used(queue.name), self._cache.snapshot().totals, queue.weight)
-        pending = len(self._cycle.backlog.candidates)
-        return (QueueAnswer(queue.name, queue.weight, pending, float(share.value), share.resource),)
+        totals = self._cache.snapshot().totals
+        pending = Counter(candidate.workload.queue for candidate in self._cycle.backlog.candidates)
+        found = ((queue, self._cycle.share(queue.name, totals)) for queue in self._cycle.queues.values())
+        return tuple(
+            QueueAnswer(queue.name, queue.weight, pending[queue.name], float(share.value), share.resource)
+            for queue, share in found
+        )
 
     def nodes(self) -> tuple[NodeAnswer, ...]:
         return tuple(self._node(name) for name in sorted(self._cache.nodes))
@@ -116,18 +122,18 @@ class SchedulerAnswers:
             members=part.members.present,
             scheduled=part.members.satisfied,
             problem=part.spec.problem,
-            decision=self._history.newest(subject),
+            decision=self._history.newest(subject.text),
             message=self._told(part.members),
             waiting=len(part.members.pending),
         )
 
-    def _nearest(self, subject: str, uid: str = "") -> str:
+    def _nearest(self, subject: WorkloadId, uid: str = "") -> str:
         """The node nearest to taking the next member, or this one; nothing where it is not known or one fits."""
         waiting = (item for item in self._cycle.backlog.candidates if item.subject == subject)
-        candidate, scene = next(waiting, None), self._cycle.scene
+        candidate, working = next(waiting, None), self._cycle.working
         return (
-            nearest_text(scene, candidate, uid, self._cache.offers.doubts)
-            if candidate is not None and scene is not None
+            nearest_text(working, candidate, uid, self._cache.offers.doubts)
+            if candidate is not None and working is not None
             else ""
         )
 
@@ -137,16 +143,16 @@ class SchedulerAnswers:
         return next((record.told for record in records if record is not None and record.told), "")
 
     def _node(self, name: str) -> NodeAnswer:
-        entry = self._desk.reports.get(name)
+        entry = self._node_reports.reports.get(name)
         return NodeAnswer(
             node=name,
             allocatable=self._cache.nodes[name].allocatable.amounts,
             requested=self._cache.ledger.nodes.get(name, {}),
-            link_connected=name in self._desk.links,
+            link_connected=name in self._node_reports.links,
             report_age_seconds=max(0.0, self._clock() - entry.received_seconds) if entry else None,
         )
 
-    def _position(self, subject: str) -> int:
+    def _position(self, subject: WorkloadId) -> int:
         """1 is next; parked workloads keep their place in the order."""
         order = self._cycle.ordered(self._cache.snapshot(), self._cycle.backlog.candidates, self._clock())
         return next((number for number, item in enumerate(order, 1) if item.subject == subject), 0)

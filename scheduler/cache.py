@@ -8,7 +8,7 @@ takes of its node is not known, so that node gets no new pods while the pod is t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,27 +21,28 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.placement import PlacementState
 from model.pod import LoadTerms, Pod, PodPhase
-from model.queue import DEFAULT_QUEUE
+from model.workload import WorkloadId
 from scheduler import facts
-from scheduler.core.charge import Change as LedgerChange
-from scheduler.core.charge import Charge
-from scheduler.core.gang import Assembly, assemble, assemble_parts
-from scheduler.core.groups import group_of
-from scheduler.core.ledger import Ledger
+from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts
+from scheduler.core.gangs.groups import group_of
+from scheduler.core.gangs.minimum import Part
+from scheduler.core.gangs.roster import Roster, roster
+from scheduler.core.ledger.charge import Change as LedgerChange
+from scheduler.core.ledger.charge import Charge
+from scheduler.core.ledger.ledger import Ledger
+from scheduler.core.ledger.live_pod_index import LivePodIndex
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.minimum import Part
-from scheduler.core.neighbours import Neighbours
-from scheduler.core.news import Happening, News, freed, freed_by, node_news, released
-from scheduler.core.podclass import Kin, KnownClasses, PodClass, class_of, kin_of
-from scheduler.core.roster import Roster, roster
-from scheduler.core.snapshot import Around, ClusterSnapshot, take
+from scheduler.core.picture.podclass import Kin, KnownClasses, PodClass, class_of, kin_of
+from scheduler.core.picture.snapshot import Around, ClusterSnapshot, take
+from scheduler.core.queueing.news import Happening, News, freed, freed_by, node_news, released
 from scheduler.gangbook import GangBook
 from scheduler.measured import MeasuredLoads
 from scheduler.offers import Offers
 from scheduler.ports import Named
 from scheduler.refusals import Refusal, Refusals, of_ours
-from scheduler.surroundings import SurroundingsCache
+from scheduler.related_objects import RelatedObjectsCache
 
+_Key = TypeVar("_Key", WorkloadId, str)
 _MOST_UNSERVED = 50
 """Names of queues and groups that are told once each, of a namespace: whoever makes up more hides nobody else's."""
 _MOST_NAMESPACES = 1000
@@ -71,7 +72,7 @@ class PodRecord(msgspec.Struct):
 class Touched(msgspec.Struct):
     """What changed since the last cycle; `news` may help parked workloads."""
 
-    subjects: set[str] = msgspec.field(default_factory=set)
+    subjects: set[WorkloadId] = msgspec.field(default_factory=set)
     news: News = News()
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
@@ -96,17 +97,17 @@ class ClusterCache:
         self.schedulers = frozenset(schedulers)
         self._plain = frozenset(plain)
         self.ledger = Ledger()
-        self.neighbours = Neighbours(self.ledger)
+        self.live_index = LivePodIndex(self.ledger)
         self.nodes: dict[str, Node] = {}
         self.gangs = GangBook(defaults)
         self._refusals = Refusals()
         self.offers = Offers(self._refusals, ratio)
-        self.surroundings = SurroundingsCache(self._refusals.add)
+        self.related = RelatedObjectsCache(self._refusals.add)
         self.loads = MeasuredLoads(load or LoadPolicy(), self.ledger)
         self.saved: dict[str, float] = {}
         self._pods: dict[str, PodRecord] = {}
         self._uids: dict[str, str] = {}
-        self._members: dict[str, set[str]] = {}
+        self._members: dict[WorkloadId, set[str]] = {}
         self._on_node: dict[str, set[str]] = {}
         self._surplus: dict[str, int] = {}
         self._touched = Touched()
@@ -157,7 +158,7 @@ class ClusterCache:
         """The cluster now, taken over from the last snapshot where nothing changed."""
         known = self._snapshot.names if self._snapshot else ()
         changed = self._changed_nodes & (self.nodes.keys() | set(known))
-        around = Around(self._refusals.closed, self.surroundings.view)
+        around = Around(self._refusals.closed, self.related.view)
         self._snapshot = take(self.nodes, self.ledger.nodes, self._snapshot, changed, around)
         self._changed_nodes.clear()
         return self._snapshot
@@ -170,40 +171,41 @@ class ClusterCache:
         """A pod by name."""
         return self._pods.get(self._uids.get(f"{namespace}/{name}", ""))
 
-    def subject_of(self, pod: Pod) -> str:
-        """`gang/` and its group's id, or `pod/namespace/name`."""
-        return self.gangs.index.subject(pod.gang.key) if pod.gang else f"pod/{pod.key}"
+    def subject_of(self, pod: Pod) -> WorkloadId:
+        """Its gang group or gang, or the pod alone."""
+        return self.gangs.index.subject(pod.gang.key) if pod.gang else WorkloadId.pod(pod.key)
 
     def members(self, key: str) -> Roster:
         """The pods of a gang (`namespace/name`) by how they count."""
-        return self._roster(f"gang/{key}")
+        return self._roster(WorkloadId.gang(key))
 
-    def parts(self, subject: str) -> tuple[Part, ...]:
+    def parts(self, subject: WorkloadId) -> tuple[Part, ...]:
         """The gangs of a subject, as they stand."""
         return self.gangs.parts(subject, self.members, self._node_labels)
 
-    def assembly(self, subject: str, parts: tuple[Part, ...], queue: str) -> Assembly:
+    def assembly(self, subject: WorkloadId, parts: tuple[Part, ...]) -> Assembly:
         """What a subject's pods amount to; `parts` are those of a gang's."""
         if not parts:
-            return assemble(subject, self._roster(subject), None, queue)
-        return assemble_parts(subject, parts, queue)
+            return assemble(subject, self._roster(subject), None)
+        return assemble_parts(subject, parts)
 
     def surplus(self, key: str) -> int:
         """How many placed members a gang has above its minimum; sorted out once a turn, however many nodes ask."""
         if key not in self._surplus:
-            (part,) = self.gangs.parts(f"gang/{key}", self.members, self._node_labels)
+            (part,) = self.gangs.parts(WorkloadId.gang(key), self.members, self._node_labels)
             over = part.members.satisfied - part.spec.min_member
             self._surplus[key] = 0 if part.spec.problem else max(0, over)
         return self._surplus[key]
 
-    def exists(self, subject: str) -> bool:
-        """Whether any pod of the subject is left; also asked of single members, as `pod/namespace/name`."""
-        gang_keys = subject.removeprefix("gang/").split(",")
-        return any(f"gang/{key}" in self._members for key in gang_keys) or subject.removeprefix("pod/") in self._uids
+    def exists(self, subject: WorkloadId) -> bool:
+        """Whether any pod of the subject is left."""
+        if subject.gangs:
+            return any(WorkloadId.gang(key) in self._members for key in subject.gangs)
+        return subject.name in self._uids
 
     def gang_keys(self) -> frozenset[str]:
         """All gangs that have pods."""
-        return frozenset(key.removeprefix("gang/") for key in self._members if key.startswith("gang/"))
+        return frozenset(key for home in self._members for key in home.gangs)
 
     def on_node(self, node: str) -> tuple[Pod, ...]:
         """The pods the API server has bound to a node."""
@@ -217,7 +219,7 @@ class ClusterCache:
         for charge in charges:
             self.loads.put(charge, now)
 
-    def _roster(self, home: str) -> Roster:
+    def _roster(self, home: WorkloadId) -> Roster:
         uids = self._members.get(home, set())
         assumed = {uid for uid in uids if self.ledger.charge(uid) is not None}
         return roster((self._pods[uid].pod for uid in uids), assumed, self.schedulers)
@@ -281,7 +283,7 @@ class ClusterCache:
         pod = record.pod
         self._pods[pod.uid] = record
         self._uids[pod.key] = pod.uid
-        members = self._members.setdefault(_home(pod), set())
+        members = self._members.setdefault(pod.own_workload, set())
         self._touch(pod, first=not members)
         members.add(pod.uid)
         if pod.node_name:
@@ -294,8 +296,8 @@ class ClusterCache:
     def _confirm(self, record: PodRecord, now: float) -> None:
         """The API server says where the pod is, and what it takes there."""
         pod = record.pod
-        subject, priority = self._job(pod.gang.key) if pod.gang else ("", None)
-        own = (pod.uid, pod.node_name, record.pod_class, record.kin, pod, DEFAULT_QUEUE, PlacementState.BOUND)
+        subject, priority = self._job(pod.gang.key) if pod.gang else (None, None)
+        own = (pod.uid, pod.node_name, record.pod_class, record.kin, pod, pod.queue, PlacementState.BOUND)
         charge = Charge(*own, subject, priority)
         undo = self.ledger.confirm(charge)
         self.loads.put(charge, now)
@@ -318,7 +320,7 @@ class ClusterCache:
         self._unindex(record.pod)
         if self._uids.get(record.pod.key) == uid:
             del self._uids[record.pod.key]
-        self._touched.subjects.add(f"pod/{record.pod.key}")
+        self._touched.subjects.add(WorkloadId.pod(record.pod.key))
         self.saved.pop(uid, None)
         self._free(uid)
         self._past(record)
@@ -334,25 +336,22 @@ class ClusterCache:
             return
         self._history_characters = 0
         self.ledger.start_table_anew()
-        self.neighbours.forget()
+        self.live_index.forget()
         if self._snapshot is not None:
             self._snapshot.traits.forget()
             self._snapshot = None
 
     def _unindex(self, pod: Pod) -> None:
-        for index, key in ((self._members, _home(pod)), (self._on_node, pod.node_name)):
-            if key in index:
-                index[key].discard(pod.uid)
-                if not index[key]:
-                    del index[key]
+        _discard(self._members, pod.own_workload, pod.uid)
+        _discard(self._on_node, pod.node_name, pod.uid)
         self._touch(pod)
-        if pod.gang is not None and _home(pod) not in self._members:
+        if pod.gang is not None and pod.own_workload not in self._members:
             self.gangs.emptied(pod.gang.key)
 
     def _touch(self, pod: Pod, *, first: bool = False) -> None:
         """Whatever this pod belongs to is to be looked at anew."""
         if pod.gang is None:
-            self._touched.subjects.add(f"pod/{pod.key}")
+            self._touched.subjects.add(WorkloadId.pod(pod.key))
         else:
             self._touched.subjects |= self.gangs.joined(pod.gang, first=first)
 
@@ -424,14 +423,14 @@ class ClusterCache:
         if invalid is not None:
             self._touched.invalid_gangs.append((invalid.named, invalid.gang.spec.problem))
 
-    def _job(self, key: str) -> tuple[str, int | None]:
-        """The group that a gang is in, empty for itself alone, and its own word on priority."""
+    def _job(self, key: str) -> tuple[WorkloadId | None, int | None]:
+        """The group that a gang is in, None for itself alone, and its own word on priority."""
         return group_of(self.gangs.index.subject(key)), self.gangs.priority(key)
 
     def _recharge(self, key: str) -> None:
         """The gang is in another group or has another priority, and its placed members with it."""
         subject, priority = self._job(key)
-        for uid in sorted(self._members.get(f"gang/{key}", ())):
+        for uid in sorted(self._members.get(WorkloadId.gang(key), ())):
             charge = self.ledger.charge(uid)
             if charge is not None:
                 after = msgspec.structs.replace(charge, subject=subject, gang_priority=priority)
@@ -447,10 +446,10 @@ class ClusterCache:
         elif isinstance(item, objects.ConfigMap):
             for node in self.offers.configured(change):
                 self._judged(node)
-        elif self.surroundings.reads(item) and self.surroundings.apply(change):
+        elif self.related.reads(item) and self.related.apply(change):
             self._tell(News(Happening.VOLUMES | Happening.PODS))
-            if self.gangs.layers != self.surroundings.layers:
-                self.gangs.layers = self.surroundings.layers
+            if self.gangs.layers != self.related.layers:
+                self.gangs.layers = self.related.layers
                 self._touched.subjects |= {self.gangs.index.subject(key) for key in self.gang_keys()}
 
     def _metric_seen(self, kind: ChangeKind, source: objects.NodeMetric, now: float) -> None:
@@ -467,9 +466,12 @@ class ClusterCache:
         self._touched.subjects.add(fact.subject)
 
 
-def _home(pod: Pod) -> str:
-    """Where a pod is listed: its own gang, or itself."""
-    return f"gang/{pod.gang.key}" if pod.gang else f"pod/{pod.key}"
+def _discard(index: dict[_Key, set[str]], key: _Key, uid: str) -> None:
+    """One uid less under the key, which goes with its last."""
+    uids = index.get(key, set())
+    uids.discard(uid)
+    if not uids:
+        index.pop(key, None)
 
 
 def _condition_message(source: objects.Pod) -> str:

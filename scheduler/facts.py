@@ -8,6 +8,7 @@ import msgspec
 
 from kube import objects
 from kube.informer import Change
+from model.workload import WorkloadId
 
 
 class PodSeen(msgspec.Struct, frozen=True):
@@ -43,7 +44,7 @@ class Configured(msgspec.Struct, frozen=True):
 class BindingReleased(msgspec.Struct, frozen=True):
     """An assumed pod was not bound; `error` is empty where it was not even tried, `status` is the HTTP code."""
 
-    subject: str
+    subject: WorkloadId
     uid: str
     error: str = ""
     status: int = 0
@@ -52,7 +53,7 @@ class BindingReleased(msgspec.Struct, frozen=True):
 class BatchDone(msgspec.Struct, frozen=True):
     """All bindings of one decision are through, well or not."""
 
-    subject: str
+    subject: WorkloadId
 
 
 class NoteFailed(msgspec.Struct, frozen=True):

@@ -13,11 +13,11 @@ from kube import objects
 from kube.dialects import networktopology, podgroups
 from kube.dialects.gangs import USUAL, GangDefaults
 from kube.informer import Change, ChangeKind
-from model.workload import Gang, GangMembership, GangSource, Notes
-from scheduler.core.groups import GroupIndex, keys_of
-from scheduler.core.minimum import Part, part_of
-from scheduler.core.phase import GangStatus
-from scheduler.core.roster import Roster
+from model.workload import Gang, GangMembership, GangSource, Notes, WorkloadId
+from scheduler.core.gangs.groups import GroupIndex
+from scheduler.core.gangs.minimum import Part, part_of
+from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.gangs.roster import Roster
 from scheduler.ports import Named
 
 log = structlog.get_logger()
@@ -71,7 +71,7 @@ class GangBook:
         """All gangs that have a PodGroup."""
         return frozenset(key for records in self._records.values() for key in records)
 
-    def seen(self, change: Change[Any]) -> tuple[set[str], GangRecord | None]:
+    def seen(self, change: Change[Any]) -> tuple[set[WorkloadId], GangRecord | None]:
         """Subjects that may come out differently, and the record where its definition is news and has a problem."""
         record = self._read(change.object)
         gang, records = record.gang, self._records[record.gang.source]
@@ -90,7 +90,7 @@ class GangBook:
         subjects = self.index.define(gang.key, current.gang.spec.groups if current else ())
         return subjects, record if gang.spec.problem and change.kind is not ChangeKind.DELETED else None
 
-    def joined(self, membership: GangMembership, *, first: bool) -> set[str]:
+    def joined(self, membership: GangMembership, *, first: bool) -> set[WorkloadId]:
         """A pod came, went or changed: the subjects concerned. The `first` pod of a gang without object defines it."""
         key = membership.key
         if first and membership.spec is not None and self.get(key) is None:
@@ -104,10 +104,10 @@ class GangBook:
             self._ran.discard(key)
 
     def parts(
-        self, subject: str, members: Callable[[str], Roster], labels: Callable[[], Iterable[str]]
+        self, subject: WorkloadId, members: Callable[[str], Roster], labels: Callable[[], Iterable[str]]
     ) -> tuple[Part, ...]:
         """The gangs of a subject; `members` of a gang by key, `labels` are the keys of labels that nodes carry."""
-        return tuple(self._part(key, members(key), labels) for key in keys_of(subject))
+        return tuple(self._part(key, members(key), labels) for key in subject.gangs)
 
     def _part(self, key: str, members: Roster, labels: Callable[[], Iterable[str]]) -> Part:
         record = self.get(key)

@@ -7,8 +7,12 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 from model.decision import Decision
+from model.placement import Scored
+from scheduler.core.scores.table import Choice
 
 _WATCHER_LIMIT = 1000
+_CHOICES = 4096
+"""So many of the newest placements can tell their scores: each holds two rows of the cluster, some 2 kB."""
 
 
 class DecisionHistory:
@@ -18,6 +22,7 @@ class DecisionHistory:
         self._ring: deque[Decision] = deque(maxlen=limit)
         self._newest: dict[str, Decision] = {}
         self._preemption: dict[str, Decision] = {}
+        self._choices: dict[str, Choice] = {}
         self._watchers: list[tuple[deque[Decision], asyncio.Event]] = []
 
     def record(self, decision: Decision) -> bool:
@@ -51,10 +56,23 @@ class DecisionHistory:
         """The subject has no pods any more; the ring keeps its past."""
         self._newest.pop(subject, None)
         self._preemption.pop(subject, None)
+        self._choices.pop(subject, None)
 
     def preemption(self, subject: str) -> Decision | None:
         """What came of preemption for a subject, None where it was not considered."""
         return self._preemption.get(subject)
+
+    def chose(self, subject: str, choice: Choice) -> None:
+        """Why a lone pod has its node; the oldest such choice makes room."""
+        self._choices.pop(subject, None)
+        if len(self._choices) >= _CHOICES:
+            del self._choices[next(iter(self._choices))]
+        self._choices[subject] = choice
+
+    def scored(self, subject: str) -> Scored | None:
+        """The scores by which a lone pod got its node, None where they are not known any more."""
+        choice = self._choices.get(subject)
+        return None if choice is None else choice.scored()
 
     def newest(self, subject: str) -> Decision | None:
         return self._newest.get(subject)

@@ -13,7 +13,7 @@ from scheduler.core.load.estimate import estimate, estimated_until
 from scheduler.core.load.node import REPORT_SECONDS, Assigned, Measured, NodeLoad, from_metric, from_report, node_load
 from scheduler.core.load.picture import LoadPicture, picture_of, redrawn
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.podclass import PodClass
+from scheduler.core.picture.podclass import PodClass
 
 
 class _Node(msgspec.Struct):

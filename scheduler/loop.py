@@ -11,9 +11,10 @@ import structlog
 
 from kube.objects import NodeMetric
 from model.explain import sentence
+from model.workload import WorkloadId
 from scheduler import facts
 from scheduler.configuring import INVALID
-from scheduler.core.explain import MISFITS
+from scheduler.core.placement.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.ports import Clock, Meter
@@ -118,11 +119,13 @@ class Loop:
         for gang, message in turn.invalid_gangs:
             log.error("gang left out", gang=gang.key, error=message)
         for subject, preemption in turn.insights.items():
-            if self._history.weigh(subject, preemption):
+            if self._history.weigh(subject.text, preemption):
                 log.info("preemption", text=sentence(preemption))
             self._meter.considered(preemption.reason)
+        for subject, choice in turn.choices.items():
+            self._history.chose(subject.text, choice)
         for subject in turn.gone:
-            self._history.forget(subject)
+            self._history.forget(subject.text)
         for subject, error in turn.errors:
             self._tell_error(subject, error)
         self._meter.set_aside(len(turn.errors))
@@ -134,14 +137,14 @@ class Loop:
         backlog = self._cycle.backlog
         self._meter.waiting(len(backlog.candidates), backlog.parked, backlog.held)
 
-    def _tell_error(self, subject: str, error: Exception) -> None:
+    def _tell_error(self, subject: WorkloadId, error: Exception) -> None:
         """With a traceback once a kind: it comes again with every attempt."""
         kind = described(error)
         if kind in self._told_errors:
-            log.error("workload set aside by an error of the scheduler", subject=subject, error=kind)
+            log.error("workload set aside by an error of the scheduler", subject=subject.text, error=kind)
         else:
             self._told_errors.add(kind)
-            log.error("workload set aside by an error of the scheduler", subject=subject, exc_info=error)
+            log.error("workload set aside by an error of the scheduler", subject=subject.text, exc_info=error)
 
     async def _wait(self) -> None:
         """Until a fact comes, then a little longer to gather its companions; or until something is due."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from model.priority import PreemptionPolicy
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Misfit
-from scheduler.core.podclass import ALONE
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.podclass import NO_INTERPOD
+from scheduler.core.placement.place import Misfit
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption
-from scheduler.core.scene import Scene
 from scheduler.preempting import UNDER_WAY
 
 
 class Memo:
-    """For one scene; `plans` counts the preemptions of the turn."""
+    """For one working snapshot; `plans` counts the preemptions of the turn."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, working: WorkingSnapshot) -> None:
         self.plans = 0
-        self._scene = scene
+        self._working = working
         self._unfit: dict[Hashable, Misfit] = {}
         self._refused: dict[Hashable, NoPreemption] = {}
         self._told: dict[Hashable, str] = {}
@@ -60,13 +60,13 @@ class Memo:
         """Whether classes, numbers and priority alone decide on it: other pods' terms make every case its own, and so
         does where a gang has members already.
         """
-        if self._scene.crowded or (candidate.workload.gang is not None and candidate.workload.bound):
+        if self._working.indexed or (candidate.workload.gang is not None and candidate.workload.bound):
             return False
-        return all(found.company == ALONE for found in candidate.classes) and not self._named(candidate)
+        return all(found.interpod == NO_INTERPOD for found in candidate.classes) and not self._named(candidate)
 
     def _named(self, candidate: Candidate) -> bool:
         """Whether room is kept for it."""
-        return any(held.subject == candidate.subject for held in self._scene.nominated)
+        return any(held.subject == candidate.subject for held in self._working.nominated)
 
 
 def _kind(candidate: Candidate) -> Hashable:

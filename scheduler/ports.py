@@ -9,11 +9,11 @@ import msgspec
 
 from kube.objects import Condition
 from model.decision import Decision
-from model.placement import Placement
+from model.placement import Placement, Scored
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
 from model.workload import Notes
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Binder(Protocol):
     """Binds pods."""
 
     async def bind(self, placement: Placement) -> None:
-        """Returns once the API server has bound the pod.
+        """Returns once the API server has taken the placement's annotations and bound the pod.
 
         Raises KubernetesFault; without an answer (status 0) or from 500 on the pod may be bound all the same.
         """
@@ -140,7 +140,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
     """`queue_position` 1 is next, 0 not queued; `message` is the text of the pod's condition.
 
     `preemption` is what came of making room for it, `nearest` says which node comes nearest to fitting. `unserved` are
-    sentences on queues and groups that it names and nobody serves.
+    sentences on queues and groups that it names and nobody serves, `scored` is why a lone pod has its node.
     """
 
     node: str = ""
@@ -152,6 +152,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
     nearest: str = ""
     nominated_node: str = ""
     unserved: tuple[str, ...] = ()
+    scored: Scored | None = None
 
 
 class GangAnswer(msgspec.Struct, frozen=True):
@@ -211,7 +212,7 @@ class Answers(Protocol):
     def watch(self, subject_prefix: str, history: int) -> AsyncIterator[Decision]: ...
 
 
-class Desk(Protocol):
+class NodeReportSink(Protocol):
     """Where the link hands in what agents say, and fetches what they are to know."""
 
     def connected(self, node: str) -> None: ...

@@ -9,12 +9,18 @@ import msgspec
 
 from model.placement import PlanState
 from model.reason import Reason
+from model.workload import WorkloadId
 from scheduler.cache import ClusterCache
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Placed
-from scheduler.core.preemption.facts import NoPreemption, Plan, PreemptionFacts
-from scheduler.core.preemption.gangstore import GangStore
-from scheduler.core.preemption.nominations import Kept, Nominations
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.gangs.minimum import Part
+from scheduler.core.ledger.claim import Claim
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.placement.place import Placed
+from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
+from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
+from scheduler.core.preemption.gang_store import GangStore
+from scheduler.core.preemption.nominations import Nominations
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
@@ -23,14 +29,11 @@ from scheduler.core.preemption.progress import (
     Evict,
     Notify,
     Progress,
-    Surroundings,
     Unnotify,
+    VictimStates,
     advance,
     notice_seconds,
 )
-from scheduler.core.residents import Residents
-from scheduler.core.scene import Nominated, Scene, Seat
-from scheduler.core.snapshot import ClusterSnapshot
 from scheduler.turn import Eviction, Notice, Turn
 
 REASON = "PreemptionByScheduler"
@@ -56,82 +59,97 @@ class Preempting:
         self.policy = policy
         self.gangs = GangStore()
         self._cache = cache
-        self._nominations = Nominations()
-        self._carried: dict[str, _Carried] = {}
-        self._evicted: dict[str, float] = {}
+        self._nominations = Nominations(cache.ledger)
+        self._carried: dict[WorkloadId, _Carried] = {}
+        self._evicted: dict[WorkloadId, float] = {}
 
     def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
         """The room that is kept."""
         return self._nominations.held(snapshot)
 
-    def node_of(self, uid: str, subject: str) -> str:
+    def node_of(self, uid: str, subject: WorkloadId) -> str:
         """The node on which room is kept for a pod, empty without one."""
         kept = self._nominations.get(subject)
-        return next((keeping.node for keeping in kept.keepings if keeping.uid == uid), "") if kept else ""
+        return next((claimed.node for claimed in kept.pods if claimed.uid == uid), "") if kept else ""
 
-    def keeps(self, subject: str) -> bool:
+    def keeps(self, subject: WorkloadId) -> bool:
         """Whether room is kept for a workload by nomination."""
         return self._nominations.get(subject) is not None
 
+    def count(self, subject: WorkloadId, parts: tuple[Part, ...]) -> None:
+        """What preemption must know of a gang that runs."""
+        self.gangs.pop(subject, None)
+        parts = tuple(part for part in parts if self._cache.gangs.index.subject(part.key) == subject)
+        if any(part.members.placed for part in parts):
+            self.gangs[subject] = GangFacts(
+                min_member=sum(part.spec.min_member for part in parts),
+                bound=sum(part.members.satisfied for part in parts),
+                whole=any(part.spec.whole for part in parts),
+            )
+
     @property
-    def nominated(self) -> frozenset[str]:
+    def nominated(self) -> frozenset[WorkloadId]:
         """Subjects whose plans are on their way."""
         return frozenset(self._carried)
 
-    def until(self, subject: str) -> float:
+    def until(self, subject: WorkloadId) -> float:
         """Unix time until which victims that were told for a subject may take, 0 without any."""
         return self._carried[subject].until_seconds if subject in self._carried else 0.0
 
-    def attempt(self, scene: Scene, candidate: Candidate, residents: Residents, now: float) -> Plan | NoPreemption:
+    def attempt(
+        self, working: WorkingSnapshot, candidate: Candidate, residents: Residents, now: float
+    ) -> Plan | NoPreemption:
         """What it takes for a candidate that fits nowhere; nothing is changed."""
         records = (self._cache.record(uid) for uid in candidate.uids)
         facts = PreemptionFacts(
             pods={record.pod.uid: record.pod for record in records if record is not None},
-            budgets=self._cache.surroundings.budgets,
+            budgets=self._cache.related.budgets,
             saved=self._cache.saved,
             gangs=self.gangs,
             in_flight=frozenset(self._carried),
             evicted=self._evicted,
         )
-        return preempt(scene, candidate, residents, facts, self.policy, now)
+        return preempt(working, candidate, residents, facts, self.policy, now)
 
-    def begin(self, plan: Plan, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
+    def begin(self, plan: Plan, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> tuple[Claim, ...]:
         """Keep the plan's room and start to carry it out; returns what others lose by that."""
         until = now + notice_seconds(plan.eviction.victims, self.policy)
         expires = until + candidate.timeout_seconds
-        dropped = self._nominations.add(plan, snapshot, expires)
+        dropped = self._nominations.add(plan, snapshot, expires, candidate.workload.queue)
         if plan.eviction.victims:
             self._carried[candidate.subject] = _Carried(Progress(plan.eviction), candidate.profile, until)
         return dropped
 
-    def seats(self, scene: Scene, candidate: Candidate) -> Placed | None:
-        """The nominated seats where all that is needed fits there by now; they are tried before any other.
+    def assignments(self, working: WorkingSnapshot, candidate: Candidate) -> Placed | None:
+        """The nominated assignments where all that is needed fits there by now; they are tried before any other.
 
         Reservations do not count: what is kept until others end is no reason to leave room that was made by eviction.
         """
         kept = self._nominations.get(candidate.subject)
         if kept is None or not _covers(kept, candidate):
             return None
-        rows, waiting = scene.snapshot.rows, set(candidate.uids)
-        trial, seats = scene.what_if(), list[Seat]()
-        trial.nominate(self.held(scene.snapshot))
-        for keeping in kept.keepings:
-            row = rows.get(keeping.node, -1)
-            if keeping.uid not in waiting or row < 0:
+        rows, waiting = working.snapshot.rows, set(candidate.uids)
+        trial, assignments = working.what_if(), list[Assignment]()
+        trial.nominate(self.held(working.snapshot))
+        for claimed in kept.pods:
+            row = rows.get(claimed.node, -1)
+            if claimed.uid not in waiting or row < 0:
                 return None
-            if trial.room(keeping.pod_class, keeping.kin, candidate.standing)[row] < 1:
+            if trial.room(claimed.pod_class, claimed.kin, candidate.requester)[row] < 1:
                 return None
-            seat = Seat(keeping.uid, row, keeping.pod_class, keeping.kin)
-            trial.put((seat,))
-            seats.append(seat)
-        first = seats[0]
-        return Placed(tuple(seats), scene.report(first.pod_class, first.kin, candidate.standing))
+            assignment = Assignment(claimed.uid, row, claimed.pod_class, claimed.kin)
+            trial.put((assignment,))
+            assignments.append(assignment)
+        first = assignments[0]
+        return Placed(tuple(assignments), working.report(first.pod_class, first.kin, candidate.requester))
 
-    def sweep(self, waiting: Mapping[str, Candidate], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
+    def sweep(
+        self, waiting: Mapping[WorkloadId, Candidate], snapshot: ClusterSnapshot, now: float
+    ) -> tuple[Claim, ...]:
         """What is kept for nobody, for too long, or where it does not help any more is given up."""
         return self._nominations.sweep(waiting, snapshot, now)
 
-    def drop(self, subject: str) -> Kept | None:
+    def drop(self, subject: WorkloadId) -> Claim | None:
         """The workload gives up what is kept for it."""
         return self._nominations.drop(subject)
 
@@ -144,12 +162,12 @@ class Preempting:
         pods = {record.pod.uid: record.pod for record in records}
         return self._nominations.restore(candidate, pods, snapshot, expires)
 
-    def advance(self, turn: Turn, waiting: Collection[str], now: float) -> list[str]:
+    def advance(self, turn: Turn, waiting: Collection[WorkloadId], now: float) -> list[WorkloadId]:
         """One step of every plan on its way; returns the subjects of those that are over."""
-        over: list[str] = []
+        over: list[WorkloadId] = []
         for subject, carried in sorted(self._carried.items()):
             wanted = subject in waiting and self._nominations.get(subject) is not None
-            step = advance(carried.progress, self._surroundings(carried, wanted), self.policy, now)
+            step = advance(carried.progress, self._victim_states(carried, wanted), self.policy, now)
             carried.progress = step.progress
             for action in step.actions:
                 self._act(turn, carried, action, now)
@@ -170,11 +188,11 @@ class Preempting:
             return []
         return sorted(carried.asked.difference(*(other.asked for other in self._carried.values())))
 
-    def _surroundings(self, carried: _Carried, wanted: bool) -> Surroundings:
+    def _victim_states(self, carried: _Carried, wanted: bool) -> VictimStates:
         victims = {victim.uid: self._cache.record(victim.uid) for victim in carried.progress.plan.victims}
         alive = {uid for uid, record in victims.items() if record is not None and not record.pod.terminal}
         deleting = {uid for uid, record in victims.items() if record is not None and record.pod.deleting}
-        return Surroundings(
+        return VictimStates(
             frozenset(alive), frozenset(deleting), frozenset(carried.told), self._cache.saved, wanted=wanted
         )
 
@@ -194,11 +212,10 @@ class Preempting:
             case Evict() if victim.uid not in carried.asked:
                 carried.asked.add(victim.uid)
                 self._remember(victim.subject, now)
-                preemptor = plan.preemptor.partition("/")[2]
-                note = f"Preempted by {preemptor} on node {victim.node}"
+                note = f"Preempted by {plan.preemptor.name} on node {victim.node}"
                 turn.evictions.append(Eviction(record.named, REASON, message(plan, carried.scheduler_name), note))
 
-    def _remember(self, subject: str, now: float) -> None:
+    def _remember(self, subject: WorkloadId, now: float) -> None:
         """When a job lost a pod, for as long as that spares its others."""
         rest = self.policy.victim_cooldown_seconds
         self._evicted = {job: at for job, at in self._evicted.items() if now - at < rest}
@@ -206,7 +223,7 @@ class Preempting:
             self._evicted[subject] = now
 
 
-def _covers(kept: Kept, candidate: Candidate) -> bool:
+def _covers(kept: Claim, candidate: Candidate) -> bool:
     """Whether room is kept for all that is needed, of each gang of a group; its members may have changed since."""
     uids = set(kept.uids)
     if not candidate.workload.gangs:

@@ -13,14 +13,14 @@ from kube.events import EventCapacity
 from kube.lease import LeaseSettings
 from kube.settingsfile import read_settings
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, MatchPolicy
+from scheduler.controllers.withdrawal_plan import WithdrawPolicy
+from scheduler.core.gangs.release import ReleasePolicy
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.order import AgeingPolicy
-from scheduler.core.parking import BackoffPolicy
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.release import ReleasePolicy
-from scheduler.core.reserve import ReservePolicy
+from scheduler.core.queueing.backoff import BackoffPolicy
+from scheduler.core.queueing.order import AgeingPolicy
+from scheduler.core.queueing.reservation import ReservePolicy
 from scheduler.core.scores.policy import KUBE_SCHEDULER, PROFILES, Profile, served
-from scheduler.core.withdraw import WithdrawPolicy
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

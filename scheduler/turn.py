@@ -7,9 +7,10 @@ import msgspec
 from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
-from model.workload import Notes
+from model.workload import Notes, WorkloadId
 from scheduler.configuring import ConfigEvent
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.scores.table import Choice
 from scheduler.ports import Named
 from scheduler.refusals import Refusal
 
@@ -25,7 +26,7 @@ class Bind(msgspec.Struct, frozen=True):
 class Batch(msgspec.Struct, frozen=True):
     """Bindings of one decision; with `strict` a failure releases those not yet tried."""
 
-    subject: str
+    subject: WorkloadId
     strict: bool
     binds: tuple[Bind, ...]
 
@@ -101,7 +102,8 @@ class Turn(msgspec.Struct):
     `spared` are uids of pods that need not go any more, where that is not done yet. `timeouts` counts gangs that found
     no place in time, `reread` says that gangs without words of their own come out differently,
     `plans` holds the number of victims of each plan made; `insights` are, by subject, what came of
-    preemption for those that wait. `errors` are of ours, each with the subject that was set aside for it.
+    preemption for those that wait, `choices` why lone pods have their nodes. `errors` are of ours, each with the
+    subject that was set aside for it.
     """
 
     decisions: list[Decision] = msgspec.field(default_factory=list)
@@ -109,7 +111,8 @@ class Turn(msgspec.Struct):
     notes: list[Note] = msgspec.field(default_factory=list)
     gang_notes: list[GangNote] = msgspec.field(default_factory=list)
     conditions: list[GangCondition] = msgspec.field(default_factory=list)
-    insights: dict[str, Decision] = msgspec.field(default_factory=dict)
+    insights: dict[WorkloadId, Decision] = msgspec.field(default_factory=dict)
+    choices: dict[WorkloadId, Choice] = msgspec.field(default_factory=dict)
     gang_events: list[GangEvent] = msgspec.field(default_factory=list)
     config_events: list[ConfigEvent] = msgspec.field(default_factory=list)
     evictions: list[Eviction] = msgspec.field(default_factory=list)
@@ -118,9 +121,22 @@ class Turn(msgspec.Struct):
     invalid_gangs: list[tuple[Named, str]] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     unserved: list[tuple[Named, str]] = msgspec.field(default_factory=list)
-    gone: list[str] = msgspec.field(default_factory=list)
+    gone: list[WorkloadId] = msgspec.field(default_factory=list)
     plans: list[int] = msgspec.field(default_factory=list)
     timeouts: int = 0
     reread: bool = False
-    errors: list[tuple[str, Exception]] = msgspec.field(default_factory=list)
+    errors: list[tuple[WorkloadId, Exception]] = msgspec.field(default_factory=list)
     more: bool = False
+
+    def add(self, part: Turn) -> None:
+        """What somebody decided of this turn, after what is in it already."""
+        for name in self.__struct_fields__:
+            found = getattr(part, name)
+            if isinstance(found, list):
+                getattr(self, name).extend(found)
+            elif isinstance(found, dict):
+                getattr(self, name).update(found)
+            elif isinstance(found, bool):
+                setattr(self, name, getattr(self, name) or found)
+            else:
+                setattr(self, name, getattr(self, name) + found)

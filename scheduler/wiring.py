@@ -27,9 +27,9 @@ from kube.wholefile import write_whole
 from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
 from scheduler.cache import ClusterCache
-from scheduler.callers import TokenTable
+from scheduler.controllers.node_objects import NodeObjects
+from scheduler.controllers.withdrawal import Withdrawer
 from scheduler.cycle import Cycle
-from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.kubernetes import (
     KubernetesAnnouncer,
@@ -42,13 +42,13 @@ from scheduler.edge.kubernetes import (
 from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import Metrics
-from scheduler.edge.nodeobjects import NodeObjects
 from scheduler.edge.serving import loopback_server
 from scheduler.edge.unserved import UnservedKinds
-from scheduler.edge.withdrawal import Withdrawer
 from scheduler.facts import Configured, Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
-from scheduler.linkframes import Serving
+from scheduler.link.callers import TokenTable
+from scheduler.link.frames import Serving
+from scheduler.link.node_reports import NodeReports
 from scheduler.loop import Loop
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
@@ -135,8 +135,8 @@ class Scheduler:
         publisher = Publisher(outlets, metrics, self.clock, settings)
         recorder.give_way = lambda: publisher.binding
         self.loop = Loop(cycle, publisher, self.history, metrics, self.clock, settings)
-        self.desk = NodeDesk(cache, self.history, self.clock)
-        self.answers = SchedulerAnswers(cache, cycle, self.history, self.desk, self.clock)
+        self.node_reports = NodeReports(cache, self.history, self.clock)
+        self.answers = SchedulerAnswers(cache, cycle, self.history, self.node_reports, self.clock)
         self.withdrawer = Withdrawer(client, recorder, leadership.leading, self.clock, settings.withdraw)
         self.node_objects = NodeObjects(client, leadership.leading, recorder=recorder, enabled=settings.node_objects)
         self.unserved = UnservedKinds(client, recorder, leadership.leading, self.clock)
@@ -255,7 +255,7 @@ class _Process:
         self._state.scheduler = scheduler
         self._metrics.watch(self._figures())
         async with _background(scheduler) as start, _answering(scheduler) as grpc:
-            self._link.lead(scheduler.desk, grpc)
+            self._link.lead(scheduler.node_reports, grpc)
             beginning = self._begin(scheduler, start)
             await _first(beginning, stop.wait(), leadership.ended.wait(), linking)
             if not (stop.is_set() or leadership.ended.is_set()):

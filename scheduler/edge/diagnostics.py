@@ -7,6 +7,7 @@ from typing import Any
 import grpc
 
 from model.decision import Decision
+from model.placement import ScoreTerm
 from scheduler.ports import Answers, GangAnswer, NodeAnswer, QueueAnswer
 from wire import codec
 from wire.v1 import agent_pb2, decision_pb2, scheduler_pb2, scheduler_pb2_grpc
@@ -39,6 +40,8 @@ class DiagnosticsServicer(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
             nearest=answer.nearest,
             nominated_node=answer.nominated_node,
             unserved=answer.unserved,
+            scores=[_score(term) for term in answer.scored.terms] if answer.scored else [],
+            runner_up=answer.scored.runner_up if answer.scored else "",
         )
 
     async def ExplainGang(self, request: scheduler_pb2.ExplainGangRequest, context: Any) -> Any:
@@ -76,6 +79,10 @@ class DiagnosticsServicer(scheduler_pb2_grpc.SchedulerDiagnosticsServicer):
 
 def _decision(decision: Decision | None) -> decision_pb2.Decision | None:
     return None if decision is None else codec.decision_to_wire(decision)
+
+
+def _score(term: ScoreTerm) -> scheduler_pb2.ScoreTerm:
+    return scheduler_pb2.ScoreTerm(name=term.name, weight=term.weight, chosen=term.chosen, runner_up=term.runner_up)
 
 
 def _gang(answer: GangAnswer) -> scheduler_pb2.Gang:

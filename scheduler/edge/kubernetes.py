@@ -20,7 +20,7 @@ from model.placement import Placement
 from model.reason import Reason
 from model.workload import Notes
 from scheduler import facts
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
 from scheduler.ports import Named
 
 log = structlog.get_logger()
@@ -128,8 +128,16 @@ class KubernetesBinder:
         self._client = client
 
     async def bind(self, placement: Placement) -> None:
-        """Bind with the pod's uid, so that a pod recreated under the same name is never bound by mistake."""
+        """Bind with the pod's uid, so that a pod recreated under the same name is never bound by mistake.
+
+        What kubelet or agent must find on the pod is written before, by its uid; where that fails nothing is bound.
+        """
         namespace, _, name = placement.pod_key.partition("/")
+        if placement.annotations:
+            metadata = {"uid": placement.pod_uid, "annotations": dict(placement.annotations)}
+            await self._client.patch(
+                path_of("v1/pods", namespace=namespace, name=name), {"metadata": metadata}, PatchKind.MERGE
+            )
         body = {
             "apiVersion": "v1",
             "kind": "Binding",

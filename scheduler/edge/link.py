@@ -19,11 +19,11 @@ import structlog
 
 from model.fault import KubernetesFault, PeerFault
 from model.report import PreemptionNotice
-from scheduler.callers import Callers, bearer
-from scheduler.linkstream import Limits, LinkStream, Openings
-from scheduler.notices import NoticeBoard
-from scheduler.ports import Clock, Desk
-from scheduler.sparing import Sparing
+from scheduler.link.callers import Callers, bearer
+from scheduler.link.log_limit import LogLimit
+from scheduler.link.notices import NoticeBoard
+from scheduler.link.stream import Limits, LinkStream, Openings
+from scheduler.ports import Clock, NodeReportSink
 from wire import codec
 from wire.v1 import link_pb2, link_pb2_grpc
 
@@ -47,8 +47,8 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
 
     name = "sublet.v1.NodeLink"
 
-    def __init__(self, desk: Desk, callers: Callers, clock: Clock, limits: Limits) -> None:
-        self._desk = desk
+    def __init__(self, node_reports: NodeReportSink, callers: Callers, clock: Clock, limits: Limits) -> None:
+        self._node_reports = node_reports
         self._callers = callers
         self._clock = clock
         self._limits = limits
@@ -56,7 +56,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         self._streams: dict[str, LinkStream] = {}
         self._calls: Counter[str] = Counter()
         self._openings = Openings(limits.links_a_node)
-        self._sparing = Sparing()
+        self._log_limit = LogLimit()
         self._leading = False
         self._leader = ""
 
@@ -184,7 +184,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             del self._calls[node]
 
     async def _refuse(self, context: Any, code: grpc.StatusCode, told: str, **more: str) -> None:
-        untold = self._sparing.due(asyncio.get_running_loop().time())
+        untold = self._log_limit.due(asyncio.get_running_loop().time())
         if untold is not None:
             log.warning("link refused", peer=context.peer(), code=code.name, told=told, untold_before=untold, **more)
         await context.abort(code, told)
@@ -210,12 +210,12 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
         if older is not None:
             older.end(grpc.StatusCode.ABORTED, f"a newer link of node {stream.node} replaces this one")
         stream.wake.set()
-        self._desk.connected(stream.node)
+        self._node_reports.connected(stream.node)
 
     def _release(self, stream: LinkStream) -> None:
         if self._streams.get(stream.node) is stream:
             del self._streams[stream.node]
-            self._desk.disconnected(stream.node)
+            self._node_reports.disconnected(stream.node)
             log.info("link closed", node=stream.node)
 
     async def _read(self, stream: LinkStream, context: Any) -> None:
@@ -231,15 +231,15 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
                 await asyncio.sleep(rest)
 
     def _take(self, node: str, message: link_pb2.NodeMessage) -> None:
-        """Hand one message to the desk. Raises PeerFault where it cannot be read."""
+        """Hand one message to the node reports. Raises PeerFault where it cannot be read."""
         _bounded(message)
         match message.WhichOneof("body"):
             case "report":
-                self._desk.report(node, codec.report_from_wire(message.report))
+                self._node_reports.report(node, codec.report_from_wire(message.report))
             case "decision":
-                self._desk.decision(node, codec.decision_from_wire(message.decision.decision))
+                self._node_reports.decision(node, codec.decision_from_wire(message.decision.decision))
             case "checkpoint":
-                self._desk.checkpoint(node, codec.checkpoint_from_wire(message.checkpoint))
+                self._node_reports.checkpoint(node, codec.checkpoint_from_wire(message.checkpoint))
             case "hello":
                 raise PeerFault("NodeMessage", "a second hello", "open a new stream instead")
             case _:
@@ -250,7 +250,7 @@ class NodeLinkServicer(link_pb2_grpc.NodeLinkServicer):
             await self._woken(stream)
             for news in self._news(stream):
                 await self._send(stream, context, news)
-            costs = stream.costs_due(self._desk.costs, self._clock(), self._limits.costs_interval_seconds)
+            costs = stream.costs_due(self._node_reports.costs, self._clock(), self._limits.costs_interval_seconds)
             if costs is None and stream.acknowledged == stream.received:
                 continue
             stream.acknowledged = stream.received

@@ -15,9 +15,9 @@ import structlog
 
 from model.fault import ConfigurationFault
 from model.report import EvictionCost, PreemptionNotice
-from scheduler.linkframes import Downward, Frames, Role, Serving, Upward
-from scheduler.notices import NoticeBoard
-from scheduler.ports import Clock, Desk
+from scheduler.link.frames import Downward, Frames, Role, Serving, Upward
+from scheduler.link.notices import NoticeBoard
+from scheduler.ports import Clock, NodeReportSink
 
 log = structlog.get_logger()
 
@@ -32,8 +32,9 @@ _COSTS_A_SECOND = 1000
 class LinkChild:
     """Runs the link server beside this process, and keeps it running.
 
-    The desk is `lead`'s; before that and after `stand_by` no stream is taken. As scheduler.ports.Courier it passes
-    notices on, again to a process that was started anew. `restarts` counts those, `dropped` decisions lost on the way.
+    Reports go to what `lead` was given; before that and after `stand_by` no stream is taken. As scheduler.ports.Courier
+    it passes notices on, again to a process that was started again. `restarts` counts those, `dropped` decisions lost
+    on the way.
     """
 
     def __init__(self, serving: Serving, clock: Clock = time.time) -> None:
@@ -42,7 +43,7 @@ class LinkChild:
         self._serving = serving
         self._notices = NoticeBoard(clock)
         self._role = Role()
-        self._desk: Desk | None = None
+        self._node_reports: NodeReportSink | None = None
         self._links: set[str] = set()
         self._pending = Downward()
         self._wake = asyncio.Event()
@@ -58,9 +59,9 @@ class LinkChild:
         """Where it listens, once it does. Raises ConfigurationFault where it cannot."""
         return await asyncio.shield(self._listening)
 
-    def lead(self, desk: Desk, diagnostics: str) -> None:
+    def lead(self, node_reports: NodeReportSink, diagnostics: str) -> None:
         """Take agents' streams; answer diagnostics from `diagnostics`, a loopback address of ours."""
-        self._desk = desk
+        self._node_reports = node_reports
         self._play(Role(True, "", diagnostics))
 
     def stand_by(self, leader: str) -> None:
@@ -68,7 +69,7 @@ class LinkChild:
         if self._role.leading or self._role.leader != leader:
             self._play(Role(False, leader))
         self._lose_links()
-        self._desk = None
+        self._node_reports = None
 
     def notify(self, node: str, notice: PreemptionNotice) -> None:
         """scheduler.ports.Courier."""
@@ -129,7 +130,7 @@ class LinkChild:
         settings = msgspec.json.encode(self._serving).decode()
         # -P: what lies in the folder that the scheduler was started in is not imported.
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "scheduler.linkprocess", str(descriptor), settings),
+            *(sys.executable, "-P", "-m", "scheduler.link.process", str(descriptor), settings),
             stdin=asyncio.subprocess.DEVNULL,
             pass_fds=(descriptor,),
             # gRPC writes a line for each handshake that fails, so whoever knocks could fill the log.
@@ -137,14 +138,14 @@ class LinkChild:
         )
 
     def _take(self, frame: Upward) -> None:
-        """What agents said, to the desk; what an agent said to a former leader is nobody's."""
+        """What agents said, to who keeps the reports; what an agent said to a former leader is nobody's."""
         if frame.trouble is not None:
             raise ConfigurationFault(frame.trouble.where, frame.trouble.what, frame.trouble.fix)
         if frame.listening:
             self._listens(frame.listening)
         self.dropped += frame.dropped
-        if self._desk is not None:
-            self._hand_in(frame, self._desk)
+        if self._node_reports is not None:
+            self._hand_in(frame, self._node_reports)
 
     def _listens(self, address: str) -> None:
         """The port stays the same over restarts, since agents know it."""
@@ -152,36 +153,36 @@ class LinkChild:
         if not self._listening.done():
             self._listening.set_result(address)
 
-    def _hand_in(self, frame: Upward, desk: Desk) -> None:
+    def _hand_in(self, frame: Upward, node_reports: NodeReportSink) -> None:
         for node, up in frame.links.items():
             self._links.add(node) if up else self._links.discard(node)
             self._told_costs.pop(node, None)
-            (desk.connected if up else desk.disconnected)(node)
+            (node_reports.connected if up else node_reports.disconnected)(node)
         for node, report in frame.reports.items():
-            desk.report(node, report)
+            node_reports.report(node, report)
         for node, saved in frame.saved:
-            desk.checkpoint(node, saved)
+            node_reports.checkpoint(node, saved)
         for node, decision in frame.decisions:
-            desk.decision(node, decision)
+            node_reports.decision(node, decision)
         if frame.links:
-            self._tell_costs(desk, [node for node, up in frame.links.items() if up])
+            self._tell_costs(node_reports, [node for node, up in frame.links.items() if up])
 
     async def _sweep(self) -> None:
         """Costs of every linked node, a few at a time so that no turn waits, at most a thousand nodes a second."""
         while True:
             nodes = sorted(self._links)
             for start in range(0, len(nodes), _SLICE):
-                if self._desk is not None:
-                    self._tell_costs(self._desk, nodes[start : start + _SLICE])
+                if self._node_reports is not None:
+                    self._tell_costs(self._node_reports, nodes[start : start + _SLICE])
                 await asyncio.sleep(_SLICE / _COSTS_A_SECOND)
             await asyncio.sleep(self._serving.costs_interval_seconds)
 
-    def _tell_costs(self, desk: Desk, nodes: list[str]) -> None:
+    def _tell_costs(self, node_reports: NodeReportSink, nodes: list[str]) -> None:
         """Only what changed; that a checkpoint grew older is no change."""
         news: dict[str, tuple[EvictionCost, ...]] = {}
         now = time.monotonic()
         for node in nodes:
-            costs = desk.costs(node)
+            costs = node_reports.costs(node)
             key = tuple(_key(cost, now) for cost in costs)
             if self._told_costs.get(node, ()) != key:
                 self._told_costs[node] = key
@@ -213,8 +214,8 @@ class LinkChild:
     def _lose_links(self) -> None:
         self._told_costs.clear()
         for node in sorted(self._links):
-            if self._desk is not None:
-                self._desk.disconnected(node)
+            if self._node_reports is not None:
+                self._node_reports.disconnected(node)
         self._links.clear()
 
 

@@ -15,8 +15,8 @@ from grpc_reflection.v1alpha import reflection
 
 from kube.tls import Pair, ServerCertificate
 from model.fault import ConfigurationFault, KubernetesFault
-from scheduler.callers import Callers, bearer
-from scheduler.sparing import Sparing
+from scheduler.link.callers import Callers, bearer
+from scheduler.link.log_limit import LogLimit
 from wire.readable import Readable
 
 log = structlog.get_logger()
@@ -171,7 +171,7 @@ class _Doorkeeper(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
     def __init__(self, callers: Callers) -> None:
         self._callers = callers
-        self._refusals, self._faults = Sparing(), Sparing()
+        self._refusals, self._faults = LogLimit(), LogLimit()
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)

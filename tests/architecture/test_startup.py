@@ -62,7 +62,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     told = folder / "told.json"
     given = {"heartbeat": str(chosen.heartbeat), "told": str(told), "arguments": arguments_of(chosen)}
 
-    async def scene() -> None:
+    async def working() -> None:
         server = ScriptedServer(folder)
         server.answers = [answers]
         await (await server.start()).close()
@@ -79,7 +79,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
             agent.wait()
             await server.stop()
 
-    asyncio.run(scene())
+    asyncio.run(working())
     found: dict[str, list[str]] = json.loads(told.read_text())
     return found
 
@@ -111,7 +111,7 @@ def test_never_loaded(loaded: dict[str, list[str]], name: str) -> None:
 
 PROGRAMS = {
     "scheduler": ("scheduler.__main__", NEVER[: NEVER.index("numpy")]),
-    "link process": ("scheduler.linkprocess", (*NEVER, "scheduler.cycle", "scheduler.core.snapshot")),
+    "link process": ("scheduler.link.process", (*NEVER, "scheduler.cycle", "scheduler.core.picture.snapshot")),
     "admission": (
         "admission.__main__",
         ("rich", "typer", "pydantic", "requests", "kubernetes.client", "numpy", "grpc"),

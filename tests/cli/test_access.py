@@ -12,8 +12,8 @@ from cli.access import scheduler_at
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
 from model.fault import ConfigurationFault, PeerFault
-from scheduler.callers import TokenTable
 from scheduler.edge.serving import tls_server
+from scheduler.link.callers import TokenTable
 from wire.v1 import scheduler_pb2, scheduler_pb2_grpc
 
 

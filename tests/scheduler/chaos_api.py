@@ -23,7 +23,7 @@ from model.placement import Placement
 from model.resources import BATCH_CPU
 from model.workload import Notes
 from scheduler import facts
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
 from scheduler.ports import Named
 
 POD_CPU = 500

@@ -12,11 +12,11 @@ from model.affinity import Affinity, PodTerm, SpreadConstraint
 from model.node import Node
 from model.pod import Pod
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.filters.columns import NodeIndex
-from scheduler.core.filters.crowd import Crowd
 from scheduler.core.filters.obstacles import Obstacles, obstacles
-from scheduler.core.podclass import class_of, kin_of
-from scheduler.core.snapshot import ClusterSnapshot, Surroundings
+from scheduler.core.picture.node_index import NodeIndex
+from scheduler.core.picture.pod_index import PodIndex
+from scheduler.core.picture.podclass import class_of, kin_of
+from scheduler.core.picture.snapshot import ClusterSnapshot, RelatedObjects
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -51,20 +51,20 @@ def evenly(key: str = ZONE, max_skew: int = 1, *, hard: bool = True, **more: Any
 def cluster(*nodes: Node, namespaces: Mapping[str, Mapping[str, str]] | None = None, **others: Any) -> ClusterSnapshot:
     """Nodes with what lies around them."""
     taken = snapshot(*nodes)
-    around = Surroundings(namespaces=namespaces or {}, **others)
-    traits = msgspec.structs.replace(taken.traits, surroundings=around, verdicts={}, index=NodeIndex())
+    around = RelatedObjects(namespaces=namespaces or {}, **others)
+    traits = msgspec.structs.replace(taken.traits, related=around, verdicts={}, index=NodeIndex())
     return msgspec.structs.replace(taken, traits=traits)
 
 
-def crowd(seen: ClusterSnapshot, residents: Iterable[tuple[Pod, str]]) -> Crowd:
+def pod_index(seen: ClusterSnapshot, residents: Iterable[tuple[Pod, str]]) -> PodIndex:
     """Each resident on the node it names."""
-    there = Crowd(len(seen.names))
+    there = PodIndex(len(seen.names))
     for resident, name in residents:
         there.put(kin_of(resident), seen.names.index(name))
     return there
 
 
-def asked(seen: ClusterSnapshot, there: Crowd, wanted: Pod) -> Obstacles:
+def asked(seen: ClusterSnapshot, there: PodIndex, wanted: Pod) -> Obstacles:
     return obstacles(there, seen.traits, class_of(wanted), kin_of(wanted))
 
 

@@ -1,4 +1,4 @@
-"""A desk that keeps what is handed in, and the messages of an agent, for tests of the link."""
+"""Node reports that keep what is handed in, and the messages of an agent, for tests of the link."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from model.resources import CPU, MEMORY
 from scheduler.core.load.node import Assigned, Measured, NodeLoad, node_load
 from scheduler.core.load.picture import LoadPicture, picture_of
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.podclass import PodClass, class_of
-from scheduler.core.snapshot import ClusterSnapshot
+from scheduler.core.picture.podclass import PodClass, class_of
+from scheduler.core.picture.snapshot import ClusterSnapshot
 
 NOW = 10_000.0
 GIB = 1 << 30

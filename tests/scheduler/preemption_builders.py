@@ -12,16 +12,16 @@ from model.node import Node
 from model.placement import PlacementState
 from model.pod import Pod, PodPhase
 from model.resources import CPU, ResourceVector
-from model.workload import Gang
-from scheduler.core.gang import Candidate
-from scheduler.core.ledger import Change, Ledger, charge_of
-from scheduler.core.neighbours import Neighbours
+from model.workload import Gang, WorkloadId
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.ledger import Change, Ledger, charge_of
+from scheduler.core.ledger.live_pod_index import LivePodIndex
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.picture.snapshot import take
+from scheduler.core.placement.working_snapshot import Background, Nominated, WorkingSnapshot
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan, PreemptionFacts
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.preemption.preempt import preempt
-from scheduler.core.residents import Residents
-from scheduler.core.scene import Background, Nominated, Scene
-from scheduler.core.snapshot import take
 
 NOW = 10_000.0
 
@@ -57,17 +57,17 @@ class Arena:
         self.ledger = Ledger()
         out = frozenset(assumed)
         for pod in self.pods:
-            charge = charge_of(pod, "q")
+            charge = charge_of(pod)
             assert charge is not None
             state = PlacementState.ASSUMED if pod.uid in out else PlacementState.BOUND
-            self.ledger.apply([Change(pod.uid, msgspec.structs.replace(charge, state=state))])
+            self.ledger.apply([Change(pod.uid, msgspec.structs.replace(charge, state=state, queue="q"))])
         self.snapshot = take(self.nodes, self.ledger.nodes)
 
     def residents(self) -> Residents:
         return self.ledger.residents(self.snapshot)
 
-    def scene(self, *nominated: Nominated) -> Scene:
-        return Scene(self.snapshot, nominated, Background(Neighbours(self.ledger)))
+    def working(self, *nominated: Nominated) -> WorkingSnapshot:
+        return WorkingSnapshot(self.snapshot, nominated, Background(LivePodIndex(self.ledger)))
 
     def ask(
         self, pods: Iterable[Pod], group: Gang | None = None, *nominated: Nominated, **more: Any
@@ -81,14 +81,14 @@ class Arena:
     ) -> Plan | NoPreemption:
         policy = more.pop("policy", PreemptionPolicySettings())
         facts = PreemptionFacts(pods={pod.uid: pod for pod in pods}, **{"gangs": self.gangs()} | more)
-        return preempt(self.scene(*nominated), candidate, self.residents(), facts, policy, NOW)
+        return preempt(self.working(*nominated), candidate, self.residents(), facts, policy, NOW)
 
     def gangs(self, minimum: int | None = None) -> dict[str, GangFacts]:
         """Every running gang at its minimum."""
         sizes: dict[str, int] = {}
         for pod in self.pods:
             if pod.gang is not None and not pod.deleting:
-                sizes[f"gang/{pod.gang.key}"] = sizes.get(f"gang/{pod.gang.key}", 0) + 1
+                sizes[WorkloadId.gang(pod.gang.key)] = sizes.get(WorkloadId.gang(pod.gang.key), 0) + 1
         return {subject: GangFacts(size if minimum is None else minimum, size) for subject, size in sizes.items()}
 
 

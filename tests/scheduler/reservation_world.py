@@ -8,14 +8,14 @@ from fractions import Fraction
 from scheduler_builders import candidate, gang, in_group, node, pod
 
 from model.pod import Pod
-from scheduler.core.gang import Candidate
-from scheduler.core.ledger import Charge, Ledger
-from scheduler.core.order import Ranking, in_order
-from scheduler.core.place import Placed, place
-from scheduler.core.podclass import class_of
-from scheduler.core.reserve import Reservations, ReservePolicy
-from scheduler.core.scene import Scene, Seat
-from scheduler.core.snapshot import ClusterSnapshot, take
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.ledger import Charge, Ledger
+from scheduler.core.picture.podclass import class_of
+from scheduler.core.picture.snapshot import ClusterSnapshot, take
+from scheduler.core.placement.place import Placed, place
+from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
+from scheduler.core.queueing.order import Ranking, in_order
+from scheduler.core.queueing.reservation import Reservations, ReservePolicy
 
 SLOTS = 8
 """How many pods a node of this world takes."""
@@ -37,7 +37,7 @@ class World:
     def __init__(self, nodes: int, most_reservations: int = 1, after: float = 5.0) -> None:
         self.nodes = {f"n{i:03}": node(f"n{i:03}", batch_cpu=SLOTS * 1000, pods=1000) for i in range(nodes)}
         self.ledger = Ledger()
-        self.reservations = Reservations(ReservePolicy(after, most_reservations))
+        self.reservations = Reservations(ReservePolicy(after, most_reservations), self.ledger)
         self.waiting: dict[str, Candidate] = {}
         self.ends: dict[str, float] = {}
         self.placed: dict[str, float] = {}
@@ -56,10 +56,10 @@ class World:
     def add(self, candidates: Iterable[Candidate]) -> None:
         self.waiting |= {item.subject: item for item in candidates}
 
-    def scene(self) -> Scene:
+    def working(self) -> WorkingSnapshot:
         snapshot = self.snapshot
         self.reservations.settle(self.waiting, snapshot, self.now)
-        return Scene(snapshot, self.reservations.held(snapshot))
+        return WorkingSnapshot(snapshot, self.reservations.held(snapshot))
 
     def turn(self, run_seconds: float = 10.0) -> None:
         """What is due ends; then everything that waits is tried in order, as the cycle does."""
@@ -67,31 +67,36 @@ class World:
         for uid in [uid for uid, end in self.ends.items() if end <= self.now]:
             self.ledger.forget(uid)
             del self.ends[uid]
-        scene, ranking = self.scene(), Ranking(self.now)
+        working, ranking = self.working(), Ranking(self.now)
         for item in in_order(tuple(self.waiting.values()), lambda queue: Fraction(0), ranking):
-            outcome = place(scene, item)
+            outcome = place(working, item)
             if isinstance(outcome, Placed):
-                self._take(scene, item, outcome.seats, run_seconds)
+                self._take(working, item, outcome.assignments, run_seconds)
             else:
-                scene = self._reserve(scene, item, ranking)
+                working = self._reserve(working, item, ranking)
 
-    def _take(self, scene: Scene, item: Candidate, seats: tuple[Seat, ...], run_seconds: float) -> None:
-        names = scene.snapshot.names
-        self.ledger.assume(Charge(seat.uid, names[seat.row], seat.pod_class, seat.kin) for seat in seats)
-        scene.put(seats)
-        self.ends |= {seat.uid: self.now + run_seconds for seat in seats}
+    def _take(
+        self, working: WorkingSnapshot, item: Candidate, assignments: tuple[Assignment, ...], run_seconds: float
+    ) -> None:
+        names = working.snapshot.names
+        self.ledger.assume(
+            Charge(assignment.uid, names[assignment.row], assignment.pod_class, assignment.kin)
+            for assignment in assignments
+        )
+        working.put(assignments)
+        self.ends |= {assignment.uid: self.now + run_seconds for assignment in assignments}
         self.placed[item.subject] = self.now
         del self.waiting[item.subject]
 
-    def _reserve(self, scene: Scene, item: Candidate, ranking: Ranking) -> Scene:
-        """The scene from here on: with room kept for the workload where it is its turn."""
+    def _reserve(self, working: WorkingSnapshot, item: Candidate, ranking: Ranking) -> WorkingSnapshot:
+        """The working snapshot from here on: with room kept for the workload where it is its turn."""
         known = item.subject in self.reserved_until
-        kept, _ = self.reservations.reserve(scene, item, self.ledger.residents(scene.snapshot), ranking)
+        kept, _ = self.reservations.reserve(working, item, self.ledger.residents(working.snapshot), ranking)
         if kept is None:
-            return scene
-        rows = {scene.snapshot.names[seat.row] for seat in kept.seats}
+            return working
+        rows = {working.snapshot.names[assignment.row] for assignment in kept.assignments}
         on_them = (self.ends[charge.uid] for charge in self.ledger.charges() if charge.node in rows)
         if not known:
             self.reserved_until[item.subject] = max(on_them, default=self.now)
         snapshot = self.snapshot
-        return Scene(snapshot, self.reservations.held(snapshot))
+        return WorkingSnapshot(snapshot, self.reservations.held(snapshot))

@@ -57,10 +57,10 @@ class FakeCluster:
         uid, node = self.pods[name]
         return msgspec.convert({"metadata": {"name": name, "uid": uid}, "spec": {"nodeName": node}}, type_)
 
-    def _answering(self, question: str) -> None:
-        self.asked.append(question)
+    def _answering(self, query: str) -> None:
+        self.asked.append(query)
         if self.down:
-            raise KubernetesFault(question, "no answer", reason="NoAnswer")
+            raise KubernetesFault(query, "no answer", reason="NoAnswer")
 
     def _token(self, spec: dict[str, Any]) -> dict[str, Any]:
         user, audience = self.tokens.get(spec["token"], ({}, ""))

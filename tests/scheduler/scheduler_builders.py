@@ -13,9 +13,9 @@ from kube.dialects import podgroups
 from model.node import Node
 from model.pod import Pod
 from model.resources import BATCH_CPU, ResourceVector
-from model.workload import Gang, GangMembership, GangSource, GangSpec, Notes
-from scheduler.core.gang import Candidate, assemble, roster
-from scheduler.core.snapshot import ClusterSnapshot, take
+from model.workload import Gang, GangMembership, GangSource, GangSpec, Notes, WorkloadId
+from scheduler.core.gangs.assembly import Candidate, assemble, roster
+from scheduler.core.picture.snapshot import ClusterSnapshot, take
 
 SCHEDULER = "koord-scheduler"
 
@@ -54,7 +54,7 @@ def members(count: int, *, batch_cpu: int = 500, name: str = "w", group: str = "
 def candidate(pods: Iterable[Pod], group: Gang | None = None) -> Candidate:
     """The candidate of one subject; fails where there is none."""
     pods = list(pods)
-    subject = f"gang/{pods[0].gang.key}" if pods[0].gang else f"pod/{pods[0].key}"
+    subject = WorkloadId.gang(pods[0].gang.key) if pods[0].gang else WorkloadId.pod(pods[0].key)
     found = assemble(subject, roster(pods, (), (SCHEDULER,)), group).candidate
     assert found is not None
     return found

@@ -15,7 +15,7 @@ from model.report import PreemptionNotice
 from model.workload import Notes
 from scheduler import facts
 from scheduler.cache import ClusterCache
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop

@@ -14,7 +14,7 @@ from dream_loop import dream
 from scheduler_fakes import FakeAnnouncer, FakeClock, FakeMeter
 
 from scheduler.cache import ClusterCache
-from scheduler.core.parking import BackoffPolicy
+from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop
@@ -164,7 +164,7 @@ def problems(story: Story) -> list[str]:
         bound = sum(bool(pod.spec.node_name) and not ended(pod) for pod in api.members(name))
         if 0 < bound < job.minimum and name not in api.excused:
             found.append(f"gang {name} is bound by {bound} of {job.minimum}")
-    kept = {seat.uid for held in preempting.held(cache.snapshot()) for seat in held.seats}
+    kept = {assignment.uid for held in preempting.held(cache.snapshot()) for assignment in held.assignments}
     for name, pod in sorted(api.pods.items()):
         waits, nominated = not pod.spec.node_name, pod.status.nominated_node_name
         if waits and not any(told.type == "PodScheduled" and told.message for told in pod.status.conditions or []):

@@ -12,7 +12,7 @@ from scheduler_fakes import World
 
 from kube import objects
 from model.resources import BATCH_CPU
-from scheduler.core.podclass import Kin, PodClass
+from scheduler.core.picture.podclass import Kin, PodClass
 
 PODS = 48
 TEXT = "x" * (1 << 20)

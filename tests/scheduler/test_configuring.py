@@ -44,14 +44,14 @@ def about_settings(world: World) -> list[str]:
     return [reason for reason, name, _ in world.announcer.events if name == NAME]
 
 
-def crowded() -> World:
+def indexed() -> World:
     """A node that a pod of low priority fills, and one of high priority that waits; nobody was evicted yet."""
     return World().see(raw_node(batch_cpu="1000"), raw_pod("low", batch_cpu="1000", node_name="n1", priority=1))
 
 
 def test_preemption_is_switched_on_and_off() -> None:
     """Off: nobody goes. On again, without a restart: the pod that waits is tried at once."""
-    world = tell(crowded(), config(OFF)).see(raw_pod("high", batch_cpu="1000", priority=9))
+    world = tell(indexed(), config(OFF)).see(raw_pod("high", batch_cpu="1000", priority=9))
     world.turn()
     assert not world.turn(after=60).evictions and not world.evictor.evicted
     tell(world, config(ON)).turn()
@@ -74,7 +74,7 @@ def test_switching_off_ends_plans_on_their_way() -> None:
 
 def test_a_wrong_document_keeps_what_it_said() -> None:
     """It is said on the ConfigMap, counted, and shown with the settings; put right, it is heeded again."""
-    world = tell(crowded(), config(OFF)).see(raw_pod("high", batch_cpu="1000", priority=9))
+    world = tell(indexed(), config(OFF)).see(raw_pod("high", batch_cpu="1000", priority=9))
     world.turn()
     turn = tell(world, config("enablePreemption: maybe", version="2")).turn(after=60)
     assert not turn.evictions
@@ -113,7 +113,7 @@ def test_a_deleted_document_brings_the_settings_back() -> None:
 
 def test_the_same_content_is_no_news() -> None:
     """A list anew, or a change of labels: nothing is said and nobody is tried again."""
-    world = tell(crowded(), config(OFF)).see(raw_pod("high", batch_cpu="1000", priority=9))
+    world = tell(indexed(), config(OFF)).see(raw_pod("high", batch_cpu="1000", priority=9))
     world.turn()
     assert not tell(world, config(OFF, version="2")).turn(after=20).decisions
     assert about_settings(world) == ["ConfigurationApplied"]

@@ -21,7 +21,7 @@ from kube.dialects import podgroups
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.workload import Notes
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
 from scheduler.edge.kubernetes import KubernetesBinder, KubernetesStatusWriter
 from scheduler.ports import Binder, Named, StatusWriter
 

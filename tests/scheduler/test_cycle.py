@@ -10,7 +10,7 @@ from scheduler_fakes import World
 from kube import objects
 from model.fault import KubernetesFault
 from model.reason import Reason
-from scheduler.core.parking import BackoffPolicy
+from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.settings import Settings
 
 GANG = [raw_pod(f"w{i}", group="train", created=float(i)) for i in range(3)]

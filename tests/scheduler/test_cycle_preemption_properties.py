@@ -11,6 +11,7 @@ from scheduler_builders import raw_group, raw_node, raw_pod
 
 from kube import objects
 from kube.informer import Change, ChangeKind
+from model.workload import WorkloadId
 from scheduler import facts
 from scheduler.cache import ClusterCache
 from scheduler.cycle import Cycle
@@ -47,7 +48,7 @@ class Cluster:
         self.cycle = Cycle(ClusterCache(configured.served), configured)
         self.capacity = {f"n{i}": cpu for i, cpu in enumerate(capacities)}
         self.pods: dict[str, objects.Pod] = {}
-        self.needs: dict[str, int] = {}
+        self.needs: dict[WorkloadId, int] = {}
         self.now = 1000.0
         self.inbox: list[facts.Fact] = []
         for name, cpu in self.capacity.items():
@@ -59,7 +60,7 @@ class Cluster:
     def add(self, number: int, shape: Shape) -> None:
         group = f"g{number}" if shape.minimum else ""
         if group:
-            self.needs[f"gang/default/{group}"] = shape.minimum
+            self.needs[WorkloadId.gang(f"default/{group}")] = shape.minimum
             self.tell(facts.PodGroupSeen, raw_group(group, shape.minimum))
         for index in range(shape.count):
             own = {"priority": shape.priority, "policy": shape.policy, "created": float(number)}
@@ -92,12 +93,12 @@ class Cluster:
     def used(self, node: str) -> int:
         return sum(_size(pod) for pod in self.pods.values() if pod.spec.node_name == node)
 
-    def bound(self, subject: str) -> int:
-        prefix = subject.removeprefix("gang/default/") + "-"
+    def bound(self, subject: WorkloadId) -> int:
+        prefix = subject.name.removeprefix("default/") + "-"
         return sum(bool(pod.spec.node_name) for name, pod in self.pods.items() if name.startswith(prefix))
 
-    def priority(self, subject: str) -> int:
-        prefix = subject.partition("default/")[2]
+    def priority(self, subject: WorkloadId) -> int:
+        prefix = subject.name.removeprefix("default/")
         return next(pod.spec.priority or 0 for name, pod in self.pods.items() if f"{name}-".startswith(f"{prefix}-"))
 
     def evict(self, turn: Turn) -> None:
@@ -136,13 +137,13 @@ def story(capacities: list[int], first: list[Shape], then: list[Shape], *, backw
     return out
 
 
-def preemptors(cluster: Cluster, turn: Turn) -> dict[str, int]:
+def preemptors(cluster: Cluster, turn: Turn) -> dict[WorkloadId, int]:
     """Those for whom somebody goes, with their priorities."""
     found = [subject for subject, insight in turn.insights.items() if insight.value]
     return {subject: cluster.priority(subject) for subject in found}
 
 
-def check_placed(cluster: Cluster, promised: dict[str, int], turn: Turn) -> None:
+def check_placed(cluster: Cluster, promised: dict[WorkloadId, int], turn: Turn) -> None:
     """Whoever had room made gets it, but for one of higher priority that waits too and may not preempt itself."""
     takers = [cluster.pods[bind.pod.name].spec.priority or 0 for batch in turn.batches for bind in batch.binds]
     for subject in promised.keys() - {batch.subject for batch in turn.batches}:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import numpy as np
+from scheduler_builders import node, pod, snapshot
+
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
+from scheduler.core.picture.podclass import class_of
+from scheduler.core.scores.rows import ScoreAsk
+from scheduler.core.scores.table import choice
 from scheduler.history import DecisionHistory
 
 
@@ -48,7 +54,7 @@ def test_watching() -> None:
     asyncio.run(body())
 
 
-def test_what_is_passed_on_answers_no_question() -> None:
+def test_what_is_passed_on_answers_no_query() -> None:
     """Those who watch see it; the newest of ours stays, and nothing is kept by subject."""
 
     async def body() -> None:
@@ -67,3 +73,15 @@ def test_what_is_passed_on_answers_no_question() -> None:
         await watching.aclose()
 
     asyncio.run(body())
+
+
+def test_the_newest_choices_can_tell_their_scores() -> None:
+    """As many as there is room for, the oldest makes it; a pod that is gone tells nothing."""
+    ask = ScoreAsk(snapshot(node("n1")), np.zeros((1, 2), np.int64), np.zeros((1, 2), np.int64), class_of(pod()))
+    history, one = DecisionHistory(10), choice(ask, None, np.array([0]))
+    for number in range(4097):
+        history.chose(f"pod/{number}", one)
+    found = history.scored("pod/1")
+    assert history.scored("pod/0") is None and found is not None and found.node == "n1"
+    history.forget("pod/1")
+    assert history.scored("pod/1") is None

@@ -21,10 +21,10 @@ from agent.edge.link import LinkAccess, LinkClient
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
 from model.report import AgentHello
-from scheduler.callers import ReviewedCallers
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.serving import tls_server
-from scheduler.linkstream import Limits
+from scheduler.link.callers import ReviewedCallers
+from scheduler.link.stream import Limits
 from wire.v1 import link_pb2_grpc
 
 TOKEN = "agent-n1-token"
@@ -45,7 +45,7 @@ class World:
         self.authority = Authority("test")
         self.cluster = FakeCluster()
         self.cluster.add_agent(TOKEN, "n1")
-        self.desk = FakeDesk()
+        self.node_reports = FakeDesk()
         self.address = ""
         self.node = "n1"
         (folder / "ca.crt").write_bytes(self.authority.certificate_pem)
@@ -67,7 +67,7 @@ class World:
     async def serving(self, limits: Limits = Limits(costs_interval_seconds=0.02)) -> AsyncIterator[None]:  # noqa: B008
         client: Any = self.cluster
         callers = ReviewedCallers(client, AUDIENCE, "sublet-system:sublet-agent")
-        servicer = NodeLinkServicer(self.desk, callers, asyncio.get_running_loop().time, limits)
+        servicer = NodeLinkServicer(self.node_reports, callers, asyncio.get_running_loop().time, limits)
         certificate = ServerCertificate(TlsFiles(self.folder / "tls.crt", self.folder / "tls.key"))
         listener = await tls_server("127.0.0.1:0", certificate, callers, (servicer,), 1000)
         servicer.lead()
@@ -79,7 +79,7 @@ class World:
             await listener.stop(0)
 
     async def reported(self) -> None:
-        while not self.desk.reports:
+        while not self.node_reports.reports:
             await asyncio.sleep(0.01)
 
 
@@ -150,16 +150,16 @@ def test_both_sides_say_what_is_wrong(tmp_path: Path, name: str) -> None:
     world = World(tmp_path)
     spoil(world)
 
-    async def scene(logs: list[Any]) -> None:
+    async def working(logs: list[Any]) -> None:
         async with asyncio.timeout(60), world.serving():
             running = asyncio.create_task(world.agent().run())
             while not [line for line in logs if line["event"] == "link lost"]:
                 await asyncio.sleep(0.01)
-            assert not running.done() and world.desk.links == []
+            assert not running.done() and world.node_reports.links == []
             running.cancel()
 
     with structlog.testing.capture_logs() as logs:
-        asyncio.run(scene(logs))
+        asyncio.run(working(logs))
     told = next(line for line in logs if line["event"] == "link lost")
     assert (told["code"], detail in told["detail"], fix in told["fix"]) == (code, True, True), told
     assert bool(told["fix"]) == bool(fix)
@@ -174,7 +174,7 @@ def test_a_pod_that_cannot_be_read_is_waited_out(tmp_path: Path) -> None:
     world.cluster.unreadable.add("sublet-agent-x")
     world.cluster.pods["sublet-agent-x"] = ("u1", "n1")
 
-    async def scene(logs: list[Any]) -> None:
+    async def working(logs: list[Any]) -> None:
         async with asyncio.timeout(60), world.serving():
             running = asyncio.create_task(world.agent().run())
             while not [line for line in logs if line["event"] == "link lost"]:
@@ -184,7 +184,7 @@ def test_a_pod_that_cannot_be_read_is_waited_out(tmp_path: Path) -> None:
             running.cancel()
 
     with structlog.testing.capture_logs() as logs:
-        asyncio.run(scene(logs))
+        asyncio.run(working(logs))
     (refused,) = [line for line in logs if line["event"] == "link refused"]
     assert (refused["code"], "pods/sublet-agent-x" in refused["error"]) == ("UNAVAILABLE", True)
 
@@ -195,7 +195,7 @@ def test_what_was_wrong_can_be_mended_without_a_restart(tmp_path: Path) -> None:
     expired(world)
     wrong_token(world)
 
-    async def scene(logs: list[Any]) -> None:
+    async def working(logs: list[Any]) -> None:
         async with asyncio.timeout(60), world.serving():
             running = asyncio.create_task(world.agent().run())
             while not logs:
@@ -207,7 +207,7 @@ def test_what_was_wrong_can_be_mended_without_a_restart(tmp_path: Path) -> None:
             running.cancel()
 
     with structlog.testing.capture_logs() as logs:
-        asyncio.run(scene(logs))
+        asyncio.run(working(logs))
 
 
 def test_an_older_api_server_knows_the_pod(tmp_path: Path) -> None:
@@ -216,18 +216,18 @@ def test_an_older_api_server_knows_the_pod(tmp_path: Path) -> None:
     world.cluster.add_older_agent(TOKEN, "sublet-agent-x", "u1")
     world.cluster.pods["sublet-agent-x"] = ("u1", "n1")
 
-    async def scene() -> None:
+    async def working() -> None:
         async with asyncio.timeout(60), world.serving():
             running = asyncio.create_task(world.agent().run())
             await world.reported()
             running.cancel()
 
-    asyncio.run(scene())
-    assert world.desk.reports == [("n1", REPORT)]
+    asyncio.run(working())
+    assert world.node_reports.reports == [("n1", REPORT)]
     assert "GET /api/v1/namespaces/sublet-system/pods/sublet-agent-x" in world.cluster.asked
 
 
-class Crowd:
+class PodIndex:
     """Connections and streams that want to keep others out."""
 
     def __init__(self, world: World, stack: contextlib.AsyncExitStack) -> None:
@@ -262,20 +262,20 @@ class Crowd:
         return link_pb2_grpc.NodeLinkStub(channel).Connect(metadata=(("authorization", f"Bearer {token}"),))
 
 
-@pytest.mark.parametrize("kind", [Crowd.half_open, Crowd.silent, Crowd.guessing, Crowd.unheard])
-def test_200_slow_peers_keep_no_agent_out(tmp_path: Path, kind: Callable[[Crowd], Awaitable[Any]]) -> None:
+@pytest.mark.parametrize("kind", [PodIndex.half_open, PodIndex.silent, PodIndex.guessing, PodIndex.unheard])
+def test_200_slow_peers_keep_no_agent_out(tmp_path: Path, kind: Callable[[PodIndex], Awaitable[Any]]) -> None:
     """Its report arrives while all of them hang on, each on a connection of its own."""
     world = World(tmp_path)
     world.cluster.add_agent("agent-n9-token", "n9")
 
-    async def scene() -> None:
+    async def working() -> None:
         async with asyncio.timeout(100), world.serving(), contextlib.AsyncExitStack() as stack:
-            crowd = Crowd(world, stack)
-            await asyncio.gather(*(kind(crowd) for _ in range(200)))
+            pod_index = PodIndex(world, stack)
+            await asyncio.gather(*(kind(pod_index) for _ in range(200)))
             running = asyncio.create_task(world.agent().run())
             await world.reported()
             running.cancel()
 
     with structlog.testing.capture_logs():
-        asyncio.run(scene())
-    assert ("n1", REPORT) in world.desk.reports
+        asyncio.run(working())
+    assert ("n1", REPORT) in world.node_reports.reports

@@ -16,7 +16,7 @@ from model.qos import PriorityBand
 from model.report import NodeReport, Usage
 from scheduler.core.load.picture import LoadPicture
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.podclass import class_of
+from scheduler.core.picture.podclass import class_of
 from scheduler.loads import Loads
 
 NAMES = ("n1", "n2")

@@ -8,7 +8,7 @@ import pytest
 
 from kube import objects
 from model.fault import ConfigurationFault
-from scheduler.core.ledger import Ledger
+from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.measured import MeasuredLoads
 

@@ -10,7 +10,8 @@ from scheduler_fakes import World
 
 from kube import objects
 from model.fault import KubernetesFault
-from scheduler.core.parking import BackoffPolicy
+from model.workload import WorkloadId
+from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.settings import Settings
 
 LOUD = {"sublet.dev/preemption-notice-seconds": "120"}
@@ -177,11 +178,14 @@ def test_a_changed_group_is_one_job_to_preemption() -> None:
     world = World().see(raw_node("na"), raw_node("nb"), raw_group("a", 1), raw_group("b", 1), a, b)
     world.turn()
     world.see(raw_group("a", 1, annotations=groups), raw_group("b", 1, annotations=groups)).turn()
-    assert {charge.job for charge in world.cache.ledger.charges()} == {"gang/default/a,default/b"}
-    assert list(world.cycle.preempting.gangs) == ["gang/default/a,default/b"]
+    assert {charge.job for charge in world.cache.ledger.charges()} == {WorkloadId.gang("default/a", "default/b")}
+    assert list(world.cycle.preempting.gangs) == [WorkloadId.gang("default/a", "default/b")]
     world.see(raw_group("a", 1), raw_group("b", 1)).turn()
-    assert {charge.job for charge in world.cache.ledger.charges()} == {"gang/default/a", "gang/default/b"}
-    assert sorted(world.cycle.preempting.gangs) == ["gang/default/a", "gang/default/b"]
+    assert {charge.job for charge in world.cache.ledger.charges()} == {
+        WorkloadId.gang("default/a"),
+        WorkloadId.gang("default/b"),
+    }
+    assert sorted(world.cycle.preempting.gangs) == [WorkloadId.gang("default/a"), WorkloadId.gang("default/b")]
 
 
 def test_restart_with_nominated_pods_and_half_of_the_victims_on_their_way() -> None:
@@ -192,7 +196,7 @@ def test_restart_with_nominated_pods_and_half_of_the_victims_on_their_way() -> N
         raw_node(), raw_node("n2"), victim("x", "n2", batch_cpu="800", priority=50), raw_group(minimum=2)
     )
     world.see(*pods, disrupted(halves[0]), halves[1]).turn()
-    assert (kept(world), world.evictor.evicted) == (["gang/default/train"], {})
+    assert (kept(world), world.evictor.evicted) == ([WorkloadId.gang("default/train")], {})
     world.gone(halves[0]).turn(after=1.0)
     assert list(world.evictor.evicted) == ["w"]
     world.gone(halves[1]).turn(after=1.0)
@@ -227,8 +231,8 @@ def test_a_reservation_takes_no_room_that_was_made_for_others() -> None:
     world = World().see(*(raw_node(f"n{i}") for i in (1, 2, 3)), *important, raw_group(minimum=2), *head)
     important.append(victim("v", "n3", priority=150))
     world.see(important[-1]).turn(after=11.0)
-    (held,) = world.cycle.scene.nominated if world.cycle.scene else ()
-    taken = {world.cache.snapshot().names[seat.row] for seat in held.seats}
+    (held,) = world.cycle.working.nominated if world.cycle.working else ()
+    taken = {world.cache.snapshot().names[assignment.row] for assignment in held.assignments}
     (spot,) = {"n1", "n2", "n3"} - taken
     own = next(pod for pod in important if pod.spec.node_name == spot)
     cheap = msgspec.structs.replace(own, spec=msgspec.structs.replace(own.spec, priority=0))

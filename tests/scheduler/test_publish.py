@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from model.fault import KubernetesFault
 from model.placement import Placement
-from model.workload import Notes
+from model.workload import Notes, WorkloadId
 from scheduler import facts
-from scheduler.core.parking import BackoffPolicy, delay_seconds
-from scheduler.core.phase import GangStatus
+from scheduler.core.gangs.phase import GangStatus
+from scheduler.core.queueing.backoff import BackoffPolicy, delay_seconds
 from scheduler.ports import Named
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
@@ -44,7 +44,7 @@ def publisher_of(binder: FakeBinder, writer: FakeWriter, settings: Settings) -> 
 
 
 def batch() -> Batch:
-    return Batch("pod/default/p1", False, (Bind(POD, Placement("default/p1", "u1", "n1"), 0.0),))
+    return Batch(WorkloadId.pod("default/p1"), False, (Bind(POD, Placement("default/p1", "u1", "n1"), 0.0),))
 
 
 def test_no_condition_is_written_after_the_binding() -> None:
@@ -63,7 +63,7 @@ def test_no_condition_is_written_after_the_binding() -> None:
             assert binder.assigned == {}
             writer.go.set()
         assert (binder.assigned, writer.conditions) == ({"p1": "n1"}, {"p1": "one"})
-        assert told == [facts.BatchDone("pod/default/p1")]
+        assert told == [facts.BatchDone(WorkloadId.pod("default/p1"))]
 
     asyncio.run(body())
 
@@ -104,7 +104,7 @@ def test_a_lost_answer_is_asked_about_until_it_is_known() -> None:
     """While the API server does not say whether the pod is bound, its room is not given back."""
     binder = FakeBinder()
     binder.lost, binder.silent = {"p1"}, 3
-    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [facts.BatchDone("pod/default/p1")]
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [facts.BatchDone(WorkloadId.pod("default/p1"))]
     assert (binder.assigned, binder.silent) == ({"p1": "n1"}, 0)
 
 
@@ -113,8 +113,11 @@ def test_a_refused_binding_is_released(status: int) -> None:
     """At once: the answer is certain, nobody needs to be asked."""
     binder = FakeBinder()
     binder.failures["p1"], binder.silent = KubernetesFault("POST", "refused", status=status), 1
-    released = facts.BindingReleased("pod/default/p1", "u1", "POST: refused", status)
-    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [released, facts.BatchDone("pod/default/p1")]
+    released = facts.BindingReleased(WorkloadId.pod("default/p1"), "u1", "POST: refused", status)
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [
+        released,
+        facts.BatchDone(WorkloadId.pod("default/p1")),
+    ]
     assert (binder.assigned, binder.silent) == ({}, 1)
 
 
@@ -123,7 +126,7 @@ def test_a_binding_that_failed_without_a_refusal_is_made_as_it_was(status: int) 
     """The pod was seen not to be bound; the write may come yet, so the same node is asked for again."""
     binder = FakeBinder()
     binder.failures["p1"], binder.silent = KubernetesFault("POST", "broken", status=status), 1
-    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [facts.BatchDone("pod/default/p1")]
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [facts.BatchDone(WorkloadId.pod("default/p1"))]
     assert (binder.assigned, binder.silent) == ({"p1": "n1"}, 0)
 
 
@@ -145,7 +148,7 @@ class LateBinder(FakeBinder):
 def test_a_write_that_comes_late_is_the_binding() -> None:
     """The repeated one is refused since the first came through: the pod is bound, and its room is not given back."""
     binder = LateBinder()
-    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [facts.BatchDone("pod/default/p1")]
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [facts.BatchDone(WorkloadId.pod("default/p1"))]
     assert (binder.asked, binder.assigned) == (["n1", "n1"], {"p1": "n1"})
 
 
@@ -164,8 +167,11 @@ class BrokenBinder(FakeBinder):
 def test_a_server_that_only_fails_is_given_up_in_the_end() -> None:
     """After a minute of attempts on one node the workload is planned again, and says why it waits."""
     binder = BrokenBinder()
-    released = facts.BindingReleased("pod/default/p1", "u1", "POST: 500 webhook failed", 500)
-    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [released, facts.BatchDone("pod/default/p1")]
+    released = facts.BindingReleased(WorkloadId.pod("default/p1"), "u1", "POST: 500 webhook failed", 500)
+    assert publish(Turn(batches=[batch()]), binder, FakeWriter()) == [
+        released,
+        facts.BatchDone(WorkloadId.pod("default/p1")),
+    ]
     policy = BackoffPolicy()
     assert sum(delay_seconds(attempt, policy) for attempt in range(1, binder.asked)) == 55.0
 
@@ -220,7 +226,10 @@ def test_who_does_not_lead_writes_nothing() -> None:
             Publisher(outlets, FakeMeter(), FakeClock(), AT_ONCE).publish(turn, group, told.append)
             await asyncio.sleep(3600)
             assert (binder.assigned, writer.writes, writer.statuses, evictor.evicted) == ({}, 0, {}, {})
-            assert told == [facts.BindingReleased("pod/default/p1", "u1"), facts.BatchDone("pod/default/p1")]
+            assert told == [
+                facts.BindingReleased(WorkloadId.pod("default/p1"), "u1"),
+                facts.BatchDone(WorkloadId.pod("default/p1")),
+            ]
             leads.append(True)
         assert (binder.assigned, writer.writes, len(writer.statuses), list(evictor.evicted)) == ({}, 1, 1, ["p3"])
 
@@ -243,7 +252,7 @@ def test_an_uncertain_binding_is_not_repeated_by_who_does_not_lead() -> None:
             await asyncio.sleep(3600)
             assert (binder.assigned, told) == ({}, [])
             leads.append(True)
-        assert (binder.assigned, told) == ({"p1": "n1"}, [facts.BatchDone("pod/default/p1")])
+        assert (binder.assigned, told) == ({"p1": "n1"}, [facts.BatchDone(WorkloadId.pod("default/p1"))])
 
     dream(body())
 
@@ -279,7 +288,7 @@ class SlowBinder(FakeBinder):
 def lone(count: int) -> Turn:
     pods = [Named("default", f"p{number}", f"u{number}") for number in range(count)]
     binds = [Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods]
-    return Turn(batches=[Batch(f"pod/{bind.pod.key}", False, (bind,)) for bind in binds])
+    return Turn(batches=[Batch(WorkloadId.pod(bind.pod.key), False, (bind,)) for bind in binds])
 
 
 def test_bindings_come_before_more_decisions() -> None:
@@ -322,7 +331,9 @@ def test_a_binding_that_hangs_holds_up_no_decision() -> None:
 
 def gang_of(size: int) -> Batch:
     pods = [Named("default", f"m{number}", f"v{number}") for number in range(size)]
-    return Batch("gang/default/train", True, tuple(Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods))
+    return Batch(
+        WorkloadId.gang("default/train"), True, tuple(Bind(pod, Placement(pod.key, pod.uid, "n1"), 0.0) for pod in pods)
+    )
 
 
 def test_a_stop_binds_what_was_begun_to_its_end() -> None:
@@ -344,8 +355,12 @@ def test_a_stop_binds_what_was_begun_to_its_end() -> None:
                 await draining
         assert binder.assigned == {"m0": "n1", "m1": "n1", "m2": "n1"}
         assert [event[:2] for event in announcer.events] == [("Scheduled", f"m{number}") for number in range(3)]
-        released = facts.BindingReleased("pod/default/p1", "u1")
-        assert set(told) == {released, facts.BatchDone("pod/default/p1"), facts.BatchDone("gang/default/train")}
+        released = facts.BindingReleased(WorkloadId.pod("default/p1"), "u1")
+        assert set(told) == {
+            released,
+            facts.BatchDone(WorkloadId.pod("default/p1")),
+            facts.BatchDone(WorkloadId.gang("default/train")),
+        }
         assert logs == []
 
     dream(body())

@@ -11,7 +11,7 @@ from scheduler_fakes import World
 from kube import objects
 from model.reason import Reason
 from scheduler.answers import SchedulerAnswers
-from scheduler.desk import NodeDesk
+from scheduler.link.node_reports import NodeReports
 from scheduler.ports import PodAnswer
 
 QUEUED = {"labels": {"kueue.x-k8s.io/queue-name": "team-a"}}
@@ -30,8 +30,8 @@ def told(world: World) -> list[tuple[str, str]]:
 
 
 def answer(world: World, name: str) -> PodAnswer:
-    desk = NodeDesk(world.cache, world.history, world.clock)
-    found = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock).pod("default", name)
+    node_reports = NodeReports(world.cache, world.history, world.clock)
+    found = SchedulerAnswers(world.cache, world.cycle, world.history, node_reports, world.clock).pod("default", name)
     assert found is not None
     return found
 

@@ -26,7 +26,7 @@ from wire.v1 import agent_pb2 as wire_dot_v1_dot_agent__pb2
 from wire.v1 import decision_pb2 as wire_dot_v1_dot_decision__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17wire/v1/scheduler.proto\x12\tsublet.v1\x1a\x13wire/v1/agent.proto\x1a\x16wire/v1/decision.proto\"4\n\x11\x45xplainPodRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\xe4\x01\n\x12\x45xplainPodResponse\x12\x0c\n\x04node\x18\x01 \x01(\t\x12%\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x0c\n\x04gang\x18\x03 \x01(\t\x12\x16\n\x0equeue_position\x18\x04 \x01(\x05\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\'\n\npreemption\x18\x06 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x0f\n\x07nearest\x18\x07 \x01(\t\x12\x16\n\x0enominated_node\x18\x08 \x01(\t\x12\x10\n\x08unserved\x18\t \x03(\t\"5\n\x12\x45xplainGangRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\xc2\x02\n\x13\x45xplainGangResponse\x12\x1d\n\x04gang\x18\x01 \x01(\x0b\x32\x0f.sublet.v1.Gang\x12%\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x16\n\x0equeue_position\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\'\n\npreemption\x18\x05 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x0f\n\x07nearest\x18\x06 \x01(\t\x12K\n\x0fnominated_nodes\x18\x07 \x03(\x0b\x32\x32.sublet.v1.ExplainGangResponse.NominatedNodesEntry\x1a\x35\n\x13NominatedNodesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x80\x01\n\x04Gang\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nmin_member\x18\x03 \x01(\x05\x12\x0f\n\x07members\x18\x04 \x01(\x05\x12\x11\n\tscheduled\x18\x05 \x01(\x05\x12\x0f\n\x07problem\x18\x06 \x01(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\"\x13\n\x11ListQueuesRequest\"6\n\x12ListQueuesResponse\x12 \n\x06queues\x18\x01 \x03(\x0b\x32\x10.sublet.v1.Queue\"s\n\x05Queue\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x05\x12\x19\n\x11pending_workloads\x18\x03 \x01(\x05\x12\x16\n\x0e\x64ominant_share\x18\x04 \x01(\x01\x12\x19\n\x11\x64ominant_resource\x18\x05 \x01(\t\"\x12\n\x10ListGangsRequest\"3\n\x11ListGangsResponse\x12\x1e\n\x05gangs\x18\x01 \x03(\x0b\x32\x0f.sublet.v1.Gang\"\x12\n\x10ListNodesRequest\"7\n\x11ListNodesResponse\x12\"\n\x05nodes\x18\x01 \x03(\x0b\x32\x13.sublet.v1.NodeRoom\"\xa4\x02\n\x08NodeRoom\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x39\n\x0b\x61llocatable\x18\x02 \x03(\x0b\x32$.sublet.v1.NodeRoom.AllocatableEntry\x12\x35\n\trequested\x18\x03 \x03(\x0b\x32\".sublet.v1.NodeRoom.RequestedEntry\x12\x16\n\x0elink_connected\x18\x04 \x01(\x08\x12\x1a\n\x12report_age_seconds\x18\x05 \x01(\x01\x1a\x32\n\x10\x41llocatableEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x30\n\x0eRequestedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x32\x98\x04\n\x14SchedulerDiagnostics\x12I\n\nExplainPod\x12\x1c.sublet.v1.ExplainPodRequest\x1a\x1d.sublet.v1.ExplainPodResponse\x12L\n\x0b\x45xplainGang\x12\x1d.sublet.v1.ExplainGangRequest\x1a\x1e.sublet.v1.ExplainGangResponse\x12I\n\nListQueues\x12\x1c.sublet.v1.ListQueuesRequest\x1a\x1d.sublet.v1.ListQueuesResponse\x12\x46\n\tListGangs\x12\x1b.sublet.v1.ListGangsRequest\x1a\x1c.sublet.v1.ListGangsResponse\x12\x46\n\tListNodes\x12\x1b.sublet.v1.ListNodesRequest\x1a\x1c.sublet.v1.ListNodesResponse\x12I\n\x0eWatchDecisions\x12 .sublet.v1.WatchDecisionsRequest\x1a\x13.sublet.v1.Decision0\x01\x12\x41\n\x0bGetSettings\x12\x1d.sublet.v1.GetSettingsRequest\x1a\x13.sublet.v1.Settingsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17wire/v1/scheduler.proto\x12\tsublet.v1\x1a\x13wire/v1/agent.proto\x1a\x16wire/v1/decision.proto\"4\n\x11\x45xplainPodRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x9d\x02\n\x12\x45xplainPodResponse\x12\x0c\n\x04node\x18\x01 \x01(\t\x12%\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x0c\n\x04gang\x18\x03 \x01(\t\x12\x16\n\x0equeue_position\x18\x04 \x01(\x05\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\'\n\npreemption\x18\x06 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x0f\n\x07nearest\x18\x07 \x01(\t\x12\x16\n\x0enominated_node\x18\x08 \x01(\t\x12\x10\n\x08unserved\x18\t \x03(\t\x12$\n\x06scores\x18\n \x03(\x0b\x32\x14.sublet.v1.ScoreTerm\x12\x11\n\trunner_up\x18\x0b \x01(\t\"L\n\tScoreTerm\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x05\x12\x0e\n\x06\x63hosen\x18\x03 \x01(\x05\x12\x11\n\trunner_up\x18\x04 \x01(\x05\"5\n\x12\x45xplainGangRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\xc2\x02\n\x13\x45xplainGangResponse\x12\x1d\n\x04gang\x18\x01 \x01(\x0b\x32\x0f.sublet.v1.Gang\x12%\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x16\n\x0equeue_position\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\'\n\npreemption\x18\x05 \x01(\x0b\x32\x13.sublet.v1.Decision\x12\x0f\n\x07nearest\x18\x06 \x01(\t\x12K\n\x0fnominated_nodes\x18\x07 \x03(\x0b\x32\x32.sublet.v1.ExplainGangResponse.NominatedNodesEntry\x1a\x35\n\x13NominatedNodesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x80\x01\n\x04Gang\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nmin_member\x18\x03 \x01(\x05\x12\x0f\n\x07members\x18\x04 \x01(\x05\x12\x11\n\tscheduled\x18\x05 \x01(\x05\x12\x0f\n\x07problem\x18\x06 \x01(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\"\x13\n\x11ListQueuesRequest\"6\n\x12ListQueuesResponse\x12 \n\x06queues\x18\x01 \x03(\x0b\x32\x10.sublet.v1.Queue\"s\n\x05Queue\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x05\x12\x19\n\x11pending_workloads\x18\x03 \x01(\x05\x12\x16\n\x0e\x64ominant_share\x18\x04 \x01(\x01\x12\x19\n\x11\x64ominant_resource\x18\x05 \x01(\t\"\x12\n\x10ListGangsRequest\"3\n\x11ListGangsResponse\x12\x1e\n\x05gangs\x18\x01 \x03(\x0b\x32\x0f.sublet.v1.Gang\"\x12\n\x10ListNodesRequest\"7\n\x11ListNodesResponse\x12\"\n\x05nodes\x18\x01 \x03(\x0b\x32\x13.sublet.v1.NodeRoom\"\xa4\x02\n\x08NodeRoom\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x39\n\x0b\x61llocatable\x18\x02 \x03(\x0b\x32$.sublet.v1.NodeRoom.AllocatableEntry\x12\x35\n\trequested\x18\x03 \x03(\x0b\x32\".sublet.v1.NodeRoom.RequestedEntry\x12\x16\n\x0elink_connected\x18\x04 \x01(\x08\x12\x1a\n\x12report_age_seconds\x18\x05 \x01(\x01\x1a\x32\n\x10\x41llocatableEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x30\n\x0eRequestedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x32\x98\x04\n\x14SchedulerDiagnostics\x12I\n\nExplainPod\x12\x1c.sublet.v1.ExplainPodRequest\x1a\x1d.sublet.v1.ExplainPodResponse\x12L\n\x0b\x45xplainGang\x12\x1d.sublet.v1.ExplainGangRequest\x1a\x1e.sublet.v1.ExplainGangResponse\x12I\n\nListQueues\x12\x1c.sublet.v1.ListQueuesRequest\x1a\x1d.sublet.v1.ListQueuesResponse\x12\x46\n\tListGangs\x12\x1b.sublet.v1.ListGangsRequest\x1a\x1c.sublet.v1.ListGangsResponse\x12\x46\n\tListNodes\x12\x1b.sublet.v1.ListNodesRequest\x1a\x1c.sublet.v1.ListNodesResponse\x12I\n\x0eWatchDecisions\x12 .sublet.v1.WatchDecisionsRequest\x1a\x13.sublet.v1.Decision0\x01\x12\x41\n\x0bGetSettings\x12\x1d.sublet.v1.GetSettingsRequest\x1a\x13.sublet.v1.Settingsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,35 +42,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXPLAINPODREQUEST']._serialized_start=83
   _globals['_EXPLAINPODREQUEST']._serialized_end=135
   _globals['_EXPLAINPODRESPONSE']._serialized_start=138
-  _globals['_EXPLAINPODRESPONSE']._serialized_end=366
-  _globals['_EXPLAINGANGREQUEST']._serialized_start=368
-  _globals['_EXPLAINGANGREQUEST']._serialized_end=421
-  _globals['_EXPLAINGANGRESPONSE']._serialized_start=424
-  _globals['_EXPLAINGANGRESPONSE']._serialized_end=746
-  _globals['_EXPLAINGANGRESPONSE_NOMINATEDNODESENTRY']._serialized_start=693
-  _globals['_EXPLAINGANGRESPONSE_NOMINATEDNODESENTRY']._serialized_end=746
-  _globals['_GANG']._serialized_start=749
-  _globals['_GANG']._serialized_end=877
-  _globals['_LISTQUEUESREQUEST']._serialized_start=879
-  _globals['_LISTQUEUESREQUEST']._serialized_end=898
-  _globals['_LISTQUEUESRESPONSE']._serialized_start=900
-  _globals['_LISTQUEUESRESPONSE']._serialized_end=954
-  _globals['_QUEUE']._serialized_start=956
-  _globals['_QUEUE']._serialized_end=1071
-  _globals['_LISTGANGSREQUEST']._serialized_start=1073
-  _globals['_LISTGANGSREQUEST']._serialized_end=1091
-  _globals['_LISTGANGSRESPONSE']._serialized_start=1093
-  _globals['_LISTGANGSRESPONSE']._serialized_end=1144
-  _globals['_LISTNODESREQUEST']._serialized_start=1146
-  _globals['_LISTNODESREQUEST']._serialized_end=1164
-  _globals['_LISTNODESRESPONSE']._serialized_start=1166
-  _globals['_LISTNODESRESPONSE']._serialized_end=1221
-  _globals['_NODEROOM']._serialized_start=1224
-  _globals['_NODEROOM']._serialized_end=1516
-  _globals['_NODEROOM_ALLOCATABLEENTRY']._serialized_start=1416
-  _globals['_NODEROOM_ALLOCATABLEENTRY']._serialized_end=1466
-  _globals['_NODEROOM_REQUESTEDENTRY']._serialized_start=1468
-  _globals['_NODEROOM_REQUESTEDENTRY']._serialized_end=1516
-  _globals['_SCHEDULERDIAGNOSTICS']._serialized_start=1519
-  _globals['_SCHEDULERDIAGNOSTICS']._serialized_end=2055
+  _globals['_EXPLAINPODRESPONSE']._serialized_end=423
+  _globals['_SCORETERM']._serialized_start=425
+  _globals['_SCORETERM']._serialized_end=501
+  _globals['_EXPLAINGANGREQUEST']._serialized_start=503
+  _globals['_EXPLAINGANGREQUEST']._serialized_end=556
+  _globals['_EXPLAINGANGRESPONSE']._serialized_start=559
+  _globals['_EXPLAINGANGRESPONSE']._serialized_end=881
+  _globals['_EXPLAINGANGRESPONSE_NOMINATEDNODESENTRY']._serialized_start=828
+  _globals['_EXPLAINGANGRESPONSE_NOMINATEDNODESENTRY']._serialized_end=881
+  _globals['_GANG']._serialized_start=884
+  _globals['_GANG']._serialized_end=1012
+  _globals['_LISTQUEUESREQUEST']._serialized_start=1014
+  _globals['_LISTQUEUESREQUEST']._serialized_end=1033
+  _globals['_LISTQUEUESRESPONSE']._serialized_start=1035
+  _globals['_LISTQUEUESRESPONSE']._serialized_end=1089
+  _globals['_QUEUE']._serialized_start=1091
+  _globals['_QUEUE']._serialized_end=1206
+  _globals['_LISTGANGSREQUEST']._serialized_start=1208
+  _globals['_LISTGANGSREQUEST']._serialized_end=1226
+  _globals['_LISTGANGSRESPONSE']._serialized_start=1228
+  _globals['_LISTGANGSRESPONSE']._serialized_end=1279
+  _globals['_LISTNODESREQUEST']._serialized_start=1281
+  _globals['_LISTNODESREQUEST']._serialized_end=1299
+  _globals['_LISTNODESRESPONSE']._serialized_start=1301
+  _globals['_LISTNODESRESPONSE']._serialized_end=1356
+  _globals['_NODEROOM']._serialized_start=1359
+  _globals['_NODEROOM']._serialized_end=1651
+  _globals['_NODEROOM_ALLOCATABLEENTRY']._serialized_start=1551
+  _globals['_NODEROOM_ALLOCATABLEENTRY']._serialized_end=1601
+  _globals['_NODEROOM_REQUESTEDENTRY']._serialized_start=1603
+  _globals['_NODEROOM_REQUESTEDENTRY']._serialized_end=1651
+  _globals['_SCHEDULERDIAGNOSTICS']._serialized_start=1654
+  _globals['_SCHEDULERDIAGNOSTICS']._serialized_end=2190
 # @@protoc_insertion_point(module_scope)

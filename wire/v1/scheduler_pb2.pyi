@@ -17,7 +17,7 @@ class ExplainPodRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ExplainPodResponse(_message.Message):
-    __slots__ = ("node", "decision", "gang", "queue_position", "message", "preemption", "nearest", "nominated_node", "unserved")
+    __slots__ = ("node", "decision", "gang", "queue_position", "message", "preemption", "nearest", "nominated_node", "unserved", "scores", "runner_up")
     NODE_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
     GANG_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,8 @@ class ExplainPodResponse(_message.Message):
     NEAREST_FIELD_NUMBER: _ClassVar[int]
     NOMINATED_NODE_FIELD_NUMBER: _ClassVar[int]
     UNSERVED_FIELD_NUMBER: _ClassVar[int]
+    SCORES_FIELD_NUMBER: _ClassVar[int]
+    RUNNER_UP_FIELD_NUMBER: _ClassVar[int]
     node: str
     decision: _decision_pb2.Decision
     gang: str
@@ -36,7 +38,21 @@ class ExplainPodResponse(_message.Message):
     nearest: str
     nominated_node: str
     unserved: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, node: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., gang: _Optional[str] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_node: _Optional[str] = ..., unserved: _Optional[_Iterable[str]] = ...) -> None: ...
+    scores: _containers.RepeatedCompositeFieldContainer[ScoreTerm]
+    runner_up: str
+    def __init__(self, node: _Optional[str] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., gang: _Optional[str] = ..., queue_position: _Optional[int] = ..., message: _Optional[str] = ..., preemption: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., nearest: _Optional[str] = ..., nominated_node: _Optional[str] = ..., unserved: _Optional[_Iterable[str]] = ..., scores: _Optional[_Iterable[_Union[ScoreTerm, _Mapping]]] = ..., runner_up: _Optional[str] = ...) -> None: ...
+
+class ScoreTerm(_message.Message):
+    __slots__ = ("name", "weight", "chosen", "runner_up")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    CHOSEN_FIELD_NUMBER: _ClassVar[int]
+    RUNNER_UP_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    weight: int
+    chosen: int
+    runner_up: int
+    def __init__(self, name: _Optional[str] = ..., weight: _Optional[int] = ..., chosen: _Optional[int] = ..., runner_up: _Optional[int] = ...) -> None: ...
 
 class ExplainGangRequest(_message.Message):
     __slots__ = ("namespace", "name")

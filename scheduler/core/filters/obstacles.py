@@ -8,13 +8,13 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from scheduler.core.filters.asking import Answer, Asking, Refusal
-from scheduler.core.filters.crowd import Crowd
+from scheduler.core.filters.pod_filter import FilteredRows, FilterRequest, FilterResult
 from scheduler.core.filters.podaffinity import affinity, anti_affinity, existing
 from scheduler.core.filters.ports import ports
 from scheduler.core.filters.spread import spread
-from scheduler.core.podclass import ALONE, Company, Kin, PodClass
-from scheduler.core.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.picture.pod_index import PodIndex
+from scheduler.core.picture.podclass import NO_INTERPOD, InterPod, Kin, PodClass
+from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
 
 
 class Obstacles(msgspec.Struct, frozen=True, eq=False):
@@ -50,30 +50,30 @@ def no_obstacles(size: int) -> Obstacles:
     return Obstacles(reason_of)
 
 
-def obstacles(crowd: Crowd, traits: NodeTraits, pod_class: PodClass, kin: Kin) -> Obstacles:
+def obstacles(pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, kin: Kin) -> Obstacles:
     """What keeps one more pod of the class, seen by others as `kin`, from which nodes."""
-    asked = _filters(pod_class.company, objected=bool(crowd.objections(kin)))
+    asked = _filters(pod_class.interpod, objected=bool(pod_index.objections(kin)))
     if not asked:
         return no_obstacles(len(traits.labels))
-    asking = Asking(crowd, traits, pod_class, kin)
-    return _combined(len(traits.labels), [filter_(asking) for filter_ in asked])
+    request = FilterRequest(pod_index, traits, pod_class, kin)
+    return _combined(len(traits.labels), [filter_(request) for filter_ in asked])
 
 
-def _filters(company: Company, *, objected: bool) -> list[Callable[[Asking], Answer]]:
+def _filters(interpod: InterPod, *, objected: bool) -> list[Callable[[FilterRequest], FilterResult]]:
     """Those that have something to ask, in kube-scheduler's order."""
-    if company == ALONE:
+    if interpod == NO_INTERPOD:
         return [existing] if objected else []
     wanted = (
-        (ports, company.ports),
-        (spread, any(constraint.hard for constraint in company.spread)),
-        (affinity, company.affinity.pods),
-        (anti_affinity, company.affinity.anti_pods),
+        (ports, interpod.ports),
+        (spread, any(constraint.hard for constraint in interpod.spread)),
+        (affinity, interpod.affinity.pods),
+        (anti_affinity, interpod.affinity.anti_pods),
         (existing, objected),
     )
     return [filter_ for filter_, needed in wanted if needed]
 
 
-def _combined(size: int, answers: list[Answer]) -> Obstacles:
+def _combined(size: int, answers: list[FilterResult]) -> Obstacles:
     refusals = [refusal for answer in answers for refusal in answer.refusals if refusal.rows.any()]
     limits = [answer.most for answer in answers if answer.most is not None]
     reasons = tuple(dict.fromkeys(refusal.reason for refusal in refusals))
@@ -86,7 +86,7 @@ def _combined(size: int, answers: list[Answer]) -> Obstacles:
     )
 
 
-def _first(size: int, refusals: list[Refusal], reasons: tuple[str, ...]) -> Amounts:
+def _first(size: int, refusals: list[FilteredRows], reasons: tuple[str, ...]) -> Amounts:
     """By row, the reason of the first refusal, −1 where there is none."""
     reason_of = np.full(size, -1, np.int64)
     for refusal in reversed(refusals):

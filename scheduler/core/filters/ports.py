@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.core.filters.asking import Answer, Asking, Refusal
-from scheduler.core.filters.questions import PortUsers
+from scheduler.core.filters.pod_filter import FilteredRows, FilterRequest, FilterResult
+from scheduler.core.picture.pod_queries import PortUsers
 
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 
 
-def ports(asking: Asking) -> Answer:
+def ports(request: FilterRequest) -> FilterResult:
     """Rows where a resident has a clashing port; each other row takes one such pod."""
-    taken = asking.crowd.count(PortUsers(asking.pod_class.company.ports)) > 0
-    return Answer((Refusal(taken, PORTS, resolvable=True),), most=np.ones(asking.size, np.int64))
+    taken = request.pod_index.count(PortUsers(request.pod_class.interpod.ports)) > 0
+    return FilterResult((FilteredRows(taken, PORTS, resolvable=True),), most=np.ones(request.size, np.int64))

@@ -17,8 +17,8 @@ from model.node import Taint
 from model.pod import Toleration
 from scheduler.core.filters import volumes
 from scheduler.core.filters.nodes import matching
-from scheduler.core.podclass import Tolerance
-from scheduler.core.snapshot import Mask, NodeTraits, Verdicts
+from scheduler.core.picture.podclass import Tolerance
+from scheduler.core.picture.snapshot import Mask, NodeTraits, Verdicts
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 SELECTOR = "node(s) didn't match Pod's node affinity/selector"
@@ -66,7 +66,7 @@ def tolerated(traits: NodeTraits, tolerations: tuple[Toleration, ...]) -> Mask:
 
 def _verdicts(traits: NodeTraits, tolerance: Tolerance) -> Verdicts:
     """In kube-scheduler's order; nodes whose use is not known come before what it asks after room."""
-    missing = volumes.missing(traits.surroundings, tolerance.claims)
+    missing = volumes.missing(traits.related, tolerance.claims)
     if missing:
         return Verdicts((missing,), np.zeros(len(traits.labels), np.int64))
     found = _untolerated(traits, tolerance.tolerations)

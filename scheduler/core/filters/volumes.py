@@ -9,25 +9,25 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.core.filters.nodes import matching
-from scheduler.core.snapshot import Mask, NodeTraits, Surroundings
+from scheduler.core.picture.snapshot import Mask, NodeTraits, RelatedObjects
 
 CONFLICT = "node(s) had volume node affinity conflict"
 NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 
-def missing(surroundings: Surroundings, claims: tuple[str, ...]) -> str:
+def missing(related: RelatedObjects, claims: tuple[str, ...]) -> str:
     """Why no node at all is tried for a pod with these claims (`namespace/name`); empty where nodes are."""
     for claim in claims:
-        if claim not in surroundings.claims:
+        if claim not in related.claims:
             return f'persistentvolumeclaim "{claim.partition("/")[2]}" not found'
-    return UNBOUND if any(not surroundings.claims[claim].volume for claim in claims) else ""
+    return UNBOUND if any(not related.claims[claim].volume for claim in claims) else ""
 
 
 def refusals(traits: NodeTraits, claims: tuple[str, ...]) -> tuple[tuple[Mask, str], ...]:
     """The rows from which some volume of these bound claims cannot be reached, in order of what is told first."""
-    volumes = traits.surroundings.volumes
-    names = [traits.surroundings.claims[claim].volume for claim in claims]
+    volumes = traits.related.volumes
+    names = [traits.related.claims[claim].volume for claim in claims]
     conflict = np.zeros(len(traits.labels), bool)
     for name in names:
         nodes = volumes[name].nodes if name in volumes else None

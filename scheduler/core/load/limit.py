@@ -12,8 +12,8 @@ from model.qos import PriorityBand
 from model.resources import CPU, MEMORY
 from scheduler.core.load.estimate import estimate
 from scheduler.core.load.picture import LoadPicture, capacities
-from scheduler.core.podclass import PodClass
-from scheduler.core.snapshot import Amounts, ClusterSnapshot
+from scheduler.core.picture.podclass import PodClass
+from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
 
 EXPIRED = "node(s) nodeMetric expired"
 EXCEEDED = "node(s) {} usage exceed threshold"

@@ -14,8 +14,8 @@ from model.report import Usage
 from scheduler.core.load.estimate import estimate
 from scheduler.core.load.node import Level, NodeLoad
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.podclass import PodClass
-from scheduler.core.snapshot import Amounts, ClusterSnapshot, Mask
+from scheduler.core.picture.podclass import PodClass
+from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot, Mask
 
 ALL = slice(None)
 _LARGEST = 1 << 55
@@ -29,6 +29,10 @@ class View(msgspec.Struct, frozen=True, eq=False):
 
     def copy(self) -> View:
         return View(self.used.copy(), self.seconds)
+
+    def of(self, rows: Amounts) -> View:
+        """These rows alone."""
+        return View(self.used[rows], self.seconds[rows])
 
 
 class Limits(msgspec.Struct, frozen=True, eq=False):
@@ -67,6 +71,12 @@ class LoadPicture(msgspec.Struct, frozen=True, eq=False):
         if self.policy.expiry_seconds <= 0:
             return np.asarray(missing)
         return np.asarray(missing | known & (self.now - view.seconds >= self.policy.expiry_seconds))
+
+    def of(self, rows: Amounts) -> LoadPicture:
+        """These rows alone, as they are now."""
+        limits = Limits(self.limits.usage[rows], self.limits.prod[rows], self.limits.aggregated[rows])
+        scored, limited, prod = self.scored.of(rows), self.limited.of(rows), self.prod.of(rows)
+        return LoadPicture(self.policy, self.now, scored, limited, prod, limits, self.unfilled[rows])
 
     def put(self, row: int, pod_class: PodClass, count: int = 1) -> None:
         """So many pods more are about to run there, by their estimate; a negative count is of pods that go.

@@ -15,9 +15,9 @@ from model.resources import CPU, MEMORY
 from scheduler.core.load.estimate import estimate
 from scheduler.core.load.picture import ALL, LoadPicture, View, capacities
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.core.percent import percent
-from scheduler.core.podclass import PodClass
-from scheduler.core.snapshot import Amounts, ClusterSnapshot, Mask
+from scheduler.core.picture.percent import percent
+from scheduler.core.picture.podclass import PodClass
+from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot, Mask
 
 
 def load_scores(

@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from model.resources import PODS
-from scheduler.core.gang import Candidate
-from scheduler.core.podclass import PodClass
-from scheduler.core.snapshot import Amounts, ClusterSnapshot
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.podclass import PodClass
+from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot
 
 
 def needed_only(snapshot: ClusterSnapshot, candidate: Candidate) -> Candidate:

@@ -11,7 +11,8 @@ from model.placement import EvictionPlan
 from model.pod import Pod
 from model.priority import PreemptionPolicy
 from model.reason import Reason
-from scheduler.core.scene import Nominated
+from model.workload import WorkloadId
+from scheduler.core.placement.working_snapshot import Nominated
 
 
 class GangFacts(msgspec.Struct, frozen=True):
@@ -38,16 +39,16 @@ class PreemptionFacts(msgspec.Struct, frozen=True):
     pods: Mapping[str, Pod] = {}
     budgets: tuple[DisruptionBudget, ...] = ()
     saved: Mapping[str, float] = {}
-    gangs: Mapping[str, GangFacts] = {}
-    in_flight: frozenset[str] = frozenset()
-    evicted: Mapping[str, float] = {}
+    gangs: Mapping[WorkloadId, GangFacts] = {}
+    in_flight: frozenset[WorkloadId] = frozenset()
+    evicted: Mapping[WorkloadId, float] = {}
     spared_queues: frozenset[str] = frozenset()
 
 
 class Preemptor(msgspec.Struct, frozen=True):
     """Who asks for room; `below_prod` where any of its waiting pods is of the mid, batch or free band."""
 
-    subject: str
+    subject: WorkloadId
     priority: int
     policy: PreemptionPolicy = PreemptionPolicy.LOWER
     created_seconds: float = 0.0

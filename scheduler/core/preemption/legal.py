@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 
 from model.priority import SYSTEM_PRIORITY, PreemptionPolicy
+from model.workload import WorkloadId
+from scheduler.core.ledger.residents import Flag, Residents
+from scheduler.core.picture.snapshot import Mask
 from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.residents import Flag, Residents
-from scheduler.core.snapshot import Mask
 
 
 class Legality(msgspec.Struct, frozen=True, eq=False):
@@ -49,7 +50,7 @@ def legality(
     return Legality(mask, int(np.count_nonzero(present)), tuple((name, number) for name, number in spared if number))
 
 
-def numbers_of(residents: Residents, subjects: Collection[str]) -> list[int]:
+def numbers_of(residents: Residents, subjects: Collection[WorkloadId]) -> list[int]:
     """The numbers of those of the subjects that have residents."""
     numbers = residents.subject_numbers
     return sorted(numbers[subject] for subject in subjects if subject in numbers)
@@ -91,12 +92,12 @@ def _scheduled(residents: Residents, slot: int) -> float:
     return pod.scheduled_seconds if pod else 0.0
 
 
-def _cooling(facts: PreemptionFacts, policy: PreemptionPolicySettings, now: float) -> frozenset[str]:
+def _cooling(facts: PreemptionFacts, policy: PreemptionPolicySettings, now: float) -> frozenset[WorkloadId]:
     rest = policy.victim_cooldown_seconds
     return frozenset(subject for subject, at in facts.evicted.items() if now - at < rest)
 
 
-def _number_is(residents: Residents, subjects: frozenset[str]) -> Mask:
+def _number_is(residents: Residents, subjects: frozenset[WorkloadId]) -> Mask:
     found = numbers_of(residents, subjects)
     if not found:
         return np.zeros(len(residents.rows), bool)

@@ -4,84 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-import msgspec
-
 from model.pod import Pod
+from model.workload import WorkloadId
 from scheduler.core.filters.static import verdicts
-from scheduler.core.gang import Candidate
-from scheduler.core.podclass import Kin, PodClass
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.claim import Claim, ClaimedPod, ClaimKind, claimed
+from scheduler.core.ledger.ledger import Ledger
+from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.placement.working_snapshot import Nominated
 from scheduler.core.preemption.facts import Plan
-from scheduler.core.scene import Nominated, Seat
-from scheduler.core.snapshot import ClusterSnapshot
 
-
-class Keeping(msgspec.Struct, frozen=True):
-    """One pod's room on a node by name, since rows differ from snapshot to snapshot."""
-
-    uid: str
-    node: str
-    pod_class: PodClass
-    kin: Kin = Kin()
-
-
-class Kept(msgspec.Struct, frozen=True):
-    """All that is kept for one workload, until `expires_seconds` (Unix time)."""
-
-    subject: str
-    priority: int
-    keepings: tuple[Keeping, ...]
-    expires_seconds: float
-
-    @property
-    def nodes(self) -> frozenset[str]:
-        return frozenset(keeping.node for keeping in self.keepings)
-
-    @property
-    def uids(self) -> tuple[str, ...]:
-        return tuple(keeping.uid for keeping in self.keepings)
+_KIND = ClaimKind.NOMINATED
 
 
 class Nominations:
-    """By subject. What is dropped is returned, so that its pods' status.nominatedNodeName can be cleared."""
+    """Claims in the ledger, and until when (Unix time) each of them holds.
 
-    def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
+    What is dropped is returned, so that its pods' status.nominatedNodeName can be cleared.
+    """
 
-    def get(self, subject: str) -> Kept | None:
-        return self._kept.get(subject)
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._expires: dict[WorkloadId, float] = {}
 
-    def add(self, plan: Plan, snapshot: ClusterSnapshot, expires_seconds: float) -> tuple[Kept, ...]:
+    def get(self, subject: WorkloadId) -> Claim | None:
+        return self._ledger.claim(_KIND, subject)
+
+    def add(self, plan: Plan, snapshot: ClusterSnapshot, expires_seconds: float, queue: str) -> tuple[Claim, ...]:
         """Keep a plan's room; workloads of lower priority lose what is kept for them on the same nodes.
 
         A gang that loses one node loses all, since the rest is of no use to it.
         """
         nominated = plan.nominated
-        keepings = tuple(
-            Keeping(seat.uid, snapshot.names[seat.row], seat.pod_class, seat.kin) for seat in nominated.seats
-        )
-        mine = Kept(nominated.subject, nominated.priority, keepings, expires_seconds)
-        lower = (kept for kept in self._kept.values() if kept.priority < mine.priority and kept.nodes & mine.nodes)
-        dropped = tuple(found for kept in list(lower) if (found := self.drop(kept.subject)))
-        self._kept[mine.subject] = mine
+        pods = claimed(nominated.assignments, snapshot.names)
+        mine = Claim(_KIND, nominated.subject, nominated.priority, pods, queue)
+        others = self._ledger.claims(_KIND)
+        lower = [claim.subject for claim in others if claim.priority < mine.priority and claim.nodes & mine.nodes]
+        dropped = tuple(found for subject in lower if (found := self.drop(subject)))
+        self._keep(mine, expires_seconds)
         return dropped
 
     def held(self, snapshot: ClusterSnapshot) -> tuple[Nominated, ...]:
-        """What is kept, as seats of this snapshot; nodes that it does not have are left out."""
-        return tuple(_nominated(self._kept[subject], snapshot.rows) for subject in sorted(self._kept))
+        """What is kept, as assignments of this snapshot; nodes that it does not have are left out."""
+        return tuple(claim.on(snapshot.rows) for claim in self._ledger.claims(_KIND))
 
-    def drop(self, subject: str) -> Kept | None:
+    def drop(self, subject: WorkloadId) -> Claim | None:
         """The workload is gone, or gives up."""
-        return self._kept.pop(subject, None)
+        claim = self.get(subject)
+        self._ledger.give_up(_KIND, subject)
+        self._expires.pop(subject, None)
+        return claim
 
-    def sweep(self, waiting: Collection[str], snapshot: ClusterSnapshot, now: float) -> tuple[Kept, ...]:
+    def sweep(self, waiting: Collection[WorkloadId], snapshot: ClusterSnapshot, now: float) -> tuple[Claim, ...]:
         """Drop what is kept for nobody, for too long, or on a node that is gone or does not admit the pod any more.
 
         `waiting` are the subjects that still wait.
         """
         out = [
-            subject
-            for subject, kept in sorted(self._kept.items())
-            if subject not in waiting or now >= kept.expires_seconds or not _admitted(kept.keepings, snapshot)
+            claim.subject
+            for claim in self._ledger.claims(_KIND)
+            if claim.subject not in waiting
+            or now >= self._expires[claim.subject]
+            or not _admitted(claim.pods, snapshot)
         ]
         return tuple(found for subject in out if (found := self.drop(subject)))
 
@@ -90,33 +74,29 @@ class Nominations:
     ) -> bool:
         """After a restart: keep what the pods' status names, where that is room for all needed and still fit."""
         named = {uid: pod.nominated_node for uid, pod in pods.items() if pod.nominated_node}
-        keepings = tuple(_named(candidate, named))
-        enough = 0 < candidate.needed <= len(keepings) and _admitted(keepings, snapshot)
-        if candidate.subject in self._kept or not enough:
+        found = tuple(_named(candidate, named))
+        enough = 0 < candidate.needed <= len(found) and _admitted(found, snapshot)
+        if self.get(candidate.subject) is not None or not enough:
             return False
-        self._kept[candidate.subject] = Kept(candidate.subject, candidate.workload.priority, keepings, expires_seconds)
+        workload = candidate.workload
+        self._keep(Claim(_KIND, candidate.subject, workload.priority, found, workload.queue), expires_seconds)
         return True
 
-
-def _nominated(kept: Kept, row_of: Mapping[str, int]) -> Nominated:
-    seats = tuple(
-        Seat(keeping.uid, row_of[keeping.node], keeping.pod_class, keeping.kin)
-        for keeping in kept.keepings
-        if keeping.node in row_of
-    )
-    return Nominated(kept.subject, kept.priority, seats)
+    def _keep(self, claim: Claim, expires_seconds: float) -> None:
+        self._ledger.keep(claim)
+        self._expires[claim.subject] = expires_seconds
 
 
-def _admitted(keepings: Iterable[Keeping], snapshot: ClusterSnapshot) -> bool:
+def _admitted(pods: Iterable[ClaimedPod], snapshot: ClusterSnapshot) -> bool:
     return all(
-        keeping.node in snapshot.rows
-        and bool(verdicts(snapshot.traits, keeping.pod_class.tolerance).admissible[snapshot.rows[keeping.node]])
-        for keeping in keepings
+        pod.node in snapshot.rows
+        and bool(verdicts(snapshot.traits, pod.pod_class.tolerance).admissible[snapshot.rows[pod.node]])
+        for pod in pods
     )
 
 
-def _named(candidate: Candidate, named: Mapping[str, str]) -> Iterable[Keeping]:
+def _named(candidate: Candidate, named: Mapping[str, str]) -> Iterable[ClaimedPod]:
     for pods, pod_class, kins in zip(candidate.workload.pod_sets, candidate.classes, candidate.kins, strict=True):
         for uid, kin in zip(pods.uids, kins, strict=True):
             if uid in named:
-                yield Keeping(uid, named[uid], pod_class, kin)
+                yield ClaimedPod(uid, named[uid], pod_class, kin)

@@ -6,46 +6,45 @@ from collections.abc import Iterator
 
 from model.placement import EvictionPlan, Placement, PlacementState, Victim
 from model.pod import Pod
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Placed
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.placement.place import Placed
+from scheduler.core.placement.working_snapshot import Assignment, Nominated
+from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import Plan, PreemptionFacts, Tally
-from scheduler.core.preemption.inquiry import Inquiry
-from scheduler.core.preemption.stakes import Stakes
-from scheduler.core.scene import Nominated, Seat
-from scheduler.core.snapshot import ClusterSnapshot
+from scheduler.core.preemption.problem import PreemptionProblem
 
 
 def plan_of(
     snapshot: ClusterSnapshot,
     candidate: Candidate,
     facts: PreemptionFacts,
-    inquiry: Inquiry,
+    problem: PreemptionProblem,
     outcome: tuple[Placed, frozenset[int]],
 ) -> Plan:
     """`outcome`: where the needed members go, and who goes for them."""
     placed, chosen = outcome
-    stakes = inquiry.stakes
+    costs = problem.costs
     eviction = EvictionPlan(
         preemptor=candidate.subject,
         trigger=_trigger(candidate, facts),
-        victims=tuple(sorted(_victims(snapshot, stakes, sorted(chosen)), key=_name)),
-        placements=tuple(_placement(snapshot, facts, seat) for seat in placed.seats),
+        victims=tuple(sorted(_victims(snapshot, costs, sorted(chosen)), key=_name)),
+        placements=tuple(_placement(snapshot, facts, assignment) for assignment in placed.assignments),
     )
     tally = Tally(
-        inquiry.legal.considered,
-        inquiry.legal.spared,
-        kept=len(stakes.herd) - len(chosen),
-        violations=len(stakes.violating(chosen)),
+        problem.legal.considered,
+        problem.legal.spared,
+        kept=len(costs.victims) - len(chosen),
+        violations=len(costs.violating(chosen)),
     )
-    return Plan(eviction, Nominated(candidate.subject, candidate.workload.priority, placed.seats), tally)
+    return Plan(eviction, Nominated(candidate.subject, candidate.workload.priority, placed.assignments), tally)
 
 
 def message(plan: EvictionPlan, scheduler_name: str) -> str:
     """What a victim's condition DisruptionTarget says; Koordinator's words (coscheduling/core/preemption.go)."""
-    preemptor = plan.preemptor.removeprefix("gang/").removeprefix("pod/")
     return (
         f"{scheduler_name}: preempting to accommodate higher priority pods, "
-        f"preemptor: {preemptor}, triggerPod: {plan.trigger}"
+        f"preemptor: {plan.preemptor.name}, triggerPod: {plan.trigger}"
     )
 
 
@@ -59,9 +58,9 @@ def _rank(pod: Pod) -> tuple[int, str, str]:
     return (pod.rank, pod.name, pod.uid)
 
 
-def _victims(snapshot: ClusterSnapshot, stakes: Stakes, chosen: list[int]) -> Iterator[Victim]:
-    rows = stakes.herd.rows[chosen].tolist()
-    for row, (pod, uid, subject) in zip(rows, stakes.named(chosen), strict=True):
+def _victims(snapshot: ClusterSnapshot, costs: VictimCosts, chosen: list[int]) -> Iterator[Victim]:
+    rows = costs.victims.rows[chosen].tolist()
+    for row, (pod, uid, subject) in zip(rows, costs.named(chosen), strict=True):
         key, notice = (pod.key, pod.eviction.notice_seconds) if pod else (uid, 0.0)
         yield Victim(key, uid, snapshot.names[row], subject, notice)
 
@@ -70,6 +69,8 @@ def _name(victim: Victim) -> tuple[str, str]:
     return (victim.pod_key, victim.uid)
 
 
-def _placement(snapshot: ClusterSnapshot, facts: PreemptionFacts, seat: Seat) -> Placement:
-    pod = facts.pods.get(seat.uid)
-    return Placement(pod.key if pod else seat.uid, seat.uid, snapshot.names[seat.row], PlacementState.NOMINATED)
+def _placement(snapshot: ClusterSnapshot, facts: PreemptionFacts, assignment: Assignment) -> Placement:
+    pod = facts.pods.get(assignment.uid)
+    return Placement(
+        pod.key if pod else assignment.uid, assignment.uid, snapshot.names[assignment.row], PlacementState.NOMINATED
+    )

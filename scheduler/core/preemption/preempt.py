@@ -12,57 +12,57 @@ import numpy as np
 
 from model.priority import PreemptionPolicy
 from model.reason import Reason
-from scheduler.core.gang import Candidate
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.residents import Flag, Residents
+from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
+from scheduler.core.preemption.capacity import room
 from scheduler.core.preemption.choose import cheapest
 from scheduler.core.preemption.facts import NoPreemption, Plan, PreemptionFacts, Tally
-from scheduler.core.preemption.field import room
-from scheduler.core.preemption.inquiry import Inquiry, domains, inquire
 from scheduler.core.preemption.plan import plan_of
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.residents import Flag, Residents
-from scheduler.core.scene import Scene
-from scheduler.core.snapshot import Amounts
+from scheduler.core.preemption.problem import PreemptionProblem, domains, problem_of
 
 _DOMAINS = 8
 """Domains whose victims are worked out in full; they are those that look cheapest."""
 
 
 def preempt(
-    scene: Scene,
+    working: WorkingSnapshot,
     candidate: Candidate,
     residents: Residents,
     facts: PreemptionFacts,
     policy: PreemptionPolicySettings,
     now: float,
 ) -> Plan | NoPreemption:
-    """For a candidate that `place` has just refused in this scene, which is not changed."""
-    refusal = _not_even_tried(scene, candidate, residents, facts, policy)
+    """For a candidate that `place` has just refused in this working snapshot, which is not changed."""
+    refusal = _not_even_tried(working, candidate, residents, facts, policy)
     if refusal is not None:
         return refusal
-    inquiry = inquire(scene, candidate, residents, facts, (policy, now))
-    if inquiry.coming and (placed := inquiry.trial.without(())):
-        return plan_of(scene.snapshot, candidate, facts, inquiry, (placed, frozenset()))
-    if not len(inquiry.stakes.herd):
-        return NoPreemption(Reason.PREEMPTION_NO_VICTIMS, _spared(inquiry), _tally(inquiry))
-    for chosen in _choices(scene, inquiry):
-        placed = inquiry.trial.without(chosen)
+    problem = problem_of(working, candidate, residents, facts, (policy, now))
+    if problem.coming and (placed := problem.trial.without(())):
+        return plan_of(working.snapshot, candidate, facts, problem, (placed, frozenset()))
+    if not len(problem.costs.victims):
+        return NoPreemption(Reason.PREEMPTION_NO_VICTIMS, _spared(problem), _tally(problem))
+    for chosen in _choices(working, problem):
+        placed = problem.trial.without(chosen)
         if placed is None:
             continue
         if policy.most_victims and len(chosen) > policy.most_victims:
             detail = f"{len(chosen)} pods would have to go, {policy.most_victims} may"
-            return NoPreemption(Reason.PREEMPTION_TOO_MANY, detail, _tally(inquiry))
-        return plan_of(scene.snapshot, candidate, facts, inquiry, (placed, chosen))
-    return NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, _in_vain(inquiry), _tally(inquiry))
+            return NoPreemption(Reason.PREEMPTION_TOO_MANY, detail, _tally(problem))
+        return plan_of(working.snapshot, candidate, facts, problem, (placed, chosen))
+    return NoPreemption(Reason.PREEMPTION_NOT_HELPFUL, _in_vain(problem), _tally(problem))
 
 
-def _in_vain(inquiry: Inquiry) -> str:
-    pending, victims = inquiry.demand.pending, len(inquiry.stakes.herd)
+def _in_vain(problem: PreemptionProblem) -> str:
+    pending, victims = problem.demand.pending, len(problem.costs.victims)
     told = f"{pending} members would not fit together" if pending > 1 else "it would not fit"
     return f"{told} even without {f'all {victims} pods' if victims > 1 else 'the one pod'} that may go"
 
 
 def _not_even_tried(
-    scene: Scene,
+    working: WorkingSnapshot,
     candidate: Candidate,
     residents: Residents,
     facts: PreemptionFacts,
@@ -76,14 +76,19 @@ def _not_even_tried(
         return NoPreemption(Reason.PREEMPTION_NOT_NEEDED)
     if candidate.subject in facts.in_flight:
         return NoPreemption(Reason.PREEMPTION_IN_FLIGHT)
-    if _victims_terminate(scene, candidate, residents):
+    if _victims_terminate(working, candidate, residents):
         return NoPreemption(Reason.VICTIMS_TERMINATING)
     return None
 
 
-def _victims_terminate(scene: Scene, candidate: Candidate, residents: Residents) -> bool:
+def _victims_terminate(working: WorkingSnapshot, candidate: Candidate, residents: Residents) -> bool:
     """Whether on a node it is nominated to somebody of lower priority is still on the way out of a preemption."""
-    rows = [seat.row for held in scene.nominated if held.subject == candidate.subject for seat in held.seats]
+    rows = [
+        assignment.row
+        for held in working.nominated
+        if held.subject == candidate.subject
+        for assignment in held.assignments
+    ]
     if not rows:
         return False
     going = (residents.flags & (Flag.DELETING | Flag.DISRUPTED)) == (Flag.DELETING | Flag.DISRUPTED)
@@ -91,44 +96,44 @@ def _victims_terminate(scene: Scene, candidate: Candidate, residents: Residents)
     return bool(np.any(going & lower & np.isin(residents.rows, rows)))
 
 
-def _choices(scene: Scene, inquiry: Inquiry) -> Iterator[frozenset[int]]:
+def _choices(working: WorkingSnapshot, problem: PreemptionProblem) -> Iterator[frozenset[int]]:
     """Sets of victims to try, the most promising first."""
-    if any(int(ask.most.sum()) < ask.want for ask in inquiry.field.asks):
+    if any(int(ask.most.sum()) < ask.want for ask in problem.capacity.asks):
         return
-    stakes = inquiry.stakes
+    costs = problem.costs
     found = []
-    for rows in _cheapest_first(domains(scene, inquiry), inquiry):
-        chosen = cheapest(inquiry.field.within(rows), stakes)
+    for rows in _cheapest_first(domains(working, problem), problem):
+        chosen = cheapest(problem.capacity.within(rows), costs)
         if chosen is not None:
             found.append(chosen)
     if len(found) > 1:
-        found.sort(key=stakes.cost)
-    if inquiry.plain and len(inquiry.field.asks) == 1:
+        found.sort(key=costs.cost)
+    if problem.plain and len(problem.capacity.asks) == 1:
         yield from found
     else:
-        yield from (chosen for chosen in map(inquiry.trial.spared, found) if chosen is not None)
-    if not inquiry.exact:
-        chosen = inquiry.trial.cheapest(inquiry.field)
+        yield from (chosen for chosen in map(problem.trial.spared, found) if chosen is not None)
+    if not problem.exact:
+        chosen = problem.trial.cheapest(problem.capacity)
         if chosen is not None:
             yield chosen
 
 
-def _cheapest_first(domains: list[Amounts], inquiry: Inquiry) -> list[Amounts]:
+def _cheapest_first(domains: list[Amounts], problem: PreemptionProblem) -> list[Amounts]:
     """The domains with the most room already for what is wanted, those with the least to lose before others."""
     if len(domains) <= _DOMAINS:
         return domains
-    herd, field = inquiry.stakes.herd, inquiry.field
-    every = np.arange(len(field.free))
-    here = np.sum([room(ask, field.free, every) for ask in field.asks], axis=0)
-    load = np.bincount(herd.rows, weights=herd.weights - herd.weights.min() + 1.0, minlength=len(every))
+    victims, capacity = problem.costs.victims, problem.capacity
+    every = np.arange(len(capacity.free))
+    here = np.sum([room(ask, capacity.free, every) for ask in capacity.asks], axis=0)
+    load = np.bincount(victims.rows, weights=victims.weights - victims.weights.min() + 1.0, minlength=len(every))
     ranked = sorted(range(len(domains)), key=lambda i: (-int(here[domains[i]].sum()), float(load[domains[i]].sum()), i))
     return [domains[i] for i in ranked[:_DOMAINS]]
 
 
-def _tally(inquiry: Inquiry) -> Tally:
-    return Tally(inquiry.legal.considered, inquiry.legal.spared, kept=len(inquiry.stakes.herd))
+def _tally(problem: PreemptionProblem) -> Tally:
+    return Tally(problem.legal.considered, problem.legal.spared, kept=len(problem.costs.victims))
 
 
-def _spared(inquiry: Inquiry) -> str:
-    told = ", ".join(f"{number} {name}" for name, number in inquiry.legal.spared)
-    return f"of {inquiry.legal.considered} pods: {told}" if told else "no pod runs on any node"
+def _spared(problem: PreemptionProblem) -> str:
+    told = ", ".join(f"{number} {name}" for name, number in problem.legal.spared)
+    return f"of {problem.legal.considered} pods: {told}" if told else "no pod runs on any node"

@@ -1,4 +1,4 @@
-"""Prices of pods that may go one by one: whole numbers whose sums compare as the costs of plans do (see `stakes`).
+"""Prices of pods that may go one by one: whole numbers whose sums compare as the costs of plans do (see `costs`).
 
 Each criterion is a digit of the number, as wide as its sum over all victims can become. Where that is too wide for 64
 bits the numbers are Python's own. The highest priority is no digit: the victims to choose from are limited by it.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from scheduler.core.preemption.herd import OUTSIDE
-from scheduler.core.preemption.stakes import NODE, Stakes
-from scheduler.core.snapshot import Amounts, Mask
+from scheduler.core.picture.snapshot import Amounts, Mask
+from scheduler.core.preemption.costs import NODE, VictimCosts
+from scheduler.core.preemption.victims import OUTSIDE
 
 _MOST = 1 << 61
 
@@ -29,14 +29,14 @@ class Prices(msgspec.Struct, frozen=True, eq=False):
     dear: Amounts
 
 
-def prices(pool: Amounts, ranks: Amounts, stakes: Stakes, most: int) -> Prices:
+def prices(pool: Amounts, ranks: Amounts, costs: VictimCosts, most: int) -> Prices:
     """Of the pool's pods, of which at most so many go; `ranks` by importance decide where all else is equal."""
-    outside = _if_mixed(stakes.herd.standings[pool] >= OUTSIDE)
-    breaking = stakes.guards.pressed(pool, ranks)
+    outside = _if_mixed(costs.victims.standings[pool] >= OUTSIDE)
+    breaking = costs.budgets.pressed(pool, ranks)
     dear = np.zeros(len(pool), np.int64) if breaking.all() else outside + 2 * breaking
     # Outside the bands stands between the budgets and the number.
     pressed = breaking if outside.any() else _if_mixed(breaking)
-    losses, priorities = stakes.losses(pool), _levels(stakes.priorities(pool))
+    losses, priorities = costs.losses(pool), _levels(costs.priorities(pool))
     widths = [(int(losses.max(initial=0)) + NODE) * most + 1]
     widths += [int(digit.max(initial=0)) * most + 1 for digit in (priorities, np.ones(1, np.int64), outside, pressed)]
     units = np.cumprod([1, *widths], dtype=object).tolist()

@@ -33,7 +33,7 @@ class Progress(msgspec.Struct, frozen=True):
         return self.plan.deadline_seconds if waits else None
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class VictimStates(msgspec.Struct, frozen=True):
     """What is true of a plan's victims, by uid; `saved` is when each last saved a checkpoint, in Unix seconds.
 
     `wanted`: the preemptor still waits and does not fit without this plan.
@@ -75,7 +75,7 @@ class Step(msgspec.Struct, frozen=True):
     actions: tuple[Action, ...] = ()
 
 
-def advance(progress: Progress, facts: Surroundings, policy: PreemptionPolicySettings, now: float) -> Step:
+def advance(progress: Progress, facts: VictimStates, policy: PreemptionPolicySettings, now: float) -> Step:
     """One step; to be asked for again whenever something changed or the plan's deadline has come."""
     if progress.over:
         return Step(progress)
@@ -95,7 +95,7 @@ def notice_seconds(victims: Iterable[Victim], policy: PreemptionPolicySettings) 
     return min(max((victim.notice_seconds for victim in victims), default=0.0), policy.longest_notice_seconds)
 
 
-def _abort(progress: Progress, facts: Surroundings, staying: tuple[Victim, ...]) -> Step:
+def _abort(progress: Progress, facts: VictimStates, staying: tuple[Victim, ...]) -> Step:
     """Those that were not evicted yet stay."""
     told = tuple(Unnotify(victim) for victim in staying if victim.uid in facts.notified)
     return Step(_in(progress, PlanState.ABORTED), told)
@@ -109,7 +109,7 @@ def _begin(progress: Progress, victims: tuple[Victim, ...], policy: PreemptionPo
     return Progress(plan, now if longest > 0 else 0.0)
 
 
-def _proceed(progress: Progress, facts: Surroundings, staying: tuple[Victim, ...], now: float) -> Step:
+def _proceed(progress: Progress, facts: VictimStates, staying: tuple[Victim, ...], now: float) -> Step:
     told = tuple(victim for victim in staying if victim.notice_seconds > 0)
     if progress.plan.state is not PlanState.TERMINATING and _waits(progress, facts, told, now):
         untold = tuple(Notify(v, progress.plan.deadline_seconds) for v in told if v.uid not in facts.notified)
@@ -120,7 +120,7 @@ def _proceed(progress: Progress, facts: Surroundings, staying: tuple[Victim, ...
     return Step(_in(progress, PlanState.TERMINATING), evictions)
 
 
-def _waits(progress: Progress, facts: Surroundings, told: tuple[Victim, ...], now: float) -> bool:
+def _waits(progress: Progress, facts: VictimStates, told: tuple[Victim, ...], now: float) -> bool:
     """Whether somebody who was told has not saved since, and has time left."""
     if now >= progress.plan.deadline_seconds:
         return False

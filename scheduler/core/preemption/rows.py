@@ -16,11 +16,11 @@ from math import comb
 import msgspec
 import numpy as np
 
-from scheduler.core.preemption.field import Ask, room
-from scheduler.core.preemption.herd import Herd, sorted_by
+from scheduler.core.picture.snapshot import Amounts, Mask
+from scheduler.core.preemption.capacity import Ask, room
+from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.price import Prices, prices
-from scheduler.core.preemption.stakes import Stakes
-from scheduler.core.snapshot import Amounts, Mask
+from scheduler.core.preemption.victims import Victims, sorted_by
 
 _FEWEST_ROWS = 32
 _COMBINATIONS = 5_000
@@ -43,54 +43,56 @@ class Offer(msgspec.Struct, frozen=True, eq=False):
     prices: tuple[int, ...] = ()
 
 
-def clear_rows(ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes, going: Collection[int] = ()) -> list[int] | None:
+def clear_rows(
+    ask: Ask, free: Amounts, pool: Amounts, costs: VictimCosts, going: Collection[int] = ()
+) -> list[int] | None:
     """Indexes of the pool whose going makes the ask fit, None where all of them are not enough.
 
     `going` are to go already, and what they free is in `free`; their nodes cost nothing more.
     """
-    herd, every = stakes.herd, np.arange(len(free))
+    victims, every = costs.victims, np.arange(len(free))
     gone = np.array(sorted(going), np.int64)
     if len(gone):
         pool = pool[~np.isin(pool, gone)]
     base = room(ask, free, every)
-    reach = room(ask, free + herd.freed(pool, len(free)), every)
+    reach = room(ask, free + victims.freed(pool, len(free)), every)
     missing = ask.want - int(base.sum())
     if missing <= 0:
         return []
     if int(reach.sum()) < ask.want:
         return None
-    rows = _promising(ask, free, pool, stakes, (base, reach, missing))
+    rows = _promising(ask, free, pool, costs, (base, reach, missing))
     offers, priced = _offers(
-        ask, free, pool[np.isin(herd.rows[pool], rows)], stakes, frozenset(herd.rows[gone].tolist())
+        ask, free, pool[np.isin(victims.rows[pool], rows)], costs, frozenset(victims.rows[gone].tolist())
     )
     bought = _buy(offers, missing, np.full(missing + 1, priced.never, priced.each.dtype))
-    return [index for offer, extra in bought for index in _of_row(ask, free, offer, extra, herd)]
+    return [index for offer, extra in bought for index in _of_row(ask, free, offer, extra, victims)]
 
 
 def _promising(
-    ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes, reaches: tuple[Amounts, Amounts, int]
+    ask: Ask, free: Amounts, pool: Amounts, costs: VictimCosts, reaches: tuple[Amounts, Amounts, int]
 ) -> Amounts:
     """Rows that gain, the fewest victims a member first, until they hold what is missing several times over."""
     base, reach, missing = reaches
-    herd = stakes.herd
+    victims = costs.victims
     rows = np.flatnonzero(reach > base)
     if len(rows) <= _FEWEST_ROWS:
         return rows
-    order = sorted_by(herd.rows, pool)
-    own = herd.rows[order]
+    order = sorted_by(victims.rows, pool)
+    own = victims.rows[order]
     starts = np.searchsorted(own, rows)
     first, last = base[rows] + 1, np.minimum(reach[rows], base[rows] + missing)
     each = np.ones(len(rows)), np.ones(len(rows))
     for column in np.flatnonzero(ask.request):
-        largest = _largest(herd.amounts[order, column], own, rows, starts)
+        largest = _largest(victims.amounts[order, column], own, rows, starts)
         for number, least in zip((first, last), each, strict=True):
             deficit = number * ask.request[column] - free[rows, column]
             np.maximum(least, np.ceil(deficit / np.maximum(largest, 1)), out=least)
     per_member = np.minimum(each[0], each[1] / (last - base[rows]))
     counts = np.maximum(np.bincount(own, minlength=len(free))[rows], 1)
-    means = np.bincount(own, weights=herd.weights[order], minlength=len(free))[rows] / counts
+    means = np.bincount(own, weights=victims.weights[order], minlength=len(free))[rows] / counts
     gains = np.minimum(last - base[rows], missing)
-    shares = [_tenths(mask[order], own, rows, counts) for mask in stakes.spared]
+    shares = [_tenths(mask[order], own, rows, counts) for mask in costs.spared]
     ranked = rows[np.lexsort((rows, -gains, means, per_member, *shares))]
     enough = int(np.searchsorted(np.cumsum(np.minimum(reach - base, missing)[ranked]), 3 * missing)) + 1
     return np.sort(ranked[: max(enough, _FEWEST_ROWS)])
@@ -115,19 +117,19 @@ def _tenths(mask: Mask, own: Amounts, rows: Amounts, counts: Amounts) -> Amounts
 
 
 def _offers(
-    ask: Ask, free: Amounts, pool: Amounts, stakes: Stakes, touched: frozenset[int]
+    ask: Ask, free: Amounts, pool: Amounts, costs: VictimCosts, touched: frozenset[int]
 ) -> tuple[list[Offer], Prices]:
     """One of each row, and by which prices."""
-    herd, ranks = stakes.herd, stakes.ranks(pool)
-    most = min(len(pool), ask.want * int(np.bincount(herd.rows[pool]).max()))
-    priced = prices(pool, ranks, stakes, most)
-    order = np.lexsort((ranks, -_sizes(ask, free, pool, herd), priced.dear, herd.rows[pool]))
+    victims, ranks = costs.victims, costs.ranks(pool)
+    most = min(len(pool), ask.want * int(np.bincount(victims.rows[pool]).max()))
+    priced = prices(pool, ranks, costs, most)
+    order = np.lexsort((ranks, -_sizes(ask, free, pool, victims), priced.dear, victims.rows[pool]))
     chosen, each, dear = pool[order], priced.each[order], priced.dear[order]
-    rows = herd.rows[chosen]
+    rows = victims.rows[chosen]
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     ends = [*starts[1:].tolist(), len(rows)]
     bases = room(ask, free[rows[starts]], rows[starts]).tolist()
-    reached = room(ask, free[rows] + _running(herd.amounts[chosen], starts), rows).tolist()
+    reached = room(ask, free[rows] + _running(victims.amounts[chosen], starts), rows).tolist()
     steps = _running(each, starts).tolist()
     offers = []
     for start, end, base in zip(starts.tolist(), ends, bases, strict=True):
@@ -147,14 +149,14 @@ def _running(amounts: Amounts, starts: Amounts) -> Amounts:
     return np.asarray(sums - np.repeat(before, np.diff(starts, append=len(sums)), axis=0))
 
 
-def _sizes(ask: Ask, free: Amounts, pool: Amounts, herd: Herd) -> Amounts:
+def _sizes(ask: Ask, free: Amounts, pool: Amounts, victims: Victims) -> Amounts:
     """How much of the next member's deficit each pod covers, in millionths summed over columns."""
-    rows = herd.rows[pool]
+    rows = victims.rows[pool]
     base = room(ask, free[rows], rows)
     sizes = np.zeros(len(pool))
     for column in np.flatnonzero(ask.request):
         deficit = (base + 1) * ask.request[column] - free[rows, column]
-        share = np.minimum(herd.amounts[pool, column] / np.maximum(deficit, 1), 1.0)
+        share = np.minimum(victims.amounts[pool, column] / np.maximum(deficit, 1), 1.0)
         sizes += np.where(deficit > 0, share, 0.0)
     return np.asarray((sizes * 1e6).astype(np.int64))
 
@@ -179,12 +181,12 @@ def _buy(offers: list[Offer], missing: int, best: Amounts) -> list[tuple[Offer, 
     return bought
 
 
-def _of_row(ask: Ask, free: Amounts, offer: Offer, extra: int, herd: Herd) -> list[int]:
+def _of_row(ask: Ask, free: Amounts, offer: Offer, extra: int, victims: Victims) -> list[int]:
     """The cheapest set on the row for so many further members, as far as sets can be compared one by one."""
     greedy = np.arange(offer.lengths[extra - 1])
     deficit = (offer.base + extra) * ask.request - free[offer.row]
     deficit = np.where(ask.request > 0, deficit, 0).clip(min=0)
-    sizes = np.minimum(herd.amounts[offer.order], deficit)
+    sizes = np.minimum(victims.amounts[offer.order], deficit)
     best = greedy
     if not (sizes == sizes[0]).all():
         for number in range(_least_number(sizes, deficit), len(greedy) + 1):

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from scheduler.core.gang import Candidate
-from scheduler.core.place import Placed, place
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.placement.place import Placed, place
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
+from scheduler.core.preemption.capacity import Capacity
 from scheduler.core.preemption.choose import lowest, rows_by_price
-from scheduler.core.preemption.field import Field
-from scheduler.core.preemption.groups import put_back_first, spread_to_gangs
-from scheduler.core.preemption.leaving import Beside, Heeds, vacate
-from scheduler.core.preemption.spare import FEW_GROUPS, Fits, items_of, least_cost, spare, spare_in_bulk
-from scheduler.core.preemption.stakes import Stakes
-from scheduler.core.residents import Residents
-from scheduler.core.scene import Scene
-from scheduler.core.snapshot import Amounts
+from scheduler.core.preemption.costs import VictimCosts
+from scheduler.core.preemption.reprieve import FEW_GROUPS, Fits, items_of, least_cost, reprieve, reprieve_in_bulk
+from scheduler.core.preemption.terminating import Beside, Heeds, vacate
+from scheduler.core.preemption.victim_groups import put_back_first, spread_to_gangs
 
 MOST_ROWS = 1_024
 """Rows that are cleared in thought, the cheapest first; kube-scheduler looks at a tenth of the nodes, 100 or more."""
@@ -26,11 +26,13 @@ _MEMBERS_TRIED, _LEAST_TRIES = 256, 4
 
 
 class Trial:
-    """Remembers what it was asked; `scene` has lost already what is coming free by itself."""
+    """Remembers what it was asked; `working` has lost already what is coming free by itself."""
 
-    def __init__(self, scene: Scene, demand: Candidate, residents: Residents, stakes: Stakes, heeds: Heeds) -> None:
-        self._scene, self._demand = scene, demand
-        self._residents, self._stakes, self._heeds = residents, stakes, heeds
+    def __init__(
+        self, working: WorkingSnapshot, demand: Candidate, residents: Residents, costs: VictimCosts, heeds: Heeds
+    ) -> None:
+        self._working, self._demand = working, demand
+        self._residents, self._costs, self._heeds = residents, costs, heeds
         self._known: dict[frozenset[int], Placed | None] = {}
 
     def without(self, chosen: Iterable[int]) -> Placed | None:
@@ -41,9 +43,9 @@ class Trial:
         return self._known[gone]
 
     def _placed(self, gone: frozenset[int]) -> Placed | None:
-        scene = self._scene.what_if(silent=True)
-        vacate(scene, self._residents, self._stakes.herd.slots[sorted(gone)], self._heeds)
-        found = place(scene, self._demand)
+        working = self._working.what_if(silent=True)
+        vacate(working, self._residents, self._costs.victims.slots[sorted(gone)], self._heeds)
+        found = place(working, self._demand)
         return found if isinstance(found, Placed) else None
 
     def fits(self, chosen: frozenset[int]) -> bool:
@@ -53,23 +55,23 @@ class Trial:
         """Who must go of these, None where all of them are not enough."""
         if not self.fits(chosen):
             return None
-        return spare(self._around_seats(chosen), self._a_few(), self._stakes)
+        return reprieve(self._around_assignments(chosen), self._a_few(), self._costs)
 
-    def cheapest(self, field: Field) -> frozenset[int] | None:
+    def cheapest(self, capacity: Capacity) -> frozenset[int] | None:
         """Victims that help, the lowest priorities first; of a cluster too large to try, among the cheapest rows."""
-        every = np.arange(len(self._stakes.herd))
-        ranked = rows_by_price(field, every, self._stakes, any_row=True)[:MOST_ROWS]
+        every = np.arange(len(self._costs.victims))
+        ranked = rows_by_price(capacity, every, self._costs, any_row=True)[:MOST_ROWS]
         if self.without(self._touching(every, ranked)) is None:
             return None
-        return lowest(self._stakes.herd.opened.weights, lambda level: self._up_to(level, field), self._stakes)
+        return lowest(self._costs.victims.opened.weights, lambda level: self._up_to(level, capacity), self._costs)
 
-    def _up_to(self, level: int, field: Field) -> frozenset[int] | None:
-        pool = np.flatnonzero(self._stakes.herd.weights <= level)
-        found = next(self._widening(field, pool), None)
-        best = None if found is None else spare_in_bulk(self._around_seats(found), self._a_few(), self._stakes)
-        items = items_of(pool.tolist(), self._stakes) if len(pool) <= 4 * FEW_GROUPS else []
+    def _up_to(self, level: int, capacity: Capacity) -> frozenset[int] | None:
+        pool = np.flatnonzero(self._costs.victims.weights <= level)
+        found = next(self._widening(capacity, pool), None)
+        best = None if found is None else reprieve_in_bulk(self._around_assignments(found), self._a_few(), self._costs)
+        items = items_of(pool.tolist(), self._costs) if len(pool) <= 4 * FEW_GROUPS else []
         if items and len(items) <= FEW_GROUPS:
-            return least_cost(items, self.fits, self._stakes, best, _TRIES)
+            return least_cost(items, self.fits, self._costs, best, _TRIES)
         return best
 
     def _a_few(self) -> Fits:
@@ -84,48 +86,48 @@ class Trial:
 
         return fits
 
-    def _around_seats(self, chosen: frozenset[int]) -> frozenset[int]:
-        """Without those beside whom the seats that were just found still have room; all where that proves wrong."""
+    def _around_assignments(self, chosen: frozenset[int]) -> frozenset[int]:
+        """Without those beside whom the assignments just found still have room; all where that proves wrong."""
         placed = self.without(chosen)
         if placed is None:
             return chosen
-        beside = Beside(self._scene, self._demand, placed, self._residents.class_requests)
-        slots, herd = self._residents, self._stakes.herd
-        lines = {index: int(slots.classes[herd.slots[index]]) for index in chosen}
+        beside = Beside(self._working, self._demand, placed, self._residents.class_requests)
+        slots, victims = self._residents, self._costs.victims
+        lines = {index: int(slots.classes[victims.slots[index]]) for index in chosen}
         for index in chosen:
-            beside.leaves(int(herd.rows[index]), lines[index])
+            beside.leaves(int(victims.rows[index]), lines[index])
         going = set(chosen)
-        for group in put_back_first(chosen, self._stakes):
+        for group in put_back_first(chosen, self._costs):
             if not any(self._heeded(index) for index in group) and beside.put_back(
-                [(int(herd.rows[index]), lines[index]) for index in group]
+                [(int(victims.rows[index]), lines[index]) for index in group]
             ):
                 going.difference_update(group)
         fewer = frozenset(going)
         return fewer if self.fits(fewer) else chosen
 
     def _heeded(self, index: int) -> bool:
-        charge = self._residents.charges[int(self._stakes.herd.slots[index])]
+        charge = self._residents.charges[int(self._costs.victims.slots[index])]
         return charge is None or self._heeds(charge.kin)
 
-    def _widening(self, field: Field, pool: Amounts) -> Iterator[frozenset[int]]:
-        ranked, number = rows_by_price(field, pool, self._stakes, any_row=True)[:MOST_ROWS], field.want
+    def _widening(self, capacity: Capacity, pool: Amounts) -> Iterator[frozenset[int]]:
+        ranked, number = rows_by_price(capacity, pool, self._costs, any_row=True)[:MOST_ROWS], capacity.want
         while len(ranked):
             chosen = self._touching(pool, ranked[:number])
             placed = self.without(chosen)
             if placed is not None:
-                yield self._of_rows(chosen, {seat.row for seat in placed.seats})
+                yield self._of_rows(chosen, {assignment.row for assignment in placed.assignments})
             if number >= len(ranked):
                 return
             number *= 2
 
     def _touching(self, pool: Amounts, rows: Amounts) -> frozenset[int]:
         """Those of the pool on the rows, and whoever goes with them."""
-        touched = pool[np.isin(self._stakes.herd.rows[pool], rows)]
-        return frozenset(spread_to_gangs(touched.tolist(), pool, self._stakes))
+        touched = pool[np.isin(self._costs.victims.rows[pool], rows)]
+        return frozenset(spread_to_gangs(touched.tolist(), pool, self._costs))
 
     def _of_rows(self, chosen: frozenset[int], rows: set[int]) -> frozenset[int]:
         """Only those on the rows that are used, where that is enough."""
-        herd, pool = self._stakes.herd, np.array(sorted(chosen), np.int64)
-        touched = [index for index in chosen if int(herd.rows[index]) in rows]
-        used = frozenset(spread_to_gangs(touched, pool, self._stakes))
+        victims, pool = self._costs.victims, np.array(sorted(chosen), np.int64)
+        touched = [index for index in chosen if int(victims.rows[index]) in rows]
+        used = frozenset(spread_to_gangs(touched, pool, self._costs))
         return used if used < chosen and self.fits(used) else chosen

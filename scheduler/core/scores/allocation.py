@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.core.percent import FULL, percent
+from scheduler.core.picture.percent import FULL, percent
+from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.scores.policy import ScorePolicy, ShapePoint, Strategy
-from scheduler.core.snapshot import Amounts
 
 
 def fit_scores(policy: ScorePolicy, requested: Amounts, allocatable: Amounts, weights: Amounts) -> Amounts:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
+from typing import NamedTuple
+
 import msgspec
 import numpy as np
 
-from scheduler.core.filters.crowd import Crowd
-from scheduler.core.podclass import Kin, PodClass
-from scheduler.core.scores.company import company
-from scheduler.core.scores.liking import disliked, preferred
-from scheduler.core.scores.normal import by_largest, by_range, by_smallest
+from scheduler.core.picture.pod_index import PodIndex
+from scheduler.core.picture.podclass import Kin, PodClass
+from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.scores.node_preference import disliked, preferred
+from scheduler.core.scores.normalize import by_largest, by_range, by_smallest
+from scheduler.core.scores.pod_affinity import pod_affinity
 from scheduler.core.scores.policy import ScorePolicy
-from scheduler.core.scores.spreading import soft, spread_scores
-from scheduler.core.snapshot import Amounts, Mask, NodeTraits
+from scheduler.core.scores.topology_spread import soft, spread_scores
 
 
 class Asker(msgspec.Struct, frozen=True):
@@ -23,47 +27,62 @@ class Asker(msgspec.Struct, frozen=True):
     policy: ScorePolicy = ScorePolicy()
 
 
-def cluster_scores(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
-    """The weighted sum by row, 0 where not feasible; None where nothing of the kind tells one node from another.
+class ClusterScore(NamedTuple):
+    """A score by its plugin's name: `points` by row, None where it tells no node from another."""
+
+    name: str
+    weight: Callable[[ScorePolicy], int]
+    points: Callable[[PodIndex, NodeTraits, Asker, Mask], Amounts | None]
+
+
+class Compared(msgspec.Struct, frozen=True, eq=False):
+    """What scores that compare nodes say: `total` is the weighted sum by row, 0 where not feasible; `parts` are
+    (name, weight, points by row).
+    """
+
+    total: Amounts
+    parts: tuple[tuple[str, int, Amounts], ...]
+
+
+def cluster_scores(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Compared | None:
+    """None where nothing of the kind tells one node from another.
 
     What would be the same for all nodes, as Kubernetes' 100 where no taint is to be avoided, is left out.
     """
-    parts = [part for part in _parts(crowd, traits, asker, feasible) if part is not None]
-    return np.where(feasible, np.add.reduce(parts), 0) if parts else None
-
-
-def _parts(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> list[Amounts | None]:
-    pod_class, policy = asker.pod_class, asker.policy
-    return [
-        _taints(traits, pod_class, policy, feasible),
-        _affinity(traits, pod_class, policy, feasible),
-        _spread(crowd, traits, asker, feasible),
-        _company(crowd, traits, asker, feasible),
-    ]
-
-
-def _taints(traits: NodeTraits, pod_class: PodClass, policy: ScorePolicy, feasible: Mask) -> Amounts | None:
-    raw = disliked(traits, pod_class.tolerance.tolerations) if policy.taint_weight else None
-    return None if raw is None else policy.taint_weight * by_smallest(raw, feasible)
-
-
-def _affinity(traits: NodeTraits, pod_class: PodClass, policy: ScorePolicy, feasible: Mask) -> Amounts | None:
-    terms = pod_class.tolerance.affinity.preferred_nodes
-    if not terms or not policy.affinity_weight:
+    parts: list[tuple[str, int, Amounts]] = []
+    for score in CLUSTER_SCORES:
+        weight = score.weight(asker.policy)
+        points = score.points(pod_index, traits, asker, feasible) if weight else None
+        if points is not None:
+            parts.append((score.name, weight, points))
+    if not parts:
         return None
-    return policy.affinity_weight * by_largest(preferred(traits, terms), feasible)
+    total = np.add.reduce([weight * points for _, weight, points in parts])
+    return Compared(np.where(feasible, total, 0), tuple(parts))
 
 
-def _spread(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
-    weight = asker.policy.spread_weight
-    if not weight or not soft(asker.pod_class):
-        return None
-    return weight * spread_scores(crowd, traits, asker.pod_class, feasible)
+def _taints(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+    raw = disliked(traits, asker.pod_class.tolerance.tolerations)
+    return None if raw is None else by_smallest(raw, feasible)
 
 
-def _company(crowd: Crowd, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
-    weight, policy = asker.policy.company_weight, asker.policy
-    if not weight:
-        return None
-    raw = company(crowd, traits, asker.pod_class, asker.kin, policy.required_affinity_weight)
-    return None if raw is None else weight * by_range(raw, feasible)
+def _affinity(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+    terms = asker.pod_class.tolerance.affinity.preferred_nodes
+    return by_largest(preferred(traits, terms), feasible) if terms else None
+
+
+def _spread(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+    return spread_scores(pod_index, traits, asker.pod_class, feasible) if soft(asker.pod_class) else None
+
+
+def _interpod(pod_index: PodIndex, traits: NodeTraits, asker: Asker, feasible: Mask) -> Amounts | None:
+    raw = pod_affinity(pod_index, traits, asker.pod_class, asker.kin, asker.policy.required_affinity_weight)
+    return None if raw is None else by_range(raw, feasible)
+
+
+CLUSTER_SCORES = (
+    ClusterScore("TaintToleration", attrgetter("taint_weight"), _taints),
+    ClusterScore("NodeAffinity", attrgetter("affinity_weight"), _affinity),
+    ClusterScore("PodTopologySpread", attrgetter("spread_weight"), _spread),
+    ClusterScore("InterPodAffinity", attrgetter("company_weight"), _interpod),
+)

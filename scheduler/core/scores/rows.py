@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
+from typing import NamedTuple
+
 import msgspec
 import numpy as np
 
 from model.resources import CPU, MEMORY
 from scheduler.core.load.picture import LoadPicture
 from scheduler.core.load.score import load_scores
-from scheduler.core.podclass import ClassMemo, PodClass
+from scheduler.core.picture.podclass import ClassMemo, PodClass
+from scheduler.core.picture.snapshot import Amounts, ClusterSnapshot, NodeTraits
 from scheduler.core.scores.allocation import balanced, fit_scores
 from scheduler.core.scores.policy import ScorePolicy
-from scheduler.core.snapshot import Amounts, ClusterSnapshot
 
 _LARGEST = 1 << 56
 """Larger amounts are cut: a hundred times as much stays inside int64."""
@@ -31,6 +35,17 @@ class ScoreAsk(msgspec.Struct, frozen=True, eq=False):
     policy: ScorePolicy = ScorePolicy()
     load: LoadPicture | None = None
 
+    def of(self, rows: Amounts) -> ScoreAsk:
+        """The same question about these rows alone, as they are now; it holds nothing of the others."""
+        allocatable = self.snapshot.allocatable[rows]
+        names = tuple(self.snapshot.names[row] for row in rows.tolist())
+        cut = ClusterSnapshot(names, self.snapshot.resources, allocatable, allocatable, allocatable, _NO_TRAITS, {})
+        load = None if self.load is None else self.load.of(rows)
+        return ScoreAsk(cut, self.free[rows], self.scored[rows], self.pod_class, self.policy, load)
+
+
+_NO_TRAITS = NodeTraits((), (), np.zeros(0, bool), np.zeros(0, bool))
+
 
 class _Columns(msgspec.Struct, frozen=True, eq=False):
     """Columns that count, what a pod of the class adds to each (resource × 1), and their weights."""
@@ -45,15 +60,12 @@ def row_scores(ask: ScoreAsk, rows: Amounts | None = None) -> Amounts:
 
     A row scores the same however it is asked for.
     """
-    policy = ask.policy
     at = slice(None) if rows is None else rows
     total = np.zeros(len(ask.free) if rows is None else len(rows), np.int64)
-    if policy.fit_weight:
-        total += policy.fit_weight * _fit(ask, at)
-    if policy.balance_weight:
-        total += policy.balance_weight * _balance(ask, at)
-    if policy.load_weight and ask.load is not None:
-        total += policy.load_weight * load_scores(ask.load, ask.snapshot, ask.pod_class, rows)
+    for score in ROW_SCORES:
+        weight = score.weight(ask.policy)
+        if weight:
+            total += weight * score.points(ask, at)
     return total
 
 
@@ -76,6 +88,28 @@ def _balance(ask: ScoreAsk, at: Amounts | slice) -> Amounts | int:
     requested = allocatable - _cut(ask.free, counted.columns, at)
     requested += counted.added
     return balanced(requested, allocatable)
+
+
+def _load(ask: ScoreAsk, at: Amounts | slice) -> Amounts | int:
+    """0 where no node's use is known."""
+    if ask.load is None:
+        return 0
+    return load_scores(ask.load, ask.snapshot, ask.pod_class, None if isinstance(at, slice) else at)
+
+
+class RowScore(NamedTuple):
+    """A score by its plugin's name: `points` (0 to 100) for rows, or one number for all of them."""
+
+    name: str
+    weight: Callable[[ScorePolicy], int]
+    points: Callable[[ScoreAsk, Amounts | slice], Amounts | int]
+
+
+ROW_SCORES = (
+    RowScore("NodeResourcesFit", attrgetter("fit_weight"), _fit),
+    RowScore("NodeResourcesBalancedAllocation", attrgetter("balance_weight"), _balance),
+    RowScore("LoadAwareScheduling", attrgetter("load_weight"), _load),
+)
 
 
 def _cut(amounts: Amounts, columns: Amounts, at: Amounts | slice) -> Amounts:

@@ -18,10 +18,10 @@ from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault
 from model.report import NodeReport, Usage
 from scheduler.answers import SchedulerAnswers
-from scheduler.callers import TokenTable
-from scheduler.desk import NodeDesk
 from scheduler.edge.diagnostics import DiagnosticsServicer
 from scheduler.edge.serving import is_loopback, loopback_server, tls_server
+from scheduler.link.callers import TokenTable
+from scheduler.link.node_reports import NodeReports
 from wire.v1 import agent_pb2, scheduler_pb2, scheduler_pb2_grpc
 
 
@@ -39,11 +39,11 @@ def ask(world: World, body: Callable[[Any, Any], Awaitable[None]]) -> None:
     """Run `body(stub, channel)` against a loopback server."""
 
     async def whole() -> None:
-        desk = NodeDesk(world.cache, world.history, world.clock)
-        desk.connected("n1")
-        desk.report("n1", NodeReport(1.0, Usage(), Usage(), Usage(), Usage()))
+        node_reports = NodeReports(world.cache, world.history, world.clock)
+        node_reports.connected("n1")
+        node_reports.report("n1", NodeReport(1.0, Usage(), Usage(), Usage(), Usage()))
         world.clock.now += 5.0
-        answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
+        answers = SchedulerAnswers(world.cache, world.cycle, world.history, node_reports, world.clock)
         listener = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),))
         await listener.start()
         try:
@@ -73,8 +73,10 @@ def test_explain(world: World) -> None:
     async def body(stub: Any, _: Any) -> None:
         lone = await stub.ExplainPod(scheduler_pb2.ExplainPodRequest(namespace="default", name="lone"))
         assert (lone.node, lone.decision.reason, lone.queue_position, lone.message) == ("n1", "Scheduled", 0, "")
+        assert ("NodeResourcesFit", lone.runner_up) == (lone.scores[0].name, "")
         member = await stub.ExplainPod(scheduler_pb2.ExplainPodRequest(name="w1"))
         assert (member.node, member.gang, member.queue_position) == ("", "default/train", 1)
+        assert not member.scores
         gang = await stub.ExplainGang(scheduler_pb2.ExplainGangRequest(namespace="default", name="train"))
         assert gang.message == member.message
         assert gang.message.startswith("gang default/train: 1 of 3 members fit; 0/1 nodes are available:")
@@ -198,8 +200,8 @@ def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> 
     """Diagnostics over TLS refuse a call without a token; a probe may ask."""
 
     async def whole() -> None:
-        desk = NodeDesk(world.cache, world.history, world.clock)
-        answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
+        node_reports = NodeReports(world.cache, world.history, world.clock)
+        answers = SchedulerAnswers(world.cache, world.cycle, world.history, node_reports, world.clock)
         served = ServerCertificate(TlsFiles(certificate.certificate, certificate.key))
         callers = TokenTable([("t", "x")])
         listener = await tls_server("127.0.0.1:0", served, callers, (DiagnosticsServicer(answers),), 8)
@@ -222,8 +224,8 @@ def test_no_more_calls_than_allowed(world: World) -> None:
     """One call too many is answered at once."""
 
     async def whole() -> None:
-        desk = NodeDesk(world.cache, world.history, world.clock)
-        answers = SchedulerAnswers(world.cache, world.cycle, world.history, desk, world.clock)
+        node_reports = NodeReports(world.cache, world.history, world.clock)
+        answers = SchedulerAnswers(world.cache, world.cycle, world.history, node_reports, world.clock)
         listener = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),), calls=1)
         await listener.start()
         try:

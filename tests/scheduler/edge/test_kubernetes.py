@@ -1,15 +1,18 @@
-"""Koordinator's scheduler configuration as a leader reads it when it begins."""
+"""What the scheduler writes for a placement, and Koordinator's scheduler configuration as a leader reads it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
 from kube import objects
+from kube.client import PatchKind
 from model.fault import KubernetesFault
-from scheduler.edge.kubernetes import scheduler_config
+from model.placement import Placement
+from scheduler.edge.kubernetes import KubernetesBinder, scheduler_config
 
 PROFILE = """
 kind: KubeSchedulerConfiguration
@@ -57,3 +60,42 @@ def test_a_server_that_cannot_say_yet_is_asked_again(
     server = Server(*answers)
     assert read(server) == content
     assert server.answers == []
+
+
+class Writes:
+    """Takes what is written, but for a path that `refuses` names."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self.refuses, self.seen = refuses, list[tuple[str, str, Any]]()
+
+    async def patch(self, path: str, body: Any, kind: PatchKind) -> None:
+        self._write(kind.name, path, body)
+
+    async def create(self, path: str, body: Any) -> None:
+        self._write("POST", path, body["target"]["name"])
+
+    def _write(self, verb: str, path: str, body: Any) -> None:
+        self.seen.append((verb, path, body))
+        if path == self.refuses:
+            raise KubernetesFault(path, "refused", status=403)
+
+
+POD = "/api/v1/namespaces/d/pods/p"
+CPUSET = (("scheduling.koordinator.sh/resource-status", '{"cpuset":"0-3"}'),)
+BOUND = ("POST", f"{POD}/binding", "n1")
+PATCHED = ("MERGE", POD, {"metadata": {"uid": "u", "annotations": dict(CPUSET)}})
+
+
+@pytest.mark.parametrize(
+    ("annotations", "refuses", "written"),
+    [((), "", [BOUND]), (CPUSET, "", [PATCHED, BOUND]), (CPUSET, POD, [PATCHED])],
+)
+def test_the_pod_is_patched_before_it_is_bound(
+    annotations: tuple[tuple[str, str], ...], refuses: str, written: list[tuple[str, str, Any]]
+) -> None:
+    """Only with what its placement carries, on the pod of that uid; where the patch fails the binding has failed."""
+    writes: Any = Writes(refuses)
+    bind = KubernetesBinder(writes).bind(Placement("d/p", "u", "n1", annotations=annotations))
+    with pytest.raises(KubernetesFault) if refuses else contextlib.nullcontext():
+        asyncio.run(bind)
+    assert writes.seen == written

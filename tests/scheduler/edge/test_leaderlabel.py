@@ -17,7 +17,7 @@ def test_put_and_removed(cluster: Cluster) -> None:
     """True while leading; other labels stay."""
     cluster.add_pod("p1")
 
-    async def scene() -> None:
+    async def working() -> None:
         async with await KubeClient.connect(cluster.kubeconfig, "test") as client:
             label = LeaderLabel(client, "default/p1")
             await label.put(False)
@@ -27,16 +27,16 @@ def test_put_and_removed(cluster: Cluster) -> None:
             await label.remove()
             assert cluster.pod("p1")["metadata"]["labels"] == {"koordinator.sh/qosClass": "BE"}
 
-    asyncio.run(scene())
+    asyncio.run(working())
 
 
 def test_who_is_no_pod_or_cannot_write_is_not_held_up(cluster: Cluster) -> None:
     """Nothing is asked of the server without a pod, and a stop does not wait for one that is gone."""
 
-    async def scene() -> None:
+    async def working() -> None:
         async with await KubeClient.connect(cluster.kubeconfig, "test") as client:
             await LeaderLabel(client, "").put(True)
             await LeaderLabel(client, "").remove()
             await LeaderLabel(client, "default/absent").remove()
 
-    asyncio.run(scene())
+    asyncio.run(working())

@@ -16,10 +16,10 @@ from link_fakes import REPORT, FakeDesk, hello, report
 
 from kube.tls import ServerCertificate, TlsFiles
 from model.report import EvictionCost, NodeReport, PreemptionNotice
-from scheduler.callers import TokenTable
 from scheduler.edge.link import NodeLinkServicer
 from scheduler.edge.serving import tls_server
-from scheduler.linkstream import Limits
+from scheduler.link.callers import TokenTable
+from scheduler.link.stream import Limits
 from wire import codec
 from wire.v1 import decision_pb2, link_pb2, link_pb2_grpc
 
@@ -27,10 +27,10 @@ TOKENS = TokenTable([("secret", "system:node:n1"), ("person", "somebody"), ("bar
 
 
 class Link:
-    """A server with a fake desk, and `call` for streams to it."""
+    """A server with fake node reports, and `call` for streams to it."""
 
-    def __init__(self, desk: FakeDesk, servicer: NodeLinkServicer, channel: Any) -> None:
-        self.desk = desk
+    def __init__(self, node_reports: FakeDesk, servicer: NodeLinkServicer, channel: Any) -> None:
+        self.node_reports = node_reports
         self.servicer = servicer
         self._stub = link_pb2_grpc.NodeLinkStub(channel)
 
@@ -39,9 +39,9 @@ class Link:
 
 
 @asynccontextmanager
-async def serving(certificate: Any, desk: FakeDesk, limits: Limits) -> AsyncIterator[Link]:
+async def serving(certificate: Any, node_reports: FakeDesk, limits: Limits) -> AsyncIterator[Link]:
     clock = asyncio.get_running_loop().time
-    servicer = NodeLinkServicer(desk, TOKENS, clock, limits)
+    servicer = NodeLinkServicer(node_reports, TOKENS, clock, limits)
     served = ServerCertificate(TlsFiles(certificate.certificate, certificate.key))
     listener = await tls_server("127.0.0.1:0", served, TOKENS, (servicer,), 64)
     servicer.lead()
@@ -49,7 +49,7 @@ async def serving(certificate: Any, desk: FakeDesk, limits: Limits) -> AsyncIter
     credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
     try:
         async with grpc.aio.secure_channel(listener.address, credentials) as channel:
-            yield Link(desk, servicer, channel)
+            yield Link(node_reports, servicer, channel)
     finally:
         await listener.stop(0)
 
@@ -58,10 +58,10 @@ async def serving(certificate: Any, desk: FakeDesk, limits: Limits) -> AsyncIter
 def link(certificate: Any) -> Iterator[Callable[..., None]]:
     """Runs a test's coroutine against a fresh server."""
 
-    def run(body: Callable[[Link], Awaitable[None]], desk: FakeDesk | None = None, **limits: Any) -> None:
+    def run(body: Callable[[Link], Awaitable[None]], node_reports: FakeDesk | None = None, **limits: Any) -> None:
         async def whole() -> None:
             told = Limits(**{"costs_interval_seconds": 0.02} | limits)
-            async with serving(certificate, desk or FakeDesk(), told) as running:
+            async with serving(certificate, node_reports or FakeDesk(), told) as running:
                 await body(running)
 
         asyncio.run(whole())
@@ -97,7 +97,7 @@ async def acknowledged(call: Any, sequence: int) -> None:
 
 
 def test_hello_then_reports(link: Any) -> None:
-    """Messages are acknowledged by number and land on the desk under the node's name."""
+    """Messages are acknowledged by number and land on the node reports under the node's name."""
 
     async def body(server: Link) -> None:
         call = server.call()
@@ -109,9 +109,9 @@ def test_hello_then_reports(link: Any) -> None:
         await acknowledged(call, 3)
         await call.done_writing()
         assert await call.code() is grpc.StatusCode.OK
-        assert server.desk.reports == [("n1", REPORT)]
-        assert [item.pod_uid for item in server.desk.saved] == ["u1"]
-        assert server.desk.links == ["+n1", "-n1"]
+        assert server.node_reports.reports == [("n1", REPORT)]
+        assert [item.pod_uid for item in server.node_reports.saved] == ["u1"]
+        assert server.node_reports.links == ["+n1", "-n1"]
 
     link(body)
 
@@ -123,8 +123,8 @@ def test_costs_at_once_and_when_they_change(link: Any) -> None:
         call = server.call()
         await call.write(hello())
         first = await call.read()
-        assert [codec.cost_from_wire(cost) for cost in first.costs.pods] == list(server.desk.costs_now)
-        server.desk.costs_now = (EvictionCost("u2"),)
+        assert [codec.cost_from_wire(cost) for cost in first.costs.pods] == list(server.node_reports.costs_now)
+        server.node_reports.costs_now = (EvictionCost("u2"),)
         second = await call.read()
         assert [cost.pod_uid for cost in second.costs.pods] == ["u2"]
         await call.write(report(2))
@@ -140,7 +140,7 @@ def test_unknown_token(link: Any, token: str) -> None:
 
     async def body(server: Link) -> None:
         await fails(server.call(token), grpc.StatusCode.UNAUTHENTICATED, "authorization: Bearer TOKEN")
-        assert server.desk.links == []
+        assert server.node_reports.links == []
 
     link(body)
 
@@ -153,7 +153,7 @@ def test_a_token_speaks_for_its_own_node_alone(link: Any) -> None:
         await call.write(hello("n2"))
         told = "the token is bound to node n1 and cannot speak for node n2"
         await fails(call, grpc.StatusCode.PERMISSION_DENIED, told)
-        assert server.desk.links == []
+        assert server.node_reports.links == []
 
     link(body)
 
@@ -245,7 +245,7 @@ def test_a_newer_link_replaces_the_older(link: Any) -> None:
         await newer.write(hello())
         await newer.read()
         await fails(older, grpc.StatusCode.ABORTED, "newer link of node n1")
-        assert server.desk.links == ["+n1", "+n1"]
+        assert server.node_reports.links == ["+n1", "+n1"]
 
     link(body)
 
@@ -269,8 +269,8 @@ class BrokenWriting(FakeDesk):
         raise LookupError("a bug")
 
 
-@pytest.mark.parametrize(("desk", "said"), [(BrokenReading, [hello(), report(2)]), (BrokenWriting, [hello()])])
-def test_a_bug_of_ours_is_told_and_logged(link: Any, desk: type[FakeDesk], said: list[Any]) -> None:
+@pytest.mark.parametrize(("node_reports", "said"), [(BrokenReading, [hello(), report(2)]), (BrokenWriting, [hello()])])
+def test_a_bug_of_ours_is_told_and_logged(link: Any, node_reports: type[FakeDesk], said: list[Any]) -> None:
     """INTERNAL with a clear text and one log line, not a stream that ends as if all were well."""
 
     async def body(server: Link) -> None:
@@ -278,10 +278,10 @@ def test_a_bug_of_ours_is_told_and_logged(link: Any, desk: type[FakeDesk], said:
         for message in said:
             await call.write(message)
         await fails(call, grpc.StatusCode.INTERNAL, "failed on the link of node n1: LookupError")
-        assert server.desk.links == ["+n1", "-n1"]
+        assert server.node_reports.links == ["+n1", "-n1"]
 
     with structlog.testing.capture_logs() as logs:
-        link(body, desk())
+        link(body, node_reports())
     assert [(line["node"], str(line["exc_info"])) for line in logs if line["event"] == "link failed"] == [
         ("n1", "a bug")
     ]
@@ -295,8 +295,8 @@ def test_an_agent_that_vanishes_is_no_failure(link: Any) -> None:
         await call.write(hello())
         await call.read()
         call.cancel()
-        while server.desk.links != ["+n1", "-n1"]:
-            server.desk.costs_now = (EvictionCost(str(len(server.desk.costs_now[0].pod_uid))),)
+        while server.node_reports.links != ["+n1", "-n1"]:
+            server.node_reports.costs_now = (EvictionCost(str(len(server.node_reports.costs_now[0].pod_uid))),)
             await asyncio.sleep(0)
 
     with structlog.testing.capture_logs() as logs:
@@ -340,7 +340,7 @@ def test_who_does_not_lead_takes_no_stream(link: Any) -> None:
         for each in (call, late):
             await fails(each, grpc.StatusCode.UNAVAILABLE, "the leader is at 10.0.0.1:10318")
             assert dict(await each.trailing_metadata())["sublet-leader"] == "10.0.0.1:10318"
-        assert server.desk.links == ["+n1", "-n1"]
+        assert server.node_reports.links == ["+n1", "-n1"]
 
     link(body)
 
@@ -355,7 +355,7 @@ def test_an_old_stream_is_renewed_without_the_node_being_lost(link: Any) -> None
         second = server.call()
         await second.write(hello())
         await second.read()
-        assert server.desk.links == ["+n1", "+n1"] and server.servicer.links == 1
+        assert server.node_reports.links == ["+n1", "+n1"] and server.servicer.links == 1
 
     link(body, life_seconds=0.05, renewal_seconds=1e6)
 
@@ -368,7 +368,7 @@ def test_an_agent_that_does_not_come_back_is_gone(link: Any) -> None:
         await call.write(hello())
         await ends(call)
         async with asyncio.timeout(20):
-            while server.desk.links != ["+n1", "-n1"]:
+            while server.node_reports.links != ["+n1", "-n1"]:
                 await asyncio.sleep(0.01)
 
     link(body, life_seconds=0.05, renewal_seconds=0.05)
@@ -429,7 +429,7 @@ def test_an_agent_that_reads_nothing_is_given_up(link: Any) -> None:
         call = server.call()
         await call.write(hello())
         async with asyncio.timeout(60):
-            while server.desk.links != ["+n1", "-n1"]:
+            while server.node_reports.links != ["+n1", "-n1"]:
                 await asyncio.sleep(0.01)
         await fails(call, grpc.StatusCode.RESOURCE_EXHAUSTED, "nothing was read for 0.2 s")
 

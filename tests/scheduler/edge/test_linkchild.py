@@ -22,7 +22,7 @@ from model.fault import ConfigurationFault
 from model.report import EvictionCost, PreemptionNotice
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.serving import loopback_server
-from scheduler.linkframes import Serving
+from scheduler.link.frames import Serving
 from wire import codec
 from wire.v1 import link_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
 
@@ -51,7 +51,7 @@ class Rig:
     def __init__(self, child: LinkChild, address: str, channel: Any) -> None:
         self.child = child
         self.address = address
-        self.desk = FakeDesk()
+        self.node_reports = FakeDesk()
         self.first: Any = None
         self._channel = channel
 
@@ -108,10 +108,10 @@ async def running(folder: Path, certificate: Any) -> AsyncIterator[Rig]:
 
 @pytest.fixture
 def play(tmp_path: Path, certificate: Any) -> Iterator[Callable[[Callable[[Rig], Awaitable[None]]], None]]:
-    def run(scene: Callable[[Rig], Awaitable[None]]) -> None:
+    def run(working: Callable[[Rig], Awaitable[None]]) -> None:
         async def whole() -> None:
             async with asyncio.timeout(60), running(tmp_path, certificate) as rig:
-                await scene(rig)
+                await working(rig)
 
         asyncio.run(whole())
 
@@ -125,7 +125,7 @@ def children() -> list[int]:
         if entry.name.isdecimal():
             try:
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == os.getpid() and "scheduler.linkprocess" in (entry / "cmdline").read_text():
+                if parent == os.getpid() and "scheduler.link.process" in (entry / "cmdline").read_text():
                     found.append(int(entry.name))
             except (OSError, ValueError):
                 continue
@@ -142,22 +142,22 @@ def test_the_folder_of_the_start_is_not_imported(
         (folder / name).write_text("raise SystemExit('the wrong module')")
     monkeypatch.chdir(folder)
 
-    async def scene() -> None:
+    async def working() -> None:
         async with asyncio.timeout(60), running(tmp_path, certificate) as rig:
             assert rig.child.restarts == 0
 
-    asyncio.run(scene())
+    asyncio.run(working())
 
 
 def test_reports_go_up_and_costs_and_notices_come_down(play: Any) -> None:
-    """Through the process and back, with the words of the desk."""
+    """Through the process and back, with the words of the node reports."""
 
-    async def scene(rig: Rig) -> None:
-        rig.child.lead(rig.desk, "")
+    async def working(rig: Rig) -> None:
+        rig.child.lead(rig.node_reports, "")
         call = await rig.linked()
         await call.write(report(2))
-        await holds(lambda: bool(rig.desk.reports))
-        assert rig.desk.links == ["+n1"] and rig.child.links == 1
+        await holds(lambda: bool(rig.node_reports.reports))
+        assert rig.node_reports.links == ["+n1"] and rig.child.links == 1
         rig.child.notify("n1", PreemptionNotice("u1", LATER, "for another"))
         got = [rig.first]
         while not (any(m.HasField("preemption") for m in got) and any(m.costs.pods for m in got)):
@@ -169,15 +169,15 @@ def test_reports_go_up_and_costs_and_notices_come_down(play: Any) -> None:
             pass
         assert message.withdrawal.pod_uid == "u1"
         call.cancel()
-        await holds(lambda: rig.desk.links == ["+n1", "-n1"])
+        await holds(lambda: rig.node_reports.links == ["+n1", "-n1"])
 
-    play(scene)
+    play(working)
 
 
 def test_a_standby_says_where_the_leader_is(play: Any) -> None:
     """UNAVAILABLE with the address, for links and diagnostics; health says NOT_SERVING until it leads."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         rig.child.stand_by("10.0.0.1:10318")
         hint: dict[str, str] = {}
         async with asyncio.timeout(20):
@@ -188,34 +188,34 @@ def test_a_standby_says_where_the_leader_is(play: Any) -> None:
         with pytest.raises(grpc.aio.AioRpcError, match="does not lead"):
             await rig.diagnostics.ListGangs(scheduler_pb2.ListGangsRequest(), metadata=METADATA, timeout=20)
         assert await rig.health() == health_pb2.HealthCheckResponse.NOT_SERVING
-        rig.child.lead(rig.desk, "")
+        rig.child.lead(rig.node_reports, "")
         await rig.linked()
         assert await rig.health() == health_pb2.HealthCheckResponse.SERVING
 
-    play(scene)
+    play(working)
 
 
 def test_stepping_down_closes_the_streams(play: Any) -> None:
-    """The agents know at once, and the desk has no links left."""
+    """The agents know at once, and the node reports have no links left."""
 
-    async def scene(rig: Rig) -> None:
-        rig.child.lead(rig.desk, "")
+    async def working(rig: Rig) -> None:
+        rig.child.lead(rig.node_reports, "")
         call = await rig.linked()
-        await holds(lambda: rig.desk.links == ["+n1"])
+        await holds(lambda: rig.node_reports.links == ["+n1"])
         rig.child.stand_by("")
-        assert rig.desk.links == ["+n1", "-n1"]
+        assert rig.node_reports.links == ["+n1", "-n1"]
         assert await call.code() is grpc.StatusCode.UNAVAILABLE
 
-    play(scene)
+    play(working)
 
 
 def test_diagnostics_are_passed_on(play: Any) -> None:
     """Answers and refusals come from the scheduling process; without a token none does."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         inner = await loopback_server("127.0.0.1:0", (Gangs(),))
         await inner.start()
-        rig.child.lead(rig.desk, inner.address)
+        rig.child.lead(rig.node_reports, inner.address)
         await rig.linked()
         found = await rig.diagnostics.ListGangs(scheduler_pb2.ListGangsRequest(), metadata=METADATA, timeout=20)
         assert [gang.name for gang in found.gangs] == ["train"]
@@ -228,20 +228,20 @@ def test_diagnostics_are_passed_on(play: Any) -> None:
         assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
         await inner.stop(0)
 
-    play(scene)
+    play(working)
 
 
 def test_a_process_that_dies_is_started_anew(play: Any) -> None:
     """On the same port, in the same role, with the notices that stand."""
 
-    async def scene(rig: Rig) -> None:
-        rig.child.lead(rig.desk, "")
+    async def working(rig: Rig) -> None:
+        rig.child.lead(rig.node_reports, "")
         rig.child.notify("n1", PreemptionNotice("u1", LATER, "for another"))
         await rig.linked()
-        await holds(lambda: rig.desk.links == ["+n1"])
+        await holds(lambda: rig.node_reports.links == ["+n1"])
         (before,) = children()
         os.kill(before, signal.SIGKILL)
-        await holds(lambda: rig.desk.links == ["+n1", "-n1"])
+        await holds(lambda: rig.node_reports.links == ["+n1", "-n1"])
         again = await rig.linked()
         message = rig.first
         while not message.HasField("preemption"):
@@ -249,23 +249,23 @@ def test_a_process_that_dies_is_started_anew(play: Any) -> None:
         assert rig.child.restarts == 1 and await rig.child.address() == rig.address
         assert children() != [before]
 
-    play(scene)
+    play(working)
     assert children() == []
 
 
 def test_a_signal_to_the_whole_group_is_for_its_parent(play: Any) -> None:
     """Agents are told where to go before it ends; else a stop would look to them like a crash."""
 
-    async def scene(rig: Rig) -> None:
-        rig.child.lead(rig.desk, "")
+    async def working(rig: Rig) -> None:
+        rig.child.lead(rig.node_reports, "")
         call = await rig.linked()
         for number in (signal.SIGTERM, signal.SIGINT):
             os.kill(children()[0], number)
         await call.write(report(2))
-        await holds(lambda: bool(rig.desk.reports))
-        assert rig.child.restarts == 0 and rig.desk.links == ["+n1"]
+        await holds(lambda: bool(rig.node_reports.reports))
+        assert rig.child.restarts == 0 and rig.node_reports.links == ["+n1"]
 
-    play(scene)
+    play(working)
     assert children() == []
 
 
@@ -281,7 +281,7 @@ def test_no_room_for_a_process_is_waited_out(tmp_path: Path, certificate: Any) -
                 raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
             return await super()._start(descriptor)
 
-    async def scene() -> None:
+    async def working() -> None:
         child = Crowded(serving_of(tmp_path, certificate))
         task = asyncio.create_task(child.run())
         async with asyncio.timeout(30):
@@ -290,17 +290,17 @@ def test_no_room_for_a_process_is_waited_out(tmp_path: Path, certificate: Any) -
         task.cancel()
         await asyncio.wait([task])
 
-    asyncio.run(scene())
+    asyncio.run(working())
     assert children() == []
 
 
 def test_a_port_in_use_is_one_line(tmp_path: Path, certificate: Any) -> None:
     """The fault of the process is the fault of the scheduler, with the address and the fix."""
 
-    async def scene() -> None:
+    async def working() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             await asyncio.wait_for(LinkChild(serving_of(tmp_path, certificate, address)).run(), 30)
 
     with pytest.raises(ConfigurationFault, match=r"127.0.0.1:\d+: cannot listen"):
-        asyncio.run(scene())
+        asyncio.run(working())

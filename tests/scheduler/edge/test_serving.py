@@ -19,8 +19,8 @@ from reviews_fake import AUDIENCE, FakeCluster
 
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
-from scheduler.callers import ReviewedCallers
 from scheduler.edge.serving import tls_server
+from scheduler.link.callers import ReviewedCallers
 from wire.v1 import scheduler_pb2, scheduler_pb2_grpc
 
 LIST = "/sublet.v1.SchedulerDiagnostics/ListGangs"
@@ -77,11 +77,11 @@ async def serving(folder: Path, authority: Authority) -> AsyncIterator[Served]:
 
 @pytest.fixture
 def play(tmp_path: Path) -> Callable[[Callable[[Served, Authority], Awaitable[None]]], None]:
-    def run(scene: Callable[[Served, Authority], Awaitable[None]]) -> None:
+    def run(working: Callable[[Served, Authority], Awaitable[None]]) -> None:
         async def whole() -> None:
             authority = Authority("test")
             async with asyncio.timeout(60), serving(tmp_path, authority) as served:
-                await scene(served, authority)
+                await working(served, authority)
 
         asyncio.run(whole())
 
@@ -106,14 +106,14 @@ async def gangs(channel: Any, token: str | None) -> Any:
 def test_who_may_not_is_told_why(play: Any, token: str | None, code: grpc.StatusCode, told: str) -> None:
     """No token, an unknown one, one for another audience, one without the right: to the caller and to our log."""
 
-    async def scene(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: Authority) -> None:
         async with served.channel(authority) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as error:
                 await gangs(channel, token)
         assert error.value.code() is code and told in (error.value.details() or "")
 
     with structlog.testing.capture_logs() as logs:
-        play(scene)
+        play(working)
     (line,) = [line for line in logs if line["event"] == "call refused"]
     assert (line["code"], told in line["told"]) == (code.name, True) and line["peer"].startswith("ipv4:127.0.0.1:")
     assert not [given for given in TOKENS if given in str(logs)]
@@ -122,19 +122,19 @@ def test_who_may_not_is_told_why(play: Any, token: str | None, code: grpc.Status
 def test_who_may_is_answered_and_asked_about_once(play: Any) -> None:
     """The API server hears of a token and a right once a minute, not at each call."""
 
-    async def scene(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: Authority) -> None:
         async with served.channel(authority) as channel:
             for _ in range(3):
                 assert [gang.name for gang in (await gangs(channel, "lister-token")).gangs] == ["train"]
         assert served.cluster.asked == ["POST tokenreviews", "POST subjectaccessreviews"]
 
-    play(scene)
+    play(working)
 
 
 def test_without_the_api_server_nobody_new_gets_in(play: Any) -> None:
     """UNAVAILABLE, so that clients try again; whom we know stays known for the rest of its minute."""
 
-    async def scene(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: Authority) -> None:
         async with served.channel(authority) as channel:
             await gangs(channel, "lister-token")
             served.cluster.down = True
@@ -143,7 +143,7 @@ def test_without_the_api_server_nobody_new_gets_in(play: Any) -> None:
                 await gangs(channel, "other-token")
             assert error.value.code() is grpc.StatusCode.UNAVAILABLE
 
-    play(scene)
+    play(working)
 
 
 @pytest.mark.parametrize(("method", "code"), [
@@ -154,7 +154,7 @@ def test_without_the_api_server_nobody_new_gets_in(play: Any) -> None:
 def test_who_says_nothing_holds_no_call(play: Any, method: str, code: grpc.StatusCode) -> None:
     """More calls than are served at once, from nobody we know and without a message: each ends by itself."""
 
-    async def scene(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: Authority) -> None:
         async with contextlib.AsyncExitStack() as stack:
             channels = [await stack.enter_async_context(served.channel(authority)) for _ in range(5)]
             mute = [channel.stream_unary(method)() for channel in channels for _ in range(14)]
@@ -163,13 +163,13 @@ def test_who_says_nothing_holds_no_call(play: Any, method: str, code: grpc.Statu
             assert (await gangs(channels[0], "lister-token")).gangs
 
     with structlog.testing.capture_logs():
-        play(scene)
+        play(working)
 
 
 def test_health_is_open_and_reflection_for_those_we_know(play: Any) -> None:
     """A probe has no token; what methods there are is told to anybody who has one."""
 
-    async def scene(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: Authority) -> None:
         async with served.channel(authority) as channel:
             await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20)
             reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
@@ -188,13 +188,13 @@ def test_health_is_open_and_reflection_for_those_we_know(play: Any) -> None:
                         await anext(answers)
                     assert error.value.code() is code
 
-    play(scene)
+    play(working)
 
 
 def test_a_renewed_certificate_is_served_at_once(play: Any) -> None:
     """From the next connection on; calls that are open go on."""
 
-    async def scene(served: Served, authority: Authority) -> None:
+    async def working(served: Served, authority: Authority) -> None:
         async with served.channel(authority) as former:
             await gangs(former, "lister-token")
             renewed = Authority("next")
@@ -206,4 +206,4 @@ def test_a_renewed_certificate_is_served_at_once(play: Any) -> None:
                 with pytest.raises(grpc.aio.AioRpcError, match="CERTIFICATE_VERIFY_FAILED"):
                     await gangs(too_late, "lister-token")
 
-    play(scene)
+    play(working)

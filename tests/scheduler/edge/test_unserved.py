@@ -64,13 +64,13 @@ class Rig:
                 await asyncio.sleep(0.05)
 
 
-def play(cluster: Cluster, scene: Callable[[Rig], Awaitable[None]]) -> None:
+def play(cluster: Cluster, working: Callable[[Rig], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with await KubeClient.connect(cluster.kubeconfig, "test") as client:
             rig = Rig(cluster, client)
             running = [asyncio.create_task(work) for work in (rig.recorder.run(), rig.kinds.run())]
             try:
-                await scene(rig)
+                await working(rig)
             finally:
                 for task in running:
                     task.cancel()
@@ -82,7 +82,7 @@ def play(cluster: Cluster, scene: Callable[[Rig], Awaitable[None]]) -> None:
 def test_an_object_that_is_only_kept_says_so(cluster: Cluster) -> None:
     """Whenever definition and object come; a namespaced one in its own namespace; once, and again before it is lost."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         rig.define("kueue/resourceflavors.yaml")
         rig.flavor("a100")
         await rig.until(lambda: "a100" in rig.events())
@@ -105,13 +105,13 @@ def test_an_object_that_is_only_kept_says_so(cluster: Cluster) -> None:
         rig.clock.now += 1801.0
         await rig.until(lambda: [each["count"] for each in rig.events().values()] == [2, 2, 2])
 
-    play(cluster, scene)
+    play(cluster, working)
 
 
 def test_kinds_of_others_are_left_alone(cluster: Cluster) -> None:
     """Kueue's own definition bears no mark of ours; one that loses the mark, since it is served now, is over."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         rig.define("kueue/resourceflavors.yaml", **{"controller-gen.kubebuilder.io/version": "v0.16"})
         rig.flavor("theirs")
         rig.define("sublet/queues.yaml")
@@ -133,13 +133,13 @@ def test_kinds_of_others_are_left_alone(cluster: Cluster) -> None:
         await asyncio.sleep(0.5)
         assert rig.events().keys() == {"ours"} and rig.events()["ours"]["count"] == 1
 
-    play(cluster, scene)
+    play(cluster, working)
 
 
 def test_a_hundred_of_a_kind_are_told(cluster: Cluster) -> None:
     """A Workload a job fills no API server with Events; nor does one that does not lead."""
 
-    async def scene(rig: Rig) -> None:
+    async def working(rig: Rig) -> None:
         rig.leading = False
         rig.define("kueue/resourceflavors.yaml")
         for number in range(120):
@@ -151,4 +151,4 @@ def test_a_hundred_of_a_kind_are_told(cluster: Cluster) -> None:
         await asyncio.sleep(0.5)
         assert len(rig.events()) == 100
 
-    play(cluster, scene)
+    play(cluster, working)

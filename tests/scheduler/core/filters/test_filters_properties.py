@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from filter_builders import HOST, ZONE, asked, cluster, crowd, told
+from filter_builders import HOST, ZONE, asked, cluster, pod_index, told
 from filter_reference import World, first_reason, node_matches, tolerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ from model.node import Taint
 from model.pod import Pod, Toleration
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.filters.static import selected, verdicts
-from scheduler.core.podclass import class_of, kin_of
+from scheduler.core.picture.podclass import class_of, kin_of
 
 KEYS = st.sampled_from((ZONE, HOST, "rack"))
 PAIRS = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("a", "b")))
@@ -123,7 +123,7 @@ def test_every_node_is_judged_as_by_the_reference(world: World, wanted: Pod) -> 
     """Ports, spread, affinity both ways: the first reason of each node; and the node filters beside them."""
     wanted = msgspec.structs.replace(wanted, deleting=False)
     seen = cluster(*world.nodes, namespaces=world.namespaces)
-    found = asked(seen, crowd(seen, world.residents), wanted)
+    found = asked(seen, pod_index(seen, world.residents), wanted)
     assert told(found) == [first_reason(world, wanted, each) for each in world.nodes]
     tolerance = class_of(wanted).tolerance
     assert selected(seen.traits, tolerance).tolist() == [node_matches(wanted, each) for each in world.nodes]
@@ -137,7 +137,7 @@ def test_limits_and_apartness_are_true(world: World, wanted: Pod, data: st.DataO
     """Where the answer is not `apart`, one more pod changes it for no other row, and for its own row as `most` says."""
     wanted = msgspec.structs.replace(wanted, deleting=False)
     seen = cluster(*world.nodes, namespaces=world.namespaces)
-    there = crowd(seen, world.residents)
+    there = pod_index(seen, world.residents)
     before = asked(seen, there, wanted)
     open_rows = [row for row, reason in enumerate(told(before)) if not reason]
     if before.apart or not open_rows:
@@ -154,9 +154,9 @@ def test_limits_and_apartness_are_true(world: World, wanted: Pod, data: st.DataO
 @settings(max_examples=12)
 @given(worlds(), pods("new"), MOVES)
 def test_coming_and_going_leaves_what_is_there(world: World, wanted: Pod, moves: list[tuple[int, bool]]) -> None:
-    """Asked between the changes or afterwards, on the crowd or on a copy: the same, and a copy changes nothing."""
+    """Asked between the changes or afterwards, on the pod index or on a copy: the same, and a copy changes nothing."""
     seen = cluster(*world.nodes, namespaces=world.namespaces)
-    there = crowd(seen, world.residents)
+    there = pod_index(seen, world.residents)
     residents = list(world.residents)
     asked(seen, there, wanted)
     for index, copied in moves:
@@ -171,9 +171,9 @@ def test_coming_and_going_leaves_what_is_there(world: World, wanted: Pod, moves:
         else:
             assert told(asked(seen, there, wanted)) == before
             assert told(asked(seen, trial, wanted)) == told(
-                asked(seen, crowd(seen, [*residents, (wanted, seen.names[0])]), wanted)
+                asked(seen, pod_index(seen, [*residents, (wanted, seen.names[0])]), wanted)
             )
-    assert told(asked(seen, there, wanted)) == told(asked(seen, crowd(seen, residents), wanted))
+    assert told(asked(seen, there, wanted)) == told(asked(seen, pod_index(seen, residents), wanted))
 
 
 test_every_node_of_many_worlds = at_length(test_every_node_is_judged_as_by_the_reference, worlds(), pods("new"))

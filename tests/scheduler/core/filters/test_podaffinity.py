@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from filter_builders import HOST, ZONE, apart, asked, cluster, crowd, near, selector, term, told
+from filter_builders import HOST, ZONE, apart, asked, cluster, near, pod_index, selector, term, told
 from scheduler_builders import node, pod
 
 from model.affinity import Affinity, PodTerm
@@ -167,15 +167,15 @@ CASES: dict[str, tuple[list[Any], Any, list[str]]] = {
 def test_who_may_go_where(residents: list[Any], wanted: Any, reasons: list[str]) -> None:
     """The reason of each node, empty where the pod may go."""
     seen = cluster(*NODES, namespaces=NAMESPACES)
-    assert told(asked(seen, crowd(seen, residents), wanted)) == reasons
+    assert told(asked(seen, pod_index(seen, residents), wanted)) == reasons
 
 
 def test_fewer_residents_help_against_anti_affinity_only() -> None:
     """What preemption can clear: kube-scheduler calls a missing partner unresolvable."""
     seen = cluster(*NODES)
-    found = asked(seen, crowd(seen, [(WEB, "n1")]), plain(affinity=apart(term(app="web"))))
+    found = asked(seen, pod_index(seen, [(WEB, "n1")]), plain(affinity=apart(term(app="web"))))
     assert (found.resolvable, bool(found.hopeless.any())) == ((True,), False)
-    found = asked(seen, crowd(seen, []), plain(affinity=near(term(app="web"))))
+    found = asked(seen, pod_index(seen, []), plain(affinity=near(term(app="web"))))
     assert (found.resolvable, bool(found.hopeless.all())) == ((False,), True)
 
 
@@ -183,14 +183,14 @@ def test_pods_that_shun_their_like_go_one_to_a_node() -> None:
     """By host name a limit is enough, and nodes in no domain have none; in wider domains one must ask again."""
     seen = cluster(*NODES)
     alike = plain(labels={"app": "web"}, affinity=apart(term(HOST, app="web")))
-    found = asked(seen, crowd(seen, []), alike)
+    found = asked(seen, pod_index(seen, []), alike)
     assert found.most is not None
     assert (found.most.tolist(), found.apart) == ([1, 1, 1, 1], False)
-    wider = asked(seen, crowd(seen, []), plain(labels={"app": "web"}, affinity=apart(term(ZONE, app="web"))))
+    wider = asked(seen, pod_index(seen, []), plain(labels={"app": "web"}, affinity=apart(term(ZONE, app="web"))))
     assert wider.most is not None
     assert wider.apart
     assert (wider.most > 1).tolist() == [False, False, False, True]
-    other = asked(seen, crowd(seen, []), plain(labels={"app": "db"}, affinity=apart(term(ZONE, app="web"))))
+    other = asked(seen, pod_index(seen, []), plain(labels={"app": "db"}, affinity=apart(term(ZONE, app="web"))))
     assert (other.most, other.apart) == (None, False)
 
 
@@ -198,5 +198,5 @@ def test_only_the_first_of_a_kind_is_placed_apart() -> None:
     """Once one is there, the rest can be placed together."""
     seen = cluster(*NODES)
     alike = plain(labels={"app": "web"}, affinity=near(term(app="web")))
-    assert asked(seen, crowd(seen, []), alike).apart
-    assert not asked(seen, crowd(seen, [(WEB, "n1")]), alike).apart
+    assert asked(seen, pod_index(seen, []), alike).apart
+    assert not asked(seen, pod_index(seen, [(WEB, "n1")]), alike).apart

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from filter_builders import asked, cluster, crowd, told
+from filter_builders import asked, cluster, pod_index, told
 from scheduler_builders import node, pod
 
 from model.affinity import HostPort
@@ -24,7 +24,7 @@ CASES: dict[str, tuple[HostPort, HostPort, bool]] = {
 def test_a_taken_port_refuses_its_node(there: HostPort, wanted: HostPort, *, clash: bool) -> None:
     """The other node is free, for one such pod."""
     seen = cluster(node("n1"), node("n2"))
-    found = asked(seen, crowd(seen, [(pod("r", host_ports=(there,)), "n1")]), pod(host_ports=(wanted,)))
+    found = asked(seen, pod_index(seen, [(pod("r", host_ports=(there,)), "n1")]), pod(host_ports=(wanted,)))
     assert told(found) == [PORTS if clash else "", ""]
     assert found.resolvable == ((True,) if clash else ())
     assert found.most is not None
@@ -34,5 +34,5 @@ def test_a_taken_port_refuses_its_node(there: HostPort, wanted: HostPort, *, cla
 def test_a_pod_without_ports_meets_no_obstacle() -> None:
     """Whoever has one."""
     seen = cluster(node("n1"))
-    found = asked(seen, crowd(seen, [(pod("r", host_ports=(HostPort(80),)), "n1")]), pod())
+    found = asked(seen, pod_index(seen, [(pod("r", host_ports=(HostPort(80),)), "n1")]), pod())
     assert (told(found), found.most) == ([""], None)

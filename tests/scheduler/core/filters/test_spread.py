@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from filter_builders import HOST, ZONE, asked, cluster, crowd, evenly, selector, told
+from filter_builders import HOST, ZONE, asked, cluster, evenly, pod_index, selector, told
 from scheduler_builders import node, pod
 
 from model.affinity import Affinity, NodeTerm, SpreadConstraint
@@ -115,13 +115,13 @@ CASES: dict[str, tuple[list[Any], Any, list[str]]] = {
 def test_where_one_more_keeps_the_spread_even(residents: list[Any], wanted: Any, reasons: list[str]) -> None:
     """The reason of each node, empty where the pod may go."""
     seen = cluster(*NODES)
-    assert told(asked(seen, crowd(seen, residents), wanted)) == reasons
+    assert told(asked(seen, pod_index(seen, residents), wanted)) == reasons
 
 
 def test_what_fewer_residents_help_against() -> None:
     """A skew goes away with residents, a missing label does not."""
     seen = cluster(*NODES)
-    found = asked(seen, crowd(seen, [(A, "n1")]), plain(evenly()))
+    found = asked(seen, pod_index(seen, [(A, "n1")]), plain(evenly()))
     assert dict(zip(found.reasons, found.resolvable, strict=True)) == {UNLABELLED: False, SPREAD: True}
     assert found.hopeless.tolist() == [False, False, False, True, False]
 
@@ -129,5 +129,5 @@ def test_what_fewer_residents_help_against() -> None:
 def test_pods_that_count_themselves_are_placed_one_by_one() -> None:
     """Each placement moves the skew, unless the constraint is about others."""
     seen = cluster(*NODES)
-    assert asked(seen, crowd(seen, []), plain(evenly())).apart
-    assert not asked(seen, crowd(seen, []), plain(evenly(), labels={})).apart
+    assert asked(seen, pod_index(seen, []), plain(evenly())).apart
+    assert not asked(seen, pod_index(seen, []), plain(evenly(), labels={})).apart

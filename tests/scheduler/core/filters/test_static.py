@@ -13,10 +13,10 @@ from model.node import Taint
 from model.pod import Toleration
 from model.selector import Operator, Requirement
 from model.storage import Claim, Volume
+from scheduler.core.filters.fit import fit_error, report
 from scheduler.core.filters.static import SELECTOR, verdicts
 from scheduler.core.filters.volumes import CONFLICT, NO_VOLUME, UNBOUND
-from scheduler.core.fit import fit_error, report
-from scheduler.core.podclass import class_of
+from scheduler.core.picture.podclass import class_of
 
 NODES = [
     node("n1", labels={ZONE: "z1", "disk": "ssd", "cores": "8"}),

@@ -17,7 +17,7 @@ from model.resources import CPU, MEMORY
 from scheduler.core.load.limit import UNLIMITED, load_room
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.load.score import load_scores
-from scheduler.core.podclass import class_of
+from scheduler.core.picture.podclass import class_of
 
 P1 = "default/p1"
 CPU_65 = LoadPolicy(limits=UsageLimits(65))

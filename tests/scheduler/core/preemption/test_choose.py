@@ -7,9 +7,9 @@ from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
 from scheduler.core.preemption.choose import lowest
+from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import PreemptionFacts
-from scheduler.core.preemption.herd import OUTSIDE, herd_of
-from scheduler.core.preemption.stakes import Stakes
+from scheduler.core.preemption.victims import OUTSIDE, victims_of
 
 # level -> the pods that go: x… break the closed budget, p… do not, o… are outside the bands
 LEVELS: dict[str, tuple[dict[int, str], str]] = {
@@ -35,12 +35,12 @@ def test_level(plans: dict[int, str], expected: str) -> None:
         for i in range(1, 5)
     ]
     residents = Arena([node(cpu=99)], pods).residents()
-    herd = herd_of(residents, residents.rows >= 0, [0], {}, 1)
-    stakes = Stakes(herd, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
-    of = {stakes.key(index).removeprefix("default/"): index for index in range(len(herd))}
+    victims = victims_of(residents, residents.rows >= 0, [0], {}, 1)
+    costs = VictimCosts(victims, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
+    of = {costs.key(index).removeprefix("default/"): index for index in range(len(victims))}
 
     def up_to(level: int) -> frozenset[int] | None:
         return frozenset(of[name] for name in plans[level].split()) or None
 
-    found = lowest(sorted(plans), up_to, stakes)
+    found = lowest(sorted(plans), up_to, costs)
     assert (found or frozenset()) == frozenset(of[name] for name in expected.split())

@@ -8,6 +8,8 @@ from scheduler_builders import candidate, gang
 
 from model.node import Node
 from model.pod import Pod
+from model.workload import WorkloadId
+from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.preemption.facts import Plan
 from scheduler.core.preemption.nominations import Nominations
 
@@ -22,41 +24,41 @@ def planned(pods: list[Pod], minimum: int = 2, nodes: tuple[Node, ...] = TWO) ->
     return arena, outcome
 
 
-def test_held_as_seats_of_any_snapshot() -> None:
+def test_held_as_assignments_of_any_snapshot() -> None:
     """Rows follow the nodes' names."""
     arena, plan = planned([waiting()])
-    kept = Nominations()
-    assert kept.add(plan, arena.snapshot, 99.0) == ()
+    kept = Nominations(Ledger())
+    assert kept.add(plan, arena.snapshot, 99.0, "q") == ()
     wider = Arena((node("n0"), *TWO)).snapshot
     (held,) = kept.held(wider)
-    assert held.subject == "pod/default/hp" and held.priority == 100
-    assert [wider.names[seat.row] for seat in held.seats] == [plan.eviction.placements[0].node]
+    assert held.subject == WorkloadId.pod("default/hp") and held.priority == 100
+    assert [wider.names[assignment.row] for assignment in held.assignments] == [plan.eviction.placements[0].node]
 
 
 def test_a_higher_one_takes_the_nodes() -> None:
     """The lower one loses all it has, and is told."""
     arena, low = planned(members(2, priority=50))
-    kept = Nominations()
-    kept.add(low, arena.snapshot, 99.0)
+    kept = Nominations(Ledger())
+    kept.add(low, arena.snapshot, 99.0, "q")
     _, high = planned([waiting(priority=60)])
-    (dropped,) = kept.add(high, arena.snapshot, 99.0)
-    assert dropped.subject == "gang/default/train" and set(dropped.uids) == {"uid-w0", "uid-w1"}
-    assert [held.subject for held in kept.held(arena.snapshot)] == ["pod/default/hp"]
+    (dropped,) = kept.add(high, arena.snapshot, 99.0, "q")
+    assert dropped.subject == WorkloadId.gang("default/train") and set(dropped.uids) == {"uid-w0", "uid-w1"}
+    assert [held.subject for held in kept.held(arena.snapshot)] == [WorkloadId.pod("default/hp")]
 
 
 def test_equals_stay() -> None:
     arena, one = planned(members(2))
-    kept = Nominations()
-    kept.add(one, arena.snapshot, 99.0)
+    kept = Nominations(Ledger())
+    kept.add(one, arena.snapshot, 99.0, "q")
     _, other = planned([waiting()])
-    assert kept.add(other, arena.snapshot, 99.0) == ()
+    assert kept.add(other, arena.snapshot, 99.0, "q") == ()
     assert len(kept.held(arena.snapshot)) == 2
 
 
 def test_swept() -> None:
     """Gone, too late, node gone, node no longer open to it; untouched otherwise."""
     arena, plan = planned(members(2))
-    subject = "gang/default/train"
+    subject = WorkloadId.gang("default/train")
     closed = (node("n1", unschedulable=True), node("n2"))
     cases = {
         "still waiting": ({subject}, TWO, 98.0, False),
@@ -66,8 +68,8 @@ def test_swept() -> None:
         "node cordoned": ({subject}, closed, 98.0, True),
     }
     for name, (alive, nodes, now, out) in cases.items():
-        kept = Nominations()
-        kept.add(plan, arena.snapshot, 99.0)
+        kept = Nominations(Ledger())
+        kept.add(plan, arena.snapshot, 99.0, "q")
         assert bool(kept.sweep(alive, Arena(nodes).snapshot, now)) is out, name
         assert (kept.get(subject) is None) is out, name
 
@@ -78,7 +80,7 @@ def test_restored_from_status() -> None:
     half = [named[0], msgspec.structs.replace(named[1], nominated_node="")]
     lost = [named[0], msgspec.structs.replace(named[1], nominated_node="n9")]
     for pods, expected in ((named, True), (half, False), (lost, False)):
-        kept = Nominations()
+        kept = Nominations(Ledger())
         found = candidate(pods, gang(2))
         assert kept.restore(found, {pod.uid: pod for pod in pods}, Arena(TWO).snapshot, 99.0) is expected
         assert len(kept.held(Arena(TWO).snapshot)) == expected

@@ -16,12 +16,12 @@ from model.pod import EvictionTerms
 from model.priority import PreemptionPolicy
 from model.reason import Reason
 from model.selector import Operator, Requirement, Selector
-from model.workload import TopologyLevel
-from scheduler.core.place import Placed, place
+from model.workload import TopologyLevel, WorkloadId
+from scheduler.core.placement.place import Placed, place
+from scheduler.core.placement.working_snapshot import Assignment, Nominated
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.scene import Nominated, Seat
 
 TWO = (node("n1"), node("n2"))
 WEB = Selector((Requirement("app", Operator.IN, ("web",)),))
@@ -87,12 +87,12 @@ CHOICES: dict[str, tuple[Arena, Any, list[str]]] = {
     ),
     "a surplus member goes alone": (
         Arena(TWO, [lone("a", group="g"), resident("b", "n2", group="g", started_seconds=9e3)]),
-        {"gangs": {"gang/default/g": GangFacts(1, 2)}},
+        {"gangs": {WorkloadId.gang("default/g"): GangFacts(1, 2)}},
         ["b"],
     ),
     "a whole gang has no surplus": (
         Arena(TWO, [lone("a", group="g"), resident("b", "n2", group="g")]),
-        {"gangs": {"gang/default/g": GangFacts(1, 2, whole=True)}},
+        {"gangs": {WorkloadId.gang("default/g"): GangFacts(1, 2, whole=True)}},
         ["a", "b"],
     ),
     "a protected pod stays": (Arena(TWO, [lone("a", preemptible=False), resident("b", "n2", priority=9)]), {}, ["b"]),
@@ -118,7 +118,10 @@ CHOICES: dict[str, tuple[Arena, Any, list[str]]] = {
     ),
     "a job that lost a pod lately stays": (
         Arena(TWO, [lone("a"), resident("b", "n2", priority=9)]),
-        {"policy": PreemptionPolicySettings(victim_cooldown_seconds=60), "evicted": {"pod/default/a": NOW - 9}},
+        {
+            "policy": PreemptionPolicySettings(victim_cooldown_seconds=60),
+            "evicted": {WorkloadId.pod("default/a"): NOW - 9},
+        },
         ["b"],
     ),
     "a queue that keeps its own": (Arena([node()], [lone("a")]), {"spared_queues": frozenset({"other"})}, ["a"]),
@@ -162,7 +165,7 @@ REFUSALS: dict[str, tuple[Arena, Any, Reason]] = {
     ),
     "a plan is on its way": (
         Arena([node()], [lone("a")]),
-        {"in_flight": frozenset({"pod/default/hp"})},
+        {"in_flight": frozenset({WorkloadId.pod("default/hp")})},
         Reason.PREEMPTION_IN_FLIGHT,
     ),
     "nobody there": (Arena([node(cpu=1)]), {}, Reason.PREEMPTION_NO_VICTIMS),
@@ -277,7 +280,7 @@ def test_no_second_round_while_victims_terminate() -> None:
     """Somebody evicted for it is still there, on the node that is kept for it."""
     arena = Arena(TWO, [resident("a", "n1", deleting=True, disrupted=True), resident("b", "n2")])
     found = candidate([waiting()])
-    held = Nominated(found.subject, 100, (Seat("uid-hp", 0, found.classes[0]),))
+    held = Nominated(found.subject, 100, (Assignment("uid-hp", 0, found.classes[0]),))
     outcome = arena.ask([waiting()], None, held)
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.VICTIMS_TERMINATING
 
@@ -285,7 +288,9 @@ def test_no_second_round_while_victims_terminate() -> None:
 def test_room_kept_for_an_equal_is_not_taken() -> None:
     """The nominated room of another counts as used."""
     arena = Arena(TWO, [resident("b", "n2")])
-    held = Nominated("pod/default/other", 100, (Seat("x", 0, candidate([waiting(cpu=4)]).classes[0]),))
+    held = Nominated(
+        WorkloadId.pod("default/other"), 100, (Assignment("x", 0, candidate([waiting(cpu=4)]).classes[0]),)
+    )
     assert victims(arena.ask([waiting()], None, held)) == ["b"]
 
 
@@ -315,14 +320,14 @@ def test_victims_carry_their_notice() -> None:
 
 
 def test_after_the_plan_everybody_fits() -> None:
-    """The nominated seats are room once the victims are gone; without one of them they are not."""
+    """The nominated assignments are room once the victims are gone; without one of them they are not."""
     arena = Arena(TWO, [resident(f"p{i}", f"n{1 + i % 2}", 1, priority=i) for i in range(8)])
     pods = members(3, 2)
     outcome = arena.ask(pods, gang(3))
     gone = set(victims(outcome))
     for spared in (None, *sorted(gone)):
         left = Arena(TWO, [pod for pod in arena.pods if pod.name not in gone or pod.name == spared])
-        assert isinstance(place(left.scene(), candidate(pods, gang(3))), Placed) == (spared is None)
+        assert isinstance(place(left.working(), candidate(pods, gang(3))), Placed) == (spared is None)
 
 
 def test_nobody_goes_for_a_member_above_the_minimum() -> None:
@@ -403,7 +408,7 @@ def test_a_gang_of_which_some_are_illegal_loses_no_more_than_its_surplus() -> No
     """Where only more of it would help, and a member may not go, nobody goes."""
     own = {"group": "g", "below_prod": True}
     pods = [resident("a", "n1", 2, **own), resident("b", "n1", 2, **own), resident("c", "n2", 4, group="g")]
-    facts = {"gangs": {"gang/default/g": GangFacts(2, 3)}}
+    facts = {"gangs": {WorkloadId.gang("default/g"): GangFacts(2, 3)}}
     outcome = Arena(TWO, pods).ask([waiting(cpu=4, below_prod=True)], **facts)
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_HELPFUL
 

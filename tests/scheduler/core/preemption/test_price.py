@@ -12,23 +12,23 @@ from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
 from model.pod import Pod
+from scheduler.core.preemption.costs import NODE, VictimCosts
 from scheduler.core.preemption.facts import PreemptionFacts
-from scheduler.core.preemption.herd import herd_of
 from scheduler.core.preemption.price import Prices, prices
-from scheduler.core.preemption.stakes import NODE, Stakes
+from scheduler.core.preemption.victims import victims_of
 
 
-def stakes_of(pods: Sequence[Pod]) -> Stakes:
+def costs_of(pods: Sequence[Pod]) -> VictimCosts:
     arena = Arena([node(cpu=100)], pods)
     residents = arena.residents()
-    herd = herd_of(residents, residents.rows >= 0, [0], {}, 1)
-    return Stakes(herd, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
+    victims = victims_of(residents, residents.rows >= 0, [0], {}, 1)
+    return VictimCosts(victims, residents, PreemptionFacts(budgets=(budget("x"),)), NOW)
 
 
 def priced(pods: Sequence[Pod], most: int) -> Prices:
-    stakes = stakes_of(pods)
+    costs = costs_of(pods)
     pool = np.arange(len(pods))
-    return prices(pool, stakes.ranks(pool), stakes, most)
+    return prices(pool, costs.ranks(pool), costs, most)
 
 
 victims = st.builds(
@@ -44,7 +44,7 @@ victims = st.builds(
 pools = st.lists(victims, min_size=2, max_size=9, unique_by=lambda pod: pod.name)
 
 
-def told(pods: Sequence[Pod], stakes: Stakes, chosen: Sequence[int]) -> tuple[int, ...]:
+def told(pods: Sequence[Pod], costs: VictimCosts, chosen: Sequence[int]) -> tuple[int, ...]:
     """Who breaks a budget, who is outside the bands, how many they are, their priorities, what they lose."""
     own = [pods[index] for index in chosen]
     return (
@@ -52,7 +52,7 @@ def told(pods: Sequence[Pod], stakes: Stakes, chosen: Sequence[int]) -> tuple[in
         sum(not pod.below_prod for pod in own),
         len(own),
         sum(pod.priority for pod in own),
-        int(stakes.losses(list(chosen)).sum()),
+        int(costs.losses(list(chosen)).sum()),
     )
 
 
@@ -60,10 +60,10 @@ def told(pods: Sequence[Pod], stakes: Stakes, chosen: Sequence[int]) -> tuple[in
 @given(pools, st.data(), st.sampled_from([0, 1, 1000]))
 def test_sums_compare_as_what_they_stand_for(pods: list[Pod], data: st.DataObject, wider: int) -> None:
     """Of any two sets; equal in all of that are only those between which ties decide. `wider` makes room for more pods."""
-    found, stakes = priced(pods, len(pods) + wider), stakes_of(pods)
+    found, costs = priced(pods, len(pods) + wider), costs_of(pods)
     sets = st.sets(st.sampled_from(range(len(pods))))
     one, other = sorted(data.draw(sets)), sorted(data.draw(sets))
-    first, second = (told(pods, stakes, chosen) for chosen in (one, other))
+    first, second = (told(pods, costs, chosen) for chosen in (one, other))
     left, right = (sum(map(int, found.each[chosen])) for chosen in (one, other))
     if first != second:
         assert (left < right) == (first < second)
@@ -81,7 +81,7 @@ def test_numbers_are_as_wide_as_needed(priorities: tuple[int, int], kind: type) 
 def test_a_node_is_worth_a_doubling_of_lost_work() -> None:
     """From the first minute on; what is lost within it counts less."""
     pods = [resident(f"p{age}", cpu=1, started_seconds=NOW - age) for age in (60, 180, 420, 7620)]
-    assert stakes_of(pods).losses(np.arange(4)).tolist() == [NODE, 2 * NODE, 3 * NODE, 7 * NODE]
+    assert costs_of(pods).losses(np.arange(4)).tolist() == [NODE, 2 * NODE, 3 * NODE, 7 * NODE]
     found = priced(pods, 4)
     step = int(found.each[1] - found.each[0])
     assert abs(step - found.node) < found.node // NODE
@@ -129,7 +129,7 @@ def test_order(cheap: list[dict[str, object]], dear: list[dict[str, object]]) ->
     words = [{"labels": {"app": ""}} | each for each in (*cheap, *dear)]
     pods = [resident(f"p{i}", cpu=1, **each) for i, each in enumerate(words)]
     each = priced(pods, len(pods)).each
-    stakes = stakes_of(pods)
-    named = sorted(range(len(pods)), key=stakes.key)
+    costs = costs_of(pods)
+    named = sorted(range(len(pods)), key=costs.key)
     one, other = named[: len(cheap)], named[len(cheap) :]
     assert each[one].sum() < each[other].sum()

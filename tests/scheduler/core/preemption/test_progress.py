@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from model.placement import EvictionPlan, PlanState, Victim
+from model.workload import WorkloadId
 from scheduler.core.preemption.policy import PreemptionPolicySettings
-from scheduler.core.preemption.progress import Evict, Notify, Progress, Step, Surroundings, Unnotify, advance
+from scheduler.core.preemption.progress import Evict, Notify, Progress, Step, Unnotify, VictimStates, advance
 
-QUIET, LOUD = Victim("default/a", "a", "n1", "pod/default/a"), Victim("default/b", "b", "n1", "pod/default/b", 30.0)
+QUIET, LOUD = (
+    Victim("default/a", "a", "n1", WorkloadId.pod("default/a")),
+    Victim("default/b", "b", "n1", WorkloadId.pod("default/b"), 30.0),
+)
 POLICY = PreemptionPolicySettings(longest_notice_seconds=60.0)
 
 
 def new(*victims: Victim) -> Progress:
-    return Progress(EvictionPlan("pod/default/hp", "default/hp", victims, ()))
+    return Progress(EvictionPlan(WorkloadId.pod("default/hp"), "default/hp", victims, ()))
 
 
 def step(progress: Progress, now: float = 100.0, **facts: Any) -> Step:
@@ -21,7 +25,7 @@ def step(progress: Progress, now: float = 100.0, **facts: Any) -> Step:
     alive = frozenset(facts.pop("alive", {victim.uid for victim in progress.plan.victims}))
     return advance(
         progress,
-        Surroundings(alive, **{k: frozenset(v) if isinstance(v, set) else v for k, v in facts.items()}),
+        VictimStates(alive, **{k: frozenset(v) if isinstance(v, set) else v for k, v in facts.items()}),
         POLICY,
         now,
     )
@@ -72,7 +76,7 @@ def test_deadline() -> None:
 
 
 def test_longest_notice_is_bounded() -> None:
-    greedy = Victim("default/c", "c", "n1", "pod/default/c", 3600.0)
+    greedy = Victim("default/c", "c", "n1", WorkloadId.pod("default/c"), 3600.0)
     assert step(new(LOUD, greedy)).progress.plan.deadline_seconds == 160.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,11 @@ from preemption_reference import budget, cost, least_cost
 from scheduler_builders import gang
 
 from model.pod import Pod
-from scheduler.core.preemption.facts import NoPreemption
+from scheduler.core.preemption.capacity import Ask
+from scheduler.core.preemption.costs import VictimCosts
+from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts
+from scheduler.core.preemption.rows import clear_rows
+from scheduler.core.preemption.victims import victims_of
 
 SIZE = 4
 AGES = (30, 60, 61, 90, 600, 630, 3600, 3700, 9000)
@@ -55,7 +60,7 @@ test_many_no_dearer_than_need_be = at_length(
 )
 
 
-def crowd(name: str, number: int = 16) -> list[Pod]:
+def guarded_node(name: str, number: int = 16) -> list[Pod]:
     """On a node of its own, covered by the closed budget, so that too many groups may go for every set to be tried."""
     return [resident(f"z{i:02}", name, 1, labels={"app": "x"}) for i in range(number)]
 
@@ -82,7 +87,7 @@ def test_pods_of_several_sizes(name: str) -> None:
     """Sets of a node's pods are compared by what they cost, not only by their number; four CPUs are asked for."""
     sizes, expected = ONE_NODE[name]
     pods = [resident(each, "n1", cpu, **({"labels": {"app": ""}} | words)) for each, (cpu, words) in sizes.items()]
-    arena = Arena([node("n1", sum(cpu for cpu, _ in sizes.values())), node("n2", 16)], [*pods, *crowd("n2")])
+    arena = Arena([node("n1", sum(cpu for cpu, _ in sizes.values())), node("n2", 16)], [*pods, *guarded_node("n2")])
     assert victims(arena.ask([waiting(cpu=4)], budgets=(budget("x"),))) == expected
 
 
@@ -119,5 +124,87 @@ def test_a_nodes_price_is_that_of_its_largest_pods() -> None:
     pods = [resident("big", "n1", 4, started_seconds=1.0, labels={"app": ""})]
     pods += [resident(f"s{i}", "n1", 1, labels={"app": ""}) for i in range(4)]
     pods += [resident(f"two{i}", "n2", 2, labels={"app": ""}) for i in range(2)]
-    arena = Arena([node("n1", 8), node("n2", 4), node("n3", 16)], [*pods, *crowd("n3")])
+    arena = Arena([node("n1", 8), node("n2", 4), node("n3", 16)], [*pods, *guarded_node("n3")])
     assert victims(arena.ask([waiting(cpu=4)], budgets=(budget("x"),))) == ["big"]
+
+
+def cleared(pods: list[Pod], want: int, cpu: int = 4, going: tuple[str, ...] = ()) -> set[str]:
+    """Names of those who go besides `going` so that `want` pods of so many CPUs fit onto nodes of 4."""
+    names = sorted({pod.node_name for pod in pods})
+    arena = Arena([node(name, 4) for name in names], pods)
+    residents = arena.residents()
+    victims = victims_of(residents, residents.rows >= 0, [0], {}, len(names))
+    costs = VictimCosts(victims, residents, PreemptionFacts(), NOW)
+    index = {pod.name: number for number, pod in enumerate(pods)}
+    gone = np.array(sorted(index[name] for name in going), np.int64)
+    free = arena.snapshot.free[:, [0]] + victims.freed(gone, len(names))
+    ask = Ask(np.array([1000 * cpu]), np.full(len(names), 9), want)
+    found = clear_rows(ask, free, np.arange(len(pods)), costs, gone.tolist())
+    assert found is not None
+    return {pods[number].name for number in found}
+
+
+def pair(on: str, *, priority: int = 0, age: float = 600.0) -> list[Pod]:
+    """Two pods that fill a node."""
+    words = {"priority": priority, "started_seconds": NOW - age}
+    return [resident(f"{on}{half}", on, 2, **words) for half in "xy"]
+
+
+PRICES: dict[str, tuple[list[Pod], int, int, tuple[str, ...], set[str]]] = {
+    "the lower priority": ([*pair("a", priority=2), *pair("b", priority=1)], 1, 4, (), {"bx", "by"}),
+    "the lower sum of priorities": (
+        [resident("ah", "a", 2, priority=5), resident("al", "a", 2), *pair("b", priority=2)],
+        1,
+        4,
+        (),
+        {"bx", "by"},
+    ),
+    "the younger, of the same priority": ([*pair("a", age=9000), *pair("b", age=60)], 1, 4, (), {"bx", "by"}),
+    "one rather than two, however old": (
+        [*pair("a", age=60), resident("b", "b", 4, started_seconds=1.0)],
+        1,
+        4,
+        (),
+        {"b"},
+    ),
+    "two of one node rather than one each of two": (
+        [*pair("a", age=600), *pair("b", age=600)],
+        2,
+        2,
+        (),
+        {"ax", "ay"},
+    ),
+    "of two nodes where that loses much less work": (
+        [
+            resident("ax", "a", 2, started_seconds=NOW - 1),
+            resident("ay", "a", 2, started_seconds=NOW - 9000),
+            resident("bx", "b", 2, started_seconds=NOW - 1),
+            resident("by", "b", 2, started_seconds=NOW - 9000),
+        ],
+        2,
+        2,
+        (),
+        {"ax", "bx"},
+    ),
+    "the node that loses pods already": (
+        [*pair("a", age=600), *pair("b", age=600)],
+        2,
+        2,
+        ("by",),
+        {"bx"},
+    ),
+    "the node that loses pods already costs less than a little more work elsewhere": (
+        [*pair("a", age=300), *pair("b", age=600)],
+        2,
+        2,
+        ("by",),
+        {"bx"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRICES)
+def test_the_price_of_a_victim(name: str) -> None:
+    """Priority, numbers, then work lost and nodes that lose pods, each only where those before it are equal."""
+    pods, want, cpu, going, expected = PRICES[name]
+    assert cleared(pods, want, cpu, going) == expected

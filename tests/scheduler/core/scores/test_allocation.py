@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scheduler.core.picture.snapshot import Amounts
 from scheduler.core.scores.allocation import balanced, capacity_ratio, fit_scores, least_allocated, most_allocated
 from scheduler.core.scores.policy import ScorePolicy, ShapePoint, Strategy
-from scheduler.core.snapshot import Amounts
 
 EVEN = (1, 1)
 FALLING = (ShapePoint(0, 10), ShapePoint(100, 0))

@@ -12,8 +12,8 @@ from model.affinity import Affinity, NodeTerm, PodTerm, PreferredNodes, Preferre
 from model.node import Taint
 from model.pod import Pod
 from model.selector import Operator, Requirement, Selector
-from scheduler.core.filters.crowd import Crowd
-from scheduler.core.podclass import class_of, kin_of
+from scheduler.core.picture.pod_index import PodIndex
+from scheduler.core.picture.podclass import class_of, kin_of
 from scheduler.core.scores.cluster import Asker, cluster_scores
 from scheduler.core.scores.policy import ScorePolicy
 
@@ -52,11 +52,11 @@ def test_cluster(
     policy: ScorePolicy,
     wanted: list[int] | None,
 ) -> None:
-    crowd = Crowd(len(nodes))
+    pod_index = PodIndex(len(nodes))
     foo = kin_of(pod("foo", labels={"foo": ""}))
     for row, count in enumerate(foos):
-        crowd.put(foo, row, count)
+        pod_index.put(foo, row, count)
     one: Pod = pod(labels={"app": "one"}, **fields)
     asker = Asker(class_of(one), kin_of(one), policy)
-    found = cluster_scores(crowd, snapshot(*nodes).traits, asker, np.array(feasible, bool))
-    assert (None if found is None else found.tolist()) == wanted
+    compared = cluster_scores(pod_index, snapshot(*nodes).traits, asker, np.array(feasible, bool))
+    assert (None if compared is None else compared.total.tolist()) == wanted

@@ -12,7 +12,7 @@ from load_builders import GIB, load, measured, picture
 from scheduler_builders import node, pod, snapshot
 
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
-from scheduler.core.podclass import class_of
+from scheduler.core.picture.podclass import class_of
 from scheduler.core.scores.policy import ScoredResource, ScorePolicy, Strategy
 from scheduler.core.scores.rows import ScoreAsk, row_scores
 

@@ -1,0 +1,72 @@
+"""What every filter about other pods is asked with, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import msgspec
+
+from model.affinity import PodTerm
+from scheduler.core.picture.node_index import Column
+from scheduler.core.picture.pod_index import PodIndex
+from scheduler.core.picture.pod_queries import Pods, namespaces_of
+from scheduler.core.picture.podclass import Kin, PodClass
+from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits
+
+_REMEMBERED = 1024
+
+
+class FilteredRows(msgspec.Struct, frozen=True, eq=False):
+    """Rows that are out for one reason; `resolvable` where fewer residents could change that (preemption)."""
+
+    rows: Mask
+    reason: str
+    resolvable: bool
+
+
+class FilterResult(msgspec.Struct, frozen=True, eq=False):
+    """`refusals` in the order in which a node is told; `most` is how many more a row takes at most, None: no limit.
+
+    `apart`: with one more placed, the answer for other rows may change.
+    """
+
+    refusals: tuple[FilteredRows, ...] = ()
+    most: Amounts | None = None
+    apart: bool = False
+
+
+class FilterRequest:
+    """One pod of a class, its Kin, the index of the other pods, and the nodes of `traits`."""
+
+    def __init__(self, pod_index: PodIndex, traits: NodeTraits, pod_class: PodClass, kin: Kin) -> None:
+        self.pod_index = pod_index
+        self.traits = traits
+        self.pod_class = pod_class
+        self.kin = kin
+
+    @property
+    def size(self) -> int:
+        return len(self.traits.labels)
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """The pod's own labels."""
+        return dict(self.kin.labels)
+
+    def column(self, key: str) -> Column:
+        """A node label."""
+        return self.traits.index.column(self.traits.labels, key)
+
+    def pods(self, term: PodTerm) -> Pods:
+        """The pods that a term of this pod means."""
+        known, key = self.traits.index.namespaces, (term, self.kin.namespace)
+        if key not in known:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[key] = namespaces_of(term, self.kin.namespace, self.traits.related.namespaces)
+        return Pods(term.selector, known[key])
+
+    def matches_itself(self, pods: Pods) -> bool:
+        """Whether this pod is one of those."""
+        return pods.holds(self.kin, self.labels)

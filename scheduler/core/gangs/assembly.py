@@ -1,0 +1,216 @@
+"""Pods and PodGroups assembled into Workloads: what waits for nodes, and what cannot even be tried yet.
+
+A gang's own state is read from its pods, and from its PodGroup's status: members that are bound, assumed or have
+succeeded count towards the minimum, so a scheduler that restarts in the middle of a gang completes the gang. A gang
+group is one workload, tried only when every gang of it has its minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from model.pod import Pod
+from model.priority import PreemptionPolicy
+from model.reason import Reason
+from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMode, GangSpec, PodSet, Workload, WorkloadId
+from scheduler.core.gangs.groups import subject_of
+from scheduler.core.gangs.holds import why_held
+from scheduler.core.gangs.minimum import Part, belongs, part_of, spec_of, topology_of
+from scheduler.core.gangs.roster import Roster, roster
+from scheduler.core.picture.assignment import Requester
+from scheduler.core.picture.podclass import Kin, PodClass, class_of, kin_of
+
+__all__ = [
+    "Assembly",
+    "Candidate",
+    "Hold",
+    "Part",
+    "Roster",
+    "assemble",
+    "assemble_parts",
+    "part_of",
+    "roster",
+    "spec_of",
+    "subject_of",
+]
+
+_STRICTNESS = (PreemptionPolicy.NEVER, PreemptionPolicy.LOWER, PreemptionPolicy.ALWAYS)
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A workload that may be placed.
+
+    `classes` holds the equivalence class of each of its pod sets, `kins` what others may see of each pod of each.
+    `profile` is the scheduler name that its pods ask for.
+    """
+
+    subject: WorkloadId
+    workload: Workload
+    classes: tuple[PodClass, ...]
+    kins: tuple[tuple[Kin, ...], ...] = ()
+    profile: str = ""
+
+    @property
+    def needed(self) -> int:
+        """How many members must be placed at once; 0 where the minimum is met already."""
+        workload = self.workload
+        if workload.gangs:
+            return sum(needed for _, needed in workload.gangs)
+        return max(0, workload.min_total - workload.bound)
+
+    @property
+    def begun(self) -> bool:
+        """Bound in part: some members have their nodes while others, which must be placed at once, have none."""
+        return self.workload.gang is not None and self.workload.bound > 0 and self.needed > 0
+
+    @property
+    def pending(self) -> int:
+        """How many members wait."""
+        return sum(pods.count for pods in self.workload.pod_sets)
+
+    @property
+    def uids(self) -> tuple[str, ...]:
+        return tuple(uid for pods in self.workload.pod_sets for uid in pods.uids)
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long room is kept for it; a lone pod gets what a gang gets that names no time."""
+        gang = self.workload.gang
+        return gang.timeout_seconds if gang else DEFAULT_GANG_TIMEOUT_SECONDS
+
+    @property
+    def requester(self) -> Requester:
+        """In whose name it asks for room."""
+        return Requester(self.subject, self.workload.priority)
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Pods that are not tried, and why; `detail` names what to mend."""
+
+    subject: WorkloadId
+    reason: Reason
+    detail: str
+    uids: tuple[str, ...]
+
+
+class Assembly(msgspec.Struct, frozen=True):
+    """What one subject's pods amount to; nothing at all where none of them waits."""
+
+    candidate: Candidate | None = None
+    holds: tuple[Hold, ...] = ()
+
+
+def assemble(subject: WorkloadId, members: Roster, gang: Gang | None) -> Assembly:
+    """The workload of a lone pod or of one gang, or why it is held; `gang` is its PodGroup where one exists."""
+    if not subject.gangs:
+        candidate = _lone(subject, members.pending[0]) if members.pending else None
+        return Assembly(candidate, tuple(_unsupported(pod) for pod in members.unsupported))
+    return assemble_parts(subject, (part_of(subject.name, members, gang),))
+
+
+def assemble_parts(subject: WorkloadId, parts: Sequence[Part]) -> Assembly:
+    """The workload of a gang group, or why it is held; `parts` are all gangs its id names, in that order."""
+    own = tuple(part for part in parts if belongs(subject, part))
+    unsupported = tuple(_unsupported(pod) for part in own for pod in part.members.unsupported)
+    waiting = tuple(pod.uid for part in own for pod in part.members.pending)
+    if not waiting:
+        return Assembly(holds=unsupported)
+    found = next((found for part in parts if (found := why_held(subject, part, parts))), None)
+    if found is not None:
+        reason, text = found
+        return Assembly(holds=(Hold(subject, reason, text, waiting), *unsupported))
+    return Assembly(_gang(subject, parts), unsupported)
+
+
+def _unsupported(pod: Pod) -> Hold:
+    fields = ", ".join(pod.unsupported)
+    detail = f"pod {pod.key} uses {fields}; remove it or give the pod to another scheduler"
+    return Hold(WorkloadId.pod(pod.key), Reason.CONSTRAINT_NOT_SUPPORTED, detail, (pod.uid,))
+
+
+def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
+    workload = Workload(
+        key=pod.key,
+        queue=pod.queue,
+        priority=pod.priority,
+        pod_sets=(PodSet("0", (pod.uid,), pod.requests),),
+        uid=pod.uid,
+        created_seconds=pod.created_seconds,
+        eligible_seconds=pod.created_seconds,
+        preemption_policy=pod.preemption_policy,
+    )
+    return Candidate(subject, workload, (class_of(pod),), ((kin_of(pod),),), pod.scheduler_name)
+
+
+def _gang(subject: WorkloadId, parts: Sequence[Part]) -> Candidate:
+    sets = [(part.key, found, pods) for part in parts for found, pods in _alike(part.members.pending).items()]
+    bound = sum(part.had for part in parts)
+    workload = Workload(
+        key=subject.name,
+        queue=sets[0][2][0].queue,
+        priority=max(_priority(part) for part in parts if part.members.pending),
+        pod_sets=tuple(
+            PodSet(str(index), tuple(pod.uid for pod in pods), pods[0].requests, key)
+            for index, (key, _, pods) in enumerate(sets)
+        ),
+        min_total=sum(part.spec.min_member for part in parts),
+        bound=bound,
+        gang=_spec(parts),
+        uid=",".join(part.gang.uid if part.gang and part.gang.uid else part.key for part in parts),
+        created_seconds=min(_created(part) for part in parts),
+        eligible_seconds=max(_complete(part) for part in parts),
+        preemption_policy=_policy(parts),
+        topology=topology_of(parts),
+        gangs=tuple((part.key, part.needed) for part in parts),
+    )
+    kins = tuple(tuple(kin_of(pod) for pod in pods) for _, _, pods in sets)
+    profile = sets[0][2][0].scheduler_name
+    return Candidate(subject, workload, tuple(found for _, found, _ in sets), kins, profile)
+
+
+def _spec(parts: Sequence[Part]) -> GangSpec:
+    """One definition for a group: Strict where any of its gangs is, and as patient as the most patient of them."""
+    first = parts[0].spec
+    if len(parts) == 1:
+        return first
+    strict = any(part.spec.mode is GangMode.STRICT for part in parts)
+    joint: GangSpec = msgspec.structs.replace(
+        first,
+        min_member=sum(part.spec.min_member for part in parts),
+        mode=GangMode.STRICT if strict else GangMode.NON_STRICT,
+        timeout_seconds=max(part.spec.timeout_seconds for part in parts),
+    )
+    return joint
+
+
+def _alike(pods: Iterable[Pod]) -> dict[PodClass, list[Pod]]:
+    """Pods by class, in the order in which they are placed: by rank where they have one, then by age."""
+    sets: dict[PodClass, list[Pod]] = {}
+    for pod in sorted(pods, key=lambda pod: (pod.rank < 0, pod.rank)):
+        sets.setdefault(class_of(pod), []).append(pod)
+    return sets
+
+
+def _priority(part: Part) -> int:
+    """The gang's own word, else that of its highest waiting member."""
+    own = part.spec.priority
+    return own if own is not None else max(pod.priority for pod in part.members.pending)
+
+
+def _policy(parts: Sequence[Part]) -> PreemptionPolicy:
+    """The most restrictive word of the gangs and of their waiting members."""
+    own = (part.spec.preemption_policy for part in parts if part.spec.preemption_policy is not None)
+    members = (pod.preemption_policy for part in parts for pod in part.members.pending)
+    return min((*own, *members), key=_STRICTNESS.index)
+
+
+def _created(part: Part) -> float:
+    return part.gang.created_seconds if part.gang else part.members.counted[0].created_seconds
+
+
+def _complete(part: Part) -> float:
+    """When the pod came that completed the minimum (Unix seconds); the newest one where some are gone since."""
+    counted = part.members.counted
+    return counted[min(part.spec.min_member, len(counted)) - 1].created_seconds if counted else _created(part)

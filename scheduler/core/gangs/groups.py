@@ -1,0 +1,68 @@
+"""Which gangs go together: Koordinator's gang groups, one workload each.
+
+A gang belongs to the group that it lists itself, as in Koordinator (coscheduling/core/gang.go, GangGroupId). Where a
+listed gang lists another group, the one that lists it is held and says so: neither is placed half, and no gang can be
+made to wait by another that names it without being named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from model.pod import Pod
+from model.workload import WorkloadId
+
+_NO_GROUPS: Mapping[str, WorkloadId] = {}
+
+
+def group_of(subject: WorkloadId) -> WorkloadId | None:
+    """The subject of a gang group, None for what is named by the pod itself: its gang alone, or a lone pod."""
+    return subject if subject.grouped else None
+
+
+def subject_of(pod: Pod, groups: Mapping[str, WorkloadId] = _NO_GROUPS) -> WorkloadId:
+    """The gang group or gang of a pod, or the pod alone; `groups` are by gang key."""
+    own = pod.own_workload
+    return groups.get(pod.gang.key, own) if pod.gang is not None else own
+
+
+class GroupIndex:
+    """Groups by gang key, of gangs that are in a group; each change says which subjects are to be looked at."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, WorkloadId] = {}
+        self._named_by: dict[str, set[str]] = {}
+
+    @property
+    def ids(self) -> Mapping[str, WorkloadId]:
+        """Gang key → its group; for `subject_of`."""
+        return self._ids
+
+    def subject(self, key: str) -> WorkloadId:
+        """The workload in which a gang is placed."""
+        found = self._ids.get(key)
+        return WorkloadId.gang(key) if found is None else found
+
+    def define(self, key: str, groups: Iterable[str] = ()) -> set[WorkloadId]:
+        """A gang has arrived, changed or gone (no groups): the workloads concerned, its former one included."""
+        before, after = self.subject(key), WorkloadId.gang(key, *groups)
+        if after != before:
+            self._move(key, before, after)
+        return {before, after, *self.naming(key)}
+
+    def naming(self, key: str) -> set[WorkloadId]:
+        """The subjects whose groups list a gang: those that a change of its pods may concern."""
+        return {self.subject(other) for other in self._named_by.get(key, ())}
+
+    def _move(self, key: str, before: WorkloadId, after: WorkloadId) -> None:
+        for named in before.gangs:
+            namers = self._named_by.get(named, set())
+            namers.discard(key)
+            if not namers:
+                self._named_by.pop(named, None)
+        self._ids.pop(key, None)
+        if not after.grouped:
+            return
+        self._ids[key] = after
+        for named in after.gangs:
+            self._named_by.setdefault(named, set()).add(key)

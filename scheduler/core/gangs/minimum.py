@@ -1,0 +1,111 @@
+"""What a gang's minimum asks of its waiting members, by its match policy.
+
+Koordinator's flag "satisfied once" is set by the first member seen with a node, so a restart in the middle of binding
+releases the rest as single pods (pkg/scheduler/plugins/coscheduling/core/gang.go, addBoundPod). Here the minimum was
+met only once that many members had a node, or had completed, at the same time. What such a gang gets later, a
+replacement of a lost member for instance, is placed alone, without waiting for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from model.pod import Pod, PodPhase
+from model.workload import Gang, GangSource, GangSpec, MatchPolicy, TopologyLevel, WorkloadId
+from scheduler.core.gangs.roster import Roster, age
+
+RAN = ("Running", "Finished")
+"""PodGroup phases that a gang reaches only with its minimum of members running or through."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One gang of a workload; `gang` is its PodGroup where one exists, `met` whether its minimum was ever met.
+
+    `ran` is what to remember of it: bindings can fail and kubelets reject, running and completed members are proof.
+    """
+
+    key: str
+    members: Roster
+    gang: Gang | None
+    spec: GangSpec
+    met: bool
+    ran: bool = False
+
+    @property
+    def needed(self) -> int:
+        """How many of its waiting members must be placed at once; 0 where any number helps."""
+        spec = self.spec
+        if spec.match is MatchPolicy.ONLY_WAITING:
+            return spec.min_member if self.members.pending else 0
+        if spec.match is MatchPolicy.ONCE_SATISFIED and self.met:
+            return 0
+        return max(0, spec.min_member - self.members.satisfied)
+
+    @property
+    def had(self) -> int:
+        """How many members count towards the minimum already."""
+        return 0 if self.spec.match is MatchPolicy.ONLY_WAITING else self.members.satisfied
+
+    @property
+    def missing(self) -> bool:
+        """Whether too few members exist for what is needed."""
+        return self.needed > len(self.members.pending)
+
+
+def part_of(key: str, members: Roster, gang: Gang | None, *, ran: bool = False) -> Part:
+    """A gang as it stands; `ran` is what is remembered from before, or read from where it was noted."""
+    spec = spec_of(members, gang)
+    ran = ran or _runs(members, spec, gang)
+    return Part(key, members, gang, spec, ran or _meets(members, spec, gang), ran)
+
+
+def spec_of(members: Roster, gang: Gang | None) -> GangSpec:
+    """The PodGroup's definition; for an annotation gang that of its oldest living pod, as Koordinator's first pod."""
+    if gang is not None:
+        return gang.spec
+    if lacks_object(members):
+        return GangSpec(0, problem="its PodGroup does not exist")
+    specs = (pod.gang.spec for pod in members.counted if pod.gang is not None and pod.gang.spec is not None)
+    return next(specs, GangSpec(0, problem="no pod defines it"))
+
+
+def lacks_object(members: Roster) -> bool:
+    """Whether its pods say that an object defines their gang; asked where there is none."""
+    return any(pod.gang is not None and pod.gang.source is not GangSource.ANNOTATION for pod in members.counted)
+
+
+def belongs(subject: WorkloadId, part: Part) -> bool:
+    """Whether a gang lists the group under whose subject it is looked at."""
+    return WorkloadId.gang(part.key, *part.spec.groups) == subject
+
+
+def topology_of(parts: Iterable[Part]) -> tuple[TopologyLevel, ...]:
+    """The topology of a group: that of its first gang that asks for one."""
+    return next((part.spec.topology for part in parts if part.spec.topology), ())
+
+
+def original(members: Roster) -> tuple[Pod, ...]:
+    """Members created before the first of them was bound; all of them where none was or the time is not known."""
+    bound = [pod.scheduled_seconds for pod in (*members.placed, *members.succeeded) if pod.scheduled_seconds]
+    if not bound:
+        return members.counted
+    return tuple(sorted((pod for pod in members.counted if pod.created_seconds <= min(bound)), key=age))
+
+
+def _runs(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
+    """Whether the minimum of members runs or is through, or the PodGroup's status says that it did."""
+    if spec.problem:
+        return False
+    running = sum(pod.phase is PodPhase.RUNNING for pod in members.placed)
+    told = gang is not None and (gang.phase in RAN or gang.whole_seconds > 0)
+    return told or running + len(members.succeeded) >= spec.min_member
+
+
+def _meets(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
+    """Whether the minimum has a node, or had one by the PodGroup's status; a kubelet may undo `Scheduled`."""
+    if spec.problem:
+        return False
+    told = gang is not None and gang.phase == "Scheduled" and not members.rejected
+    return told or members.satisfied >= spec.min_member

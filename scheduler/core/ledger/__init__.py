@@ -1,0 +1,1 @@
+"""The ledger: who uses which amounts of which node, and of which queue."""

@@ -1,0 +1,39 @@
+"""Account: amounts of one kind, by node and by queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from scheduler.core.ledger.use_table import UseTable
+from scheduler.core.picture.podclass import PodClass
+
+
+class Account:
+    """Amounts in base units; those of a queue are exact, however many."""
+
+    def __init__(self) -> None:
+        self.nodes = UseTable()
+        self._queues: dict[str, dict[str, int]] = {}
+
+    def of(self, queue: str) -> Mapping[str, int]:
+        """Resource → amount in the name of a queue."""
+        return self._queues.get(queue, {})
+
+    def add(self, nodes: Sequence[str], pod_class: PodClass, queue: str) -> None:
+        """One pod of the class more on each of `nodes`, which may repeat."""
+        self.nodes.add(nodes, pod_class)
+        self._count(queue, pod_class, len(nodes))
+
+    def remove(self, node: str, pod_class: PodClass, queue: str) -> None:
+        """One pod of the class less."""
+        self.nodes.remove(node, pod_class)
+        self._count(queue, pod_class, -1)
+
+    def _count(self, queue: str, pod_class: PodClass, number: int) -> None:
+        amounts = self._queues.setdefault(queue, {})
+        for resource, amount in pod_class.request:
+            amounts[resource] = amounts.get(resource, 0) + number * amount
+            if amounts[resource] == 0:
+                del amounts[resource]
+        if not amounts:
+            del self._queues[queue]

@@ -1,0 +1,64 @@
+"""Charge: one pod's use of one node, in the name of one queue."""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.placement import PlacementState
+from model.pod import Pod
+from model.priority import SYSTEM_PRIORITY
+from model.queue import DEFAULT_QUEUE
+from model.workload import WorkloadId
+from scheduler.core.picture.podclass import Kin, PodClass, class_of, kin_of
+
+
+class Charge(msgspec.Struct, frozen=True, gc=False):
+    """`pod_class.request` is what it takes; `pod` is None where only the amounts are known.
+
+    `subject` is its job where that is more than the pod's own gang (a gang group), None otherwise. `gang_priority` is
+    its gang's own word on priority, None where the pod's counts.
+    """
+
+    uid: str
+    node: str
+    pod_class: PodClass
+    kin: Kin = Kin()
+    pod: Pod | None = None
+    queue: str = DEFAULT_QUEUE
+    state: PlacementState = PlacementState.ASSUMED
+    subject: WorkloadId | None = None
+    gang_priority: int | None = None
+
+    @property
+    def priority(self) -> int:
+        """At which it may be a victim: its gang's, but no gang makes less of a system-critical pod."""
+        own = self.pod.priority if self.pod else 0
+        return own if self.gang_priority is None or own >= SYSTEM_PRIORITY else self.gang_priority
+
+    @property
+    def evicting(self) -> bool:
+        """Whether the pod is on its way out of its node; one that is only assumed is not there yet."""
+        return self.state is PlacementState.BOUND and self.pod is not None and self.pod.deleting
+
+    @property
+    def job(self) -> WorkloadId:
+        """What is preempted and explained as one."""
+        if self.subject is not None:
+            return self.subject
+        if self.pod is None:
+            return WorkloadId.pod(self.uid)
+        return self.pod.own_workload
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """`uid` is charged so from now on; None: not at all."""
+
+    uid: str
+    charge: Charge | None
+
+
+def charge_of(pod: Pod) -> Charge | None:
+    """What a pod uses by its own word: nothing while it has no node or once it is terminal."""
+    if not pod.node_name or pod.terminal:
+        return None
+    return Charge(pod.uid, pod.node_name, class_of(pod), kin_of(pod), pod, pod.queue, PlacementState.BOUND)

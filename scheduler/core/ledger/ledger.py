@@ -1,0 +1,217 @@
+"""The Ledger: the one source of what is used, evicting, nominated and reserved, per node and per queue.
+
+Every change is a transaction that returns what undoes it. Pods bound by other schedulers are charged like ours;
+a deleting pod stays charged until it is gone, and is evicting meanwhile; a terminal one is not. Room that is kept for
+a workload is a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from model.affinity import NOWHERE
+from model.placement import PlacementState
+from model.workload import WorkloadId
+from scheduler.core.ledger.account import Account
+from scheduler.core.ledger.charge import Change, Charge, charge_of
+from scheduler.core.ledger.claim import Claim, ClaimChange, ClaimKind
+from scheduler.core.ledger.pod_table import Slots
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.ledger.use_table import UseTable
+from scheduler.core.picture.podclass import Kin, PodClass
+from scheduler.core.picture.snapshot import ClusterSnapshot
+
+__all__ = ["Change", "Charge", "Ledger", "Move", "charge_of"]
+
+_SLACK = 8192
+"""So many nodes and classes that are of no use any more are carried along."""
+
+
+AnyChange: TypeAlias = Change | ClaimChange
+
+
+class Move(msgspec.Struct, frozen=True, gc=False):
+    """A pod that others' terms may see came to a node (`count` 1) or left it (−1)."""
+
+    kin: Kin
+    node: str
+    count: int
+
+
+class Ledger:
+    """Amounts in base units; `with_terms` is how many charged pods have terms about other pods.
+
+    `evicting` is the part of what is used that pods on their way out take.
+    """
+
+    def __init__(self) -> None:
+        self.with_terms = 0
+        self.evicting = Account()
+        self._used = Account()
+        self._claimed = {kind: Account() for kind in ClaimKind}
+        self._claims: dict[ClaimKind, dict[WorkloadId, Claim]] = {kind: {} for kind in ClaimKind}
+        self._slots = Slots()
+        self._followers: list[list[Move]] = []
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def used(self, queue: str) -> Mapping[str, int]:
+        """Resource → amount the queue's pods use, assumed ones included."""
+        return self._used.of(queue)
+
+    def counted(self, queue: str) -> Mapping[str, int]:
+        """Resource → amount that makes the queue's share: what is used, and what is nominated."""
+        used, nominated = self._used.of(queue), self._claimed[ClaimKind.NOMINATED].of(queue)
+        if not nominated:
+            return used
+        return {name: used.get(name, 0) + nominated.get(name, 0) for name in used.keys() | nominated.keys()}
+
+    @property
+    def nodes(self) -> UseTable:
+        """Node → resource → amount that its pods use, assumed ones included."""
+        return self._used.nodes
+
+    def claimed(self, kind: ClaimKind) -> Account:
+        """What is kept for workloads that wait."""
+        return self._claimed[kind]
+
+    def claim(self, kind: ClaimKind, subject: WorkloadId) -> Claim | None:
+        """What is kept for a workload."""
+        return self._claims[kind].get(subject)
+
+    def claims(self, kind: ClaimKind) -> tuple[Claim, ...]:
+        """All that is kept, in order of the workloads' identities."""
+        found = self._claims[kind]
+        return tuple(found[subject] for subject in sorted(found))
+
+    def keep(self, claim: Claim) -> tuple[AnyChange, ...]:
+        """Keep this room, in place of what the workload had by the same kind of claim; returns the undo."""
+        return self.apply([ClaimChange(claim.kind, claim.subject, claim)])
+
+    def give_up(self, kind: ClaimKind, subject: WorkloadId) -> tuple[AnyChange, ...]:
+        """Nothing is kept for the workload any more by this kind; returns the undo, empty where nothing was."""
+        return self.apply([ClaimChange(kind, subject, None)]) if subject in self._claims[kind] else ()
+
+    def homes(self, job: WorkloadId) -> Mapping[str, int]:
+        """Node → how many members of a job are charged there."""
+        return self._slots.homes(job, self.nodes)
+
+    def charge(self, uid: str) -> Charge | None:
+        """How a pod is charged, None where it is not."""
+        return self._slots.get(uid)
+
+    def charges(self) -> Iterable[Charge]:
+        """All charges, in no order that means anything."""
+        return self._slots.charges()
+
+    def assume(self, charges: Iterable[Charge]) -> tuple[Change, ...]:
+        """Charge pods that are about to be bound, ASSUMED; returns the undo.
+
+        Raises ValueError where one is charged already.
+        """
+        wanted = tuple(charges)
+        uids = [charge.uid for charge in wanted]
+        for uid in uids if self._slots.any_of(uids) else ():
+            if self._slots.get(uid) is not None:
+                raise ValueError(f"pod {uid} is charged already")
+        if len(set(uids)) != len(uids):
+            raise ValueError("a pod is assumed twice")
+        self._assume(wanted)
+        return tuple([Change(uid, None) for uid in reversed(uids)])
+
+    def confirm(self, charge: Charge) -> tuple[Change, ...]:
+        """The API server says where the pod is, whatever was assumed; returns the undo."""
+        if charge.state is not PlacementState.BOUND:
+            charge = msgspec.structs.replace(charge, state=PlacementState.BOUND)
+        return () if self._slots.get(charge.uid) == charge else (self._charge(Change(charge.uid, charge)),)
+
+    def forget(self, uid: str) -> tuple[Change, ...]:
+        """The pod uses nothing any more; returns the undo, empty where it was not charged."""
+        return (self._charge(Change(uid, None)),) if self._slots.get(uid) is not None else ()
+
+    def apply(self, changes: Iterable[AnyChange]) -> tuple[AnyChange, ...]:
+        """Make the changes in order; returns those that undo them, to be given to `apply` again."""
+        undo = [self._claim(each) if isinstance(each, ClaimChange) else self._charge(each) for each in changes]
+        return tuple(reversed(undo))
+
+    def _charge(self, change: Change) -> Change:
+        before = self._slots.pop(change.uid)
+        if before is not None:
+            self._used.remove(before.node, before.pod_class, before.queue)
+            if before.evicting:
+                self.evicting.remove(before.node, before.pod_class, before.queue)
+            self._moved((before,), -1)
+        if change.charge is not None:
+            self._assume((change.charge,))
+            if change.charge.evicting:
+                self.evicting.add((change.charge.node,), change.charge.pod_class, change.charge.queue)
+        return Change(change.uid, before)
+
+    def _claim(self, change: ClaimChange) -> ClaimChange:
+        account, known = self._claimed[change.kind], self._claims[change.kind]
+        before = known.pop(change.subject, None)
+        for pod in before.pods if before is not None else ():
+            account.remove(pod.node, pod.pod_class, before.queue if before else "")
+        if not known:
+            account.nodes = UseTable()  # without the nodes and classes of long ago
+        if change.claim is not None:
+            known[change.subject] = change.claim
+            for pod in change.claim.pods:
+                account.add((pod.node,), pod.pod_class, change.claim.queue)
+        return ClaimChange(change.kind, change.subject, before)
+
+    def residents(self, snapshot: ClusterSnapshot) -> Residents:
+        """All charged pods as arrays; see there."""
+        return self._slots.residents(snapshot, self.nodes)
+
+    def follow(self) -> list[Move]:
+        """A list that tells from here on who came and went; whoever asked for it clears what it has read."""
+        self._followers.append([])
+        return self._followers[-1]
+
+    def unfollow(self, moves: list[Move]) -> None:
+        """Tell this list nothing more."""
+        self._followers = [each for each in self._followers if each is not moves]
+
+    def _assume(self, charges: Sequence[Charge]) -> None:
+        if max(self.nodes.classes, self.nodes.height) > _SLACK + 4 * len(self._slots):
+            self.start_table_anew()
+        self._slots.put_all(charges)
+        for (pod_class, queue), group in _alike(charges):
+            self._used.add([charge.node for charge in group], pod_class, queue)
+        self._moved(charges, 1)
+
+    def start_table_anew(self) -> None:
+        """Without the nodes and classes of long ago."""
+        self._used.nodes, self.evicting.nodes = UseTable(), UseTable()
+        self._slots.refresh()
+        for charge in self._slots.charges():
+            self.nodes.add((charge.node,), charge.pod_class)
+            if charge.evicting:
+                self.evicting.nodes.add((charge.node,), charge.pod_class)
+        for kind, claims in self._claims.items():
+            self._claimed[kind].nodes = UseTable()
+            for pod in (pod for claim in claims.values() for pod in claim.pods):
+                self._claimed[kind].nodes.add((pod.node,), pod.pod_class)
+
+    def _moved(self, charges: Sequence[Charge], count: int) -> None:
+        for charge in charges:
+            if charge.kin.affinity is not NOWHERE and charge.kin.affinity != NOWHERE:
+                self.with_terms += count
+        for moves in self._followers:
+            moves.extend(Move(charge.kin, charge.node, count) for charge in charges)
+
+
+def _alike(charges: Sequence[Charge]) -> Iterable[tuple[tuple[PodClass, str], Sequence[Charge]]]:
+    """Charges by class and queue; mostly they are all alike."""
+    first = charges[0] if charges else None
+    if first is not None and all(c.pod_class is first.pod_class and c.queue == first.queue for c in charges):
+        return [((first.pod_class, first.queue), charges)]
+    groups: dict[tuple[PodClass, str], list[Charge]] = {}
+    for charge in charges:
+        groups.setdefault((charge.pod_class, charge.queue), []).append(charge)
+    return groups.items()

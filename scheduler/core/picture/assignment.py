@@ -1,0 +1,43 @@
+"""Assignments: pods on rows of a snapshot, tried, placed, or nominated; and in whose name room is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from model.workload import WorkloadId
+from scheduler.core.picture.podclass import Kin, PodClass
+
+
+class Requester(msgspec.Struct, frozen=True):
+    """Who asks for room: nominations of its own subject do not stand in its way, nor do those of lower priority."""
+
+    subject: WorkloadId
+    priority: int
+
+
+class Assignment(msgspec.Struct, frozen=True, gc=False):
+    """One pod on the node of `row`."""
+
+    uid: str
+    row: int
+    pod_class: PodClass
+    kin: Kin = Kin()
+
+
+class Nominated(msgspec.Struct, frozen=True):
+    """Room kept for a workload until its victims are gone, or until enough has ended by itself."""
+
+    subject: WorkloadId
+    priority: int
+    assignments: tuple[Assignment, ...]
+
+
+def net(assigned: Iterable[tuple[Sequence[Assignment], int]]) -> Iterator[tuple[Assignment, int]]:
+    """Who came once more than it went, and the other way round."""
+    net: dict[str, tuple[Assignment, int]] = {}
+    for assignments, count in assigned:
+        for assignment in assignments:
+            net[assignment.uid] = (assignment, net.get(assignment.uid, (assignment, 0))[1] + count)
+    return (pair for pair in net.values() if pair[1])

@@ -1,0 +1,1 @@
+"""Nodes for workloads: the snapshot with what is placed on top of it, and whole gangs onto it."""

@@ -1,0 +1,143 @@
+"""One attempt to place a workload: all members, or those needed and as many more as there is room for, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from model.reason import Reason
+from scheduler.core.filters import fit
+from scheduler.core.filters.cause import cause
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.podclass import Kin, PodClass
+from scheduler.core.picture.snapshot import ClusterSnapshot
+from scheduler.core.placement.fill import Group, How, Trial, fill
+from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
+from scheduler.core.scores.table import Choice
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """At least the needed members have a node; `report` is of the first class, before any of them was placed; `choice`
+    says why a lone pod has its node."""
+
+    assignments: tuple[Assignment, ...]
+    report: fit.FitReport
+    choice: Choice | None = None
+
+
+class Misfit(msgspec.Struct, frozen=True):
+    """`fits` of the waiting members would fit, fewer than needed; the rest is about the next member after those.
+
+    `short` and `kin` are that member's.
+    """
+
+    fits: int
+    report: fit.FitReport
+    cause: Reason = Reason.UNSCHEDULABLE
+    short: PodClass = PodClass()
+    kin: Kin = Kin()
+
+
+class Party(msgspec.Struct, frozen=True):
+    """A candidate's members in groups alike; `needs` is how many of each gang must sit, `counts` how many wait."""
+
+    candidate: Candidate
+    groups: tuple[Group, ...]
+    needs: Mapping[str, int]
+    counts: Mapping[str, int]
+
+    @property
+    def first(self) -> Group:
+        return self.groups[0]
+
+    @property
+    def elastic(self) -> bool:
+        """Whether fewer than all will do."""
+        return any(self.needs[gang] < number for gang, number in self.counts.items())
+
+
+def party_of(working: WorkingSnapshot, candidate: Candidate) -> Party:
+    """Members that differ only in what residents' terms say of them are groups of their own."""
+    workload = candidate.workload
+    grouped = bool(workload.gangs)
+    kins = candidate.kins or tuple((Kin(),) * pods.count for pods in workload.pod_sets)
+    sets = zip(candidate.classes, workload.pod_sets, kins, strict=True)
+    groups = [Group(pod_class, pods.uids, own, pods.gang if grouped else "") for pod_class, pods, own in sets]
+    if working.indexed:
+        groups = [part for group in groups for part in _apart(working, group)]
+    counts: dict[str, int] = {}
+    for group in groups:
+        counts[group.gang] = counts.get(group.gang, 0) + len(group.uids)
+    needs = dict.fromkeys(counts, 0) | (dict(workload.gangs) if grouped else {"": candidate.needed})
+    return Party(candidate, tuple(groups), needs, counts)
+
+
+def _apart(working: WorkingSnapshot, group: Group) -> Iterator[Group]:
+    members: dict[object, list[int]] = {}
+    known: dict[Kin, object] = {}
+    for index, kin in enumerate(group.kins):
+        if kin not in known:
+            known[kin] = working.pod_index.objections(kin)
+        members.setdefault(known[kin], []).append(index)
+    for indexes in members.values():
+        uids, kins = tuple(group.uids[i] for i in indexes), tuple(group.kins[i] for i in indexes)
+        yield Group(group.pod_class, uids, kins, group.gang)
+
+
+def attempt(working: WorkingSnapshot, party: Party, how: How) -> Placed | None:
+    """Assignments, or None where the needed members do not all fit. Several sizes: the orders are tried one by one."""
+    orders = _orders(working.snapshot, party.groups)
+    before = working.report(party.first.pod_class, party.first.kins[0], how.requester)
+    with Trial(working) as trial:
+        whole = fill(trial, orders[0], party.counts, how)
+    if whole.short is None or (
+        len(party.groups) == 1 and whole.assignments and len(whole.assignments) >= sum(party.needs.values())
+    ):
+        return Placed(whole.assignments, before)
+    if len(party.groups) == 1:
+        return None
+    for order in orders if party.elastic else orders[1:]:
+        assignments = _least_and_more(working, party, order, how)
+        if assignments:
+            return Placed(assignments, before)
+    return None
+
+
+def _least_and_more(working: WorkingSnapshot, party: Party, order: Sequence[Group], how: How) -> tuple[Assignment, ...]:
+    """The needed members of each gang, then as many more as there is room for; nobody where the first does not work."""
+    with Trial(working) as trial:
+        least = fill(trial, order, party.needs, how)
+        if least.short is not None:
+            return ()
+        left = {gang: number - party.needs[gang] for gang, number in party.counts.items()}
+        return least.assignments + fill(trial, least.rest, left, how).assignments
+
+
+def misfit(working: WorkingSnapshot, party: Party, how: How, extra: Sequence[fit.Refused] = ()) -> Misfit:
+    """Why the party does not fit: how far it gets, largest members first, and what the next one lacks."""
+    if working.silent:
+        return Misfit(0, working.report(party.first.pod_class, party.first.kins[0], how.requester))
+    with Trial(working) as trial:
+        whole = fill(trial, _orders(working.snapshot, party.groups)[0], party.counts, how)
+        short = whole.short or party.first
+        after = trial.working
+        outlook = after.outlook(short.pod_class, short.kins[0], how.requester)
+        report = after.report_of(outlook, short.pod_class, how.requester, extra)
+        free = after.free_for(how.requester)
+        reason = cause(after.snapshot, free, short.pod_class, outlook.obstacles, outlook.refused)
+    return Misfit(len(whole.assignments), report, reason, short.pod_class, short.kins[0])
+
+
+def _orders(snapshot: ClusterSnapshot, groups: tuple[Group, ...]) -> tuple[tuple[Group, ...], ...]:
+    """Largest members first, as given, smallest first; each order once."""
+    if len(groups) == 1:
+        return (groups,)
+    totals = snapshot.totals
+    largest = tuple(sorted(groups, key=lambda group: _size(totals, group.pod_class), reverse=True))
+    return tuple(dict.fromkeys((largest, groups, largest[::-1])))
+
+
+def _size(totals: Mapping[str, int], pod_class: PodClass) -> float:
+    """The largest share of the cluster one pod asks for."""
+    return max((amount / max(totals[name], 1) for name, amount in pod_class.request if name in totals), default=0.0)

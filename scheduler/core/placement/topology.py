@@ -1,0 +1,136 @@
+"""Gangs that want to be together: all members in one domain of their topology, the one that they fill best.
+
+A required level is kept to, a preferred one is tried first, from the narrowest on. Domains are taken in the order: most
+members of the job there already, fewest slots to spare, name (Koordinator's network topology solver). Members that are
+there already bind the rest to their domain where the level is required.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from model.reason import Reason
+from model.workload import TopologyLevel, WorkloadId
+from scheduler.core.filters.fit import FitReport, Refused
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.placement.attempt import Misfit, Party, Placed, attempt, misfit
+from scheduler.core.placement.domains import Domains, Terrain
+from scheduler.core.placement.fill import Group, How
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
+
+OUTSIDE = "node(s) were outside the domain that holds most of the gang"
+_SHOWN_KEY = 63 + 1 + 253
+"""Characters of a node label's key that are told: Kubernetes allows no longer one, an annotation may hold any text."""
+
+_REQUIRED_TRIES, _PREFERRED_TRIES = 256, 16
+"""The first domain fits wherever members are all alike; members of several sizes, or that keep apart, may need more."""
+
+
+def place_by_topology(working: WorkingSnapshot, party: Party, how: How) -> Placed | Misfit:
+    """Assignments in one domain of the narrowest level that works; else, if none is required, in few domains."""
+    levels = party.candidate.workload.topology
+    required = max((depth for depth, level in enumerate(levels) if level.required), default=-1)
+    terrain = Terrain(working.domains(tuple(level.key for level in levels)), levels)
+    homes = _homes(working, party.candidate)
+    for depth in range(len(levels) - 1, max(required, 0) - 1, -1):
+        for code in _ranked(working, party, how, _At(terrain, depth, homes, levels[depth].required)):
+            placed = attempt(working, party, _inside(terrain, depth, code, how))
+            if placed is not None:
+                return placed
+    if required < 0:
+        few = How(how.requester, how.policy, terrain.everywhere)
+        return attempt(working, party, few) or attempt(working, party, how) or misfit(working, party, how)
+    return _nowhere(working, party, how, _At(terrain, required, homes, required=True))
+
+
+def unlabelled(working: WorkingSnapshot, levels: tuple[TopologyLevel, ...]) -> list[Refused]:
+    """Nodes that no required level has a place for, by the label they lack."""
+    required = max((depth for depth, level in enumerate(levels) if level.required), default=-1)
+    domains = working.domains(tuple(level.key for level in levels))
+    return _lacking(domains, levels[: required + 1])
+
+
+def _lacking(domains: Domains, levels: tuple[TopologyLevel, ...]) -> list[Refused]:
+    """Nodes by the widest label of the levels that they do not carry."""
+    found: list[Refused] = []
+    outer = np.full(len(domains.codes[0]) if levels else 0, True)
+    for level, codes in zip(levels, domains.codes, strict=False):
+        found.append((outer & (codes < 0), f"node(s) have no label {level.key[:_SHOWN_KEY]}"))
+        outer = codes >= 0
+    return found
+
+
+def _homes(working: WorkingSnapshot, candidate: Candidate) -> Amounts:
+    """By row, how many of them are there already; of a group, the members of all its gangs."""
+    if not candidate.workload.bound:
+        return np.zeros(len(working.snapshot.names), np.int64)
+    jobs = {candidate.subject, *(WorkloadId.gang(key) for key, _ in candidate.workload.gangs)}
+    return np.asarray(sum(working.homes(job) for job in sorted(jobs)))
+
+
+class _At:
+    """A level of a terrain, with the members that are there already."""
+
+    def __init__(self, terrain: Terrain, depth: int, homes: Amounts, required: bool) -> None:
+        self.terrain, self.depth, self.required = terrain, depth, required
+        self.members = terrain.domains.sums(homes, depth, terrain.domains.codes[depth])
+
+    def slots(self, working: WorkingSnapshot, group: Group, how: How) -> Amounts:
+        """Per domain, how many of the group it holds; an upper bound where members keep apart."""
+        room = working.outlook(group.pod_class, group.kins[0], how.requester).room
+        return self.terrain.slots(np.minimum(room, len(group.uids)), self.depth)
+
+
+def _ranked(working: WorkingSnapshot, party: Party, how: How, at: _At) -> Iterator[int]:
+    """Domains that may hold what is needed, those that may hold all members first."""
+    slots = np.array([at.slots(working, group, how) for group in party.groups])
+    needed, pending = sum(party.needs.values()), party.candidate.pending
+    whole = np.logical_and.reduce([slots[i] >= len(group.uids) for i, group in enumerate(party.groups)])
+    total = np.minimum(slots.sum(axis=0), pending)
+    fitting = np.flatnonzero(total >= max(needed, 1))
+    if at.required and at.members.any():
+        fitting = fitting[at.members[fitting] == at.members.max()]
+    order = np.lexsort((fitting, slots.sum(axis=0)[fitting], -total[fitting], ~whole[fitting], -at.members[fitting]))
+    return iter(fitting[order][: _REQUIRED_TRIES if at.required else _PREFERRED_TRIES].tolist())
+
+
+def _inside(terrain: Terrain, depth: int, code: int, how: How) -> How:
+    def choose(room: Amounts, want: int) -> Amounts:
+        return terrain.allot(room, want, depth, code)
+
+    return How(how.requester, how.policy, choose, terrain.domains.codes[depth] == code)
+
+
+def _nowhere(working: WorkingSnapshot, party: Party, how: How, at: _At) -> Misfit:
+    """Told of the domain that holds most of them, and of nodes that are in none for want of a label."""
+    codes = at.terrain.domains.codes[at.depth]
+    slots = at.slots(working, party.first, how)
+    if not len(slots):
+        unknown = _carried_by_none(working, at)
+        if unknown:
+            return _unlabelled(working, party, unknown)
+        how = How(how.requester, how.policy, how.choose, codes >= 0)
+        return misfit(working, party, how, _lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]))
+    code = int(np.lexsort((np.arange(len(slots)), -slots, -at.members))[0])
+    return misfit(
+        working,
+        party,
+        _inside(at.terrain, at.depth, code, how),
+        (*_lacking(at.terrain.domains, at.terrain.levels[: at.depth + 1]), (codes != code, OUTSIDE)),
+    )
+
+
+def _carried_by_none(working: WorkingSnapshot, at: _At) -> str:
+    """The widest label asked for that is on no node, empty where each is on some."""
+    keys = (level.key for level in at.terrain.levels[: at.depth + 1])
+    return next((key for key in keys if not any(key in labels for labels in working.snapshot.traits.labels)), "")
+
+
+def _unlabelled(working: WorkingSnapshot, party: Party, key: str) -> Misfit:
+    """A label that no node carries makes no domain, whatever room there is."""
+    nodes, ahead = len(working.snapshot.names), f"no node has label {key[:_SHOWN_KEY]}"
+    report = FitReport(nodes, 0, (((ahead,), nodes),) if nodes else (), ahead)
+    return Misfit(0, report, Reason.NODE_SELECTOR_MISMATCH, party.first.pod_class, party.first.kins[0])

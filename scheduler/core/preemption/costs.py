@@ -1,0 +1,213 @@
+"""What an eviction costs, so that of two plans that help the cheaper is taken.
+
+Compared in this order: whether pods outside the mid, batch and free bands go, disruption budgets broken, the highest
+priority that must go, how many pods outside these bands, how many pods, the sum of their priorities, nodes and lost
+work together, work lost since the newest checkpoint, age (the younger go), and names last.
+
+Lost work counts by its order of magnitude: a doubling of the work that one pod loses weighs as much as one more node
+that loses pods. So pods of about one age go from few nodes, and days are not lost where minutes would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from math import fsum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from model.pod import Pod
+from model.workload import WorkloadId
+from scheduler.core.ledger.residents import Residents
+from scheduler.core.picture.snapshot import Amounts, Mask
+from scheduler.core.preemption.budgets import DisruptionBudgets
+from scheduler.core.preemption.facts import PreemptionFacts
+from scheduler.core.preemption.victims import OUTSIDE, Victims, sorted_by
+
+Price: TypeAlias = tuple[bool, int, int, int, int, int, int, float, float]
+Cost: TypeAlias = tuple[Price, tuple[str, ...]]
+GROWING = 5
+"""So many parts of a price, from the first on, only grow where more pods go."""
+NODE = 256
+"""Price of a node that loses pods, and of a doubling of the work that a pod loses."""
+_FIRST_DOUBLING_SECONDS = 60.0
+_MANY = 1e4
+
+
+class VictimCosts:
+    """Looks a victim's cost up the first time it is asked for."""
+
+    def __init__(self, victims: Victims, residents: Residents, facts: PreemptionFacts, now: float) -> None:
+        self.victims = victims
+        self._residents, self._facts, self._now = residents, facts, now
+        self.budgets = DisruptionBudgets(victims, residents, facts.budgets)
+        self._priorities = residents.priorities[victims.slots]
+        self._started = residents.started[victims.slots]
+
+    def pod(self, index: int) -> Pod | None:
+        return self._residents.pods[int(self.victims.slots[index])]
+
+    def key(self, index: int) -> str:
+        """`namespace/name`; the uid of a pod that is not known itself."""
+        pod = self.pod(index)
+        return pod.key if pod else self.uid(index)
+
+    def uid(self, index: int) -> str:
+        charge = self._residents.charges[int(self.victims.slots[index])]
+        return charge.uid if charge else ""
+
+    def named(self, indexes: list[int]) -> Iterator[tuple[Pod | None, str, WorkloadId]]:
+        """Of each its pod, its uid and its subject."""
+        residents, slots = self._residents, self.victims.slots[indexes]
+        for slot, number in zip(slots.tolist(), residents.subjects[slots].tolist(), strict=True):
+            charge = residents.charges[slot]
+            yield residents.pods[slot], charge.uid if charge else "", residents.subject_names[number]
+
+    def subject(self, index: int) -> WorkloadId:
+        return self._residents.subject_names[int(self._residents.subjects[self.victims.slots[index]])]
+
+    def started(self, index: int) -> float:
+        return float(self._started[index])
+
+    def weight(self, chosen: list[int]) -> tuple[list[int], list[float]]:
+        """Of each its standing, and the seconds lost, where those of younger pods count a trifle less."""
+        lost = self.lost[chosen] - self._started[chosen] * 1e-12
+        return self.victims.standings[chosen].tolist(), lost.tolist()
+
+    def priorities(self, indexes: Amounts) -> Amounts:
+        return np.asarray(self._priorities[indexes])
+
+    def losses(self, indexes: Amounts | list[int]) -> Amounts:
+        """The price of the work that each loses."""
+        doublings = np.log2(1.0 + self.lost[indexes] / _FIRST_DOUBLING_SECONDS)
+        return np.asarray(np.rint(NODE * doublings).astype(np.int64))
+
+    def lost_seconds(self, index: int) -> float:
+        """Work since the newest checkpoint; all of it where none is known, none before the pod started."""
+        started = self.started(index)
+        if started <= 0:
+            return 0.0
+        return max(0.0, self._now - max(started, self._facts.saved.get(self.uid(index), started)))
+
+    def importance(self, index: int) -> tuple[int, bool, float, float, str]:
+        """Sorts the least important first: lower standing, no gang, less to lose, younger, then by name."""
+        own = (int(self.victims.standings[index]), bool(self.victims.gangs[index] >= 0), self.lost_seconds(index))
+        return (*own, -self.started(index), self.key(index))
+
+    def ranks(self, indexes: Amounts) -> Amounts:
+        """The place of each by importance, the least important 0."""
+        places = np.empty(len(indexes), np.int64)
+        whole = np.zeros(len(indexes), np.int64)
+        places[self._ordered(indexes, whole)] = np.arange(len(indexes))
+        return places
+
+    def by_importance(self, indexes: Amounts, groups: Amounts) -> Amounts:
+        """The indexes by their group's number, of one group the least important first."""
+        return np.asarray(indexes[self._ordered(indexes, groups)])
+
+    def _ordered(self, indexes: Amounts, groups: Amounts) -> Amounts:
+        """Positions in that order; names are looked at only where all else is equal, since they are dear."""
+        keys, order = self._sorted(indexes, groups)
+        alike = np.ones(max(len(order) - 1, 0), bool)
+        for key in keys:
+            alike &= key[order[1:]] == key[order[:-1]]
+        if not alike.any():
+            return np.asarray(order)
+        runs = np.concatenate([[0], np.cumsum(~alike)])
+        tied = np.flatnonzero(np.concatenate([alike, [False]]) | np.concatenate([[False], alike]))
+        names = {at: (int(runs[at]), self.key(int(indexes[order[at]]))) for at in tied.tolist()}
+        order[tied] = order[sorted(names, key=names.__getitem__)]
+        return np.asarray(order)
+
+    def _sorted(self, indexes: Amounts, groups: Amounts) -> tuple[list[npt.NDArray[Any]], Amounts]:
+        """What decides but for names, and positions in that order; one key after the other, the least important first.
+
+        Where all have started and no checkpoint is known, the younger have lost less: age is enough then.
+        """
+        started, standings = -self._started[indexes], self.victims.standings[indexes]
+        order = np.argsort(started)
+        keys: list[npt.NDArray[Any]] = [started]
+        if self._facts.saved or (len(started) and started.max() >= 0):
+            keys.append(self.lost[indexes])
+            order = sorted_by(keys[-1], order)
+        for key in ((self.victims.gangs[indexes] >= 0).astype(np.int64), standings, groups):
+            lowest = key.min(initial=np.iinfo(np.int64).max)
+            if bool((key != lowest).any()):
+                keys.append(key - lowest)
+                order = sorted_by(keys[-1], order)
+        return keys, order
+
+    @cached_property
+    def lost(self) -> Amounts:
+        """`lost_seconds` of all."""
+        lost = np.where(self._started > 0, np.maximum(0.0, self._now - self._started), 0.0)
+        for index in self._saved():
+            lost[index] = self.lost_seconds(index)
+        return lost
+
+    def _saved(self) -> list[int]:
+        """Those of which a checkpoint is known."""
+        slots = self._residents.slot_of
+        known = np.array(sorted(slots[uid] for uid in self._facts.saved if uid in slots), np.int64)
+        return list(np.flatnonzero(np.isin(self.victims.slots, known)).tolist()) if len(known) else []
+
+    def violating(self, indexes: Iterable[int]) -> frozenset[int]:
+        """Those that break a budget, counting the budgets down from the most important on as kube-scheduler does."""
+        if not self.budgets.watched:
+            return frozenset()
+        return self.budgets.broken_by(sorted(indexes, key=self.importance, reverse=True))
+
+    @cached_property
+    def spared(self) -> tuple[Mask, ...]:
+        """Who is spared before priority counts, who weighs more last; what holds of all or none of them is left out."""
+        masks = (self.victims.standings >= OUTSIDE, self.budgets.closed)
+        return tuple(mask for mask in masks if mask.any() and not mask.all())
+
+    @cached_property
+    def burdens(self) -> npt.NDArray[np.float64]:
+        """What each counts where pods are only counted: those that are spared before priority counts as very many."""
+        counts = np.ones(len(self.victims))
+        for power, mask in enumerate(self.spared, 1):
+            counts += _MANY**power * mask
+        return counts
+
+    @cached_property
+    def gang_burdens(self) -> npt.NDArray[np.float64]:
+        """Of each gang together, by its number."""
+        if not self.spared:
+            return np.diff(self.victims.ends, prepend=0).astype(float)
+        by_gang = self.victims.by_gang
+        gangs = self.victims.gangs[by_gang]
+        return np.bincount(gangs, weights=self.burdens[by_gang], minlength=len(self.victims.surplus)).astype(float)
+
+    def cost(self, indexes: Iterable[int]) -> Cost:
+        """See the module's words."""
+        chosen = list(indexes)
+        return self._price(chosen), tuple(sorted(self.key(index) for index in chosen))
+
+    def cheapest(self, plans: Sequence[frozenset[int]]) -> frozenset[int] | None:
+        """The plan of the lowest cost; names are looked at only where all else is equal, since they are dear."""
+        if len(plans) < 2:
+            return plans[0] if plans else None
+        prices = [self._price(list(plan)) for plan in plans]
+        lowest = min(prices)
+        found = [plan for plan, price in zip(plans, prices, strict=True) if price == lowest]
+        return min(found, key=self.cost) if len(found) > 1 else found[0]
+
+    def _price(self, chosen: list[int]) -> Price:
+        """The cost without names."""
+        victims, standings = self.victims, self.victims.standings[chosen]
+        highest = int(standings.max(initial=np.iinfo(np.int64).min))
+        return (
+            highest >= OUTSIDE,
+            len(self.violating(chosen)),
+            highest,
+            int(np.count_nonzero(standings >= OUTSIDE)),
+            len(chosen),
+            int(self._priorities[chosen].sum()),
+            NODE * len(np.unique(victims.rows[chosen])) + int(self.losses(chosen).sum()),
+            fsum(self.lost[chosen].tolist()),
+            -fsum(self._started[chosen].tolist()),
+        )

@@ -1,0 +1,123 @@
+"""The question that preemption answers, put into arrays once."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from scheduler.core.filters import fit
+from scheduler.core.gangs.assembly import Candidate
+from scheduler.core.ledger.residents import Flag, Residents
+from scheduler.core.load.limit import load_room
+from scheduler.core.picture.podclass import NO_INTERPOD
+from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.placement.working_snapshot import WorkingSnapshot
+from scheduler.core.preemption.capacity import Ask, Capacity
+from scheduler.core.preemption.costs import VictimCosts
+from scheduler.core.preemption.demand import columns_of, needed_only, request_of
+from scheduler.core.preemption.facts import PreemptionFacts, Preemptor
+from scheduler.core.preemption.legal import Legality, legality
+from scheduler.core.preemption.policy import PreemptionPolicySettings
+from scheduler.core.preemption.terminating import Heeds, vacate
+from scheduler.core.preemption.trial import Trial
+from scheduler.core.preemption.victims import Victims, victims_of
+
+
+class PreemptionProblem(msgspec.Struct, frozen=True, eq=False):
+    """`trial` is the last word; `capacity` is its arithmetic, which is exact where amounts alone decide (`plain`).
+
+    `exact`: what it does not find there is not there. `coming` is whether pods on their way out free something.
+    """
+
+    demand: Candidate
+    legal: Legality
+    costs: VictimCosts
+    capacity: Capacity
+    trial: Trial
+    plain: bool
+    exact: bool
+    coming: bool
+
+
+def problem_of(
+    working: WorkingSnapshot,
+    candidate: Candidate,
+    residents: Residents,
+    facts: PreemptionFacts,
+    limits: tuple[PreemptionPolicySettings, float],
+) -> PreemptionProblem:
+    """`limits` are the settings and the time."""
+    policy, now = limits
+    snapshot = working.snapshot
+    demand = needed_only(snapshot, candidate)
+    columns = columns_of(snapshot, demand)
+    legal = legality(residents, _preemptor(candidate, facts), facts, policy, now)
+    victims = victims_of(residents, legal.mask, columns, facts.gangs, len(snapshot.names))
+    legal = _with_stuck(legal, int(np.count_nonzero(legal.mask)) - len(victims))
+    terminating = np.flatnonzero((residents.rows >= 0) & ((residents.flags & Flag.DELETING) != 0))
+    later = working.what_if()
+    heeds = Heeds(later, demand)
+    vacate(later, residents, terminating, heeds)
+    costs = VictimCosts(victims, residents, facts, now)
+    capacity = _capacity(later, demand, columns, victims)
+    trial = Trial(later, demand, residents, costs, heeds)
+    plain = _plain(working, demand)
+    exact = plain and len(capacity.asks) == 1 and not demand.workload.topology
+    return PreemptionProblem(demand, legal, costs, capacity, trial, plain, exact, len(terminating) > 0)
+
+
+def _with_stuck(legal: Legality, number: int) -> Legality:
+    if not number:
+        return legal
+    spared = (*legal.spared, ("in a gang of which others stay", number))
+    return msgspec.structs.replace(legal, spared=spared)
+
+
+def _preemptor(candidate: Candidate, facts: PreemptionFacts) -> Preemptor:
+    workload, pods = candidate.workload, facts.pods
+    below_prod = any(pods[uid].below_prod for uid in candidate.uids if uid in pods)
+    policy, created = workload.preemption_policy, workload.created_seconds
+    return Preemptor(candidate.subject, workload.priority, policy, created, below_prod)
+
+
+def _capacity(working: WorkingSnapshot, demand: Candidate, columns: list[int], victims: Victims) -> Capacity:
+    snapshot = working.snapshot
+    free = working.free_for(demand.requester)
+    emptied = free.copy()
+    emptied[:, columns] += victims.freed(np.arange(len(victims)), len(free))
+    asks = []
+    for pod_class, pods in zip(demand.classes, demand.workload.pod_sets, strict=True):
+        most = fit.counts(snapshot, emptied, pod_class)
+        limit = load_room(working.background.load, snapshot, pod_class)
+        if limit is not None:
+            most = np.where(limit.reason_of < 0, np.minimum(most, limit.most), 0)
+        asks.append(Ask(request_of(snapshot, columns, pod_class), most, pods.count))
+    totals = np.maximum(snapshot.allocatable[:, columns].sum(axis=0, dtype=np.float64), 1.0)
+    asks.sort(key=lambda ask: float((ask.request / totals).max()), reverse=True)
+    return Capacity(tuple(asks), np.ascontiguousarray(free[:, columns]))
+
+
+def _plain(working: WorkingSnapshot, demand: Candidate) -> bool:
+    """Whether other pods matter to the members by the room they take alone."""
+    for pod_class, kins in zip(demand.classes, demand.kins, strict=True):
+        if working.outlook(pod_class, kins[0], demand.requester).obstacles is None:
+            continue
+        if pod_class.interpod != NO_INTERPOD or any(working.pod_index.objections(kin) for kin in set(kins)):
+            return False
+    return True
+
+
+def domains(working: WorkingSnapshot, problem: PreemptionProblem) -> list[Amounts]:
+    """Rows of each domain that all members must be in together, by value of its label; one of all rows without any.
+
+    Wider levels hold where the narrowest does; a domain that could not hold the members, whoever goes, is left out.
+    """
+    required = [level for level in problem.demand.workload.topology if level.required]
+    if not required:
+        return [np.arange(len(working.snapshot.names))]
+    rows_of: dict[str, list[int]] = {}
+    for row, labels in enumerate(working.snapshot.traits.labels):
+        if required[-1].key in labels:
+            rows_of.setdefault(labels[required[-1].key], []).append(row)
+    found = [np.array(rows_of[value], np.int64) for value in sorted(rows_of)]
+    return [rows for rows in found if all(int(ask.most[rows].sum()) >= ask.want for ask in problem.capacity.asks)]

@@ -1,0 +1,106 @@
+"""What goes together: single pods, members of an elastic gang down to its minimum, and whole gangs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from math import fsum
+from typing import TypeAlias
+
+import numpy as np
+
+from scheduler.core.picture.snapshot import Amounts
+from scheduler.core.preemption.costs import VictimCosts
+
+VictimGroup: TypeAlias = tuple[int, ...]
+"""Indexes of victims that go together, ascending."""
+
+
+def groups_of(chosen: Iterable[int], costs: VictimCosts) -> list[VictimGroup]:
+    """The chosen victims by what may be put back by itself; a gang of which more than its surplus goes is one."""
+    victims, every = costs.victims, sorted(set(chosen))
+    gangs: list[int] = victims.gangs[every].tolist()
+    singles: list[VictimGroup] = []
+    members: dict[int, list[int]] = {}
+    for index, gang in zip(every, gangs, strict=True):
+        if gang < 0:
+            singles.append((index,))
+        else:
+            members.setdefault(gang, []).append(index)
+    for gang, own in members.items():
+        if len(own) <= int(victims.surplus[gang]):
+            singles.extend((index,) for index in own)
+        else:
+            singles.append(tuple(own))
+    return singles
+
+
+def spread_to_gangs(chosen: Iterable[int], pool: Amounts, costs: VictimCosts) -> set[int]:
+    """With all of a gang that cannot lose what is chosen of it; with none of it where a member is not in the pool."""
+    victims = costs.victims
+    found = set(chosen)
+    gangs = victims.gangs[list(found)]
+    going = np.bincount(gangs[gangs >= 0], minlength=len(victims.surplus))
+    inside = np.zeros(len(victims), bool)
+    inside[pool] = True
+    for gang in np.flatnonzero(going > victims.surplus).tolist():
+        members = victims.members(gang)
+        if victims.whole[gang] and inside[list(members)].all():
+            found.update(members)
+        else:
+            found.difference_update(members)
+    return found
+
+
+def one_by_one(pool: Amounts, costs: VictimCosts) -> Amounts:
+    """Those of the pool that may all go by themselves: of an elastic gang the least important of its surplus."""
+    victims = costs.victims
+    free = pool[victims.alone[pool]]
+    members = free[victims.gangs[free] >= 0]
+    if not len(members):
+        return free
+    return np.sort(np.concatenate([free[victims.gangs[free] < 0], _surplus(members, costs)]))
+
+
+def _surplus(members: Amounts, costs: VictimCosts) -> Amounts:
+    """Of each gang the least important of these members, as many as it can spare."""
+    ordered = costs.by_importance(members, costs.victims.gangs[members])
+    gangs = costs.victims.gangs[ordered]
+    starts = np.flatnonzero(np.diff(gangs, prepend=-1))
+    place = np.arange(len(gangs)) - np.repeat(starts, np.diff(starts, append=len(gangs)))
+    return np.asarray(ordered[place < costs.victims.surplus[gangs]])
+
+
+def put_back_first(chosen: Iterable[int], costs: VictimCosts) -> list[VictimGroup]:
+    """In the order in which they are spared: those that break a budget first, then the most important."""
+    chosen = list(chosen)
+    violating = costs.violating(chosen)
+    groups = groups_of(chosen, costs)
+    order = _importances(groups, costs)
+    alike = Counter(order)
+    ranked = [
+        (not violating.isdisjoint(group), *importance, _names(group, costs) if alike[importance] > 1 else ())
+        for group, importance in zip(groups, order, strict=True)
+    ]
+    return [groups[at] for at in sorted(range(len(groups)), key=ranked.__getitem__, reverse=True)]
+
+
+def _importances(groups: list[VictimGroup], costs: VictimCosts) -> list[tuple[int, bool, int, float]]:
+    """Higher standing, members before lone pods, larger gangs, more to lose."""
+    every = [index for group in groups for index in group]
+    standings, lost = costs.weight(every)
+    member = (costs.victims.gangs[[group[0] for group in groups]] >= 0).tolist()
+    found, start = [], 0
+    for group, inside in zip(groups, member, strict=True):
+        if len(group) == 1:
+            found.append((standings[start], inside, 1, lost[start]))
+        else:
+            own = slice(start, start + len(group))
+            found.append((max(standings[own]), inside, len(group), fsum(lost[own])))
+        start += len(group)
+    return found
+
+
+def _names(group: VictimGroup, costs: VictimCosts) -> tuple[str, ...]:
+    """They decide only where all else is equal, since they are dear."""
+    return tuple(sorted(costs.key(index) for index in group))

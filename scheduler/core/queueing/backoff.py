@@ -1,0 +1,72 @@
+"""When a workload that did not fit is tried again.
+
+As kube-scheduler's queue (backend/queue): a failure doubles the back-off from its first value to its longest; a
+parked workload also needs something that may have made room, or `flush_seconds` to pass.
+
+Unlike there, news about what kept a workload out ends its back-off: otherwise whoever stands behind it takes the room
+that became free for it, and a large gang with a long back-off waits for ever behind a stream of small pods. Attempts
+stay bounded, as each needs its news; the back-off guards against failures that no news explains.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from scheduler.core.queueing.news import Need, News
+
+
+class BackoffPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Seconds; kube-scheduler's podInitialBackoff, podMaxBackoff and podMaxInUnschedulablePodsDuration."""
+
+    first_seconds: Annotated[
+        float, Meta(gt=0, le=86_400, description="Rest after the first failed attempt; doubles with each.")
+    ] = 1.0
+    longest_seconds: Annotated[float, Meta(gt=0, le=86_400, description="Longest rest.")] = 10.0
+    flush_seconds: Annotated[
+        float, Meta(gt=0, le=86_400, description="Parked workloads are tried again after this, news or not.")
+    ] = 300.0
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """A workload after `attempts` failures; times are Unix seconds. `woken`: room may have come since.
+
+    `need` is what kept it out, None where that is not for want of room (a binding failed, say).
+    """
+
+    attempts: int
+    since_seconds: float
+    not_before_seconds: float
+    woken: bool = False
+    need: Need | None = None
+
+
+def delay_seconds(attempts: int, policy: BackoffPolicy) -> float:
+    """How long to wait after so many failures, 1 or more."""
+    return min(policy.first_seconds * 2.0 ** min(attempts - 1, 30), policy.longest_seconds)
+
+
+def park(
+    before: Parked | None, policy: BackoffPolicy, now: float, *, woken: bool = False, need: Need | None = None
+) -> Parked:
+    """After one more failure; `woken` where time alone is reason enough to try again, as after a failed binding."""
+    attempts = before.attempts + 1 if before else 1
+    return Parked(attempts, now, now + delay_seconds(attempts, policy), woken, need)
+
+
+def wake(parked: Parked, news: News | None = None) -> Parked:
+    """Something may help: the back-off holds, unless `news` is about the very thing that kept the workload out."""
+    if news is None or parked.need is None:
+        return parked if parked.woken else msgspec.structs.replace(parked, woken=True)
+    if not parked.need.served_by(news):
+        return parked
+    return msgspec.structs.replace(parked, woken=True, not_before_seconds=parked.since_seconds)
+
+
+def due_seconds(parked: Parked, policy: BackoffPolicy) -> float:
+    """Unix time from which the workload may be tried again."""
+    if parked.woken:
+        return parked.not_before_seconds
+    return max(parked.not_before_seconds, parked.since_seconds + policy.flush_seconds)

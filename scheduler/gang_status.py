@@ -1,0 +1,57 @@
+"""What PodGroups are told: status, notes, conditions and Events."""
+
+from __future__ import annotations
+
+from model.workload import GangSource
+from scheduler.cache import ClusterCache
+from scheduler.core.gangs.assembly import Hold
+from scheduler.core.gangs.minimum import Part
+from scheduler.core.gangs.phase import carry_over, gang_status, marks_due, noted
+from scheduler.core.gangs.release import Release
+from scheduler.gangbook import GangRecord, initially_scheduled, partially_bound
+from scheduler.turn import GangCondition, GangEvent, GangNote, Turn
+
+
+class GangStatuses:
+    """Of the gangs that have a PodGroup; what is told is taken as written."""
+
+    def __init__(self, cache: ClusterCache) -> None:
+        self._cache = cache
+
+    def status(self, part: Part, since: float, now: float) -> Turn:
+        """What differs by now; `since` is when the gang was found bound in part, 0 where it was not."""
+        record, turn = self._cache.gangs.get(part.key), Turn()
+        if record is None:
+            return turn
+        if record.gang.source is GangSource.UPSTREAM:
+            turn.conditions += self._conditions(record, part, since, now)
+            return turn
+        counted = gang_status(record.told.phase, part.spec.min_member, part.members, len(part.members.bound))
+        owners = (pod.owner for pod in part.members.counted if pod.owner)
+        status = carry_over(counted, record.told, owners, now)
+        marks = marks_due(record.marks, noted(record.notes, part, since, now), status.phase)
+        if status != record.told or marks is not None:
+            record.told, record.marks = status, marks or record.marks
+            turn.gang_notes.append(GangNote(record.named, status, marks))
+        return turn
+
+    def unplaced(self, key: str, message: str, now: float) -> list[GangCondition]:
+        """The condition of scheduling.k8s.io's PodGroup whose members do not fit."""
+        record = self._cache.gangs.get(key)
+        if record is None or record.gang.source is not GangSource.UPSTREAM:
+            return []
+        condition = initially_scheduled(record, message, placed=False, now=now)
+        return [] if condition is None else [GangCondition(record.named, condition)]
+
+    def announced(self, about: Release | Hold) -> list[GangEvent]:
+        """An Event on each PodGroup concerned."""
+        records = (self._cache.gangs.get(key) for key in about.subject.gangs)
+        return [GangEvent(each.named, about.reason.value, about.detail) for each in records if each is not None]
+
+    def _conditions(self, record: GangRecord, part: Part, since: float, now: float) -> list[GangCondition]:
+        """Of scheduling.k8s.io's PodGroup."""
+        found = []
+        if part.met and len(part.members.bound) + len(part.members.succeeded) >= part.spec.min_member:
+            found.append(initially_scheduled(record, "", placed=True, now=now))
+        found.append(partially_bound(record, noted(record.notes, part, since, now), now))
+        return [GangCondition(record.named, condition) for condition in found if condition is not None]

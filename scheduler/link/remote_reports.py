@@ -1,0 +1,109 @@
+"""Node reports in the link process: what agents say goes up in frames, what they are to know came down in some."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+import msgspec
+
+from model.decision import Decision
+from model.report import CheckpointSaved, EvictionCost, NodeReport
+from scheduler.link.frames import Upward
+from scheduler.ports import Clock
+
+_MOST_DECISIONS = 4096
+_MOST_SAVED = 65_536
+_FRAME_REPORTS = 256
+"""Bounds how long the scheduling process is kept by one frame."""
+
+
+class RemoteNodeReports:
+    """scheduler.ports.NodeReportSink. Newest wins: a node has one link state, one report, one list of costs waiting."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._links: dict[str, bool] = {}
+        self._reports: dict[str, NodeReport] = {}
+        self._saved: dict[tuple[str, str], CheckpointSaved] = {}
+        self._decisions: deque[tuple[str, Decision]] = deque()
+        self._dropped = 0
+        self._costs: dict[str, tuple[float, tuple[EvictionCost, ...]]] = {}
+
+    def connected(self, node: str) -> None:
+        self._links[node] = True
+        self._wake.set()
+
+    def disconnected(self, node: str) -> None:
+        self._costs.pop(node, None)
+        self._links[node] = False
+        self._wake.set()
+
+    def report(self, node: str, report: NodeReport) -> None:
+        self._reports.pop(node, None)
+        self._reports[node] = report
+        self._wake.set()
+
+    def decision(self, node: str, decision: Decision) -> None:
+        """They are for people who watch; what does not fit is counted."""
+        if len(self._decisions) >= _MOST_DECISIONS:
+            self._decisions.popleft()
+            self._dropped += 1
+        self._decisions.append((node, decision))
+        self._wake.set()
+
+    def checkpoint(self, node: str, saved: CheckpointSaved) -> None:
+        """What one node says of a pod never takes the place of what another does."""
+        self._saved.pop((node, saved.pod_uid), None)
+        self._saved[node, saved.pod_uid] = saved
+        if len(self._saved) > _MOST_SAVED:
+            del self._saved[next(iter(self._saved))]
+        self._wake.set()
+
+    def costs(self, node: str) -> tuple[EvictionCost, ...]:
+        """What came last for the node, as old as it is by this moment; nothing before anything came."""
+        came, costs = self._costs.get(node, (0.0, ()))
+        passed = max(0.0, self._clock() - came)
+        return tuple(_aged(cost, passed) for cost in costs)
+
+    def learn(self, costs: dict[str, tuple[EvictionCost, ...]]) -> None:
+        """Costs that came down."""
+        now = self._clock()
+        self._costs.update((node, (now, told)) for node, told in costs.items())
+
+    def forget(self) -> None:
+        """Nothing of what waits or came down counts for another leader."""
+        for store in (self._reports, self._saved, self._costs):
+            store.clear()
+        self._decisions.clear()
+
+    async def take(self) -> Upward:
+        """The next frame, once there is something to say."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._links or self._reports or self._saved or self._decisions:
+                return self._frame()
+
+    def _frame(self) -> Upward:
+        first = list(self._reports)[:_FRAME_REPORTS]
+        reports = {node: self._reports.pop(node) for node in first}
+        if self._reports:
+            self._wake.set()
+        frame = Upward(
+            links=self._links,
+            reports=reports,
+            saved=[(node, saved) for (node, _), saved in self._saved.items()],
+            decisions=list(self._decisions),
+            dropped=self._dropped,
+        )
+        self._links, self._saved, self._dropped = {}, {}, 0
+        self._decisions.clear()
+        return frame
+
+
+def _aged(cost: EvictionCost, seconds: float) -> EvictionCost:
+    if cost.checkpoint_age_seconds is None:
+        return cost
+    return msgspec.structs.replace(cost, checkpoint_age_seconds=cost.checkpoint_age_seconds + seconds)

@@ -1,0 +1,79 @@
+"""What filters and preemption read beside pods and nodes: volumes, namespaces, budgets, and the cluster's topology.
+
+An object that cannot be read is left out and told; what depends on it waits, as for one that is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kube import objects
+from kube.dialects import networktopology, storage, upstream
+from kube.informer import Change, ChangeKind
+from model.budget import DisruptionBudget
+from model.fault import ConfigurationFault
+from scheduler.core.picture.snapshot import RelatedObjects
+
+
+class RelatedObjectsCache:
+    """Every kind by `namespace/name`, or name; `refuse` is told (kind and key, metadata, message)."""
+
+    def __init__(self, refuse: Callable[[str, objects.Metadata, str], None]) -> None:
+        self.layers: dict[str, networktopology.Layer] = {}
+        self._refuse = refuse
+        self._kinds: dict[type, tuple[dict[str, Any], Callable[[Any], Any]]] = {
+            objects.PersistentVolumeClaim: ({}, storage.claim),
+            objects.PersistentVolume: ({}, storage.volume),
+            objects.Namespace: ({}, upstream.namespace_labels),
+            objects.PodDisruptionBudget: ({}, upstream.budget),
+            objects.ClusterNetworkTopology: ({}, networktopology.layers),
+        }
+        self._view: RelatedObjects | None = None
+
+    @property
+    def view(self) -> RelatedObjects:
+        """What filters read; the same value until something of it changes."""
+        if self._view is None:
+            claims, volumes, namespaces = (
+                dict(self._kinds[kind][0])
+                for kind in (objects.PersistentVolumeClaim, objects.PersistentVolume, objects.Namespace)
+            )
+            self._view = RelatedObjects(claims, volumes, namespaces)
+        return self._view
+
+    @property
+    def budgets(self) -> tuple[DisruptionBudget, ...]:
+        """In order of namespace and name."""
+        found = self._kinds[objects.PodDisruptionBudget][0]
+        return tuple(found[key] for key in sorted(found))
+
+    def apply(self, change: Change[Any]) -> bool:
+        """Take in one change; True where something that did not fit may fit by it."""
+        known, read = self._kinds[type(change.object)]
+        key = _key(change.object.metadata)
+        before = known.pop(key, None)
+        if change.kind is not ChangeKind.DELETED:
+            try:
+                known[key] = read(change.object)
+            except ConfigurationFault as fault:
+                self._refuse(f"{type(change.object).__name__} {key}", change.object.metadata, str(fault))
+        if known.get(key) == before:
+            return False
+        self._changed(type(change.object))
+        return True
+
+    def reads(self, item: object) -> bool:
+        """Whether objects of this kind belong here."""
+        return type(item) in self._kinds
+
+    def _changed(self, kind: type) -> None:
+        if kind is objects.ClusterNetworkTopology:
+            known = self._kinds[kind][0]
+            self.layers = {name: layer for key in sorted(known) for name, layer in known[key].items()}
+        elif kind is not objects.PodDisruptionBudget:
+            self._view = None
+
+
+def _key(metadata: objects.Metadata) -> str:
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

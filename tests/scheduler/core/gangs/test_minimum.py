@@ -1,0 +1,80 @@
+"""What a gang's minimum asks, and what it remembers."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from scheduler_builders import SCHEDULER, gang, in_group, members, pod
+
+from model.pod import Pod, PodPhase
+from model.workload import Gang, MatchPolicy, WorkloadId
+from scheduler.core.gangs.minimum import Part, belongs, original, part_of
+from scheduler.core.gangs.roster import roster
+
+
+def placed(name: str, phase: PodPhase = PodPhase.PENDING, rejected: str = "") -> Pod:
+    return pod(name, gang=in_group(), node_name="n1", phase=phase, scheduled_seconds=10.0, rejected=rejected)
+
+
+def part(
+    pods: list[Pod], phase: str = "", match: MatchPolicy = MatchPolicy.ONCE_SATISFIED, *, ran: bool = False
+) -> Part:
+    group: Gang = msgspec.structs.replace(gang(2, match=match), phase=phase)
+    return part_of(group.key, roster(pods, (), (SCHEDULER,)), group, ran=ran)
+
+
+RUNS, DONE, REFUSED = PodPhase.RUNNING, PodPhase.SUCCEEDED, placed("r", PodPhase.FAILED, "OutOfcpu")
+CASES: dict[str, tuple[Part, bool, bool]] = {
+    "nothing bound": (part(members(2)), False, False),
+    "one of two runs": (part([placed("a", RUNS), *members(1)]), False, False),
+    "bound is met, but no proof that it ran": (part([placed("a"), placed("b")]), True, False),
+    "running": (part([placed("a", RUNS), placed("b", RUNS)]), True, True),
+    "completed ones count": (part([placed("a", RUNS), placed("b", DONE)]), True, True),
+    "the status says Running": (part([placed("a"), *members(1)], "Running"), True, True),
+    "the status says Scheduled": (part([placed("a"), *members(1)], "Scheduled"), True, False),
+    "the kubelet undid Scheduled": (part([placed("a"), REFUSED], "Scheduled"), False, False),
+    "a failed member says nothing": (part([placed("a"), *members(1)], "Failed"), False, False),
+    "it is remembered": (part(members(1), ran=True), True, True),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_met_and_ran(name: str) -> None:
+    """Whether the minimum was ever met, and whether that is certain enough to be remembered."""
+    found, met, ran = CASES[name]
+    assert (found.met, found.ran) == (met, ran)
+
+
+NEEDED: dict[str, tuple[Part, int, bool]] = {
+    "all wait": (part(members(2)), 2, False),
+    "too few exist": (part(members(1)), 2, True),
+    "one is placed": (part([placed("a"), *members(1)]), 1, False),
+    "met: any number helps": (part([*members(1)], ran=True), 0, False),
+    "waiting and running forgets nothing": (part(members(1), "", MatchPolicy.WAITING_AND_RUNNING, ran=True), 2, True),
+    "only waiting": (part([placed("a"), *members(2)], "", MatchPolicy.ONLY_WAITING), 2, False),
+    "only waiting, too few": (part([placed("a"), *members(1)], "", MatchPolicy.ONLY_WAITING), 2, True),
+    "only waiting, none waits": (part([placed("a"), placed("b")], "", MatchPolicy.ONLY_WAITING), 0, False),
+}
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_needed(name: str) -> None:
+    """How many members must be placed at once, for a minimum of two, and whether too few are there."""
+    found, needed, missing = NEEDED[name]
+    assert (found.needed, found.missing) == (needed, missing)
+
+
+def test_original_members() -> None:
+    """Those that were there before the first was bound; all of them where no time of binding is known."""
+    early, late = pod("e", gang=in_group(), created_seconds=9.0), pod("l", gang=in_group(), created_seconds=11.0)
+    first = placed("a")
+    assert original(roster([first, early, late], (), (SCHEDULER,))) == (first, early)
+    assert original(roster([early, late], (), (SCHEDULER,))) == (early, late)
+
+
+def test_a_gang_belongs_where_it_says() -> None:
+    """To the group it lists, and to itself alone otherwise."""
+    grouped = part_of("n/a", roster([], (), ()), gang(1, groups=("n/a", "n/b")))
+    assert belongs(WorkloadId.gang("n/a", "n/b"), grouped)
+    assert not belongs(WorkloadId.gang("n/a"), grouped)
+    assert belongs(WorkloadId.gang("default/train"), part(members(2)))

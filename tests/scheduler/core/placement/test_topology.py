@@ -1,0 +1,210 @@
+"""Gangs in one domain of their topology."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scheduler_builders import candidate, gang, in_group, members, node, pod
+
+from model.reason import Reason
+from model.workload import TopologyLevel
+from scheduler.core.filters.fit import fit_error
+from scheduler.core.ledger.ledger import Ledger, charge_of
+from scheduler.core.ledger.live_pod_index import LivePodIndex
+from scheduler.core.picture.snapshot import take
+from scheduler.core.placement.place import Misfit, Placed, place
+from scheduler.core.placement.working_snapshot import Background, WorkingSnapshot
+from scheduler.core.queueing.news import Happening, News, freed, need_of
+
+BLOCK, RACK = TopologyLevel("block", required=True), TopologyLevel("rack", required=True)
+RATHER = TopologyLevel("rack", required=False)
+
+
+def gathered(wanted: Any, *levels: TopologyLevel) -> Any:
+    return msgspec.structs.replace(wanted, workload=msgspec.structs.replace(wanted.workload, topology=levels))
+
+
+def host(name: str, batch_cpu: int, rack: str = "", block: str = "") -> Any:
+    labels = {key: value for key, value in (("rack", rack), ("block", block)) if value}
+    return node(name, batch_cpu=batch_cpu, labels=labels)
+
+
+TWO_RACKS = [
+    host("n1", 1000, "r1", "b1"),
+    host("n2", 1000, "r1", "b1"),
+    host("n3", 1000, "r2", "b1"),
+    host("n4", 500, "r2", "b1"),
+]
+CASES: dict[str, tuple[list[Any], Any, str]] = {
+    "the domain with least to spare": (TWO_RACKS, gathered(candidate(members(3), gang(3)), RACK), "n3 n3 n4"),
+    "the only domain that holds all": (TWO_RACKS, gathered(candidate(members(4), gang(4)), RACK), "n1 n1 n2 n2"),
+    "ties by name": (
+        [host("n1", 1000, "r2"), host("n2", 1000, "r1")],
+        gathered(candidate(members(2), gang(2)), RACK),
+        "n2 n2",
+    ),
+    "preferred, possible": (TWO_RACKS, gathered(candidate(members(4), gang(4)), BLOCK, RATHER), "n1 n1 n2 n2"),
+    "preferred, not possible": (
+        TWO_RACKS,
+        gathered(candidate(members(5), gang(5)), BLOCK, RATHER),
+        "n1 n1 n2 n2 n4",
+    ),
+    "preferred alone, not possible, nodes without a label too": (
+        [host("n1", 1000, "r1"), host("n2", 500)],
+        gathered(candidate(members(3), gang(3)), RATHER),
+        "n1 n1 n2",
+    ),
+    "a rack's name counts within its block": (
+        [host("n1", 500, "r1", "b1"), host("n2", 500, "r1", "b2"), host("n3", 500, "r1", "b2")],
+        gathered(candidate(members(2), gang(2)), BLOCK, RACK),
+        "n2 n3",
+    ),
+    "elastic: more than the minimum where the domain holds more": (
+        [host("n1", 1000, "r1"), host("n2", 1500, "r2"), host("n3", 500, "r1")],
+        gathered(candidate(members(5), gang(2)), RACK),
+        "n1 n1 n3",
+    ),
+    "members of two sizes": (
+        [host("n1", 900, "r1"), host("n2", 1000, "r2"), host("n3", 500, "r2")],
+        gathered(candidate([pod("big", batch_cpu=1000, gang=in_group()), *members(1)], gang(2)), RACK),
+        "n2 n3",
+    ),
+    "in multiples": (
+        [host("n1", 1500, "r1"), host("n2", 1500, "r1"), host("n3", 1000, "r1")],
+        gathered(
+            candidate(members(6), gang(6)), RACK, TopologyLevel("kubernetes.io/hostname", required=False, multiple=2)
+        ),
+        "n1 n1 n2 n2 n3 n3",
+    ),
+}
+
+
+def named(nodes: list[Any]) -> dict[str, Any]:
+    """With their own name as a label, as the kubelet puts it there."""
+    return {
+        item.name: msgspec.structs.replace(item, labels={**item.labels, "kubernetes.io/hostname": item.name})
+        for item in nodes
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_domains(name: str) -> None:
+    """Which nodes the members get."""
+    nodes, wanted, expected = CASES[name]
+    snapshot = take(named(nodes), {})
+    outcome = place(WorkingSnapshot(snapshot), wanted)
+    assert isinstance(outcome, Placed)
+    assert " ".join(sorted(snapshot.names[assignment.row] for assignment in outcome.assignments)) == expected
+
+
+OUTSIDE = ("node(s) were outside the domain that holds most of the gang",)
+SHORT = ("Insufficient kubernetes.io/batch-cpu",)
+NOWHERE: dict[str, tuple[list[Any], tuple[TopologyLevel, ...], int, dict[tuple[str, ...], int]]] = {
+    "a rack is too small": (TWO_RACKS, (RACK,), 4, {SHORT: 2, OUTSIDE: 2}),
+    "and a node is in none": (
+        [*TWO_RACKS, host("n5", 9000)],
+        (RACK,),
+        4,
+        {SHORT: 2, OUTSIDE: 2, ("node(s) have no label rack",): 1},
+    ),
+    "a node without the outer label is in no rack": (
+        [*TWO_RACKS, host("n5", 9000, "r9"), host("n6", 9000, "", "b1")],
+        (BLOCK, RACK),
+        4,
+        {SHORT: 2, OUTSIDE: 2, ("node(s) have no label block",): 1, ("node(s) have no label rack",): 1},
+    ),
+    "no node has the label": (
+        [host("n1", 9000, "r1"), host("n2", 9000)],
+        (BLOCK,),
+        0,
+        {("no node has label block",): 2},
+    ),
+    "no node has the outer label": (
+        [host("n1", 9000, "r1")],
+        (BLOCK, RACK),
+        0,
+        {("no node has label block",): 1},
+    ),
+    "no node has both labels": (
+        [host("n1", 9000, "r1"), host("n2", 9000, "", "b1")],
+        (BLOCK, RACK),
+        0,
+        {("node(s) have no label block",): 1, ("node(s) have no label rack",): 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+def test_nowhere_is_told_of_the_best_domain(name: str) -> None:
+    """How many fit there, what the next one lacks there, that the rest is outside, or which label it lacks."""
+    nodes, levels, fits, refused = NOWHERE[name]
+    outcome = place(WorkingSnapshot(take(named(nodes), {})), gathered(candidate(members(5), gang(5)), *levels))
+    assert isinstance(outcome, Misfit)
+    assert (outcome.fits, outcome.report.feasible) == (fits, 0)
+    assert dict(outcome.report.refused) == refused
+
+
+def test_a_label_that_no_node_carries() -> None:
+    """Said as such, with what may help; a text of an annotation is no longer than a label can be."""
+    nodes, wanted = {"n": host("n", 9000)}, candidate(members(2), gang(2))
+    outcome = place(WorkingSnapshot(take(nodes, {})), gathered(wanted, BLOCK))
+    assert isinstance(outcome, Misfit)
+    assert fit_error(outcome.report) == "0/1 nodes are available: no node has label block."
+    assert outcome.cause is Reason.NODE_SELECTOR_MISMATCH
+    need = need_of(outcome.report)
+    assert need.served_by(News(Happening.NODE_CHANGED)) and not need.served_by(freed(["kubernetes.io/batch-cpu"]))
+    long = place(WorkingSnapshot(take(nodes, {})), gathered(wanted, TopologyLevel("k" * 200_000, required=True)))
+    assert isinstance(long, Misfit) and len(long.report.ahead) < 400
+    empty = place(WorkingSnapshot(take({}, {})), gathered(wanted, BLOCK))
+    assert isinstance(empty, Misfit) and fit_error(empty.report) == "no nodes available to schedule pods"
+
+
+def test_members_that_are_there_bind_the_rest() -> None:
+    """Where a level is required the rest joins them or waits; where it is preferred it goes elsewhere if it must."""
+    ledger = Ledger()
+    old = pod("old", gang=in_group(), node_name="n4")
+    charge = charge_of(old)
+    assert charge is not None
+    ledger.confirm(charge)
+    working = WorkingSnapshot(take(named(TWO_RACKS), ledger.nodes), background=Background(LivePodIndex(ledger)))
+    for count, level, expected in ((2, RACK, "n3 n3"), (3, RACK, None), (3, RATHER, "n1 n1 n2")):
+        outcome = place(working, gathered(candidate([*members(count), old], gang(count + 1)), level))
+        found = (
+            " ".join(sorted(working.snapshot.names[s.row] for s in outcome.assignments))
+            if isinstance(outcome, Placed)
+            else None
+        )
+        assert found == expected
+
+
+clusters = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["a", "b", ""]), st.sampled_from("xy")), max_size=7)
+
+
+@given(clusters, st.integers(1, 8), st.integers(1, 8))
+def test_fits_exactly_where_one_domain_holds_the_minimum(
+    shapes: list[tuple[int, str, str]], count: int, minimum: int
+) -> None:
+    """A required level is never left, and the gang is placed if and only if a domain holds its minimum."""
+    minimum = min(count, minimum)
+    nodes = named([host(f"n{i}", 500 * number, rack, block) for i, (number, rack, block) in enumerate(shapes)])
+    snapshot = take(nodes, {})
+    working = WorkingSnapshot(snapshot)
+    before = working.free.copy()
+    outcome = place(working, gathered(candidate(members(count), gang(minimum)), BLOCK, RACK))
+    assert np.array_equal(working.free, before)
+    held: dict[tuple[str, str], int] = {}
+    for number, rack, block in shapes:
+        if rack:
+            held[block, rack] = held.get((block, rack), 0) + number
+    best = max(held.values(), default=0)
+    assert isinstance(outcome, Placed) is (best >= minimum)
+    if isinstance(outcome, Placed):
+        assert len(outcome.assignments) == min(best, count)
+        assert len({shapes[int(snapshot.names[s.row][1:])][1:] for s in outcome.assignments}) == 1
+    elif nodes:
+        assert outcome.fits == best
