@@ -179,7 +179,7 @@ class KnobExecutor:
         self._under_way = possible
         with contextlib.suppress(OSError):
             self._remember_at_once({write.knob: write.original})
-        outcome = self._written(possible, seen_cuts) if self._stepped_down(possible) else WriteOutcome(write)
+        outcome = self._stepped_down(possible) or self._written(possible, seen_cuts)
         if possible.value != write.value and not outcome.error and not outcome.dropped:
             error = f"{self.path(write.knob)}: {_MORE_HELD}"
             outcome = WriteOutcome(write, error, cause=Reason.LIMIT_NOT_WRITTEN)
@@ -189,24 +189,27 @@ class KnobExecutor:
             if outcome.error:
                 self._failed[write.knob] = outcome
 
-    def _stepped_down(self, write: Write) -> bool:
-        """As far as there are steps to a limit; False where the rest is for the next tick."""
+    def _stepped_down(self, write: Write) -> WriteOutcome | None:
+        """What came of steps towards a limit where others are left to the next tick; None where it is to be written."""
         if write.knob not in self._state.originals:
-            return True
+            return None
         until = self._monotonic() + _STEPS_SECONDS
         for _ in range(_MOST_STEPS):
             try:
                 kept = self._files.step_down(write.knob, write.value)
-            except (OSError, ValueError):
-                # What cannot be freed, and a cgroup that is gone: the write itself tells.
-                return True
+            except (OSError, ValueError) as error:
+                if not isinstance(error, OSError) or error.errno != errno.EBUSY:
+                    # A cgroup that is gone, for one: the write itself tells.
+                    return None
+                # All at once the kernel would try on and on, as long as pages are dirtied as fast as it frees them.
+                return WriteOutcome(write, f"{self.path(write.knob)}: {error.strerror}", cause=self._cause(error))
             if kept is None:
-                return True
+                return None
             with self._lock:
                 self._ours[write.knob] = kept
             if self._monotonic() >= until:
                 break
-        return False
+        return WriteOutcome(write)
 
     def _apply_one(self, write: Write, seen_cuts: int) -> WriteOutcome:
         with self._lock:

@@ -51,7 +51,7 @@ class Agent:
             )
         meanwhile()
         outcomes = self.executor.apply(plan(limits, readings.readings), readings.brake_cuts)
-        assert self.executor.idle(20)
+        assert self.executor.idle(60)
         return list(outcomes)
 
     def hold(self, wanted: Mapping[Knob, Value]) -> None:
@@ -200,18 +200,22 @@ while True:
 """
 
 
+@pytest.mark.timeout(240)
 def test_a_memory_limit_of_who_dirties_pages_all_the_time(agent: Agent, tree: V1Tree, tmp_path: Path) -> None:
     """Written in one go it waits until that one ends, and with it the limits of everybody else."""
     hog, second = tree.memory("podp"), tree.memory("podq")
     usage = MOUNT / "memory" / tree.cgroup("podp").lstrip("/") / "memory.usage_in_bytes"
     for number in range(2):
         tree.run("podp", f"FILE = {str(tmp_path / f'dirty{number}')!r}{DIRTY}")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 100
     while int(usage.read_text()) < 300 * MI and time.monotonic() < deadline:
         time.sleep(0.05)
     wanted: dict[Knob, Value] = {hog: 32 * MI, second: 64 * MI}
+    refused = {f"{agent.executor.path(hog)}: Device or resource busy"}
     while agent.executor.read(hog) != 32 * MI and time.monotonic() < deadline:
-        assert [outcome.error for outcome in agent.turn(wanted) if outcome.error] == []
+        # A slow disk frees not even a step before the kernel gives up: that is told, and tried again.
+        assert {outcome.error for outcome in agent.turn(wanted) if outcome.error} <= refused
+        assert agent.executor.read(second) == 64 * MI
     assert {knob: agent.executor.read(knob) for knob in wanted} == wanted
 
 
