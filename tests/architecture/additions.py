@@ -1,0 +1,394 @@
+"""One of each thing that CONTRIBUTING.md tells how to add: what goes into which file, and a program that finds it there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+END = ""
+"""Of a text that goes to the end of its file; a file that does not exist is made of it."""
+
+
+class Edit(NamedTuple):
+    """Text that goes into a file, by the text that it stands behind, which the file holds once."""
+
+    file: str
+    texts: Mapping[str, str]
+
+
+class Addition(NamedTuple):
+    """The edits in order; `proof` is a program that fails where one of them is missing."""
+
+    edits: tuple[Edit, ...]
+    proof: str
+
+
+SIGNAL = Addition(
+    (
+        Edit(
+            "agent/core/observe/observation.py",
+            {"    charge_bytes: int | None = None\n    kernel_bytes: int = 0\n": "    swap_bytes: int = 0\n"},
+        ),
+        Edit(
+            "agent/core/observe/parse.py",
+            {
+                END: '\n\ndef swap(text: bytes) -> int:\n    """memory.swap.current, bytes."""\n    return counter(text)\n'
+            },
+        ),
+        Edit(
+            "agent/core/observe/files.py",
+            {
+                '    LEVEL = "all memory charged"\n': '    SWAP = "memory swapped out"\n',
+                '    FileKind(FilePart.LEVEL, "", "memory.current", parse.counter, _NUMBER_BYTES),\n': (
+                    '    FileKind(FilePart.SWAP, "", "memory.swap.current", parse.swap, _NUMBER_BYTES),\n'
+                ),
+            },
+        ),
+        Edit(
+            "agent/edge/cgroupfs.py",
+            {"*slow, charge, self._kernel_bytes(*memory)": ", self.value(FilePart.SWAP) or 0"},
+        ),
+        Edit(
+            "cgroup_fixtures/make.py",
+            {
+                '        f"{folder}/memory.current": f"{anon + file}\\n",\n': (
+                    '        f"{folder}/memory.swap.current": "4096\\n",\n'
+                )
+            },
+        ),
+        Edit("agent/core/evict/tick_facts.py", {"return sample.ends_bytes": " + sample.swap_bytes"}),
+    ),
+    """
+import msgspec, pathlib, sys
+from agent.core.evict.tick_facts import memory_bytes
+from agent.core.observe.files import FILES, Role
+from agent.core.observe.observation import NodeSample, Observation
+from agent.core.observe.parse import swap
+from agent.edge.cgroupfs import CgroupReader
+from cgroup_fixtures.scenarios import open_scenario
+
+root = pathlib.Path(sys.argv[1])
+open_scenario("v2_cgroupfs_crio", root / "scenario").lay(0, root)
+mount = root / "sys/fs/cgroup"
+(pod,) = (path for path in (mount / "kubepods/besteffort").iterdir() if path.is_dir())
+reader = CgroupReader(mount, FILES[2])
+reader.place({f"/{pod.relative_to(mount)}": Role.BEST_EFFORT_POD})
+(sample,) = reader.read().values()
+assert sample.swap_bytes == 4096, sample
+seen = Observation(1.0, 1.0, NodeSample(1, 1, 1), sample, sample, pods={"u": sample})
+assert memory_bytes(seen, "u") == sample.ends_bytes + 4096
+try:
+    swap(b"4 KiB")
+except ValueError:
+    sys.exit()
+raise AssertionError("text that is no number was read")
+""",
+)
+
+SCORE = Addition(
+    (
+        Edit(
+            "scheduler/core/scores/policy.py",
+            {
+                'Meta(description="Weight of preferred node affinity (NodeAffinity).")] = 2\n': (
+                    "    free_pods_weight: Annotated["
+                    '_Weight, Meta(description="Weight of room for more pods (FreePods).")] = 0\n'
+                )
+            },
+        ),
+        Edit(
+            "scheduler/core/scores/rows.py",
+            {
+                "    return load_scores(ask.load, ask.snapshot, ask.pod_class, None if isinstance(at, slice) else at)\n": (
+                    "\n\ndef _free_pods(ask: ScoreAsk, at: Amounts | slice) -> Amounts:\n"
+                    '    """Room for more pods, of the pods a node may have."""\n'
+                    '    column = ask.snapshot.resources.index("pods")\n'
+                    "    return 100 * ask.free[at, column] // np.maximum(ask.snapshot.allocatable[at, column], 1)\n"
+                ),
+                '    RowScore("LoadAwareScheduling", attrgetter("load_weight"), _load),\n': (
+                    '    RowScore("FreePods", attrgetter("free_pods_weight"), _free_pods),\n'
+                ),
+            },
+        ),
+        Edit(
+            "kube/dialects/schedulerconfig.py",
+            {'    *("PodTopologySpread", "InterPodAffinity"),\n': '    "FreePods",\n'},
+        ),
+        Edit(
+            "scheduler/configured.py",
+            {'    "PodTopologySpread": "spread_weight",\n': '    "FreePods": "free_pods_weight",\n'},
+        ),
+    ),
+    """
+import numpy as np
+from docs.generate import pages
+from kube.dialects.schedulerconfig import read
+from model.node import Node
+from model.pod import Pod
+from model.placement import ScoreTerm
+from model.resources import ResourceVector
+from scheduler.configured import overlaid
+from scheduler.core.picture.podclass import class_of
+from scheduler.core.picture.snapshot import take
+from scheduler.core.scores.rows import ScoreAsk, row_scores
+from scheduler.core.scores.table import choice
+from scheduler.settings import Settings
+
+config = '''
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: koord-scheduler
+    plugins:
+      score:
+        disabled: [{name: "*"}]
+        enabled: [{name: FreePods, weight: 3}]
+'''
+policy = overlaid(Settings(), read({"koord-scheduler-config": config})).settings.profiles[0].score
+nodes = [Node(name, allocatable=ResourceVector({"pods": pods})) for name, pods in (("full", 10), ("empty", 20))]
+taken = take({node.name: node for node in nodes}, {})
+column = taken.resources.index("pods")
+free = taken.allocatable.copy()
+free[taken.names.index("full"), column] = 4
+ask = ScoreAsk(taken, free, np.zeros_like(free), class_of(Pod("default", "p", "u")), policy)
+rows = np.array([taken.names.index("empty"), taken.names.index("full")])
+assert row_scores(ask)[rows].tolist() == [300, 120]
+assert choice(ask, None, rows).scored().terms == (ScoreTerm("FreePods", 3, 100, 40),)
+assert "| `profiles[].score.free_pods_weight` | whole number 0 to 100 | `0` | Weight of room" in pages()["settings.md"]
+""",
+)
+
+REASON = Addition(
+    (
+        Edit(
+            "model/reason.py",
+            {
+                '    RESOURCES_LENT = "ResourcesLent"\n': '    DISK_FULL = "DiskFull"\n',
+                '    Reason.RESOURCES_LENT: "cpu and memory became lent resources",\n': (
+                    '    Reason.DISK_FULL: "the disk is full",\n'
+                ),
+            },
+        ),
+        Edit(
+            "docs/troubleshooting.md",
+            {
+                "| `MemoryRoom` | nothing | tests/agent/core/limit/test_limit_news.py |\n": (
+                    "| its disk is full | `DiskFull` | delete images | tests/agent/core/limit/test_limit_news.py |\n"
+                )
+            },
+        ),
+    ),
+    """
+import pathlib, re
+from model.decision import Decision, Unit
+from model.explain import lines, sentence
+from model.reason import Reason
+
+decision = Decision("node/n", "batch-memory", 0, Unit.BYTES, Reason("DiskFull"), ())
+assert sentence(decision) == "batch-memory of node/n = 0: the disk is full"
+assert lines(decision)[-1] == "  DiskFull: the disk is full"
+assert re.search(r"^\\| [^|]+ \\| `DiskFull` \\| [^|]+ \\| \\S+ \\|$", pathlib.Path("docs/troubleshooting.md").read_text(), re.M)
+""",
+)
+
+SETTING = Addition(
+    (
+        Edit(
+            "scheduler/core/queueing/backoff.py",
+            {
+                END: """
+
+class RestPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    \"\"\"Rest after a placement.\"\"\"
+
+    seconds: Annotated[float, Meta(ge=0, le=60, description="Rest after each placement.")] = 1.0
+"""
+            },
+        ),
+        Edit(
+            "scheduler/settings.py",
+            {
+                "import BackoffPolicy": ", RestPolicy",
+                "    backoff: BackoffPolicy = BackoffPolicy()\n": "    rest: RestPolicy = RestPolicy()\n",
+            },
+        ),
+    ),
+    """
+import pathlib, sys
+from docs.generate import pages
+from model.fault import ConfigurationFault
+from scheduler.settings import load
+
+file = pathlib.Path(sys.argv[1]) / "settings.yaml"
+file.write_text("rest: {seconds: 2.5}")
+assert (load(None).rest.seconds, load(file).rest.seconds) == (1.0, 2.5)
+assert "| `rest.seconds` | number 0 to 60 | `1` | Rest after each placement. |" in pages()["settings.md"]
+file.write_text("rest: {seconds: 61}")
+try:
+    load(file)
+except ConfigurationFault as fault:
+    assert "rest.seconds" in str(fault)
+    sys.exit()
+raise AssertionError("a wrong value was taken")
+""",
+)
+
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: closures.sublet.dev
+spec:
+  group: sublet.dev
+  scope: Cluster
+  names: {kind: Closure, listKind: ClosureList, plural: closures, singular: closure}
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          description: A rack that is to be emptied.
+          properties:
+            spec:
+              type: object
+              description: What is closed.
+              properties:
+                rack: {type: string, description: The rack's name.}
+"""
+CLOSURE = {"apiVersion": "sublet.dev/v1alpha1", "kind": "Closure", "metadata": {"name": "c"}, "spec": {"rack": "r7"}}
+"""An object of the kind; its definition serves it."""
+
+KIND = Addition(
+    (
+        Edit("deploy/crds/closures.yaml", {END: DEFINITION}),
+        Edit("deploy/crds/kustomization.yaml", {"  - podgroups.yaml\n": "  - closures.yaml\n"}),
+        Edit(
+            "kube/objects.py",
+            {
+                END: """
+
+class ClosureSpec(msgspec.Struct, frozen=True):
+    rack: str = ""
+
+
+class Closure(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: ClosureSpec = ClosureSpec()
+"""
+            },
+        ),
+        Edit(
+            "kube/dialects/closure.py",
+            {
+                END: """
+from kube import objects
+from model.fault import ConfigurationFault
+
+
+def closed_rack(source: objects.Closure) -> str:
+    \"\"\"The rack's name. Raises ConfigurationFault where there is none.\"\"\"
+    if not source.spec.rack:
+        raise ConfigurationFault(f"Closure {source.metadata.name}: spec.rack", "is empty", "name a rack")
+    return source.spec.rack
+"""
+            },
+        ),
+        Edit(
+            "scheduler/edge/kubernetes.py",
+            {
+                '    ("slo.koordinator.sh/v1alpha1/nodemetrics", objects.NodeMetric),\n': (
+                    '    ("sublet.dev/v1alpha1/closures", objects.Closure),\n'
+                )
+            },
+        ),
+        Edit(
+            "scheduler/related_objects.py",
+            {
+                "from kube.dialects import networktopology, storage, upstream\n": (
+                    "from kube.dialects.closure import closed_rack\n"
+                ),
+                "            objects.ClusterNetworkTopology: ({}, networktopology.layers),\n": (
+                    "            objects.Closure: ({}, closed_rack),\n"
+                ),
+                "        return tuple(found[key] for key in sorted(found))\n": """
+    @property
+    def closed_racks(self) -> frozenset[str]:
+        return frozenset(self._kinds[objects.Closure][0].values())
+""",
+            },
+        ),
+        Edit(
+            "deploy/scheduler/rbac.yaml",
+            {
+                '    resources: ["clusternetworktopologies"]\n    verbs: ["list", "watch"]\n': (
+                    '  - apiGroups: ["sublet.dev"]\n    resources: ["closures"]\n    verbs: ["list", "watch"]\n'
+                )
+            },
+        ),
+        Edit(
+            "cli/clusterobjects.py",
+            {
+                "objects.ClusterNetworkTopology),\n": '    "Closure": Kind("sublet.dev", objects.Closure),\n',
+            },
+        ),
+    ),
+    """
+import asyncio, json, pathlib, sys, yaml
+from cli.clusterobjects import CLUSTER_KINDS
+from cli.manifests import Manifests
+from kube.client import KubeClient
+from scheduler.edge.kubernetes import KubernetesWatch
+from scheduler.facts import Seen
+from scheduler.related_objects import RelatedObjectsCache
+
+served = (pathlib.Path(sys.argv[1]) / "served.json").read_bytes()
+nothing = b'{"metadata": {}, "items": []}'
+
+
+class Server:
+    async def request(self, method, path, query, body, content_type, timeout_seconds):
+        return served if path == "/apis/sublet.dev/v1alpha1/closures" else nothing
+
+    async def stream(self, path, query, idle_seconds):
+        await asyncio.Event().wait()
+        yield b""
+
+
+async def seen():
+    async def opening():
+        return Server()
+
+    facts = asyncio.Queue()
+    watch = KubernetesWatch(KubeClient(opening), facts.put_nowait)
+    async with asyncio.TaskGroup() as group:
+        tasks = watch.start(group)
+        await watch.synced()
+        for task in tasks:
+            task.cancel()
+    return [facts.get_nowait() for _ in range(facts.qsize())]
+
+
+refused = []
+cache = RelatedObjectsCache(lambda where, metadata, message: refused.append(message))
+for fact in asyncio.run(seen()):
+    if isinstance(fact, Seen) and cache.reads(fact.change.object):
+        cache.apply(fact.change)
+assert cache.closed_racks == {"r7"}, cache.closed_racks
+assert [message for message in refused if "Closure empty: spec.rack: is empty" in message], refused
+
+found = Manifests(CLUSTER_KINDS)
+for item in json.loads(served)["items"]:
+    found.add({"apiVersion": "sublet.dev/v1alpha1", "kind": "Closure", **item}, "file")
+assert [given.object.spec.rack for given in found.of("Closure")] == ["r7", ""]
+assert "closures.yaml" in yaml.safe_load(pathlib.Path("deploy/crds/kustomization.yaml").read_text())["resources"]
+assert pathlib.Path("deploy/crds/closures.yaml").exists()
+roles = yaml.safe_load_all(pathlib.Path("deploy/scheduler/rbac.yaml").read_text())
+rules = next(role["rules"] for role in roles if role["kind"] == "ClusterRole")
+assert [rule["verbs"] for rule in rules if "closures" in rule["resources"]] == [["list", "watch"]]
+""",
+)
+
+ADDITIONS = {"signal": SIGNAL, "score": SCORE, "reason": REASON, "setting": SETTING, "kind": KIND}
+"""By the first column of CONTRIBUTING.md's table."""
