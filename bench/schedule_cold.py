@@ -13,8 +13,8 @@ from bench.schedule_cluster import SCHEDULER
 from bench.schedule_effort import Effort, tell
 from kube import objects
 from kube.informer import Change, ChangeKind
-from scheduler import facts
-from scheduler.cache import ClusterCache
+from scheduler.cache import facts
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
 from scheduler.settings import Settings
 

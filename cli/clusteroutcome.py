@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from model.workload import WorkloadId
-from scheduler.cache import ClusterCache
-from scheduler.turn import Eviction
+from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.steps.turn import Eviction
 
 _PREEMPTOR = re.compile(r"preemptor: (.+), triggerPod: ")
 

@@ -20,11 +20,11 @@ from kube.informer import Change, ChangeKind
 from model.decision import Decision
 from model.fault import ConfigurationFault
 from model.workload import WorkloadId
-from scheduler import facts
-from scheduler.cache import ClusterCache
+from scheduler.cache import facts
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
 from scheduler.settings import Settings
-from scheduler.turn import GangNote, Note, Turn
+from scheduler.steps.turn import GangNote, Note, Turn
 
 _ROUNDS = 1000
 """Of waiting and evicting: each ends with something gone or placed, so this only bounds a mistake of ours."""

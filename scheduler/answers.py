@@ -10,7 +10,7 @@ import msgspec
 from model.decision import Decision
 from model.pod import Pod
 from model.workload import WorkloadId
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.roster import Roster
 from scheduler.core.placement.explain import nearest_text
 from scheduler.cycle import Cycle

@@ -11,9 +11,8 @@ from fractions import Fraction
 
 from model.queue import Queue
 from model.workload import WorkloadId
-from scheduler import facts
-from scheduler.binding import Binding, Placing
-from scheduler.cache import ClusterCache
+from scheduler.cache import facts
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.configuring import Configuring
 from scheduler.core.gangs.assembly import Assembly, Candidate
 from scheduler.core.picture.snapshot import ClusterSnapshot
@@ -23,13 +22,14 @@ from scheduler.core.placement.working_snapshot import Background, WorkingSnapsho
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import EVERYTHING, News
 from scheduler.core.queueing.order import Ranking, Share, dominant_share, in_order
-from scheduler.gang_status import GangStatuses
-from scheduler.memo import Memo
-from scheduler.preempting import Preempting
-from scheduler.room import Room
 from scheduler.settings import Settings
-from scheduler.turn import Turn
-from scheduler.waiting import Waiting
+from scheduler.steps.binding import Binding, Placing
+from scheduler.steps.gang_status import GangStatuses
+from scheduler.steps.memo import Memo
+from scheduler.steps.preempting import Preempting
+from scheduler.steps.room import Room
+from scheduler.steps.turn import Turn
+from scheduler.steps.waiting import Waiting
 
 
 class Cycle:

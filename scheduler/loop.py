@@ -12,16 +12,16 @@ import structlog
 from kube.objects import NodeMetric
 from model.explain import sentence
 from model.workload import WorkloadId
-from scheduler import facts
+from scheduler.cache import facts
+from scheduler.cache.refusals import described
 from scheduler.configuring import INVALID
 from scheduler.core.placement.explain import MISFITS
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.ports import Clock, Meter
 from scheduler.publish import FENCE_SECONDS, Publisher
-from scheduler.refusals import described
 from scheduler.settings import Settings
-from scheduler.turn import Turn
+from scheduler.steps.turn import Turn
 
 log = structlog.get_logger()
 

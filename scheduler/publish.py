@@ -16,11 +16,11 @@ import structlog
 from model.fault import KubernetesFault
 from model.report import PreemptionNotice
 from model.workload import Notes
-from scheduler import facts
+from scheduler.cache import facts
 from scheduler.core.queueing.backoff import delay_seconds
 from scheduler.ports import Announcer, Binder, Clock, Courier, Evictor, Meter, Named, StatusWriter
 from scheduler.settings import Settings
-from scheduler.turn import Batch, Bind, Eviction, GangCondition, GangNote, Note, Notice, Turn
+from scheduler.steps.turn import Batch, Bind, Eviction, GangCondition, GangNote, Note, Notice, Turn
 
 log = structlog.get_logger()
 

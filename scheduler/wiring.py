@@ -26,7 +26,8 @@ from kube.tls import ServerCertificate, TlsFiles
 from kube.wholefile import write_whole
 from model.fault import ConfigurationFault
 from scheduler.answers import SchedulerAnswers
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.cache.facts import Configured, Fact, NodeSeen, Seen
 from scheduler.controllers.node_objects import NodeObjects
 from scheduler.controllers.withdrawal import Withdrawer
 from scheduler.cycle import Cycle
@@ -44,7 +45,6 @@ from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import Metrics
 from scheduler.edge.serving import loopback_server
 from scheduler.edge.unserved import UnservedKinds
-from scheduler.facts import Configured, Fact, NodeSeen, Seen
 from scheduler.history import DecisionHistory
 from scheduler.link.callers import TokenTable
 from scheduler.link.frames import Serving

@@ -19,7 +19,7 @@ from model.fault import KubernetesFault
 from model.placement import Placement
 from model.reason import Reason
 from model.workload import Notes
-from scheduler import facts
+from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.ports import Named
 

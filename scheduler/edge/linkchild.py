@@ -130,7 +130,7 @@ class LinkChild:
         settings = msgspec.json.encode(self._serving).decode()
         # -P: what lies in the folder that the scheduler was started in is not imported.
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "scheduler.link.process", str(descriptor), settings),
+            *(sys.executable, "-P", "-m", "scheduler.link_process", str(descriptor), settings),
             stdin=asyncio.subprocess.DEVNULL,
             pass_fds=(descriptor,),
             # gRPC writes a line for each handshake that fails, so whoever knocks could fill the log.

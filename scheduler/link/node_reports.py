@@ -6,7 +6,7 @@ import msgspec
 
 from model.decision import Decision
 from model.report import CheckpointSaved, EvictionCost, NodeReport
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.preemption.eviction_cost import eviction_costs
 from scheduler.history import DecisionHistory
 from scheduler.ports import Clock

@@ -49,6 +49,14 @@ def test_every_room_that_exists_is_under_contract() -> None:
     assert packages == set(config["mypy"]["packages"])
 
 
+def test_every_room_names_all_its_modules_and_folders() -> None:
+    """One exhaustive contract of layers each: a module or folder that it does not name breaks it."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layered = [contract for contract in config["contracts"] if contract["type"] == "layers"]
+    whole = {room for contract in layered if contract.get("exhaustive") for room in contract["containers"]}
+    assert set(config["root_packages"]) - whole == {"bench", "cli"}
+
+
 @pytest.mark.parametrize("name", [*ROOMS, *FILES])
 def test_top_level_names_exist(name: str) -> None:
     """What documents, images and people's habits refer to."""

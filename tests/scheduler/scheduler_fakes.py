@@ -13,8 +13,8 @@ from model.placement import Placement
 from model.reason import Reason
 from model.report import PreemptionNotice
 from model.workload import Notes
-from scheduler import facts
-from scheduler.cache import ClusterCache
+from scheduler.cache import facts
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
@@ -22,7 +22,7 @@ from scheduler.loop import Loop
 from scheduler.ports import Named
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
-from scheduler.turn import Turn
+from scheduler.steps.turn import Turn
 
 
 class FakeClock:

@@ -13,7 +13,7 @@ from chaos_api import POD_CPU, ChaosApi, Job, ended
 from dream_loop import dream
 from scheduler_fakes import FakeAnnouncer, FakeClock, FakeMeter
 
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.queueing.backoff import BackoffPolicy
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory

@@ -9,7 +9,7 @@ from scheduler_builders import raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
 from kube import objects
-from scheduler import facts
+from scheduler.cache import facts
 from scheduler.core.preemption.policy import PreemptionPolicySettings
 from scheduler.core.scores.policy import PLAIN_SCORE, PROFILES, Profile, Strategy
 from scheduler.settings import Settings

@@ -12,11 +12,11 @@ from scheduler_builders import raw_group, raw_node, raw_pod
 from kube import objects
 from kube.informer import Change, ChangeKind
 from model.workload import WorkloadId
-from scheduler import facts
-from scheduler.cache import ClusterCache
+from scheduler.cache import facts
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
 from scheduler.settings import Settings
-from scheduler.turn import Turn
+from scheduler.steps.turn import Turn
 
 
 class Shape(msgspec.Struct, frozen=True):

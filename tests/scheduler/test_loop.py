@@ -13,8 +13,8 @@ from scheduler_fakes import FakeAnnouncer, FakeBinder, FakeClock, FakeEvictor, F
 
 from kube import objects
 from kube.informer import Change, ChangeKind
-from scheduler import facts
-from scheduler.cache import ClusterCache
+from scheduler.cache import facts
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.cycle import Cycle
 from scheduler.history import DecisionHistory
 from scheduler.loop import Loop

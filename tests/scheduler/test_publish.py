@@ -13,13 +13,13 @@ from structlog.testing import capture_logs
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.workload import Notes, WorkloadId
-from scheduler import facts
+from scheduler.cache import facts
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.queueing.backoff import BackoffPolicy, delay_seconds
 from scheduler.ports import Named
 from scheduler.publish import Outlets, Publisher
 from scheduler.settings import Settings
-from scheduler.turn import Batch, Bind, Eviction, GangNote, Note, Turn
+from scheduler.steps.turn import Batch, Bind, Eviction, GangNote, Note, Turn
 
 POD = Named("default", "p1", "u1")
 GANG = Named("default", "train", "u2")

@@ -125,7 +125,7 @@ def children() -> list[int]:
         if entry.name.isdecimal():
             try:
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == os.getpid() and "scheduler.link.process" in (entry / "cmdline").read_text():
+                if parent == os.getpid() and "scheduler.link_process" in (entry / "cmdline").read_text():
                     found.append(int(entry.name))
             except (OSError, ValueError):
                 continue

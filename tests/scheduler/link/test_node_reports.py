@@ -11,7 +11,7 @@ from scheduler_fakes import World
 from model.decision import Decision, Term, Unit
 from model.reason import Reason
 from model.report import CheckpointSaved, EvictionCost, NodeReport, Usage
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Roster
 from scheduler.link.node_reports import NodeReports
 

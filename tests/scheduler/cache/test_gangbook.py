@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from kube.dialects.podgroups import PARTIAL_SINCE
 from kube.informer import Change, ChangeKind
-from scheduler.gangbook import GangBook
+from scheduler.cache.gangbook import GangBook
 
 
 def test_an_unreadable_mark_is_told_once() -> None:

@@ -8,11 +8,11 @@ from kube.objects import Condition
 from model.decision import Decision
 from model.placement import Placement
 from model.workload import Notes, WorkloadId
+from scheduler.cache.refusals import Refusal
 from scheduler.configuring import ConfigEvent
 from scheduler.core.gangs.phase import GangStatus
 from scheduler.core.scores.table import Choice
 from scheduler.ports import Named
-from scheduler.refusals import Refusal
 
 
 class Bind(msgspec.Struct, frozen=True):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from model.workload import GangSource
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.cache.gangbook import GangRecord, initially_scheduled, partially_bound
 from scheduler.core.gangs.assembly import Hold
 from scheduler.core.gangs.minimum import Part
 from scheduler.core.gangs.phase import carry_over, gang_status, marks_due, noted
 from scheduler.core.gangs.release import Release
-from scheduler.gangbook import GangRecord, initially_scheduled, partially_bound
-from scheduler.turn import GangCondition, GangEvent, GangNote, Turn
+from scheduler.steps.turn import GangCondition, GangEvent, GangNote, Turn
 
 
 class GangStatuses:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kube.objects import Metadata
+from scheduler.cache.refusals import Refusal, Refusals
 from scheduler.ports import Named
-from scheduler.refusals import Refusal, Refusals
 
 POD = Named("default", "p", "u1")
 META = Metadata("p", "default", "u1")

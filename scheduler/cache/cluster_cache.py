@@ -22,7 +22,12 @@ from model.node import Node
 from model.placement import PlacementState
 from model.pod import LoadTerms, Pod, PodPhase
 from model.workload import WorkloadId
-from scheduler import facts
+from scheduler.cache import facts
+from scheduler.cache.gangbook import GangBook
+from scheduler.cache.measured import MeasuredLoads
+from scheduler.cache.offers import Offers
+from scheduler.cache.refusals import Refusal, Refusals, of_ours
+from scheduler.cache.related_objects import RelatedObjectsCache
 from scheduler.core.gangs.assembly import Assembly, assemble, assemble_parts
 from scheduler.core.gangs.groups import group_of
 from scheduler.core.gangs.minimum import Part
@@ -35,12 +40,7 @@ from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.picture.podclass import Kin, KnownClasses, PodClass, class_of, kin_of
 from scheduler.core.picture.snapshot import Around, ClusterSnapshot, take
 from scheduler.core.queueing.news import Happening, News, freed, freed_by, node_news, released
-from scheduler.gangbook import GangBook
-from scheduler.measured import MeasuredLoads
-from scheduler.offers import Offers
 from scheduler.ports import Named
-from scheduler.refusals import Refusal, Refusals, of_ours
-from scheduler.related_objects import RelatedObjectsCache
 
 _Key = TypeVar("_Key", WorkloadId, str)
 _MOST_UNSERVED = 50

@@ -8,9 +8,9 @@ import pytest
 
 from kube import objects
 from model.fault import ConfigurationFault
+from scheduler.cache.measured import MeasuredLoads
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.measured import MeasuredLoads
 
 NOW = 10_000.0
 UNREADABLE = {"updateTime": "1970-01-01T02:46:40Z", "nodeMetric": {"nodeUsage": {"resources": {"cpu": "much"}}}}

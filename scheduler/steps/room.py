@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from model.workload import WorkloadId
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.claim import Claim
 from scheduler.core.picture.podclass import PodClass
@@ -16,11 +16,11 @@ from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.news import freed_by
 from scheduler.core.queueing.order import Ranking
 from scheduler.core.queueing.reservation import Reservations
-from scheduler.memo import Memo
-from scheduler.pod_conditions import PodConditions
-from scheduler.preempting import UNDER_WAY, Preempting
 from scheduler.settings import Settings
-from scheduler.turn import Turn
+from scheduler.steps.memo import Memo
+from scheduler.steps.pod_conditions import PodConditions
+from scheduler.steps.preempting import UNDER_WAY, Preempting
+from scheduler.steps.turn import Turn
 
 
 class Room:

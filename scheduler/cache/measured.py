@@ -7,12 +7,12 @@ from kube.dialects import nodemetric, usagethresholds
 from model.node import Node
 from model.nodemetric import NodeMetric
 from model.report import NodeReport
+from scheduler.cache.loads import Loads
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.load.node import REPORT_SECONDS
 from scheduler.core.load.picture import LoadPicture
 from scheduler.core.load.policy import LoadPolicy
-from scheduler.loads import Loads
 
 _UNREAD = NodeMetric()
 

@@ -7,7 +7,7 @@ from typing import Any
 from kube import objects
 from kube.informer import Change, ChangeKind
 from model.storage import Claim
-from scheduler.related_objects import RelatedObjectsCache
+from scheduler.cache.related_objects import RelatedObjectsCache
 
 
 def claim(volume: str = "") -> objects.PersistentVolumeClaim:

@@ -13,8 +13,8 @@ from kube import objects
 from kube.dialects import podgroups
 from kube.informer import Change, ChangeKind
 from model.resources import BATCH_CPU, BATCH_MEMORY
-from scheduler import facts
-from scheduler.cache import ClusterCache
+from scheduler.cache import facts
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.settings import Settings
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from model.workload import WorkloadId
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.placement.explain import Verdict
-from scheduler.turn import Note
+from scheduler.steps.turn import Note
 
 
 class PodConditions:

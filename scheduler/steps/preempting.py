@@ -10,7 +10,7 @@ import msgspec
 from model.placement import PlanState
 from model.reason import Reason
 from model.workload import WorkloadId
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.gangs.minimum import Part
 from scheduler.core.ledger.claim import Claim
@@ -34,7 +34,7 @@ from scheduler.core.preemption.progress import (
     advance,
     notice_seconds,
 )
-from scheduler.turn import Eviction, Notice, Turn
+from scheduler.steps.turn import Eviction, Notice, Turn
 
 REASON = "PreemptionByScheduler"
 

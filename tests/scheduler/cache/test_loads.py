@@ -14,10 +14,10 @@ from model.nodemetric import NodeMetric, PodMetric
 from model.pod import Pod
 from model.qos import PriorityBand
 from model.report import NodeReport, Usage
+from scheduler.cache.loads import Loads
 from scheduler.core.load.picture import LoadPicture
 from scheduler.core.load.policy import LoadPolicy
 from scheduler.core.picture.podclass import class_of
-from scheduler.loads import Loads
 
 NAMES = ("n1", "n2")
 POD = usage(13.6, 22.4)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from model.workload import WorkloadId
-from scheduler import facts
-from scheduler.cache import ClusterCache
+from scheduler.cache import facts
+from scheduler.cache.cluster_cache import ClusterCache
+from scheduler.cache.refusals import described
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.gangs.release import Releases
 from scheduler.core.placement import explain
@@ -14,13 +15,12 @@ from scheduler.core.preemption.facts import NoPreemption, Plan
 from scheduler.core.queueing.backlog import Backlog
 from scheduler.core.queueing.gang_timeouts import GangTimeouts
 from scheduler.core.queueing.news import NOTHING, need_of
-from scheduler.gang_status import GangStatuses
 from scheduler.ports import Named
-from scheduler.preempting import UNDER_WAY, text_of
-from scheduler.refusals import described
-from scheduler.room import Room
 from scheduler.settings import Settings
-from scheduler.turn import Eviction, Turn
+from scheduler.steps.gang_status import GangStatuses
+from scheduler.steps.preempting import UNDER_WAY, text_of
+from scheduler.steps.room import Room
+from scheduler.steps.turn import Eviction, Turn
 
 _ORDINARY = (404, 409)
 """Answers to a binding that say the pod is gone or bound already: its next change tells the rest."""

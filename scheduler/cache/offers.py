@@ -8,7 +8,7 @@ from kube.informer import Change, ChangeKind
 from kube.objects import ConfigMap, Metadata
 from model.fault import ConfigurationFault
 from model.node import Node
-from scheduler.refusals import Refusals
+from scheduler.cache.refusals import Refusals
 
 
 class Offers:

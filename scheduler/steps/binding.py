@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from model.placement import Placement
 from model.workload import GangMode
-from scheduler.cache import ClusterCache
+from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.gangs.groups import group_of
 from scheduler.core.ledger.charge import Charge
@@ -14,7 +14,7 @@ from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
 from scheduler.core.placement.working_snapshot import Assignment, WorkingSnapshot
 from scheduler.core.queueing.backlog import Backlog
-from scheduler.turn import Batch, Bind, Turn
+from scheduler.steps.turn import Batch, Bind, Turn
 
 
 class Placing(NamedTuple):

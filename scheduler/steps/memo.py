@@ -10,7 +10,7 @@ from scheduler.core.picture.podclass import NO_INTERPOD
 from scheduler.core.placement.place import Misfit
 from scheduler.core.placement.working_snapshot import WorkingSnapshot
 from scheduler.core.preemption.facts import NoPreemption
-from scheduler.preempting import UNDER_WAY
+from scheduler.steps.preempting import UNDER_WAY
 
 
 class Memo:
