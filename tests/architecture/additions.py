@@ -304,7 +304,7 @@ def closed_rack(source: objects.Closure) -> str:
             },
         ),
         Edit(
-            "scheduler/related_objects.py",
+            "scheduler/cache/related_objects.py",
             {
                 "from kube.dialects import networktopology, storage, upstream\n": (
                     "from kube.dialects.closure import closed_rack\n"
@@ -340,8 +340,8 @@ from cli.clusterobjects import CLUSTER_KINDS
 from cli.manifests import Manifests
 from kube.client import KubeClient
 from scheduler.edge.kubernetes import KubernetesWatch
-from scheduler.facts import Seen
-from scheduler.related_objects import RelatedObjectsCache
+from scheduler.cache.facts import Seen
+from scheduler.cache.related_objects import RelatedObjectsCache
 
 served = (pathlib.Path(sys.argv[1]) / "served.json").read_bytes()
 nothing = b'{"metadata": {}, "items": []}'

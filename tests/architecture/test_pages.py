@@ -140,6 +140,26 @@ def test_a_topology_that_is_shown_is_one_of_the_simulated_nodes() -> None:
     assert keys and keys <= set(Simulation(1).labels_of(0))
 
 
+_PATH = re.compile(r"`(\w+(?:/\w+)+(?:\.py)?/?)`")
+_ROOMS = ("", "agent", "scheduler", "admission")
+
+
+def missing_paths(text: str) -> list[str]:
+    """Paths in code quotes that are in none of the rooms; `.py` and a trailing slash may be left out."""
+    places = [ROOT / room for room in _ROOMS]
+    return [
+        path
+        for path in _PATH.findall(text)
+        if not any((place / path).exists() or (place / f"{path}.py").exists() for place in places)
+    ]
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    """By their path below the repository or below a program's room."""
+    assert missing_paths((ROOT / "ARCHITECTURE.md").read_text()) == []
+    assert missing_paths("`agent/tick.py`, `core/gone`, `edge/brake`, `docs/none.py`") == ["core/gone", "docs/none.py"]
+
+
 def test_the_readme_can_be_read_at_once() -> None:
     """What is longer belongs into docs/."""
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
