@@ -180,6 +180,8 @@ class KnobExecutor:
         with contextlib.suppress(OSError):
             self._remember_at_once({write.knob: write.original})
         outcome = self._stepped_down(possible) or self._written(possible, seen_cuts)
+        if outcome.error and self._holds(possible):
+            outcome = replace(outcome, error=f"{self.path(write.knob)}: {_MORE_HELD}")
         if possible.value != write.value and not outcome.error and not outcome.dropped:
             error = f"{self.path(write.knob)}: {_MORE_HELD}"
             outcome = WriteOutcome(write, error, cause=Reason.LIMIT_NOT_WRITTEN)
@@ -210,6 +212,19 @@ class KnobExecutor:
             if self._monotonic() >= until:
                 break
         return WriteOutcome(write)
+
+    def _holds(self, write: Write) -> bool:
+        """Whether a limit that was refused is at what is charged instead, so that no more is."""
+        if write.knob not in self._state.originals:
+            return False
+        try:
+            kept = self._files.hold(write.knob, write.value)
+        except (OSError, ValueError):
+            return False
+        if kept is not None:
+            with self._lock:
+                self._ours[write.knob] = kept
+        return kept is not None
 
     def _apply_one(self, write: Write, seen_cuts: int) -> WriteOutcome:
         with self._lock:

@@ -111,8 +111,25 @@ class ControlFiles:
         except (OSError, ValueError):
             return value
         held = charged - cache
-        if held <= value:
-            return value
+        return value if held <= value else self._above(knob, held, value)
+
+    def hold(self, knob: Knob, value: Value) -> Value | None:
+        """Where a memory limit cannot be had, the least above all that is charged; None where that is below the limit.
+
+        Pages of files that a process keeps in pipes count as droppable and are not: v1 refuses every limit below them,
+        and without one whoever holds them could grow on. Never more than is in force. Raises OSError, ValueError.
+        """
+        files = _MEMORY_FILES.get(knob.file)
+        if files is None or isinstance(value, str) or value == UNLIMITED:
+            return None
+        charged = counter(_content(self._path(replace(knob, file=files[0]))))
+        if charged <= value:
+            return None
+        now, least = self.held(knob), self._above(knob, charged, value)
+        return least if isinstance(now, KnobText) and now.value == least else self.put_alone(knob, least)
+
+    def _above(self, knob: Knob, held: int, value: int) -> int:
+        """Some room above what is held, in whole steps; never more than is in force already."""
         least = -(-(held + held // _ROOM_PART) // _ROOM_BYTES) * _ROOM_BYTES
         now = self.held(knob)
         in_force = now.value if isinstance(now, KnobText) and isinstance(now.value, int) else UNLIMITED

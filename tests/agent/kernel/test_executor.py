@@ -234,10 +234,26 @@ while not os.path.exists(GO):
     time.sleep(0.05)
 more(1000)
 """
+SPLICED = f"""
+import fcntl, os, time
+file = os.open(f"{{GO}}-file", os.O_RDWR | os.O_CREAT)
+os.write(file, bytes({32 * MI}))
+os.fsync(file)
+held = []
+for offset in range(0, {32 * MI}, {MI}):
+    pipe = os.pipe()
+    fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, {MI})
+    os.splice(file, pipe[1], {MI}, offset_src=offset)
+    held.append(pipe)
+while not os.path.exists(GO):
+    time.sleep(0.05)
+held.append(bytearray(b"x" * {1000 * MI}))
+"""
 HELD = {
     "anonymous": f"held = bytearray(b'x' * {32 * MI})\nimport time, os\nwhile not os.path.exists(GO): time.sleep(0.05)\n"
     f"held += bytes({1000 * MI})",
     "kernel memory": PIPES,
+    "pages of a file in pipes": SPLICED,
 }
 
 
