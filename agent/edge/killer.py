@@ -15,6 +15,7 @@ from pathlib import Path
 import structlog
 
 from agent.core.observe.layout import Layout
+from agent.files.folders import folders
 
 log = structlog.get_logger()
 
@@ -113,7 +114,7 @@ class Killer:
 
 def _members(top: Path) -> set[int]:
     found: set[int] = set()
-    for directory, _, _ in os.walk(top):
+    for directory in folders(str(top)):
         # A cgroup that vanished holds nobody; a threaded one's processes are told by the cgroup above it.
         with contextlib.suppress(OSError, ValueError):
             found.update(map(int, Path(directory, "cgroup.procs").read_bytes().split()))

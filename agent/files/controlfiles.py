@@ -14,6 +14,7 @@ from agent.core.limit.steps import out_of_the_way, steps
 from agent.core.observe.knobs import UNLIMITED, is_v1_cpuset, is_v1_quota, same, text_of, value_of
 from agent.core.observe.observation import Absence, Knob, Missing, Value
 from agent.core.observe.parse import counter, v1_memory, v2_memory
+from agent.files.folders import folders
 
 GONE = (errno.ENOENT, errno.ENODEV)
 _NO_ROOM = (errno.EINVAL, errno.EBUSY)
@@ -190,10 +191,10 @@ class ControlFiles:
         return bool(moves)
 
     def _below(self, knob: Knob) -> Iterator[Knob]:
-        top = self.path(knob).parent
-        for folder, _, _ in os.walk(top):
-            if folder != str(top):
-                yield replace(knob, cgroup=knob.cgroup + folder.removeprefix(str(top)))
+        top = str(self.path(knob).parent)
+        for folder in folders(top):
+            if folder != top:
+                yield replace(knob, cgroup=knob.cgroup + folder.removeprefix(top))
 
     def _path(self, knob: Knob) -> str:
         tree = f"{self._root}/{knob.controller}" if knob.controller else str(self._root)

@@ -187,6 +187,22 @@ def test_a_path_that_is_not_below_best_effort_is_refused(folders: Folders, path:
     assert folders.killer.refused == 1 and folders.process.poll() is None
 
 
+def test_a_process_deeper_than_calls_may_nest(folders: Folders) -> None:
+    """Whoever may make cgroups below a pod's could else end the brake's thread, which kills as a last resort."""
+    folders.put(POD, "")
+    path = POD
+    for _ in range(sys.getrecursionlimit() + 100):
+        path += "/a"
+        (folders.tree / path.lstrip("/")).mkdir()
+    (folders.tree / path.lstrip("/") / "cgroup.procs").write_text(f"{folders.process.pid}\n")
+    assert folders.killer.processes(POD) == {folders.process.pid}
+    assert folders.killer(POD) == 1 and folders.process.wait(20) == -9
+    while path != POD:
+        (folders.tree / path.lstrip("/") / "cgroup.procs").unlink(missing_ok=True)
+        (folders.tree / path.lstrip("/")).rmdir()
+        path = path.rpartition("/")[0]
+
+
 MEMBERS = {
     "init": "1\n",
     "of another namespace": "0\n0\n",

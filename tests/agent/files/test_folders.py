@@ -1,0 +1,31 @@
+"""A tree is walked however deep it is, and whatever vanishes meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from agent.files.folders import folders
+
+
+def test_deeper_than_calls_may_nest(tmp_path: Path) -> None:
+    """A pod may nest its cgroups so deep, and neither the brake nor the last resort may end by that."""
+    deep = str(tmp_path)
+    for _ in range(sys.getrecursionlimit() + 100):
+        deep += "/a"
+        Path(deep).mkdir()
+    found = list(folders(str(tmp_path)))
+    assert found[0] == str(tmp_path) and found[-1] == deep
+    for folder in reversed(found[1:]):
+        Path(folder).rmdir()
+
+
+def test_what_is_no_folder_or_gone(tmp_path: Path) -> None:
+    (tmp_path / "b/c").mkdir(parents=True)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path)
+    walk = folders(str(tmp_path))
+    assert [next(walk), next(walk)] == [str(tmp_path), str(tmp_path / "b")]
+    (tmp_path / "b/c").rmdir()
+    assert list(walk) == []
+    assert list(folders(str(tmp_path / "nowhere"))) == [str(tmp_path / "nowhere")]
