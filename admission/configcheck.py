@@ -14,13 +14,13 @@ import msgspec
 
 from admission.checked import Checked, Surroundings
 from admission.core.overlap import nested, overlap
-from kube.dialects import schedulerconfig, sloconfig, slosections
 from kube.dialects.coverage.bandwidth import at_odds
 from kube.dialects.coverage.rules import flaws_of
-from kube.dialects.document import parsed, part, value_of
-from kube.dialects.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
-from kube.dialects.selector import LabelSelector
-from kube.dialects.spelling import not_known, unknown_fields
+from kube.dialects.documents.document import parsed, part, value_of
+from kube.dialects.documents.selector import LabelSelector
+from kube.dialects.documents.spelling import not_known, unknown_fields
+from kube.dialects.koordinator import schedulerconfig, sloconfig, slosections
+from kube.dialects.koordinator.nodeslo import EvictionFields, HostApplicationFields, SuppressFields, SwitchFields
 from kube.objects import ConfigMap
 from model.fault import ConfigurationFault
 from model.selector import Selector

@@ -16,7 +16,7 @@ from kube.dialects.coverage.asking_scheduler import in_scheduler_config
 from kube.dialects.coverage.asking_settings import in_config, in_node_slo
 from kube.dialects.coverage.rows import Asked, sentence
 from kube.dialects.coverage.rules import flaws
-from kube.dialects.nodeslo import (
+from kube.dialects.koordinator.nodeslo import (
     EvictionFields,
     SuppressFields,
     SwitchFields,
@@ -24,8 +24,8 @@ from kube.dialects.nodeslo import (
     slo_others,
     slo_threshold,
 )
-from kube.dialects.schedulerconfig import NAME as SCHEDULER_NAME
-from kube.dialects.slosections import slo_sections
+from kube.dialects.koordinator.schedulerconfig import NAME as SCHEDULER_NAME
+from kube.dialects.koordinator.slosections import slo_sections
 from kube.dialects.unserved import KINDS as UNSERVED_KINDS
 from kube.dialects.unserved import UnservedKind, held_for_ever, in_metadata, kind_sentence
 from kube.objects import ClusterColocationProfile, ConfigMap, Metadata, NodeSLO

@@ -5,10 +5,10 @@ from __future__ import annotations
 from admission.core.advice import advised
 from admission.core.validate import Claims
 from kube.dialects import misread, unserved
-from kube.dialects.amounts import amounts_of
 from kube.dialects.coverage.asking_pods import in_pod
 from kube.dialects.coverage.rows import Asked, sentence
 from kube.dialects.unserved import Unserved
+from kube.dialects.upstream.amounts import amounts_of
 from kube.objects import Pod
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from admission.checked import Checked, Surroundings
 from admission.core.podfields import LABEL_QOS, LABEL_SUB_PRIORITY, labels_of
-from kube.dialects.profiles import profile as read
+from kube.dialects.koordinator.profiles import profile as read
 from kube.objects import ClusterColocationProfile
 from kube.podmerge import merge_pod
 from kube.strategic import MergeError

@@ -22,7 +22,7 @@ from admission.core.validate import PodRules, violations
 from admission.documents import check
 from admission.podwords import claims
 from admission.templates import Template, defaulted, holds, template_of
-from kube.dialects.document import too_deep
+from kube.dialects.documents.document import too_deep
 from kube.objects import Pod
 from kube.podmerge import merge_pod
 from model.fault import ConfigurationFault

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kube import objects
-from kube.dialects import upstream
+from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault
 from model.pod import Pod
 from model.reason import Reason
@@ -29,7 +29,7 @@ def read_pod(source: objects.Pod) -> Pod:
     One pod must not end the agent, and with it the care for all.
     """
     try:
-        return _needed(upstream.pod(source))
+        return _needed(core_objects.pod(source))
     except ConfigurationFault:
         raise
     except Exception as error:

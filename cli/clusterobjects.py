@@ -15,7 +15,7 @@ import msgspec
 
 from cli.manifests import NODE_KINDS, Given, Kind, Manifests
 from kube import objects
-from kube.dialects import upstream
+from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault
 from model.pod import PodPhase
 
@@ -163,7 +163,7 @@ def budget(given: Given, pods: Iterable[objects.Pod]) -> objects.PodDisruptionBu
     if source.status is not None:
         return _plain(source, source.status)
     where = f"{given.where}: {given.label}"
-    selector, namespace = upstream.budget(source).selector, source.metadata.namespace
+    selector, namespace = core_objects.budget(source).selector, source.metadata.namespace
     alive = [
         pod
         for pod in pods
@@ -201,12 +201,12 @@ def _share(told: int | str, of: int, where: str) -> int:
 
 def checked(found: Manifests, pods: Mapping[str, Given]) -> None:
     """Read everything as the scheduler would. Raises ConfigurationFault naming the file and the object."""
-    readers: dict[str, Any] = {"Node": upstream.node, "PodDisruptionBudget": upstream.budget}
+    readers: dict[str, Any] = {"Node": core_objects.node, "PodDisruptionBudget": core_objects.budget}
     for kind, reader in readers.items():
         for given in found.of(kind):
             _try(reader, given.object, given)
     for given in pods.values():
-        _try(upstream.pod, given.object, given)
+        _try(core_objects.pod, given.object, given)
 
 
 def _try(reader: Any, source: Any, given: Given) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from cli.manifests import Manifests
-from kube.dialects import schedulerconfig
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
 from kube.dialects.coverage.rows import sentence
+from kube.dialects.koordinator import schedulerconfig
 from model.fault import ConfigurationFault
 from scheduler.configured import overlaid
 from scheduler.settings import Settings

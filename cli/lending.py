@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from kube import objects
 from kube.client import KubeClient, path_of
-from kube.dialects import nodemetric, upstream
-from kube.dialects.offer import offer
+from kube.dialects.koordinator import nodemetric
+from kube.dialects.koordinator.offer import offer
+from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault, KubernetesFault
 from model.lending import Account
 from model.strategy import ColocationStrategy
@@ -50,7 +51,7 @@ def account(node: objects.Node, metric: objects.NodeMetric | None, answers: bool
     """The objects' content as facts. Raises ConfigurationFault for a NodeMetric or an amount that cannot be read."""
     name = node.metadata.name
     told = next((each for each in node.status.conditions or () if each.type == CONDITION), None)
-    found = offer(upstream.node(node))
+    found = offer(core_objects.node(node))
     return Account(
         name,
         _seconds(told.last_heartbeat_time) if told else None,

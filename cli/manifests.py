@@ -13,8 +13,8 @@ import msgspec
 import yaml
 
 from kube import objects
-from kube.dialects.document import checked
-from kube.dialects.topology import NodeResourceTopology
+from kube.dialects.documents.document import checked
+from kube.dialects.koordinator.topology import NodeResourceTopology
 from model.fault import ConfigurationFault
 
 _SUFFIXES = (".json", ".yaml", ".yml")

@@ -16,7 +16,7 @@ from agent.core.observe.layout import detect
 from agent.core.observe.recording import Scenario, ScenarioContainer, ScenarioPod
 from agent.record import NodeFiles, RecordedFolders, RecordPace, record, started
 from kube import objects
-from kube.dialects import upstream
+from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault
 from model.pod import PodPhase
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
@@ -150,7 +150,7 @@ def _with_pods(scenario: Scenario, pods: tuple[ScenarioPod, ...], runtime: str) 
 
 
 def _scenario_pod(source: objects.Pod) -> ScenarioPod:
-    pod = upstream.pod(source)
+    pod = core_objects.pod(source)
     return ScenarioPod(
         name=pod.name,
         uid=pod.cgroup_uid or pod.uid,

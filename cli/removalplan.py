@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kube import objects
-from kube.dialects import upstream
+from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY
 
@@ -71,7 +71,7 @@ def held_by_pods(pods: Iterable[dict[str, Any]]) -> dict[str, dict[str, int]]:
     held: dict[str, dict[str, int]] = {}
     for raw in pods:
         try:
-            pod = upstream.pod(msgspec.convert(raw, objects.Pod, strict=False))
+            pod = core_objects.pod(msgspec.convert(raw, objects.Pod, strict=False))
         except (msgspec.ValidationError, ConfigurationFault):
             continue  # no kubelet admitted it
         if pod.node_name and not pod.terminal:

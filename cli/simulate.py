@@ -21,8 +21,9 @@ from cli import actionstable, lendingtable
 from cli.manifests import Given, Manifests, placed, read
 from cli.simulated import Simulated, simulated
 from cli.simulatedjson import node_out
-from kube.dialects import cputopology, nodemetric, nodesettings, topology, upstream
-from kube.dialects.nodesettings import Sources
+from kube.dialects.koordinator import cputopology, nodemetric, nodesettings, topology
+from kube.dialects.koordinator.nodesettings import Sources
+from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault
 from model.nodemetric import NodeMetric
 from model.nodesettings import NodeSettings
@@ -131,14 +132,14 @@ def _known(
     name = given.object.metadata.name
     metric, slo, nrt = (found.named(kind, name) for kind in ("NodeMetric", "NodeSLO", "NodeResourceTopology"))
     try:
-        node = upstream.node(given.object)
+        node = core_objects.node(given.object)
         sources = Sources(node, *map(_object, (config_map, slo, metric)))
         documents, faults = nodesettings.read(sources)
         if faults:
             raise faults[0]
         facts = ClusterFacts(
             node=node,
-            pods=assumed.identified(upstream.pod(item.object) for item in pods),
+            pods=assumed.identified(core_objects.pod(item.object) for item in pods),
             settings=nodesettings.node_settings(documents, _DEFAULTS),
             colocation=documents.node,
             zones=topology.zones(nrt.object) if nrt else (),

@@ -14,7 +14,8 @@ from cli.diagnostics import AgentDiagnostics
 from cli.toprows import Facts
 from kube import objects
 from kube.client import KubeClient, path_of
-from kube.dialects import nodemetric, upstream
+from kube.dialects.koordinator import nodemetric
+from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import ConfigurationFault, KubernetesFault, PeerFault
 from model.nodemetric import NodeMetric
@@ -92,7 +93,7 @@ class Watched:
         self._pods.pop(uid, None)
         if change.kind is not ChangeKind.DELETED:
             try:
-                self._pods[uid] = upstream.pod(change.object)
+                self._pods[uid] = core_objects.pod(change.object)
             except ConfigurationFault:
                 return  # what it requests cannot be told, so it is in no sum
 

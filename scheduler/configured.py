@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from kube.dialects.schedulerconfig import (
+from kube.dialects.koordinator.schedulerconfig import (
     CoschedulingArgs,
     FitArgs,
     LoadAwareArgs,

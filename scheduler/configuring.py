@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from kube import objects
-from kube.dialects import schedulerconfig
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
 from kube.dialects.coverage.rows import sentence
-from kube.dialects.schedulerconfig import SchedulerConfig
+from kube.dialects.koordinator import schedulerconfig
+from kube.dialects.koordinator.schedulerconfig import SchedulerConfig
 from model.fault import ConfigurationFault
 from scheduler.configured import overlaid
 from scheduler.ports import Named

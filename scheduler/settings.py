@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from kube.dialects.gangs import GangDefaults
+from kube.dialects.gangs.membership import GangDefaults
 from kube.events import EventCapacity
 from kube.lease import LeaseSettings
 from kube.settingsfile import read_settings

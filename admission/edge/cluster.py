@@ -16,7 +16,8 @@ import structlog
 from admission.core.evictions import StoredPod
 from kube import objects
 from kube.client import KubeClient, decode, path_of
-from kube.dialects import profiles, upstream
+from kube.dialects.koordinator import profiles
+from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import KubernetesFault
 from model.priority import PriorityClass
@@ -86,7 +87,7 @@ class ClusterView:
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:
         found = self._namespaces.items.get(name)
-        return None if found is None else upstream.namespace_labels(found)
+        return None if found is None else core_objects.namespace_labels(found)
 
     def classes(self) -> Mapping[str, PriorityClass]:
         return self._classes
@@ -132,4 +133,4 @@ class ClusterView:
         if change.kind is ChangeKind.DELETED:
             self._classes.pop(name, None)
         else:
-            self._classes[name] = upstream.priority_class(change.object)
+            self._classes[name] = core_objects.priority_class(change.object)

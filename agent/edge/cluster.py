@@ -16,9 +16,10 @@ from agent.readpod import ErrorOfOurs, read_pod
 from agent.settings import AgentSettings
 from kube import configmap, objects
 from kube.client import KubeClient
-from kube.dialects import nodesettings, upstream
 from kube.dialects.coverage.of_node import unmet
-from kube.dialects.nodesettings import Documents, Sources
+from kube.dialects.koordinator import nodesettings
+from kube.dialects.koordinator.nodesettings import Documents, Sources
+from kube.dialects.upstream import core_objects
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import ConfigurationFault
@@ -224,7 +225,7 @@ class ClusterEdge:
             self._node = None
             return
         try:
-            self._node = self._last_node = upstream.node(change.object)
+            self._node = self._last_node = core_objects.node(change.object)
         except ConfigurationFault as fault:
             log.error("node unreadable; the last good state stays", error=str(fault))
 

@@ -15,7 +15,7 @@ import structlog
 
 from kube import configmap, objects
 from kube.client import KubeClient
-from kube.dialects.fleet import Fleet, fleet
+from kube.dialects.sublet.fleet import Fleet, fleet
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import ConfigurationFault
 

@@ -24,7 +24,7 @@ from agent.ports import TickResult
 from agent.report.node_patches import GAVE_UP, NodePatches, Overtaken, WatchedNode
 from agent.settings import AgentSettings
 from kube.client import KubeClient, PatchKind, path_of
-from kube.dialects import koordinator, nodemetric
+from kube.dialects.koordinator import labels, nodemetric
 from model.decision import Decision
 from model.explain import sentence
 from model.fault import KubernetesFault
@@ -315,13 +315,13 @@ def _ratio(result: TickResult) -> dict[str, str]:
     ratio, node = result.lending.normalization_ratio, result.facts.node
     if ratio is None or ratio <= 1 or node is None:
         return {}
-    wanted = koordinator.lending_annotations(None, ratio)
+    wanted = labels.lending_annotations(None, ratio)
     return {key: text for key, text in wanted.items() if text is not None and node.annotations.get(key) != text}
 
 
 def _annotations(lent: NodeLending) -> dict[str, str | None]:
     origin = None if lent.origin is None else lent.origin.amounts
-    return koordinator.lending_annotations(origin, lent.normalization_ratio)
+    return labels.lending_annotations(origin, lent.normalization_ratio)
 
 
 def _stamp(seconds: float) -> str:

@@ -14,8 +14,8 @@ from agent.core.observe.observation import Missing
 from agent.core.observe.topology import share_pools
 from agent.ports import TickResult
 from kube.client import KubeClient, PatchKind, decode, path_of
-from kube.dialects import topology
-from kube.dialects.topology import NodeResourceTopology
+from kube.dialects.koordinator import topology
+from kube.dialects.koordinator.topology import NodeResourceTopology
 from model.fault import ConfigurationFault, KubernetesFault
 from model.node import Node
 from model.pod import Pod

@@ -1,1 +1,1 @@
-"""Other people's words for things, translated into the model; pure, one dialect a module."""
+"""Other people's words for things, translated into the model; pure, a folder for each that speaks."""

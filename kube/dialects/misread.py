@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kube.dialects import eviction, gangs, loadaware, sublet
-from kube.dialects.duration import go_duration_seconds
+from kube.dialects.documents.duration import go_duration_seconds
+from kube.dialects.gangs import membership
+from kube.dialects.koordinator import loadaware
+from kube.dialects.sublet import eviction, pod_annotations
 from kube.dialects.unserved import ANNOTATIONS, LABELS, Unserved, Word, said
 from kube.objects import Metadata
 from model.workload import GangMode
@@ -42,23 +44,32 @@ _WORDS = (
     ),
     _Word(
         ANNOTATIONS,
-        sublet.ANNOTATION_NOTICE,
-        sublet.reads_seconds,
+        pod_annotations.ANNOTATION_NOTICE,
+        pod_annotations.reads_seconds,
         "the pod is told as long ahead as its grace period; write seconds such as 30",
     ),
-    _Word(ANNOTATIONS, gangs.ANNOTATION_MODE, lambda text: text in _MODES, f"the gang is Strict; write {_MODES[1]}"),
+    _Word(
+        ANNOTATIONS, membership.ANNOTATION_MODE, lambda text: text in _MODES, f"the gang is Strict; write {_MODES[1]}"
+    ),
     _Word(
         ANNOTATIONS,
-        gangs.ANNOTATION_WAIT,
+        membership.ANNOTATION_WAIT,
         lambda text: bool(go_duration_seconds(text)),
         "the usual time holds; write a time such as 10m",
     ),
-    _Word(ANNOTATIONS, gangs.ANNOTATION_MATCH, gangs.reads_match, "the usual policy holds; write once-satisfied"),
-    _Word(ANNOTATIONS, gangs.ANNOTATION_MATCH_ALIAS, gangs.reads_match, "the usual policy holds; write once-satisfied"),
+    _Word(
+        ANNOTATIONS, membership.ANNOTATION_MATCH, membership.reads_match, "the usual policy holds; write once-satisfied"
+    ),
     _Word(
         ANNOTATIONS,
-        gangs.ANNOTATION_GROUPS,
-        gangs.reads_groups,
+        membership.ANNOTATION_MATCH_ALIAS,
+        membership.reads_match,
+        "the usual policy holds; write once-satisfied",
+    ),
+    _Word(
+        ANNOTATIONS,
+        membership.ANNOTATION_GROUPS,
+        membership.reads_groups,
         'the gang is placed alone; write a list such as ["default/a", "default/b"]',
     ),
     _Word(

@@ -9,7 +9,7 @@ import msgspec
 
 from embedded.node.machine.facts import Machine
 from embedded.node.registration.node_object import true_amounts
-from kube.dialects.koordinator import ANNOTATION_RAW_ALLOCATABLE
+from kube.dialects.koordinator.labels import ANNOTATION_RAW_ALLOCATABLE
 
 
 def raw_allocatable(machine: Machine) -> dict[str, str | None]:

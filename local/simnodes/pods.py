@@ -13,7 +13,7 @@ from embedded.node.objects.pod import PodContainer, PodObject
 from embedded.node.pods.admission import Rejection
 from embedded.node.pods.pod_status import pod_status, rejected_status
 from kube import objects
-from kube.dialects import upstream
+from kube.dialects.upstream import core_objects
 from local.simnodes import lifecycle
 from local.simnodes.lifecycle import Life, Plan, Stage
 from local.simnodes.settings import Pace
@@ -78,7 +78,7 @@ def _model(seen: PodObject) -> Pod:
     """Raises ConfigurationFault naming the resource that cannot be read."""
     meta, spec = seen.metadata, seen.spec
     init = [_container(each) for each in spec.init_containers or ()]
-    return upstream.pod(
+    return core_objects.pod(
         objects.Pod(
             objects.Metadata(meta.name, meta.namespace, meta.uid, labels=meta.labels, annotations=meta.annotations),
             objects.PodSpec(

@@ -12,7 +12,7 @@ from embedded.node.objects.pod import PodObject
 from embedded.node.objects.times import stamp
 from embedded.node.registration import node_object
 from kube.client import PatchKind, path_of
-from kube.dialects import nodemetric
+from kube.dialects.koordinator import nodemetric
 from local.simnodes.lifecycle import moment
 from local.simnodes.settings import Simulation
 from model.nodemetric import NodeMetric

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from kube import objects
-from kube.dialects import misread, upstream
-from kube.dialects.gangs import USUAL, GangDefaults
+from kube.dialects import misread
+from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.dialects.unserved import in_metadata
+from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
 from model.node import Node
@@ -235,7 +236,7 @@ class ClusterCache:
             self._remove_pod(source.metadata.uid)
             return
         try:
-            pod = self._as_placed(upstream.pod(source, self.gangs.defaults))
+            pod = self._as_placed(core_objects.pod(source, self.gangs.defaults))
             pod_class, kin = self._classes.shared(class_of(pod)), kin_of(pod)
         except ConfigurationFault as fault:
             self._refuse_pod(key, source, fault)
@@ -388,7 +389,7 @@ class ClusterCache:
             self.loads.forget(name)
             return
         try:
-            node = self.offers.judged(upstream.node(source), source.metadata)
+            node = self.offers.judged(core_objects.node(source), source.metadata)
         except ConfigurationFault as fault:
             self._refuse_node(source, fault)
             return

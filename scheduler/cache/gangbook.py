@@ -10,8 +10,8 @@ import msgspec
 import structlog
 
 from kube import objects
-from kube.dialects import networktopology, podgroups
-from kube.dialects.gangs import USUAL, GangDefaults
+from kube.dialects.gangs import networktopology, podgroups
+from kube.dialects.gangs.membership import USUAL, GangDefaults
 from kube.informer import Change, ChangeKind
 from model.workload import Gang, GangMembership, GangSource, Notes, WorkloadId
 from scheduler.core.gangs.groups import GroupIndex

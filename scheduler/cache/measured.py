@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kube import objects
-from kube.dialects import nodemetric, usagethresholds
+from kube.dialects.koordinator import nodemetric, usagethresholds
 from model.node import Node
 from model.nodemetric import NodeMetric
 from model.report import NodeReport

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kube.dialects.koordinator import ANNOTATION_NORMALIZATION
-from kube.dialects.offer import AllowedRatios, allowed_ratios, offer
+from kube.dialects.koordinator.labels import ANNOTATION_NORMALIZATION
+from kube.dialects.koordinator.offer import AllowedRatios, allowed_ratios, offer
 from kube.informer import Change, ChangeKind
 from kube.objects import ConfigMap, Metadata
 from model.fault import ConfigurationFault

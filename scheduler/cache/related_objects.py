@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kube import objects
-from kube.dialects import networktopology, storage, upstream
+from kube.dialects.gangs import networktopology
+from kube.dialects.upstream import core_objects, storage
 from kube.informer import Change, ChangeKind
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
@@ -25,8 +26,8 @@ class RelatedObjectsCache:
         self._kinds: dict[type, tuple[dict[str, Any], Callable[[Any], Any]]] = {
             objects.PersistentVolumeClaim: ({}, storage.claim),
             objects.PersistentVolume: ({}, storage.volume),
-            objects.Namespace: ({}, upstream.namespace_labels),
-            objects.PodDisruptionBudget: ({}, upstream.budget),
+            objects.Namespace: ({}, core_objects.namespace_labels),
+            objects.PodDisruptionBudget: ({}, core_objects.budget),
             objects.ClusterNetworkTopology: ({}, networktopology.layers),
         }
         self._view: RelatedObjects | None = None

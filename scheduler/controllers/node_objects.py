@@ -14,7 +14,7 @@ import structlog
 
 from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
-from kube.dialects import nodeobjects
+from kube.dialects.koordinator import nodeobjects
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind, Informer
 from kube.reconcile import Reconciler

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from kube import objects
-from kube.dialects import nodeobjects
 from kube.dialects.coverage.asking_settings import in_config
-from kube.dialects.document import annotated
-from kube.dialects.nodesettings import ANNOTATION_STRATEGY
-from kube.dialects.sloconfig import ColocationFields
+from kube.dialects.documents.document import annotated
+from kube.dialects.koordinator import nodeobjects
+from kube.dialects.koordinator.nodesettings import ANNOTATION_STRATEGY
+from kube.dialects.koordinator.sloconfig import ColocationFields
 from model.fault import ConfigurationFault
 from model.reason import Reason, words
 

@@ -14,8 +14,8 @@ import structlog
 
 from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
-from kube.dialects.lender import lender
-from kube.dialects.sloconfig import ColocationFields, Layers, colocation_layers
+from kube.dialects.koordinator.sloconfig import ColocationFields, Layers, colocation_layers
+from kube.dialects.sublet.lender import lender
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind
 from kube.reconcile import Reconciler

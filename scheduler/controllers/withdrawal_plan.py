@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from kube.dialects.lender import CONDITION
-from kube.dialects.sloconfig import ColocationFields, Layers, colocation_overlaid
+from kube.dialects.koordinator.sloconfig import ColocationFields, Layers, colocation_overlaid
+from kube.dialects.sublet.lender import CONDITION
 from model.lender import Lender
 from model.lending import SILENT_SECONDS
 from model.reason import Reason, words

@@ -12,7 +12,7 @@ import structlog
 
 from kube import configmap, objects
 from kube.client import KubeClient, PatchKind, path_of
-from kube.dialects import gangs, podgroups
+from kube.dialects.gangs import membership, podgroups
 from kube.events import EventRecorder, ObjectRef
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import KubernetesFault
@@ -79,7 +79,7 @@ class KubernetesWatch:
                 if isinstance(item, objects.UpstreamPodGroup):
                     self._tell(facts.Seen(Change(ChangeKind.MODIFIED, item)))
         for pod in list(self._pods.items.values()):
-            if gangs.gang_of(pod.metadata, pod.spec.scheduling_group) is not None:
+            if membership.gang_of(pod.metadata, pod.spec.scheduling_group) is not None:
                 self._tell(facts.PodSeen(Change(ChangeKind.MODIFIED, pod)))
 
     def _configured(self, change: Change[objects.ConfigMap]) -> None:

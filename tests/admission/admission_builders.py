@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from admission.core.mutate import Mutation, MutationPolicy, PodFacts, created
-from kube.dialects.profiles import ANNOTATION_SKIP_RESOURCES
-from kube.dialects.profiles import profile as read_profile
+from kube.dialects.koordinator.profiles import ANNOTATION_SKIP_RESOURCES
+from kube.dialects.koordinator.profiles import profile as read_profile
 from kube.objects import ClusterColocationProfile, Metadata
 from kube.podmerge import merge_pod
 from model.priority import PreemptionPolicy, PriorityClass

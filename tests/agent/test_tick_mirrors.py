@@ -12,7 +12,8 @@ from agent.core.observe.usage import statistics
 from agent.ports import TickResult
 from agent.settings import AgentSettings
 from kube import objects
-from kube.dialects import nodemetric, upstream
+from kube.dialects.koordinator import nodemetric
+from kube.dialects.upstream import core_objects
 from local.node.mirror_pods import mirror_of
 from local.staticprograms import Run, StaticProgram
 from model.decision import Decision
@@ -31,7 +32,7 @@ def mirror(program: str, requests: dict[str, str] | None = None) -> Pod:
         body["spec"]["containers"][0]["resources"] = {"requests": requests}
     running = {"name": program, "containerID": "process://x", "ready": True, "state": {"running": {}}}
     body["status"] = {"phase": "Running", "qosClass": "BestEffort", "containerStatuses": [running]}
-    return upstream.pod(msgspec.convert(body, objects.Pod))
+    return core_objects.pod(msgspec.convert(body, objects.Pod))
 
 
 PROGRAMS = tuple(mirror(program) for program in ("agent", "scheduler", "admission"))

@@ -111,7 +111,7 @@ SCORE = Addition(
             },
         ),
         Edit(
-            "kube/dialects/schedulerconfig.py",
+            "kube/dialects/koordinator/schedulerconfig.py",
             {'    *("PodTopologySpread", "InterPodAffinity"),\n': '    "FreePods",\n'},
         ),
         Edit(
@@ -122,7 +122,7 @@ SCORE = Addition(
     """
 import numpy as np
 from docs.generate import pages
-from kube.dialects.schedulerconfig import read
+from kube.dialects.koordinator.schedulerconfig import read
 from model.node import Node
 from model.pod import Pod
 from model.placement import ScoreTerm
@@ -280,7 +280,7 @@ class Closure(msgspec.Struct, frozen=True):
             },
         ),
         Edit(
-            "kube/dialects/closure.py",
+            "kube/dialects/sublet/closure.py",
             {
                 END: """
 from kube import objects
@@ -306,8 +306,8 @@ def closed_rack(source: objects.Closure) -> str:
         Edit(
             "scheduler/cache/related_objects.py",
             {
-                "from kube.dialects import networktopology, storage, upstream\n": (
-                    "from kube.dialects.closure import closed_rack\n"
+                "from kube.dialects.upstream import core_objects, storage\n": (
+                    "from kube.dialects.sublet.closure import closed_rack\n"
                 ),
                 "            objects.ClusterNetworkTopology: ({}, networktopology.layers),\n": (
                     "            objects.Closure: ({}, closed_rack),\n"

@@ -21,7 +21,7 @@ from agent.options import AgentOptions
 from agent.settings import AgentSettings
 from cli.removal import PART
 from embedded.tests.apiserver.conftest import Api
-from kube.dialects.fleet import Fleet, FleetMode, fleet
+from kube.dialects.sublet.fleet import Fleet, FleetMode, fleet
 from kube.objects import ConfigMap
 from scheduler.__main__ import parse as parse_scheduler
 

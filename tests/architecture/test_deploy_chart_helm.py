@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from embedded.tests.apiserver.conftest import Live
-from kube.dialects.fleet import Fleet, fleet
+from kube.dialects.sublet.fleet import Fleet, fleet
 from kube.objects import ConfigMap
 from tests.architecture.test_deploy import rendered
 from tests.architecture.test_deploy_chart import CHART, PROGRAMS, chosen, values

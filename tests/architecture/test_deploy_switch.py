@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from embedded.tests.apiserver.conftest import Api
-from kube.dialects.fleet import fleet
+from kube.dialects.sublet.fleet import fleet
 from kube.objects import ConfigMap, Metadata
 from model.fault import ConfigurationFault
 

@@ -14,7 +14,7 @@ from cgroup_fixtures.scenarios import open_scenario
 from cli.main import main
 from cli.record import found_kubepods
 from kube import objects
-from kube.dialects import upstream
+from kube.dialects.upstream import core_objects
 from model.fault import KernelFault
 from model.qos import KubernetesQoS, QoSClass
 
@@ -136,7 +136,7 @@ def test_pods_are_kept_without_their_secrets(form: str, node: list[str], tmp_pat
         "kubernetes.io/config.hash",
         "kubernetes.io/config.mirror",
     }
-    before, after = (upstream.pod(msgspec.convert(item, objects.Pod, strict=False)) for item in (POD, found[0]))
+    before, after = (core_objects.pod(msgspec.convert(item, objects.Pod, strict=False)) for item in (POD, found[0]))
     assert after == before
     scenario = open_scenario(str(out), tmp_path).scenario
     # 1 CPU, the sidecar's 90 m and 10 m of overhead; a static pod's cgroup has the name of its configuration's hash.

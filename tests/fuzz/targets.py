@@ -29,20 +29,13 @@ from agent.tick import Tick
 from embedded.node.streams import spdy
 from kube import objects
 from kube.client import decode
-from kube.dialects import (
-    duration,
-    koordinator,
-    networktopology,
-    nodemetric,
-    nodesettings,
-    podgroups,
-    reservation,
-    schedulerconfig,
-    upstream,
-)
-from kube.dialects import topology as topologies
-from kube.dialects.sloconfig import colocation_overlaid
-from kube.dialects.systemqos import system_cpus
+from kube.dialects.documents import duration
+from kube.dialects.gangs import networktopology, podgroups
+from kube.dialects.koordinator import labels, nodemetric, nodesettings, reservation, schedulerconfig
+from kube.dialects.koordinator import topology as topologies
+from kube.dialects.koordinator.sloconfig import colocation_overlaid
+from kube.dialects.koordinator.systemqos import system_cpus
+from kube.dialects.upstream import core_objects
 from model import quantity
 from model import topology as cpus
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
@@ -101,13 +94,13 @@ def _json(kind: type, read: Callable[[Any], object]) -> Parser:
 
 def _node_words(source: objects.Node) -> object:
     """Everything the agent reads of a Node."""
-    node = upstream.node(source)
+    node = core_objects.node(source)
     return (
         node,
         nodesettings.read(nodesettings.Sources(node))[0].node,
-        koordinator.third_party(node),
-        koordinator.normalization_ratio(node),
-        koordinator.raw_allocatable(node),
+        labels.third_party(node),
+        labels.normalization_ratio(node),
+        labels.raw_allocatable(node),
         reservation.reservation(node),
         nodesettings.annotated_strategy(node),
         topologies.unusable_cpus(node, ()),
@@ -134,7 +127,7 @@ class _Sources(msgspec.Struct, frozen=True):
 
 def _settings_of_node(source: _Sources) -> object:
     """All documents together: reading collects faults, merging cannot fail."""
-    node = upstream.node(source.node) if source.node else None
+    node = core_objects.node(source.node) if source.node else None
     documents, faults = nodesettings.read(
         nodesettings.Sources(node, source.config_map, source.slo, source.metric), nodesettings.Documents()
     )
@@ -196,8 +189,8 @@ _KERNEL: Mapping[str, Parser] = {
 _OBJECTS: Mapping[str, Parser] = {
     "node": _json(objects.Node, _node_words),
     "pod_group": _json(objects.PodGroup, podgroups.pod_group),
-    "volume": _json(objects.PersistentVolume, upstream.volume),
-    "budget": _json(objects.PodDisruptionBudget, upstream.budget),
+    "volume": _json(objects.PersistentVolume, core_objects.volume),
+    "budget": _json(objects.PodDisruptionBudget, core_objects.budget),
     "network_topology": _json(objects.ClusterNetworkTopology, networktopology.layers),
     "scheduler_config": _of_text(lambda text: schedulerconfig.read({"k": text})),
     "node_metric": _json(objects.NodeMetric, _node_metric),
@@ -219,7 +212,7 @@ TARGETS: Mapping[str, Target] = {
     "upstream_pod_group": Target(
         _json(objects.UpstreamPodGroup, podgroups.upstream_gang), (KubernetesFault, ConfigurationFault), signed=True
     ),
-    "pod": Target(_json(objects.Pod, upstream.pod), (KubernetesFault, ConfigurationFault), signed=True),
+    "pod": Target(_json(objects.Pod, core_objects.pod), (KubernetesFault, ConfigurationFault), signed=True),
     "whole_number": Target(parse.whole_number, (ValueError,), signed=True),
     "cpu_max": Target(lambda data: knobs.value_of(Knob("/", "", "cpu.max"), data), (ValueError,), signed=True),
     "cpuset_cpus": Target(lambda data: knobs.value_of(Knob("/", "cpuset", "cpuset.cpus"), data), (ValueError,)),

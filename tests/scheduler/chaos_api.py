@@ -16,7 +16,7 @@ import msgspec
 from scheduler_builders import marked, raw_group, raw_node, raw_pod
 
 from kube import objects
-from kube.dialects import podgroups
+from kube.dialects.gangs import podgroups
 from kube.informer import Change, ChangeKind
 from model.fault import KubernetesFault
 from model.placement import Placement

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kube import objects
-from kube.dialects import podgroups
+from kube.dialects.gangs import podgroups
 from model.node import Node
 from model.pod import Pod
 from model.resources import BATCH_CPU, ResourceVector

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from kube.dialects import schedulerconfig
+from kube.dialects.koordinator import schedulerconfig
 from model.loadlimits import Statistic, StatisticKind, UsageLimits
 from model.workload import MatchPolicy
 from scheduler.configured import overlaid

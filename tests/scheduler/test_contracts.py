@@ -17,7 +17,7 @@ from scheduler_processes import Cluster
 import scheduler
 from kube import objects
 from kube.client import KubeClient
-from kube.dialects import podgroups
+from kube.dialects.gangs import podgroups
 from model.fault import KubernetesFault
 from model.placement import Placement
 from model.workload import Notes

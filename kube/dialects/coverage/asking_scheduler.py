@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from kube.dialects.coverage.asking import first, gathered
 from kube.dialects.coverage.objects import ROWS
 from kube.dialects.coverage.rows import Asked, Row, Surface
-from kube.dialects.schedulerconfig import arguments
+from kube.dialects.koordinator.schedulerconfig import arguments
 from model.fault import ConfigurationFault
 
 _ROWS = tuple(row for row in ROWS if row.surface is Surface.SCHEDULER)

@@ -10,8 +10,8 @@ import msgspec
 from kube.dialects.coverage.asking import asks, gathered, places
 from kube.dialects.coverage.rows import Asked, Row, Surface
 from kube.dialects.coverage.settings import ROWS
-from kube.dialects.document import parsed, part, value_of
-from kube.dialects.selector import LabelSelector
+from kube.dialects.documents.document import parsed, part, value_of
+from kube.dialects.documents.selector import LabelSelector
 from kube.objects import ConfigMap, NodeSLO
 from model.fault import ConfigurationFault
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from kube.dialects.sloconfig import Layers
-from kube.dialects.slosections import NetworkQos, QosFields, SystemFields
+from kube.dialects.koordinator.sloconfig import Layers
+from kube.dialects.koordinator.slosections import NetworkQos, QosFields, SystemFields
 from model.quantity import parse
 
 _CLASSES = ("lsr_class", "ls_class", "be_class")

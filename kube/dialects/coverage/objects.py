@@ -21,7 +21,7 @@ def _profile(field: str, told: str, example: Any) -> Row:
         Standing.HONOURED,
         told,
         source=_PROFILES,
-        reader="kube/dialects/profiles.py",
+        reader="kube/dialects/koordinator/profiles.py",
         example=example,
     )
 
@@ -47,7 +47,7 @@ _PROFILE = (
         Standing.HONOURED,
         "cpu and memory stay cpu and memory",
         source=_PROFILES,
-        reader="kube/dialects/profiles.py",
+        reader="kube/dialects/koordinator/profiles.py",
         example="",
     ),
     Row(
@@ -69,7 +69,7 @@ def _node(area: Area, name: str, standing: Standing, told: str, example: str = "
     )
 
 
-_SETTINGS = "kube/dialects/nodesettings.py"
+_SETTINGS = "kube/dialects/koordinator/nodesettings.py"
 _NODES = (
     _node(
         Area.LENDING,
@@ -110,7 +110,7 @@ _NODES = (
         Standing.HONOURED,
         "annotation: what other schedulers gave away is not lent twice",
         '{"allocations": [{"priority": "koord-batch", "resources": {"kubernetes.io/batch-cpu": "1"}}]}',
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
     ),
     _node(
         Area.LENDING,
@@ -118,7 +118,7 @@ _NODES = (
         Standing.HONOURED,
         "annotation: written beside the lent amounts",
         "{}",
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
     ),
     _node(
         Area.LENDING,
@@ -126,7 +126,7 @@ _NODES = (
         Standing.PARTLY,
         "annotation: kept out of what is lent and from best effort; the scheduler still gives it to others",
         '{"resources": {"cpu": "1"}}',
-        "kube/dialects/reservation.py",
+        "kube/dialects/koordinator/reservation.py",
     ),
     _node(
         Area.CPU_BINDING,
@@ -134,7 +134,7 @@ _NODES = (
         Standing.PARTLY,
         "annotation: best effort keeps off these CPUs; system pods are not bound to them",
         '{"cpuset": "0-1"}',
-        "kube/dialects/systemqos.py",
+        "kube/dialects/koordinator/systemqos.py",
     ),
     _node(
         Area.CPU_RATIOS,
@@ -142,7 +142,7 @@ _NODES = (
         Standing.HONOURED,
         "annotation: written, and read as far as `largest_annotated_ratio` allows",
         "1.20",
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
     ),
     _node(
         Area.CPU_RATIOS,
@@ -158,7 +158,7 @@ _NODES = (
         Standing.HONOURED,
         "annotation: what was allocatable before somebody amplified it counts for lending",
         '{"cpu": "2"}',
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
     ),
     _node(
         Area.CPU_RATIOS,
@@ -205,7 +205,7 @@ _NODES = (
         Standing.HONOURED,
         "annotation: the node's own limits of load",
         '{"usageThresholds": {"cpu": 40}}',
-        "kube/dialects/usagethresholds.py",
+        "kube/dialects/koordinator/usagethresholds.py",
     ),
 )
 
@@ -220,7 +220,7 @@ def _scheduler(
         standing,
         told,
         source="pkg/scheduler/apis/config/v1/types.go",
-        reader="kube/dialects/schedulerconfig.py" if standing is Standing.HONOURED else "",
+        reader="kube/dialects/koordinator/schedulerconfig.py" if standing is Standing.HONOURED else "",
         example=example,
         values=values,
     )

@@ -12,8 +12,8 @@ from kube.dialects.coverage.asking_settings import in_config, in_node_slo
 from kube.dialects.coverage.objects import ROWS
 from kube.dialects.coverage.rows import Asked, Surface
 from kube.dialects.coverage.rules import flaws, together
-from kube.dialects.nodesettings import Documents, Sources
-from kube.dialects.nodeslo import EvictionFields
+from kube.dialects.koordinator.nodesettings import Documents, Sources
+from kube.dialects.koordinator.nodeslo import EvictionFields
 from model.node import Node
 from model.nodesettings import NodeSettings
 

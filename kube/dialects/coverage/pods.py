@@ -36,7 +36,7 @@ _LABELS = (
         Standing.HONOURED,
         "best effort: lives on lent resources, is suppressed and evicted",
         "BE",
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
         source=_EXTENSION + "qos.go",
         values=("BE",),
     ),
@@ -46,7 +46,7 @@ _LABELS = (
         Standing.HONOURED,
         "online: protected from best effort",
         "LS",
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
         source=_EXTENSION + "qos.go",
         values=("LS",),
     ),
@@ -56,7 +56,7 @@ _LABELS = (
         Standing.PARTLY,
         "protected and counted as online, but no CPUs are bound to it: it runs on those that all share",
         "LSR",
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
         source=_EXTENSION + "qos.go",
         values=("LSE", "LSR"),
     ),
@@ -66,7 +66,7 @@ _LABELS = (
         Standing.PARTLY,
         "counted as online; it is not put on the node's system CPUs",
         "SYSTEM",
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
         source=_EXTENSION + "qos.go",
         values=("SYSTEM",),
     ),
@@ -76,7 +76,7 @@ _LABELS = (
         Standing.HONOURED,
         "the priority band, before the number",
         "koord-batch",
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
         source=_EXTENSION + "priority.go",
     ),
     _label(
@@ -85,7 +85,7 @@ _LABELS = (
         Standing.HONOURED,
         "the order in which a node evicts, inside a band",
         "5",
-        "kube/dialects/eviction.py",
+        "kube/dialects/sublet/eviction.py",
         source=_EXTENSION + "priority.go",
     ),
     _label(
@@ -94,7 +94,7 @@ _LABELS = (
         Standing.HONOURED,
         "the rules by priority may evict it",
         "true",
-        "kube/dialects/eviction.py",
+        "kube/dialects/sublet/eviction.py",
         source=_EXTENSION + "evict.go",
     ),
     _label(
@@ -103,7 +103,7 @@ _LABELS = (
         Standing.HONOURED,
         "Never: it evicts nobody",
         "Never",
-        "kube/dialects/preemption.py",
+        "kube/dialects/sublet/preemption.py",
         source=_EXTENSION + "preemption.go",
     ),
     _label(
@@ -112,7 +112,7 @@ _LABELS = (
         Standing.HONOURED,
         "nobody preempts it",
         "true",
-        "kube/dialects/preemption.py",
+        "kube/dialects/sublet/preemption.py",
         source=_EXTENSION + "preemption.go",
     ),
     _label(
@@ -121,7 +121,7 @@ _LABELS = (
         Standing.HONOURED,
         "false: nobody preempts it",
         "false",
-        "kube/dialects/preemption.py",
+        "kube/dialects/sublet/preemption.py",
         source=_EXTENSION + "elastic_quota.go",
     ),
     _label(
@@ -203,7 +203,7 @@ _LABELS = (
         Standing.HONOURED,
         "the PodGroup it belongs to",
         "train",
-        "kube/dialects/gangs.py",
+        "kube/dialects/gangs/membership.py",
         source=_EXTENSION + "coscheduling.go",
     ),
     _label(
@@ -212,7 +212,7 @@ _LABELS = (
         Standing.HONOURED,
         "a gang without a PodGroup",
         "train",
-        "kube/dialects/gangs.py",
+        "kube/dialects/gangs/membership.py",
         source=_EXTENSION + "coscheduling.go",
     ),
     _label(
@@ -221,7 +221,7 @@ _LABELS = (
         Standing.HONOURED,
         "how many members it needs",
         "2",
-        "kube/dialects/gangs.py",
+        "kube/dialects/gangs/membership.py",
         source=_EXTENSION + "coscheduling.go",
         beside={"pod-group.scheduling.sigs.k8s.io/name": "train"},
     ),
@@ -288,7 +288,7 @@ _QOS_ANNOTATIONS = (
         Standing.HONOURED,
         "which rules may evict it",
         '["BEMemoryEvict"]',
-        "kube/dialects/eviction.py",
+        "kube/dialects/sublet/eviction.py",
     ),
     _annotation(
         Area.EVICT,
@@ -296,7 +296,7 @@ _QOS_ANNOTATIONS = (
         Standing.HONOURED,
         "who goes first",
         "-5",
-        "kube/dialects/eviction.py",
+        "kube/dialects/sublet/eviction.py",
     ),
     _annotation(
         Area.LENDING,
@@ -329,7 +329,7 @@ _SCHEDULING_ANNOTATIONS = (
         Standing.PARTLY,
         "best effort keeps off these CPUs and its amounts are counted in these NUMA nodes; nobody writes its cpuset",
         '{"cpuset": "2-3"}',
-        "kube/dialects/koordinator.py",
+        "kube/dialects/koordinator/labels.py",
     ),
     _annotation(
         Area.LOAD,
@@ -337,7 +337,7 @@ _SCHEDULING_ANNOTATIONS = (
         Standing.HONOURED,
         "how its use is estimated before it is measured",
         '{"cpu": 80}',
-        "kube/dialects/loadaware.py",
+        "kube/dialects/koordinator/loadaware.py",
     ),
     _annotation(
         Area.LOAD,
@@ -345,7 +345,7 @@ _SCHEDULING_ANNOTATIONS = (
         Standing.HONOURED,
         "for how long",
         "30",
-        "kube/dialects/loadaware.py",
+        "kube/dialects/koordinator/loadaware.py",
     ),
     _annotation(
         Area.LOAD,
@@ -353,7 +353,7 @@ _SCHEDULING_ANNOTATIONS = (
         Standing.HONOURED,
         "for how long",
         "30",
-        "kube/dialects/loadaware.py",
+        "kube/dialects/koordinator/loadaware.py",
     ),
     _annotation(
         Area.RESERVATION,
@@ -431,7 +431,7 @@ _SCHEDULING_ANNOTATIONS = (
 
 
 def _gang(name: str, told: str, example: str, standing: Standing = Standing.HONOURED) -> Row:
-    reader = "kube/dialects/gangs.py" if standing is Standing.HONOURED else ""
+    reader = "kube/dialects/gangs/membership.py" if standing is Standing.HONOURED else ""
     return Row(
         Surface.GANG,
         Area.GANGS,
@@ -465,7 +465,7 @@ _GANG_ANNOTATIONS = (
         Standing.HONOURED,
         "domains that hold all members, by layers of the ClusterNetworkTopology",
         source=_EXTENSION + "coscheduling.go",
-        reader="kube/dialects/networktopology.py",
+        reader="kube/dialects/gangs/networktopology.py",
         example='{"gatherStrategy": [{"layer": "RackLayer", "strategy": "MustGather"}]}',
     ),
     _gang(_GANG + "network-topology-index", "the order of members inside a domain", "3"),
@@ -493,13 +493,13 @@ def _group(name: str, standing: Standing, told: str, example: Any, reader: str =
 
 
 _POD_GROUP = (
-    _group("minMember", Standing.HONOURED, "placed together or not at all", 3, "kube/dialects/podgroups.py"),
+    _group("minMember", Standing.HONOURED, "placed together or not at all", 3, "kube/dialects/gangs/podgroups.py"),
     _group(
         "scheduleTimeoutSeconds",
         Standing.HONOURED,
         "after that it gives up its room and waits again",
         100,
-        "kube/dialects/podgroups.py",
+        "kube/dialects/gangs/podgroups.py",
     ),
     _group(
         "minResources",

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from kube.dialects.nodeslo import EvictionFields
-from kube.dialects.sloconfig import Layers
+from kube.dialects.koordinator.nodeslo import EvictionFields
+from kube.dialects.koordinator.sloconfig import Layers
 
 _NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(EvictionFields)}
 _LOWER, _UPPER = "cpu_satisfaction_lower_pct", "cpu_satisfaction_upper_pct"

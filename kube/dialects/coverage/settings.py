@@ -12,8 +12,8 @@ from kube.dialects.coverage.rows import Area, Asks, Row, Standing, Surface
 
 _CONFIG = "apis/configuration/slo_controller_config.go"
 _TYPES = "apis/slo/v1alpha1/nodeslo_types.go"
-_LENDING_READER = "kube/dialects/sloconfig.py"
-_SLO_READER = "kube/dialects/nodeslo.py"
+_LENDING_READER = "kube/dialects/koordinator/sloconfig.py"
+_SLO_READER = "kube/dialects/koordinator/nodeslo.py"
 
 
 def _lends(field: str, told: str, example: Any, **more: Any) -> Row:
@@ -305,7 +305,7 @@ _REPORT = Row(
     Standing.HONOURED,
     "use of node, NUMA nodes, pods and host applications, peaks; no devices",
     source="apis/slo/v1alpha1/nodemetric_types.go",
-    reader="kube/dialects/nodemetric.py",
+    reader="kube/dialects/koordinator/nodemetric.py",
     example={"updateTime": "2026-01-02T03:04:05Z", "nodeMetric": {}},
 )
 

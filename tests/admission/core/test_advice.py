@@ -10,7 +10,7 @@ from admission_builders import raw_container, raw_pod
 
 from admission.core.advice import advised
 from admission.core.validate import Claims
-from kube.dialects.amounts import amounts_of
+from kube.dialects.upstream.amounts import amounts_of
 from kube.objects import Pod
 
 BATCH: dict[str, Any] = {"priorityClassName": "koord-batch", "priority": 5500}

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from agent.edge.cluster import _LIMIT_CPU, ClusterEdge
 from agent.ports import ClusterFacts
 from agent.settings import AgentSettings
-from kube.dialects.nodesettings import Documents
+from kube.dialects.koordinator.nodesettings import Documents
 from kube.events import EventRecorder
 from model.nodesettings import NodeSettings
 from model.pod import Pod

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import objects
-from kube.dialects import schedulerconfig
-from kube.dialects.affinity import affinity, node_terms, spread
-from kube.dialects.eviction import eviction_terms
-from kube.dialects.gangs import gang_of
-from kube.dialects.koordinator import pinned_to
-from kube.dialects.loadaware import load_terms
-from kube.dialects.networktopology import levels
-from kube.dialects.nodemetric import node_metric
-from kube.dialects.nodesettings import Sources, node_settings, read
+from kube.dialects.gangs.membership import gang_of
+from kube.dialects.gangs.networktopology import levels
+from kube.dialects.koordinator import schedulerconfig
+from kube.dialects.koordinator.labels import pinned_to
+from kube.dialects.koordinator.loadaware import load_terms
+from kube.dialects.koordinator.nodemetric import node_metric
+from kube.dialects.koordinator.nodesettings import Sources, node_settings, read
+from kube.dialects.sublet.eviction import eviction_terms
+from kube.dialects.upstream.affinity import affinity, node_terms, spread
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from kube.dialects import eviction, gangs, loadaware, sublet
+from kube.dialects.gangs import membership
+from kube.dialects.koordinator import loadaware
 from kube.dialects.misread import in_metadata
+from kube.dialects.sublet import eviction, pod_annotations
 from kube.objects import Metadata
 
 WRONG: dict[str, tuple[str, str, tuple[str, ...], str]] = {
@@ -15,12 +17,17 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "an eviction priority": ("annotations", eviction.ANNOTATION_PRIORITY, ("1e9", "x", "99999999999"), "counts as 0"),
     "a sub-priority": ("labels", eviction.LABEL_PRIORITY, ("high", "2147483648"), "counts as unset"),
     "a switch": ("labels", eviction.LABEL_ENABLED, ("True", "yes"), "write true or false"),
-    "a notice": ("annotations", sublet.ANNOTATION_NOTICE, ("1e400", "5m", "-1"), "grace period"),
-    "a mode": ("annotations", gangs.ANNOTATION_MODE, ("strict", "Foo"), "the gang is Strict; write NonStrict"),
-    "a waiting time": ("annotations", gangs.ANNOTATION_WAIT, ("9e9s", "600", "0s"), "the usual time holds"),
-    "a match policy": ("annotations", gangs.ANNOTATION_MATCH, ("all",), "the usual policy holds"),
-    "the same elsewhere": ("annotations", gangs.ANNOTATION_MATCH_ALIAS, ("all",), "the usual policy holds"),
-    "groups": ("annotations", gangs.ANNOTATION_GROUPS, ('["default/a"', '["a,b"]', "x"), "the gang is placed alone"),
+    "a notice": ("annotations", pod_annotations.ANNOTATION_NOTICE, ("1e400", "5m", "-1"), "grace period"),
+    "a mode": ("annotations", membership.ANNOTATION_MODE, ("strict", "Foo"), "the gang is Strict; write NonStrict"),
+    "a waiting time": ("annotations", membership.ANNOTATION_WAIT, ("9e9s", "600", "0s"), "the usual time holds"),
+    "a match policy": ("annotations", membership.ANNOTATION_MATCH, ("all",), "the usual policy holds"),
+    "the same elsewhere": ("annotations", membership.ANNOTATION_MATCH_ALIAS, ("all",), "the usual policy holds"),
+    "groups": (
+        "annotations",
+        membership.ANNOTATION_GROUPS,
+        ('["default/a"', '["a,b"]', "x"),
+        "the gang is placed alone",
+    ),
     "factors": ("annotations", loadaware.ANNOTATION_FACTORS, ('{"cpu": NaN}', '{"cpu": 0}', "85"), "usual factors"),
     "a time": ("annotations", loadaware.ANNOTATION_AFTER_SCHEDULED, ("-1", "1m"), "write whole seconds"),
     "another": ("annotations", loadaware.ANNOTATION_AFTER_INITIALIZED, ("-1",), "write whole seconds"),
@@ -29,10 +36,10 @@ RIGHT: tuple[dict[str, Any], ...] = (
     {},
     {"labels": {eviction.LABEL_ENABLED: "false", eviction.LABEL_PRIORITY: "-5"}},
     {"annotations": {eviction.ANNOTATION_POLICY: "null", eviction.ANNOTATION_PRIORITY: "+7"}},
-    {"annotations": {eviction.ANNOTATION_POLICY: '["BEMemoryEvict"]', sublet.ANNOTATION_NOTICE: " 2.5 "}},
-    {"annotations": {gangs.ANNOTATION_MODE: "NonStrict", gangs.ANNOTATION_WAIT: "1h30m"}},
-    {"annotations": {gangs.ANNOTATION_MODE: "", gangs.ANNOTATION_WAIT: "", gangs.ANNOTATION_GROUPS: ""}},
-    {"annotations": {gangs.ANNOTATION_MATCH: "only-waiting", gangs.ANNOTATION_GROUPS: '["default/a", "b"]'}},
+    {"annotations": {eviction.ANNOTATION_POLICY: '["BEMemoryEvict"]', pod_annotations.ANNOTATION_NOTICE: " 2.5 "}},
+    {"annotations": {membership.ANNOTATION_MODE: "NonStrict", membership.ANNOTATION_WAIT: "1h30m"}},
+    {"annotations": {membership.ANNOTATION_MODE: "", membership.ANNOTATION_WAIT: "", membership.ANNOTATION_GROUPS: ""}},
+    {"annotations": {membership.ANNOTATION_MATCH: "only-waiting", membership.ANNOTATION_GROUPS: '["default/a", "b"]'}},
     {"annotations": {loadaware.ANNOTATION_FACTORS: '{"cpu": 85}', loadaware.ANNOTATION_AFTER_SCHEDULED: "10"}},
 )
 

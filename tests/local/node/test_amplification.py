@@ -13,7 +13,7 @@ from agent.core.lend.lending_scope import lendables, node_scope, system_use
 from embedded.node.machine.facts import Machine, read_machine
 from embedded.node.machine.share import Claim, share_of
 from embedded.node.registration import node_object
-from kube.dialects.koordinator import raw_allocatable
+from kube.dialects.koordinator.labels import raw_allocatable
 from local.node import amplification
 from model.node import Node
 from model.nodecolocation import NodeColocation

@@ -10,7 +10,7 @@ import pytest
 from scheduler_builders import raw_node, raw_pod
 
 from kube import objects
-from kube.dialects import podgroups
+from kube.dialects.gangs import podgroups
 from kube.informer import Change, ChangeKind
 from model.resources import BATCH_CPU, BATCH_MEMORY
 from scheduler.cache import facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler_builders import raw_group
 from structlog.testing import capture_logs
 
-from kube.dialects.podgroups import PARTIAL_SINCE
+from kube.dialects.gangs.podgroups import PARTIAL_SINCE
 from kube.informer import Change, ChangeKind
 from scheduler.cache.gangbook import GangBook
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube import objects
-from kube.dialects.nodeobjects import NodeDocuments, node_metric_spec, node_slo_spec
+from kube.dialects.koordinator.nodeobjects import NodeDocuments, node_metric_spec, node_slo_spec
 from scheduler.controllers.node_objects_plan import MANAGED_BY, NodeFacts, Present, Write, node_facts, plan, present
 
 NODE = NodeFacts("node-uid", {}, "")

@@ -14,14 +14,16 @@ import yaml
 
 from embedded.apiserver.cel.match_conditions import programs
 from embedded.apiserver.cel.variables import EVALUATED
-from kube.dialects import gangs, nodesettings, podgroups, profiles, schedulerconfig, upstream, usagethresholds
 from kube.dialects.coverage.asking_pods import in_pod, in_pod_group, in_profile
 from kube.dialects.coverage.asking_scheduler import in_scheduler_config
 from kube.dialects.coverage.asking_settings import NODE_SLO_FIELDS, in_config, in_node_slo
 from kube.dialects.coverage.of_node import in_node, unmet
 from kube.dialects.coverage.rows import Asked, Row, Standing, Surface, sentence
 from kube.dialects.coverage.table import ROWS
-from kube.dialects.nodemetric import node_metric
+from kube.dialects.gangs import membership, podgroups
+from kube.dialects.koordinator import nodesettings, profiles, schedulerconfig, usagethresholds
+from kube.dialects.koordinator.nodemetric import node_metric
+from kube.dialects.upstream import core_objects
 from kube.objects import (
     ClusterColocationProfile,
     ConfigMap,
@@ -151,7 +153,7 @@ PODS = [
 
 def made_of(source: Pod) -> Any:
     """The pod in the model, without the labels, which it carries whatever they mean."""
-    return msgspec.structs.replace(upstream.pod(source), labels={})
+    return msgspec.structs.replace(core_objects.pod(source), labels={})
 
 
 def asked_by(source: Pod) -> tuple[Asked, ...]:
@@ -408,7 +410,9 @@ def test_a_pod_that_switches_off(policy: str) -> None:
 
 def test_gang_words_are_those_of_the_reader() -> None:
     """The table's rows of gangs are all that the reader knows, and no more."""
-    known = {value for key, value in vars(gangs).items() if key.startswith("ANNOTATION_") and isinstance(value, str)}
+    known = {
+        value for key, value in vars(membership).items() if key.startswith("ANNOTATION_") and isinstance(value, str)
+    }
     honoured = {row.field for row in of(Surface.GANG) if row.standing is Standing.HONOURED}
     assert known <= honoured
 

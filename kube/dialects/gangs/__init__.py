@@ -1,0 +1,1 @@
+"""Gangs: what pods and PodGroups say of theirs, and where members go together."""

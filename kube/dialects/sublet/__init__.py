@@ -1,0 +1,1 @@
+"""Sublet's own words, beside those of others for the same thing: eviction, preemption, the switch of the fleet."""

@@ -1,0 +1,195 @@
+"""Kubernetes' own objects into the model: pods, nodes, and what decides where a pod may go or who may be evicted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kube import objects
+from kube.dialects.documents.document import checked
+from kube.dialects.documents.selector import LabelSelector
+from kube.dialects.gangs.membership import USUAL, GangDefaults, gang_of, rank_of
+from kube.dialects.koordinator import labels as koordinator
+from kube.dialects.koordinator.loadaware import load_terms
+from kube.dialects.sublet import preemption
+from kube.dialects.sublet.eviction import eviction_terms
+from kube.dialects.upstream import podstate
+from kube.dialects.upstream.affinity import affinity, spread
+from kube.dialects.upstream.amounts import amounts_of
+from kube.dialects.upstream.storage import claim, volume
+from model.affinity import Affinity, HostPort
+from model.budget import DisruptionBudget
+from model.fault import ConfigurationFault
+from model.node import Node, Taint
+from model.pod import Pod, Toleration
+from model.priority import PriorityClass
+from model.resources import parse_resources
+from model.selector import Selector
+
+__all__ = ["budget", "claim", "namespace_labels", "node", "pod", "priority_class", "volume"]
+
+_CONFIG_HASH = "kubernetes.io/config.hash"
+_CONFIG_MIRROR = "kubernetes.io/config.mirror"
+_DEFAULT_GRACE_SECONDS = 30
+_LONGEST_GRACE_SECONDS = 365 * 86_400
+_DIRECTORY_NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
+    """Raises ConfigurationFault naming the pod and the field that cannot be read."""
+    metadata, spec, status = source.metadata, source.spec, source.status
+    where = f"Pod {metadata.namespace}/{metadata.name}"
+    labels, annotations = metadata.labels or {}, metadata.annotations or {}
+    amounts = amounts_of(spec, where, status)
+    requests = amounts.requests()
+    kubernetes = amounts.kubernetes_qos(status.qos_class)
+    label, qos = koordinator.qos_of(labels, kubernetes)
+    pinned = koordinator.pinned_to(annotations)
+    known = podstate.conditions(status.conditions or ())
+    owner = next((each for each in metadata.owner_references or () if each.controller), None)
+    return Pod(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        requests=requests,
+        containers=amounts.containers,
+        qos=qos,
+        qos_label=label,
+        kubernetes_qos=kubernetes,
+        band=koordinator.band_of(labels, spec.priority, qos),
+        below_prod=koordinator.below_prod_of(labels, spec.priority, label),
+        priority=spec.priority or 0,
+        phase=podstate.phase(status),
+        node_name=spec.node_name,
+        scheduler_name=spec.scheduler_name,
+        gang=gang_of(metadata, spec.scheduling_group, defaults),
+        node_selector=spec.node_selector or {},
+        tolerations=tuple(_toleration(item) for item in spec.tolerations or ()),
+        gated=bool(spec.scheduling_gates),
+        deleting=metadata.deletion_timestamp is not None,
+        created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
+        container_ids=podstate.container_ids(status),
+        cgroup_uid=_cgroup_uid(metadata),
+        host_network=spec.host_network,
+        numa_zones=pinned.numa_zones,
+        cpuset=pinned.cpuset,
+        unsupported=("spec.resourceClaims",) if spec.resource_claims else (),
+        init_containers=amounts.init,
+        eviction=eviction_terms(labels, annotations),
+        grace_seconds=_grace_seconds(spec.termination_grace_period_seconds),
+        labels=labels,
+        limits=amounts.limits(),
+        scored=amounts.scored(requests),
+        affinity=_affinity(spec, metadata.namespace, labels, f"{where}: spec.affinity"),
+        spread=spread(spec.topology_spread_constraints, labels, f"{where}: spec.topologySpreadConstraints"),
+        host_ports=tuple(_host_ports(spec)),
+        claims=tuple(_claims(metadata.name, spec)),
+        preemption_policy=preemption.policy(spec.preemption_policy, labels, annotations),
+        preemptible=preemption.preemptible(labels, annotations),
+        disrupted=known.disrupted,
+        rejected=podstate.rejected(status),
+        nominated_node=status.nominated_node_name,
+        scheduled_seconds=known.scheduled_seconds,
+        started_seconds=status.start_time.timestamp() if status.start_time else 0.0,
+        initialized_seconds=known.initialized_seconds,
+        owned=owner is not None,
+        owner=f"{metadata.namespace}/{owner.name}" if owner is not None else "",
+        daemon=owner is not None and owner.kind == "DaemonSet",
+        rank=rank_of(labels, annotations),
+        load=load_terms(annotations),
+    )
+
+
+def _affinity(spec: objects.PodSpec, namespace: str, labels: Mapping[str, str], where: str) -> Affinity:
+    """Of a pod that has its node, what it asks of nodes is settled, and need not be readable.
+
+    API servers admit Gt and Lt with any text. An agent that left such a pod out would limit and evict it never, and a
+    scheduler would give its node no other pods.
+    """
+    try:
+        return affinity(spec.affinity, namespace, labels, where)
+    except ConfigurationFault:
+        if not spec.node_name:
+            raise
+        of_pods = {kind: terms for kind, terms in (spec.affinity or {}).items() if kind != "nodeAffinity"}
+        return affinity(of_pods, namespace, labels, where)
+
+
+def node(source: objects.Node) -> Node:
+    """Raises ConfigurationFault naming the node and the resource that cannot be read."""
+    metadata = source.metadata
+    where = f"Node {metadata.name}: status"
+    return Node(
+        name=metadata.name,
+        capacity=parse_resources(source.status.capacity or {}, f"{where}.capacity"),
+        allocatable=parse_resources(source.status.allocatable or {}, f"{where}.allocatable"),
+        labels=metadata.labels or {},
+        annotations=metadata.annotations or {},
+        taints=tuple(Taint(item.key, item.value, item.effect) for item in source.spec.taints or []),
+        unschedulable=source.spec.unschedulable,
+        uid=metadata.uid,
+    )
+
+
+def budget(source: objects.PodDisruptionBudget) -> DisruptionBudget:
+    """Raises ConfigurationFault naming the budget and what of its selector cannot be read."""
+    metadata, status = source.metadata, source.status or objects.DisruptionBudgetStatus()
+    where = f"PodDisruptionBudget {metadata.namespace}/{metadata.name}: spec.selector"
+    return DisruptionBudget(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        selector=checked(source.spec.selector, LabelSelector, where).in_model() if source.spec.selector else Selector(),
+        allowed=max(0, status.disruptions_allowed),
+        disrupted=frozenset(status.disrupted_pods or ()),
+    )
+
+
+def priority_class(source: objects.PriorityClass) -> PriorityClass:
+    """A PriorityClass."""
+    policy = preemption.policy_word(source.preemption_policy)
+    return PriorityClass(source.metadata.name, source.value, policy, source.global_default)
+
+
+def namespace_labels(source: objects.Namespace) -> Mapping[str, str]:
+    """What namespace selectors look at."""
+    return source.metadata.labels or {}
+
+
+def _grace_seconds(told: int | None) -> float:
+    """A negative grace counts as 1 s, as in Kubernetes."""
+    if told is None:
+        return float(_DEFAULT_GRACE_SECONDS)
+    return float(min(told, _LONGEST_GRACE_SECONDS)) if told >= 0 else 1.0
+
+
+def _cgroup_uid(metadata: objects.Metadata) -> str:
+    """A mirror stands for a static pod, which the kubelet runs under the hash of its configuration.
+
+    The hash becomes a directory's name: a text that could lead elsewhere is not one.
+    """
+    annotations = metadata.annotations or {}
+    config = annotations.get(_CONFIG_HASH, "") if _CONFIG_MIRROR in annotations else ""
+    return config if _DIRECTORY_NAME.fullmatch(config) else metadata.uid
+
+
+def _toleration(source: objects.Toleration) -> Toleration:
+    return Toleration(source.key, source.operator or "Equal", source.value, source.effect)
+
+
+def _host_ports(spec: objects.PodSpec) -> Iterator[HostPort]:
+    """Of containers and sidecars; on the host's network every port is one of the host."""
+    sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+    for container in (*spec.containers, *sidecars):
+        for port in container.ports or ():
+            number = port.host_port or (port.container_port if spec.host_network else 0)
+            if number:
+                yield HostPort(number, port.protocol or "TCP", port.host_ip or "0.0.0.0")
+
+
+def _claims(pod_name: str, spec: objects.PodSpec) -> Iterator[str]:
+    """A generic ephemeral volume's claim is named after the pod and the volume."""
+    for each in spec.volumes or ():
+        if each.persistent_volume_claim is not None:
+            yield each.persistent_volume_claim.claim_name
+        elif each.ephemeral is not None:
+            yield f"{pod_name}-{each.name}"
