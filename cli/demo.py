@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.interrupts import ending_at_once
-from cli.plaintable import show as show_table
+from cli.tables import show as show_table
 from cli.up import KernelChoice, simulated_text
 
 if TYPE_CHECKING:

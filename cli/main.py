@@ -12,22 +12,15 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from cli import (
-    admission,
-    agent,
-    cluster,
-    demo,
-    explain,
-    preflight,
-    record,
-    replay,
-    scheduler,
-    simulate,
-    top,
-    uninstall,
-    up,
-)
+from cli import admission, agent, demo, record, scheduler, up
+from cli.explain.command import app as explain_app
 from cli.faults import faults, missing_part
+from cli.preflight.command import preflight
+from cli.replay.command import replay
+from cli.simulate.cluster import simulate_cluster
+from cli.simulate.node import app as simulate_app
+from cli.top.command import top
+from cli.uninstall.command import uninstall
 
 EXIT_FAULT = 2
 EXIT_INTERRUPTED = 130
@@ -51,18 +44,18 @@ app = typer.Typer(
     help="Lets batch pods use what online services reserve but do not use, and gives it back at once.",
 )
 app.command(name="up")(up.up)
-app.command(name="top")(top.top)
+app.command(name="top")(top)
 app.command(name="demo")(demo.demo)
 app.command(name="agent", **_PASS_THROUGH)(agent.agent)
 app.command(name="scheduler", **_PASS_THROUGH)(scheduler.scheduler)
 app.command(name="admission", **_PASS_THROUGH)(admission.admission)
-app.command(name="preflight")(preflight.preflight)
-app.command(name="uninstall")(uninstall.uninstall)
+app.command(name="preflight")(preflight)
+app.command(name="uninstall")(uninstall)
 app.command(name="record")(record.record_node)
-app.command(name="replay")(replay.replay)
-app.add_typer(explain.app, name="explain")
-simulate.app.command("cluster")(cluster.simulate_cluster)
-app.add_typer(simulate.app, name="simulate")
+app.command(name="replay")(replay)
+app.add_typer(explain_app, name="explain")
+simulate_app.command("cluster")(simulate_cluster)
+app.add_typer(simulate_app, name="simulate")
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,7 +8,8 @@ from model.decision import Decision, Unit
 from model.quantity import format_bytes, format_millis
 from model.reason import words
 
-_UNLIMITED = -1
+UNLIMITED = -1
+"""The value of a limit that limits nothing, in the units below."""
 _LIMITED = (Unit.MICROSECONDS, Unit.BYTES, Unit.PIDS)
 
 
@@ -18,7 +19,7 @@ OFFERED = "published"
 
 def amount(value: int, unit: Unit) -> str:
     """A value with its unit, as a person reads it: `1500m`, `2Gi`, `~14.68Gi`, `95000us`."""
-    if unit in _LIMITED and value == _UNLIMITED:
+    if unit in _LIMITED and value == UNLIMITED:
         return "unlimited"
     if unit is Unit.MILLI_CPU:
         return format_millis(value)
@@ -58,7 +59,7 @@ def lines(decision: Decision) -> list[str]:
 
 
 def _unlimited(decision: Decision) -> bool:
-    return decision.unit in _LIMITED and decision.value == _UNLIMITED
+    return decision.unit in _LIMITED and decision.value == UNLIMITED
 
 
 def _sign(value: int) -> str:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+SILENT_SECONDS = 180.0
+"""An agent renews its condition each minute (`heartbeat_seconds`); three in a row missed is no accident."""
+
 
 class Lender(msgspec.Struct, frozen=True):
     """`offered` are the lent resources of which its status has any; `heartbeat_seconds` is by the node's own clock.

@@ -14,8 +14,7 @@ from msgspec import Meta
 
 from kube.dialects.koordinator.sloconfig import ColocationFields, Layers, colocation_overlaid
 from kube.dialects.sublet.lender import CONDITION
-from model.lender import Lender
-from model.lending import SILENT_SECONDS
+from model.lender import SILENT_SECONDS, Lender
 from model.reason import Reason, words
 from model.strategy import ColocationStrategy
 

@@ -328,7 +328,7 @@ def closed_rack(source: objects.Closure) -> str:
             },
         ),
         Edit(
-            "cli/clusterobjects.py",
+            "cli/simulate/cluster_objects.py",
             {
                 "objects.ClusterNetworkTopology),\n": '    "Closure": Kind("sublet.dev", objects.Closure),\n',
             },
@@ -336,8 +336,8 @@ def closed_rack(source: objects.Closure) -> str:
     ),
     """
 import asyncio, json, pathlib, sys, yaml
-from cli.clusterobjects import CLUSTER_KINDS
-from cli.manifests import Manifests
+from cli.simulate.cluster_objects import CLUSTER_KINDS
+from cli.simulate.manifests import Manifests
 from kube.client import KubeClient
 from scheduler.edge.kubernetes import KubernetesWatch
 from scheduler.cache.facts import Seen

@@ -19,7 +19,7 @@ import yaml
 from agent.__main__ import _parser as agent_parser
 from agent.options import AgentOptions
 from agent.settings import AgentSettings
-from cli.removal import PART
+from cli.uninstall.removal import PART
 from embedded.tests.apiserver.conftest import Api
 from kube.dialects.sublet.fleet import Fleet, FleetMode, fleet
 from kube.objects import ConfigMap

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PRODUCTION = {"model", "kube", "wire", "agent", "scheduler", "admission", "cli"}
+PRODUCTION = {"model", "view", "kube", "wire", "agent", "scheduler", "admission", "cli"}
 CONTENTS = {".": PRODUCTION, "local": {"local"}, "embedded": {"embedded"}}
 """The project's folder → the packages in its wheel."""
 

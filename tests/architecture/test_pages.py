@@ -15,10 +15,10 @@ import msgspec
 import pytest
 import yaml
 
-from cli.clusterobjects import CLUSTER_KINDS
-from cli.clusterrun import decide
 from cli.main import main
-from cli.manifests import Manifests
+from cli.simulate.cluster_objects import CLUSTER_KINDS
+from cli.simulate.cluster_run import decide
+from cli.simulate.manifests import Manifests
 from local.simnodes.settings import Simulation
 from scheduler.settings import Settings
 

@@ -11,11 +11,11 @@ import pytest
 import yaml
 from case_manifests import NOW, full, manifests
 
-from cli.clusterobjects import CLUSTER_KINDS
-from cli.clusteroutcome import Outcome
-from cli.clusterrun import decide
-from cli.manifests import Manifests
+from cli.simulate.cluster_objects import CLUSTER_KINDS
+from cli.simulate.cluster_run import decide
+from cli.simulate.manifests import Manifests
 from scheduler.settings import Settings
+from view.cluster_outcome import Outcome
 
 FOLDER = Path(__file__).parent / "cases"
 

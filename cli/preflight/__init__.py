@@ -1,0 +1,1 @@
+"""`sublet preflight`: the command, and the questions to the API server."""

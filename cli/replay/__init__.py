@@ -1,0 +1,1 @@
+"""`sublet replay`: the command and its charts."""

@@ -1,0 +1,1 @@
+"""`sublet simulate node` and `sublet simulate cluster`: manifests in, decisions out."""

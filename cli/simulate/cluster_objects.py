@@ -1,0 +1,216 @@
+"""Objects from files as an API server would hand them to the scheduler: admitted, defaulted, named and dated.
+
+Priorities come from PriorityClasses as Kubernetes' admission takes them, a request that is missing from the limit, and
+how many disruptions a budget allows, where its status does not say, from the pods that are given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from cli.simulate.manifests import NODE_KINDS, Given, Kind, Manifests
+from kube import objects
+from kube.dialects.upstream import core_objects
+from model.fault import ConfigurationFault
+from model.pod import PodPhase
+
+DEFAULT_SCHEDULER = "koord-scheduler"
+"""Of pods that name none."""
+_BUILT_IN = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_GATED = objects.Condition(
+    "PodScheduled", "False", "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates"
+)
+_ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
+
+
+class PodSpec(objects.PodSpec, frozen=True, rename="camel"):
+    """With the name that admission turns into a number."""
+
+    priority_class_name: str = ""
+
+
+class Pod(objects.Pod, frozen=True):
+    spec: PodSpec = PodSpec()
+
+
+class UpstreamGroupSpec(objects.UpstreamPodGroupSpec, frozen=True, rename="camel"):
+    """The same of scheduling.k8s.io's PodGroup."""
+
+    priority_class_name: str = ""
+
+
+class UpstreamGroup(objects.UpstreamPodGroup, frozen=True):
+    spec: UpstreamGroupSpec = UpstreamGroupSpec()
+
+
+class BudgetSpec(objects.DisruptionBudgetSpec, frozen=True, rename="camel"):
+    """With what the disruption controller counts by."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class Budget(objects.PodDisruptionBudget, frozen=True):
+    spec: BudgetSpec = BudgetSpec()
+
+
+UPSTREAM_GROUP = "PodGroup.scheduling.k8s.io"
+OTHERS = {
+    "Namespace": Kind("", objects.Namespace),
+    "PersistentVolume": Kind("", objects.PersistentVolume),
+    "PersistentVolumeClaim": Kind("", objects.PersistentVolumeClaim, namespaced=True),
+    "ClusterNetworkTopology": Kind("scheduling.koordinator.sh", objects.ClusterNetworkTopology),
+    "NodeMetric": NODE_KINDS["NodeMetric"],
+}
+"""Given to the scheduler as they are."""
+CLUSTER_KINDS = {
+    "Node": NODE_KINDS["Node"],
+    "Pod": Kind("", Pod, namespaced=True),
+    "PodGroup": Kind("scheduling.sigs.k8s.io", objects.PodGroup, namespaced=True),
+    "PodDisruptionBudget": Kind("policy", Budget, namespaced=True),
+    UPSTREAM_GROUP: Kind("scheduling.k8s.io", UpstreamGroup, namespaced=True),
+    "PriorityClass": Kind("scheduling.k8s.io", objects.PriorityClass),
+    "ConfigMap": NODE_KINDS["ConfigMap"],
+    **OTHERS,
+}
+
+
+S = TypeVar("S", PodSpec, UpstreamGroupSpec)
+
+
+class Admission:
+    """What the API server adds to pods and PodGroups; `now` is the creation of those that do not say (Unix seconds)."""
+
+    def __init__(self, found: Manifests, now: float) -> None:
+        self._classes: dict[str, objects.PriorityClass] = {
+            given.object.metadata.name: given.object for given in found.of("PriorityClass")
+        }
+        defaults = [one for one in self._classes.values() if one.global_default]
+        # The lowest of several, as Kubernetes' own admission takes it.
+        self._default = min(defaults, key=lambda one: (one.value, one.metadata.name), default=None)
+        self._created = datetime.fromtimestamp(now, UTC)
+        self._uids: set[str] = set()
+
+    def pod(self, given: Given) -> objects.Pod:
+        """Raises ConfigurationFault naming file, document and pod."""
+        pod: Pod = given.object
+        where = f"{given.where}: {given.label}"
+        spec = self._prioritised(pod.spec, where)
+        spec = msgspec.structs.replace(
+            spec,
+            containers=[_requesting(one) for one in spec.containers],
+            init_containers=[_requesting(one) for one in spec.init_containers or ()],
+            scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
+        )
+        return msgspec.structs.replace(pod, metadata=self.named(pod.metadata), spec=spec, status=_status(pod))
+
+    def group(self, given: Given) -> UpstreamGroup:
+        """Raises ConfigurationFault naming file, document and PodGroup."""
+        group: UpstreamGroup = given.object
+        return msgspec.structs.replace(group, spec=self._prioritised(group.spec, f"{given.where}: {given.label}"))
+
+    def named(self, metadata: objects.Metadata) -> objects.Metadata:
+        """With a uid of its own and a time of creation."""
+        uid = metadata.uid
+        if not uid or uid in self._uids:
+            uid = f"{metadata.namespace}/{metadata.name}"
+        self._uids.add(uid)
+        created = metadata.creation_timestamp or self._created
+        return msgspec.structs.replace(metadata, uid=uid, creation_timestamp=created)
+
+    def _prioritised(self, spec: S, where: str) -> S:
+        """What the object says itself stands: one printed by kubectl was admitted already."""
+        name = spec.priority_class_name
+        found = self._classes.get(name) if name else self._default
+        if name and found is None and name not in _BUILT_IN and spec.priority is None:
+            raise ConfigurationFault(
+                f"{where}: spec.priorityClassName", f"no PriorityClass {name} is given", "give it too, or priority"
+            )
+        value = found.value if found else _BUILT_IN.get(name, 0)
+        policy = found.preemption_policy if found else None
+        return msgspec.structs.replace(
+            spec,
+            priority=value if spec.priority is None else spec.priority,
+            preemption_policy=spec.preemption_policy or policy,
+        )
+
+
+def _requesting(container: objects.Container) -> objects.Container:
+    """A limit stands for the request that is not made."""
+    resources = container.resources
+    if resources is None or not resources.limits:
+        return container
+    requests = {**resources.limits, **(resources.requests or {})}
+    return msgspec.structs.replace(container, resources=msgspec.structs.replace(resources, requests=requests))
+
+
+def _status(pod: Pod) -> objects.PodStatus:
+    """A gated pod says so, whoever wrote the file."""
+    conditions = [one for one in pod.status.conditions or () if one.type != "PodScheduled"]
+    if not pod.spec.scheduling_gates or pod.spec.node_name:
+        return pod.status
+    return msgspec.structs.replace(pod.status, conditions=[*conditions, _GATED])
+
+
+def budget(given: Given, pods: Iterable[objects.Pod]) -> objects.PodDisruptionBudget:
+    """Its status, where it has one; else counted as the disruption controller does. Raises ConfigurationFault."""
+    source: Budget = given.object
+    if source.status is not None:
+        return _plain(source, source.status)
+    where = f"{given.where}: {given.label}"
+    selector, namespace = core_objects.budget(source).selector, source.metadata.namespace
+    alive = [
+        pod
+        for pod in pods
+        if pod.metadata.namespace == namespace
+        and pod.status.phase not in _ENDED
+        and selector.matches(pod.metadata.labels or {})
+    ]
+    healthy = sum(bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None for pod in alive)
+    allowed = max(0, healthy - _desired(source.spec, len(alive), where))
+    return _plain(source, objects.DisruptionBudgetStatus(disruptions_allowed=allowed))
+
+
+def _plain(source: Budget, status: objects.DisruptionBudgetStatus) -> objects.PodDisruptionBudget:
+    """As the scheduler knows it."""
+    return objects.PodDisruptionBudget(source.metadata, objects.DisruptionBudgetSpec(source.spec.selector), status)
+
+
+def _desired(spec: BudgetSpec, expected: int, where: str) -> int:
+    """How many pods must stay; percentages are rounded up, as Kubernetes does."""
+    if spec.max_unavailable is not None:
+        return max(0, expected - _share(spec.max_unavailable, expected, f"{where}: spec.maxUnavailable"))
+    if spec.min_available is None:
+        raise ConfigurationFault(f"{where}: spec", "has neither minAvailable nor maxUnavailable", "give one of them")
+    return _share(spec.min_available, expected, f"{where}: spec.minAvailable")
+
+
+def _share(told: int | str, of: int, where: str) -> int:
+    number = told.removesuffix("%") if isinstance(told, str) else told
+    if isinstance(number, int):
+        return number
+    if told == number or not number.isdecimal():
+        raise ConfigurationFault(where, f"is {told!r}", "write a whole number or a percentage such as 50%")
+    return math.ceil(int(number) * of / 100)
+
+
+def checked(found: Manifests, pods: Mapping[str, Given]) -> None:
+    """Read everything as the scheduler would. Raises ConfigurationFault naming the file and the object."""
+    readers: dict[str, Any] = {"Node": core_objects.node, "PodDisruptionBudget": core_objects.budget}
+    for kind, reader in readers.items():
+        for given in found.of(kind):
+            _try(reader, given.object, given)
+    for given in pods.values():
+        _try(core_objects.pod, given.object, given)
+
+
+def _try(reader: Any, source: Any, given: Given) -> None:
+    try:
+        reader(source)
+    except ConfigurationFault as fault:
+        raise ConfigurationFault(f"{given.where}: {fault.where}", fault.what, fault.fix) from fault

@@ -1,0 +1,1 @@
+"""`sublet uninstall`: the command, its steps, and the patches they need."""

@@ -1,0 +1,1 @@
+"""Rows and answers for people: `sublet top`, `explain`, `simulate`, `replay`, `preflight`. Values in, values out."""
