@@ -190,17 +190,19 @@ def test_a_path_that_is_not_below_best_effort_is_refused(folders: Folders, path:
 def test_a_process_deeper_than_calls_may_nest(folders: Folders) -> None:
     """Whoever may make cgroups below a pod's could else end the brake's thread, which kills as a last resort."""
     folders.put(POD, "")
-    path = POD
-    for _ in range(sys.getrecursionlimit() + 100):
-        path += "/a"
-        (folders.tree / path.lstrip("/")).mkdir()
-    (folders.tree / path.lstrip("/") / "cgroup.procs").write_text(f"{folders.process.pid}\n")
-    assert folders.killer.processes(POD) == {folders.process.pid}
-    assert folders.killer(POD) == 1 and folders.process.wait(20) == -9
-    while path != POD:
-        (folders.tree / path.lstrip("/") / "cgroup.procs").unlink(missing_ok=True)
-        (folders.tree / path.lstrip("/")).rmdir()
-        path = path.rpartition("/")[0]
+    deep = [folders.tree / POD.lstrip("/")]
+    try:
+        for _ in range(sys.getrecursionlimit() + 100):
+            deep.append(deep[-1] / "a")
+            deep[-1].mkdir()
+        (deep[-1] / "cgroup.procs").write_text(f"{folders.process.pid}\n")
+        assert folders.killer.processes(POD) == {folders.process.pid}
+        assert folders.killer(POD) == 1 and folders.process.wait(20) == -9
+    finally:
+        # Who removes a test's files calls itself for each level, too.
+        (deep[-1] / "cgroup.procs").unlink(missing_ok=True)
+        for folder in reversed(deep[1:]):
+            folder.rmdir()
 
 
 MEMBERS = {

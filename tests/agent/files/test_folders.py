@@ -10,14 +10,16 @@ from agent.files.folders import folders
 
 def test_deeper_than_calls_may_nest(tmp_path: Path) -> None:
     """A pod may nest its cgroups so deep, and neither the brake nor the last resort may end by that."""
-    deep = str(tmp_path)
-    for _ in range(sys.getrecursionlimit() + 100):
-        deep += "/a"
-        Path(deep).mkdir()
-    found = list(folders(str(tmp_path)))
-    assert found[0] == str(tmp_path) and found[-1] == deep
-    for folder in reversed(found[1:]):
-        Path(folder).rmdir()
+    deep = [str(tmp_path)]
+    try:
+        for _ in range(sys.getrecursionlimit() + 100):
+            deep.append(f"{deep[-1]}/a")
+            Path(deep[-1]).mkdir()
+        assert list(folders(str(tmp_path))) == deep
+    finally:
+        # Who removes a test's files calls itself for each level, too.
+        for folder in reversed(deep[1:]):
+            Path(folder).rmdir()
 
 
 def test_what_is_no_folder_or_gone(tmp_path: Path) -> None:
