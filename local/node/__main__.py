@@ -19,6 +19,7 @@ from embedded.cgroups.hierarchy import UnsuitableKernel
 from embedded.node.machine.share import Claim, parse_share
 from embedded.node.pods.pressure import DEFAULT_THRESHOLDS, TRANSITION_SECONDS, Limits, parse_thresholds
 from embedded.node.settings import Kernel, NodeSettings
+from kube.logs import log_lines, logger_factory
 from local.faults import FAULTS
 from local.node.wiring import serve
 
@@ -52,7 +53,7 @@ def _log_to_stderr() -> None:
             structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback),
         ],
         wrapper_class=structlog.make_filtering_bound_logger("debug" if os.environ.get("SUBLET_DEBUG") else "info"),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=logger_factory(log_lines()),
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import structlog
 
 from embedded.proxy.settings import Pick, ProxyAccess, ProxySettings
+from kube.logs import log_lines, logger_factory
 from local.faults import FAULTS
 from local.proxy.wiring import serve
 
@@ -22,7 +23,7 @@ _DEFAULTS = ProxySettings()
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(logger_factory=logger_factory(log_lines()))
     settings = ProxySettings(
         pick=Pick(options.pick),
         most_connections=options.most_connections,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import structlog
 
+from kube.logs import log_lines, logger_factory
 from local.faults import FAULTS
 from local.simnodes.settings import Access, Pace, Simulation, amount, parse_labels
 from local.simnodes.trace import read_trace
@@ -23,7 +24,7 @@ EXIT_FAULT = 1
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(logger_factory=logger_factory(log_lines()))
     try:
         load = read_trace(options.trace) if options.trace else DailyCurve()
         asyncio.run(serve(_simulation(options), load, _access(options)))
