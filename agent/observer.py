@@ -24,7 +24,7 @@ from agent.core.observe.observation import (
     PodPlace,
 )
 from agent.ports import ClusterFacts, KnobReadings
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.report import Pressure
 
 Found = CgroupSample | Missing
@@ -177,9 +177,9 @@ class NodeObserver:
 
     def _place(self, pod: Pod, directory: PodDirectory | None) -> _Place:
         role = Role.BEST_EFFORT_POD if pod.best_effort else Role.POD
-        path = directory.path if directory else self._layout.pod(pod.kubernetes_qos, _cgroup_uid(pod))
+        path = directory.path if directory else self._layout.pod(pod.status.kubernetes_qos, _cgroup_uid(pod))
         found = directory.containers if directory else {}
-        containers = {name: found.get(id_, f"{path}/{id_}") for name, id_ in pod.container_ids.items()}
+        containers = {name: found.get(id_, f"{path}/{id_}") for name, id_ in pod.status.container_ids.items()}
         return _Place(pod.uid, path, role, containers)
 
     def _roster(self, exists: Collection[str], facts: ClusterFacts) -> dict[str, Role]:

@@ -26,7 +26,7 @@ from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodemetric import NodeMetric
 from model.nodesettings import NodeSettings
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost, NodeReport
 from model.resources import CPU, ResourceVector

@@ -7,13 +7,14 @@ import msgspec
 from kube import objects
 from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault
-from model.pod import Pod
+from model.pod.pod import Pod
+from model.pod.spec import PodSpec
 from model.reason import Reason
 
-_NOBODY = Pod("", "", "")
+_NOTHING = PodSpec()
 _UNUSED = {
-    name: getattr(_NOBODY, name)
-    for name in ("labels", "node_selector", "tolerations", "affinity", "spread", "claims", "host_ports", "gang")
+    name: getattr(_NOTHING, name)
+    for name in ("node_selector", "tolerations", "affinity", "spread", "claims", "host_ports", "gang")
 }
 """As long as their author likes, while the agent's memory is small; placement and gangs are the scheduler's."""
 _RULES = frozenset(reason.value for reason in Reason)
@@ -40,7 +41,8 @@ def read_pod(source: objects.Pod) -> Pod:
 
 def _needed(pod: Pod) -> Pod:
     """Without what no agent asks for; of the rules that it names, those that there are."""
-    terms = pod.eviction
+    spec, colocation, terms = msgspec.structs.replace(pod.spec, **_UNUSED), pod.colocation, pod.colocation.eviction
     if terms.features is not None:
-        terms = msgspec.structs.replace(terms, features=terms.features & _RULES)
-    return msgspec.structs.replace(pod, eviction=terms, **_UNUSED)
+        known = msgspec.structs.replace(terms, features=terms.features & _RULES)
+        colocation = msgspec.structs.replace(colocation, eviction=known)
+    return msgspec.structs.replace(pod, spec=spec, colocation=colocation, labels={})

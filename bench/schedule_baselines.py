@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.schedule_decider import Taken
 from model.node import Node, Taint
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, PODS
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.snapshot import Amounts
@@ -27,7 +27,7 @@ class Greedy:
         self._nodes = [_GreedyNode(node) for node in nodes]
         by_name = {node.name: node for node in self._nodes}
         for pod in pods:
-            by_name[pod.node_name].add(dict(pod.requests.amounts) | {PODS: 1}, 1)
+            by_name[pod.spec.node_name].add(dict(pod.spec.requests.amounts) | {PODS: 1}, 1)
 
     def run(self, candidates: Sequence[Candidate], seconds: float) -> Taken:
         """As many decisions as begin within `seconds`, at least one."""

@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
+from model.pod.spec import PodSpec
+from model.pod.status import PodStatus
 from model.resources import CPU, MEMORY, PODS, ResourceVector
 from model.workload import Gang, GangMembership, GangSource, GangSpec, WorkloadId
 from scheduler.core.gangs.assembly import Candidate, assemble, roster
@@ -89,20 +91,23 @@ def candidate(pods: Sequence[Pod], gang: Gang | None = None) -> Candidate:
 
 
 def pod(
-    name: str, requests: dict[str, int], *, node: str = "", gang: GangMembership | None = None, priority: int = 0
+    name: str,
+    requests: dict[str, int],
+    *,
+    node: str = "",
+    gang: GangMembership | None = None,
+    priority: int = 0,
+    started_seconds: float = 0.0,
 ) -> Pod:
-    return Pod(
-        namespace="default",
-        name=name,
-        uid=name,
+    spec = PodSpec(
         requests=ResourceVector(requests),
         scored=ResourceVector({key: requests[key] for key in (CPU, MEMORY) if key in requests}),
-        scheduler_name=SCHEDULER,
         node_name=node,
+        scheduler_name=SCHEDULER,
         gang=gang,
         priority=priority,
-        owned=True,
     )
+    return Pod("default", name, name, spec, PodStatus(started_seconds=started_seconds), owned=True)
 
 
 def openb_nodes(data: Path, *, gpu_only: bool = False) -> list[Node]:

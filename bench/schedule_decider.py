@@ -9,7 +9,7 @@ import msgspec
 
 from model.decision import Decision
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Charge, Ledger, charge_of

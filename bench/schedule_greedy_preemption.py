@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.resources import CPU, MEMORY
 
 
@@ -24,9 +24,9 @@ class GreedyPreemption:
         self._free = {node.name: [node.allocatable[CPU], node.allocatable[MEMORY]] for node in nodes}
         self._pods: dict[str, list[_Resident]] = {name: [] for name in self._free}
         for pod in pods:
-            amounts = (pod.requests[CPU], pod.requests[MEMORY])
-            self._pods[pod.node_name].append(_Resident(pod.priority, pod.started_seconds, amounts))
-            self._take(pod.node_name, amounts, 1)
+            amounts = (pod.spec.requests[CPU], pod.spec.requests[MEMORY])
+            self._pods[pod.spec.node_name].append(_Resident(pod.spec.priority, pod.status.started_seconds, amounts))
+            self._take(pod.spec.node_name, amounts, 1)
 
     def preempt(self, request: Mapping[str, int], members: int, priority: int) -> int:
         """Make room for the members one after another; returns how many victims there are."""

@@ -16,7 +16,7 @@ from bench.schedule_effort import Effort, tell
 from bench.schedule_greedy_preemption import GreedyPreemption
 from bench.schedule_speed import rank_us
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, PODS, ResourceVector
 from model.workload import GangMembership, GangSource, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
@@ -93,19 +93,19 @@ def full(nodes: Sequence[Node], seed: int, in_gangs: float) -> Iterator[Pod]:
     priorities = [chance.choice((1000, 3000, 5000, 9000)) for _ in range(gangs)]
     for number, place_of in enumerate(order):
         gang = number // _GANG_SIZE if number < gangs * _GANG_SIZE else None
-        made = pod(
+        yield pod(
             f"run-{number}",
             {CPU: chance.choice((1500, 2000, 2500)), MEMORY: 4 * _GIB},
             node=nodes[place_of // _PODS_A_NODE].name,
             gang=None if gang is None else GangMembership("default", f"old-{gang}", GangSource.POD_GROUP),
             priority=chance.choice((1000, 3000, 5000, 9000)) if gang is None else priorities[gang],
+            started_seconds=NOW - chance.randrange(1, 500_000),
         )
-        yield msgspec.structs.replace(made, started_seconds=NOW - chance.randrange(1, 500_000))
 
 
 def _measured(nodes: Sequence[Node], pods: Sequence[Pod], members: int, count: int, share: float) -> Preemption:
     decider, gangs = Decider(nodes, pods), GangStore(_gang_facts(pods))
-    homes = {each.uid: WorkloadId.gang(each.gang.key) for each in pods if each.gang is not None}
+    homes = {each.uid: WorkloadId.gang(each.spec.gang.key) for each in pods if each.spec.gang is not None}
     taken, victims, useless, refused = [], 0, 0, 0
     for number in range(count):
         job = workload(f"urgent-{number}", members, {CPU: 8000 * (2 + number % 3), MEMORY: 8 * _GIB}, _PRIORITY)
@@ -160,8 +160,8 @@ def _carried_out(decider: Decider, job: Candidate, plan: Plan) -> bool:
 def _gang_facts(pods: Sequence[Pod]) -> dict[WorkloadId, GangFacts]:
     sizes: dict[WorkloadId, int] = {}
     for each in pods:
-        if each.gang is not None:
-            sizes[WorkloadId.gang(each.gang.key)] = sizes.get(WorkloadId.gang(each.gang.key), 0) + 1
+        if each.spec.gang is not None:
+            sizes[WorkloadId.gang(each.spec.gang.key)] = sizes.get(WorkloadId.gang(each.spec.gang.key), 0) + 1
     return {subject: GangFacts(_GANG_MINIMUM, size) for subject, size in sizes.items()}
 
 
@@ -213,10 +213,10 @@ def _small(chance: random.Random) -> tuple[list[Node], list[Pod]]:
         amounts = ResourceVector({CPU: 8000, PODS: 110})
         nodes.append(Node(name=f"n{number}", capacity=amounts, allocatable=amounts))
         left = 8
-        while left and sum(each.node_name == f"n{number}" for each in pods) < 3:
+        while left and sum(each.spec.node_name == f"n{number}" for each in pods) < 3:
             cpu = min(left, chance.randint(1, 5))
             priority = chance.choice((1000, 3000, 9000))
-            made = pod(f"p{len(pods)}", {CPU: cpu * 1000}, node=f"n{number}", priority=priority)
-            pods.append(msgspec.structs.replace(made, started_seconds=NOW - chance.randrange(1, 1000)))
+            name, started = f"p{len(pods)}", NOW - chance.randrange(1, 1000)
+            pods.append(pod(name, {CPU: cpu * 1000}, node=f"n{number}", priority=priority, started_seconds=started))
             left -= cpu
     return nodes, pods

@@ -24,7 +24,7 @@ from bench.schedule_cluster import (
 from bench.schedule_decider import Decider, Taken
 from bench.schedule_effort import Effort, tell
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, PODS
 from scheduler.core.gangs.assembly import Candidate
 

@@ -18,7 +18,7 @@ from agent.record import NodeFiles, RecordedFolders, RecordPace, record, started
 from kube import objects
 from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault
-from model.pod import PodPhase
+from model.pod.status import PodPhase
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
 
 # Annotations of other domains are not kept: kubectl's own, for one, holds the whole manifest with its environment.
@@ -154,11 +154,11 @@ def _scenario_pod(source: objects.Pod) -> ScenarioPod:
     return ScenarioPod(
         name=pod.name,
         uid=pod.cgroup_uid or pod.uid,
-        kubernetes_qos=pod.kubernetes_qos,
-        qos=pod.qos_label,
-        cpu_millis=pod.requests[CPU],
-        memory_bytes=pod.requests[MEMORY],
-        batch_cpu_millis=pod.requests[BATCH_CPU],
-        batch_memory_bytes=pod.requests[BATCH_MEMORY],
-        containers=tuple(ScenarioContainer(name, id) for name, id in pod.container_ids.items()),
+        kubernetes_qos=pod.status.kubernetes_qos,
+        qos=pod.colocation.qos_label,
+        cpu_millis=pod.spec.requests[CPU],
+        memory_bytes=pod.spec.requests[MEMORY],
+        batch_cpu_millis=pod.spec.requests[BATCH_CPU],
+        batch_memory_bytes=pod.spec.requests[BATCH_MEMORY],
+        containers=tuple(ScenarioContainer(name, id) for name, id in pod.status.container_ids.items()),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from model.affinity import NodeTerm
+from model.pod.affinity import NodeTerm
 
 
 class Volume(msgspec.Struct, frozen=True):

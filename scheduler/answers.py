@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from model.decision import Decision
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.cache.cluster_cache import ClusterCache
 from scheduler.core.gangs.roster import Roster
@@ -37,16 +37,16 @@ class SchedulerAnswers:
         if record is None:
             return None
         pod, subject = record.pod, self._cache.subject_of(record.pod)
-        own = self._history.newest(WorkloadId.pod(pod.key).text) if pod.unsupported else None
+        own = self._history.newest(WorkloadId.pod(pod.key).text) if pod.spec.unsupported else None
         found = PodAnswer(
-            node=pod.node_name,
-            gang=pod.gang.key if pod.gang else "",
+            node=pod.spec.node_name,
+            gang=pod.spec.gang.key if pod.spec.gang else "",
             decision=own or self._history.newest(subject.text),
             unserved=record.unserved,
         )
-        if pod.node_name:
+        if pod.spec.node_name:
             scored = self._history.scored(subject.text)
-            known = scored is not None and scored.node == pod.node_name
+            known = scored is not None and scored.node == pod.spec.node_name
             return msgspec.structs.replace(found, scored=scored) if known else found
         return msgspec.structs.replace(
             found,
@@ -60,10 +60,12 @@ class SchedulerAnswers:
     def _foreign(self, pod: Pod) -> str:
         """Where a pod waits for somebody else, which a mistyped schedulerName makes it do for ever; else empty."""
         ours = self._cache.schedulers
-        if pod.scheduler_name in ours:
+        if pod.spec.scheduler_name in ours:
             return ""
         named = ", ".join(sorted(ours))
-        return f"waits for scheduler {pod.scheduler_name}; this one takes pods whose schedulerName is one of {named}"
+        return (
+            f"waits for scheduler {pod.spec.scheduler_name}; this one takes pods whose schedulerName is one of {named}"
+        )
 
     def gang(self, namespace: str, name: str) -> GangAnswer | None:
         """None where neither a PodGroup nor a pod of that name is known."""

@@ -14,7 +14,7 @@ from enum import StrEnum
 import msgspec
 
 from model.nodemetric import NodeMetric
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
@@ -102,7 +102,7 @@ def node_rows(facts: Facts) -> list[NodeRow]:
     by_node: dict[str, list[Pod]] = defaultdict(list)
     for pod in facts.pods:
         if not pod.terminal:
-            by_node[pod.node_name].append(pod)
+            by_node[pod.spec.node_name].append(pod)
     return [_node_row(name, node, by_node.get(name, []), facts) for name, node in facts.nodes.items()]
 
 
@@ -113,19 +113,19 @@ def pod_rows(facts: Facts) -> list[PodRow]:
         PodRow(
             pod.namespace,
             pod.name,
-            pod.node_name,
-            pod.phase.value,
+            pod.spec.node_name,
+            pod.status.phase.value,
             _asked(pod),
-            used.get((pod.node_name, pod.key)),
-            pod.gang.key if pod.gang else "",
+            used.get((pod.spec.node_name, pod.key)),
+            pod.spec.gang.key if pod.spec.gang else "",
         )
         for pod in facts.pods
-        if pod.node_name in facts.nodes and lives_on_lent(pod) and not pod.terminal
+        if pod.spec.node_name in facts.nodes and lives_on_lent(pod) and not pod.terminal
     ]
 
 
 def lives_on_lent(pod: Pod) -> bool:
-    return pod.band in _LENT_BANDS
+    return pod.colocation.band in _LENT_BANDS
 
 
 def total(rows: Iterable[NodeRow]) -> NodeRow:
@@ -184,7 +184,7 @@ def _node_row(name: str, node: NodeState, pods: list[Pod], facts: Facts) -> Node
     used = metric.node if metric and metric.node else facts.used_nodes.get(name)
     lent = [pod for pod in pods if lives_on_lent(pod)]
     lent_used = _lent_used(metric, {pod.key for pod in lent})
-    online = [pod.requests for pod in pods if not lives_on_lent(pod)]
+    online = [pod.spec.requests for pod in pods if not lives_on_lent(pod)]
     asked = [_asked(pod) for pod in lent]
     return NodeRow(
         name=name,
@@ -212,7 +212,7 @@ def _node_row(name: str, node: NodeState, pods: list[Pod], facts: Facts) -> Node
 
 
 def _asked(pod: Pod) -> Usage:
-    return Usage(pod.requests[BATCH_CPU], pod.requests[BATCH_MEMORY])
+    return Usage(pod.spec.requests[BATCH_CPU], pod.spec.requests[BATCH_MEMORY])
 
 
 def _requested(requests: Iterable[ResourceVector], name: str) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from admission.core.podfields import LABEL_PRIORITY_CLASS
 from admission.core.validate import Claims
-from model.pod import Container
+from model.pod.spec import Container
 from model.qos import PriorityBand, priority_band
 from model.resources import BATCH_CPU, BATCH_MEMORY
 

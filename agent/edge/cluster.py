@@ -25,7 +25,7 @@ from kube.informer import Change, ChangeKind, Informer
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodesettings import NodeSettings
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import CPU, MEMORY, ResourceVector

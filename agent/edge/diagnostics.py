@@ -22,7 +22,7 @@ from agent.ports import TickResult
 from agent.report.sources import AnswerSources
 from agent.settings import Mode, require_loopback
 from model.fault import CannotListen, PeerFault
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.report import CheckpointSaved, PreemptionNotice, Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
 from wire import codec
@@ -311,7 +311,7 @@ def _pending(uid: str, victim: PendingVictim) -> agent_pb2.PendingEviction:
 
 
 def _requested(pod: Pod, names: Iterable[str]) -> int:
-    return sum(pod.requests[name] for name in names)
+    return sum(pod.spec.requests[name] for name in names)
 
 
 def _pod(pod: Pod, result: TickResult) -> agent_pb2.PodUsage:
@@ -321,8 +321,8 @@ def _pod(pod: Pod, result: TickResult) -> agent_pb2.PodUsage:
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
-        qos=pod.qos.value,
-        priority=pod.band.value,
+        qos=pod.colocation.qos.value,
+        priority=pod.colocation.band.value,
         best_effort=pod.best_effort,
         usage=codec.usage_to_wire(averages.last if averages else Usage()),
         requests=codec.usage_to_wire(Usage(_requested(pod, _CPU_NAMES), _requested(pod, _MEMORY_NAMES))),

@@ -19,7 +19,7 @@ from kube import objects
 from kube.client import KubeClient, decode
 from kube.transport import ConfigException, Configuration, Connections
 from model.fault import ConfigurationFault, KubernetesFault
-from model.pod import Pod
+from model.pod.pod import Pod
 
 log = structlog.get_logger()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agent.core.observe.layout import PodDirectory
-from model.pod import Pod
+from model.pod.pod import Pod
 
 
 def processes(tree: Path, pods: Iterable[Pod], directories: Mapping[str, PodDirectory]) -> dict[str, int]:
@@ -14,7 +14,7 @@ def processes(tree: Path, pods: Iterable[Pod], directories: Mapping[str, PodDire
     found = {}
     for pod in pods:
         directory = directories.get(pod.cgroup_uid or pod.uid)
-        if pod.host_network or pod.terminal or directory is None:
+        if pod.spec.host_network or pod.terminal or directory is None:
             continue
         for path in directory.containers.values():
             if (process := _first(tree / path.lstrip("/"))) is not None:

@@ -14,7 +14,7 @@ from agent.core.observe import topology
 from agent.core.observe.observation import Absence, Missing, NumaSample
 from agent.core.observe.topology import CpuPlace, NumaMemory
 from model.fault import KernelFault
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.topology import CpuBasics, CpuInfo, KubeletCpus, NumaNode, Processor, parse_cpus
 
 log = structlog.get_logger()

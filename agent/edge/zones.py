@@ -18,7 +18,7 @@ from kube.dialects.koordinator import topology
 from kube.dialects.koordinator.topology import NodeResourceTopology
 from model.fault import ConfigurationFault, KubernetesFault
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.resources import ResourceVector
 from model.topology import CpuInfo, KubeletCpus, NodeTopology
 

@@ -39,13 +39,13 @@ from model.fault import ConfigurationFault
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodesettings import NodeSettings
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import ResourceVector
 from model.topology import CpuBasics, Processor, Zone
 
-FORMAT = 3
+FORMAT = 4
 """Another number: fields have other names or another meaning, and a replay would decide from half a state."""
 
 

@@ -10,7 +10,7 @@ from agent.core.observe.network import InterfaceTraffic
 from agent.core.observe.observation import CgroupSample, Stall
 from agent.ports import TickResult
 from agent.report.status import AgentStatus
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.report import Usage
 
 
@@ -230,7 +230,7 @@ def _pod(pod: Pod, result: TickResult) -> Iterator[tuple[str, MetricSample]]:
     who, seen = (pod.namespace, pod.name), result.observation
     averages = result.usage.pods.get(pod.uid) if result.usage else None
     if averages is not None and result.usage is not None:
-        labels = (*who, pod.qos.value)
+        labels = (*who, pod.colocation.qos.value)
         yield "pod_cpu_usage_cores", MetricSample(averages.last.cpu_millis / 1000, labels)
         yield "pod_memory_usage_bytes", MetricSample(averages.last.memory_bytes, labels)
         if (ratio := result.usage.throttled_ratio.get(pod.uid)) is not None:

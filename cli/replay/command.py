@@ -17,7 +17,7 @@ from cli.formats import TableFormat
 from cli.tables import aligned
 from model.explain import OFFERED
 from model.fault import ConfigurationFault
-from model.pod import PodPhase
+from model.pod.status import PodPhase
 from model.resources import CPU, MEMORY
 from view.replayed import LENT_SCALES, Point, ReplayOutcome, comparison, differences
 
@@ -90,8 +90,8 @@ def _circumstances(now: TickResult) -> tuple[dict[str, int], dict[str, int], dic
     """What the node has, what is reserved of it and what is used, as a Point has them."""
     node, usage = now.facts.node, now.usage
     amounts = {name: node.allocatable[name] for name in (CPU, MEMORY)} if node else {}
-    pods = [pod for pod in now.facts.pods or () if pod.phase is PodPhase.RUNNING]
-    reserved = {name: sum(pod.requests[name] for pod in pods) for name in (CPU, MEMORY)}
+    pods = [pod for pod in now.facts.pods or () if pod.status.phase is PodPhase.RUNNING]
+    reserved = {name: sum(pod.spec.requests[name] for pod in pods) for name in (CPU, MEMORY)}
     if usage is None:
         return amounts, reserved, {}
     cpu = usage.node.live.cpu_millis - usage.best_effort.live.cpu_millis

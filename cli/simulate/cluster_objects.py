@@ -17,7 +17,7 @@ from cli.simulate.manifests import NODE_KINDS, Given, Kind, Manifests
 from kube import objects
 from kube.dialects.upstream import core_objects
 from model.fault import ConfigurationFault
-from model.pod import PodPhase
+from model.pod.status import PodPhase
 
 DEFAULT_SCHEDULER = "koord-scheduler"
 """Of pods that name none."""

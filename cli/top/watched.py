@@ -18,7 +18,7 @@ from kube.dialects.upstream import core_objects
 from kube.informer import Change, ChangeKind, Informer
 from model.fault import ConfigurationFault, KubernetesFault, PeerFault
 from model.nodemetric import NodeMetric
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.report import Usage
 from model.resources import CPU, MEMORY, parse_resources
 from view.top import ConditionState, Facts, NodeState

@@ -74,9 +74,9 @@ def held_by_pods(pods: Iterable[dict[str, Any]]) -> dict[str, dict[str, int]]:
             pod = core_objects.pod(msgspec.convert(raw, objects.Pod, strict=False))
         except (msgspec.ValidationError, ConfigurationFault):
             continue  # no kubelet admitted it
-        if pod.node_name and not pod.terminal:
-            of_node = held.setdefault(pod.node_name, {})
-            for name, amount in _requested(pod.requests):
+        if pod.spec.node_name and not pod.terminal:
+            of_node = held.setdefault(pod.spec.node_name, {})
+            for name, amount in _requested(pod.spec.requests):
                 of_node[name] = of_node.get(name, 0) + amount
     return {node: amounts for node, amounts in held.items() if amounts}
 

@@ -25,7 +25,10 @@ from agent.report.journal import Head, LineWriter
 from agent.settings import AgentSettings
 from agent.tick import Tick
 from model.node import Node
-from model.pod import Pod, PodPhase
+from model.pod.colocation import Colocation
+from model.pod.pod import Pod
+from model.pod.spec import PodSpec
+from model.pod.status import PodPhase, PodStatus
 from model.qos import QoSClass
 from model.resources import CPU, MEMORY, ResourceVector
 
@@ -43,7 +46,9 @@ SETTINGS = AgentSettings(tick_seconds=3.0)
 def service(name: str, cpus: int, gib: int) -> Pod:
     """An online service that reserves `cpus` and `gib`."""
     requests = ResourceVector({CPU: cpus * 1000, MEMORY: gib * GIB})
-    return Pod("shop", name, name, requests, cgroup_uid=name, qos=QoSClass.LS, phase=PodPhase.RUNNING)
+    return Pod(
+        "shop", name, name, PodSpec(requests), PodStatus(PodPhase.RUNNING), Colocation(QoSClass.LS), cgroup_uid=name
+    )
 
 
 SERVICES = (service("web", 8, 24), service("search", 4, 16))
@@ -73,8 +78,8 @@ class Day:
         load = max(busy(self.seconds / HOUR % 24) + self._drift, 0.02)
         self._use("system", 0.4)
         for pod in SERVICES:
-            self._use(pod.uid, pod.requests[CPU] / 1000 * load)
-        memory = {pod.uid: round(pod.requests[MEMORY] * (0.45 + 0.3 * load)) for pod in SERVICES}
+            self._use(pod.uid, pod.spec.requests[CPU] / 1000 * load)
+        memory = {pod.uid: round(pod.spec.requests[MEMORY] * (0.45 + 0.3 * load)) for pod in SERVICES}
         pods = {uid: CgroupSample(self._used_ns[uid], held) for uid, held in memory.items()}
         online = CgroupSample(sum(self._used_ns[uid] for uid in pods), sum(memory.values()))
         return Observation(

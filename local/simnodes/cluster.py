@@ -30,7 +30,7 @@ from local.simnodes.requests import Write
 from local.simnodes.settings import Simulation
 from local.simnodes.usage import Load, NodeUse, Worker, node_use
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.report import Usage
 from model.resources import ResourceVector, parse_resources
 
@@ -157,12 +157,12 @@ class SimulatedCluster:
             self._stop(held, now)
 
     def _refusal(self, node: SimulatedNode, pod: Pod) -> Rejection | None:
-        held = [_amounts(each.pod.requests) for each in node.pods.values() if each.life.holds_resources]
+        held = [_amounts(each.pod.spec.requests) for each in node.pods.values() if each.life.holds_resources]
         return judge(
-            _amounts(pod.requests),
+            _amounts(pod.spec.requests),
             held,
             _amounts(self._allocatable(node)),
-            node_selector=pod.node_selector,
+            node_selector=pod.spec.node_selector,
             node_labels=self._labels(node),
         )
 

@@ -11,7 +11,7 @@ from agent.core.lend.reclaimable import LendingFacts, lending
 from local.simnodes.usage import NodeUse
 from model.node import Node
 from model.nodemetric import NodeMetric, PodMetric
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY
 from model.strategy import ColocationStrategy
 
@@ -34,7 +34,9 @@ class Offer(msgspec.Struct, frozen=True):
 def measured(use: NodeUse, pods: Iterable[Pod], now: float) -> NodeMetric:
     """The NodeMetric of that use."""
     rows = (
-        PodMetric(pod.namespace, pod.name, use.pods[pod.uid], pod.band, pod.qos) for pod in pods if pod.uid in use.pods
+        PodMetric(pod.namespace, pod.name, use.pods[pod.uid], pod.colocation.band, pod.colocation.qos)
+        for pod in pods
+        if pod.uid in use.pods
     )
     return NodeMetric(updated_seconds=now, node=use.node, system=use.system, pods=tuple(rows))
 

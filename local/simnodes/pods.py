@@ -18,7 +18,8 @@ from local.simnodes import lifecycle
 from local.simnodes.lifecycle import Life, Plan, Stage
 from local.simnodes.settings import Pace
 from model.fault import ConfigurationFault
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 
 # To the agent's rules every end is the same.
 _PHASES = {Stage.CREATING: PodPhase.PENDING, Stage.OVER: PodPhase.SUCCEEDED, Stage.GONE: PodPhase.SUCCEEDED}
@@ -34,11 +35,11 @@ class SimulatedPod(msgspec.Struct):
 
     def becomes(self, life: Life) -> None:
         self.life = life
-        self.pod = msgspec.structs.replace(self.pod, phase=_phase(life))
+        self.pod = _at(self.pod, life)
 
     def status(self, now: float) -> dict[str, Any]:
         """The body of a strategic patch of `status`."""
-        qos, at = self.pod.kubernetes_qos, lifecycle.moment(now)
+        qos, at = self.pod.status.kubernetes_qos, lifecycle.moment(now)
         if self.life.failure and not self.life.taken_in:
             return rejected_status(KubernetesQoS(qos), self.life.failure, at)
         shown = lifecycle.view(self.object, self.life, qos)
@@ -61,7 +62,11 @@ def taken_in(seen: PodObject, refusal: Callable[[Pod], Rejection | None], pace: 
 
 
 def _begun(seen: PodObject, pod: Pod, plan: Plan, life: Life) -> SimulatedPod:
-    return SimulatedPod(seen, msgspec.structs.replace(pod, phase=_phase(life)), plan, life)
+    return SimulatedPod(seen, _at(pod, life), plan, life)
+
+
+def _at(pod: Pod, life: Life) -> Pod:
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase=_phase(life)))
 
 
 def _resumed(seen: PodObject, plan: Plan, now: float) -> Life:

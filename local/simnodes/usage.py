@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
@@ -97,8 +97,8 @@ class NodeUse(msgspec.Struct, frozen=True):
 def node_use(capacity: Usage, online: Share, workers: Iterable[Worker]) -> NodeUse:
     """Use of a node of that capacity and of each pod on it."""
     workers = tuple(workers)
-    own = {each.pod.uid: _wanted(each) for each in workers if each.pod.band not in _LENT}
-    lent = {each.pod.uid: _wanted(each) for each in workers if each.pod.band in _LENT}
+    own = {each.pod.uid: _wanted(each) for each in workers if each.pod.colocation.band not in _LENT}
+    lent = {each.pod.uid: _wanted(each) for each in workers if each.pod.colocation.band in _LENT}
     background = _part(capacity, online)
     least = _part(capacity, Share(_SYSTEM_LEAST, _SYSTEM_LEAST))
     pods_use = _sum(own.values())
@@ -116,8 +116,8 @@ def node_use(capacity: Usage, online: Share, workers: Iterable[Worker]) -> NodeU
 
 
 def _wanted(worker: Worker) -> Usage:
-    cpu, memory = _LENT.get(worker.pod.band, (CPU, MEMORY))
-    requests = worker.pod.requests
+    cpu, memory = _LENT.get(worker.pod.colocation.band, (CPU, MEMORY))
+    requests = worker.pod.spec.requests
     asked = Usage(requests[cpu] or requests[CPU], requests[memory] or requests[MEMORY])
     return _part(asked, worker.share)
 

@@ -21,7 +21,9 @@ from kube.informer import Change, ChangeKind
 from model.fault import ConfigurationFault
 from model.node import Node
 from model.placement import PlacementState
-from model.pod import LoadTerms, Pod, PodPhase
+from model.pod.colocation import LoadTerms
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.workload import WorkloadId
 from scheduler.cache import facts
 from scheduler.cache.gangbook import GangBook
@@ -67,7 +69,7 @@ class PodRecord(msgspec.Struct):
 
     @property
     def named(self) -> Named:
-        return Named(self.pod.namespace, self.pod.name, self.pod.uid, self.pod.scheduler_name)
+        return Named(self.pod.namespace, self.pod.name, self.pod.uid, self.pod.spec.scheduler_name)
 
 
 class Touched(msgspec.Struct):
@@ -136,7 +138,7 @@ class ClusterCache:
                 self._released(fact)
             case facts.NoteFailed(uid):
                 if uid in self._pods:
-                    self._pods[uid].told, self._pods[uid].nominated = "", self._pods[uid].pod.nominated_node
+                    self._pods[uid].told, self._pods[uid].nominated = "", self._pods[uid].pod.status.nominated_node
 
     def configure(self, load: LoadPolicy, defaults: GangDefaults, now: float) -> bool:
         """Other settings hold; whether gangs must be told again, since they were read by other defaults."""
@@ -174,7 +176,7 @@ class ClusterCache:
 
     def subject_of(self, pod: Pod) -> WorkloadId:
         """Its gang group or gang, or the pod alone."""
-        return self.gangs.index.subject(pod.gang.key) if pod.gang else WorkloadId.pod(pod.key)
+        return self.gangs.index.subject(pod.spec.gang.key) if pod.spec.gang else WorkloadId.pod(pod.key)
 
     def members(self, key: str) -> Roster:
         """The pods of a gang (`namespace/name`) by how they count."""
@@ -249,16 +251,18 @@ class ClusterCache:
         told = _condition_message(source)
         if record is None or record.pod != pod:
             told_before = record.told if record is not None else ""
-            before, record = record, PodRecord(pod, pod_class, kin, told_before, pod.nominated_node)
+            before, record = record, PodRecord(pod, pod_class, kin, told_before, pod.status.nominated_node)
             self._set_pod(record, before, now)
             self._name_unserved(record, source)
         record.told = told or record.told
 
     def _as_placed(self, pod: Pod) -> Pod:
         """Of what kube-scheduler does not know, a pod that is placed as it does says nothing."""
-        if pod.scheduler_name not in self._plain:
+        if pod.spec.scheduler_name not in self._plain:
             return pod
-        return msgspec.structs.replace(pod, gang=None, load=LoadTerms(), plain=True)
+        spec = msgspec.structs.replace(pod.spec, gang=None, plain=True)
+        colocation = msgspec.structs.replace(pod.colocation, load=LoadTerms())
+        return msgspec.structs.replace(pod, spec=spec, colocation=colocation)
 
     def _name_unserved(self, record: PodRecord, source: objects.Pod) -> None:
         """What the pod names that nobody serves or reads; of each name the first pod that waits for us is told."""
@@ -266,7 +270,7 @@ class ClusterCache:
         found = (*in_metadata(source.metadata, where), *misread.in_metadata(source.metadata, where))
         record.unserved = tuple(each.text for each in found)
         pod = record.pod
-        if pod.node_name or pod.terminal or pod.scheduler_name not in self.schedulers:
+        if pod.spec.node_name or pod.terminal or pod.spec.scheduler_name not in self.schedulers:
             return
         for each in found:
             told = self._unserved.setdefault(pod.namespace, set())
@@ -287,9 +291,9 @@ class ClusterCache:
         members = self._members.setdefault(pod.own_workload, set())
         self._touch(pod, first=not members)
         members.add(pod.uid)
-        if pod.node_name:
-            self._on_node.setdefault(pod.node_name, set()).add(pod.uid)
-        if pod.node_name and not pod.terminal:
+        if pod.spec.node_name:
+            self._on_node.setdefault(pod.spec.node_name, set()).add(pod.uid)
+        if pod.spec.node_name and not pod.terminal:
             self._confirm(record, now)
         elif pod.terminal:
             self._free(pod.uid)
@@ -297,8 +301,8 @@ class ClusterCache:
     def _confirm(self, record: PodRecord, now: float) -> None:
         """The API server says where the pod is, and what it takes there."""
         pod = record.pod
-        subject, priority = self._job(pod.gang.key) if pod.gang else (None, None)
-        own = (pod.uid, pod.node_name, record.pod_class, record.kin, pod, pod.queue, PlacementState.BOUND)
+        subject, priority = self._job(pod.spec.gang.key) if pod.spec.gang else (None, None)
+        own = (pod.uid, pod.spec.node_name, record.pod_class, record.kin, pod, pod.spec.queue, PlacementState.BOUND)
         charge = Charge(*own, subject, priority)
         undo = self.ledger.confirm(charge)
         self.loads.put(charge, now)
@@ -344,17 +348,17 @@ class ClusterCache:
 
     def _unindex(self, pod: Pod) -> None:
         _discard(self._members, pod.own_workload, pod.uid)
-        _discard(self._on_node, pod.node_name, pod.uid)
+        _discard(self._on_node, pod.spec.node_name, pod.uid)
         self._touch(pod)
-        if pod.gang is not None and pod.own_workload not in self._members:
-            self.gangs.emptied(pod.gang.key)
+        if pod.spec.gang is not None and pod.own_workload not in self._members:
+            self.gangs.emptied(pod.spec.gang.key)
 
     def _touch(self, pod: Pod, *, first: bool = False) -> None:
         """Whatever this pod belongs to is to be looked at anew."""
-        if pod.gang is None:
+        if pod.spec.gang is None:
             self._touched.subjects.add(WorkloadId.pod(pod.key))
         else:
-            self._touched.subjects |= self.gangs.joined(pod.gang, first=first)
+            self._touched.subjects |= self.gangs.joined(pod.spec.gang, first=first)
 
     def _tell(self, news: News) -> None:
         self._touched.news |= news

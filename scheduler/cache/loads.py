@@ -6,7 +6,7 @@ import msgspec
 
 from model.loadlimits import LoadLimits
 from model.nodemetric import NodeMetric
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.report import NodeReport
 from scheduler.core.load.estimate import estimate, estimated_until
@@ -112,12 +112,13 @@ class Loads:
         return self._drawn.copy()
 
     def _assigned(self, pod: Pod, pod_class: PodClass, before: Assigned | None, now: float) -> Assigned:
-        at = min(pod.scheduled_seconds, now) if pod.scheduled_seconds else before.assigned_seconds if before else now
+        scheduled = pod.status.scheduled_seconds
+        at = min(scheduled, now) if scheduled else before.assigned_seconds if before else now
         return Assigned(
             pod.key,
             estimate(pod_class, self.policy),
             at,
-            prod=pod.band is PriorityBand.PROD,
+            prod=pod.colocation.band is PriorityBand.PROD,
             best_effort=pod.best_effort,
             until_seconds=estimated_until(pod, at, self.policy),
         )

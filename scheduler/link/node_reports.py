@@ -54,7 +54,7 @@ class NodeReports:
     def checkpoint(self, node: str, saved: CheckpointSaved) -> None:
         """Remember the newest checkpoint of a pod that runs on the node; one from the future was saved just now."""
         record = self._cache.record(saved.pod_uid)
-        if record is not None and record.pod.node_name == node:
+        if record is not None and record.pod.spec.node_name == node:
             known = self._cache.saved
             at = min(saved.saved_at_seconds, self._clock())
             known[saved.pod_uid] = max(at, known.get(saved.pod_uid, 0.0))
@@ -62,6 +62,6 @@ class NodeReports:
     def costs(self, node: str) -> tuple[EvictionCost, ...]:
         """What losing each best-effort pod of the node would cost its job."""
         pods = self._cache.on_node(node)
-        gangs = {pod.gang.key for pod in pods if pod.gang is not None}
+        gangs = {pod.spec.gang.key for pod in pods if pod.spec.gang is not None}
         surplus = {key: self._cache.surplus(key) for key in gangs}
         return eviction_costs(pods, surplus, self._cache.saved, self._clock())

@@ -53,7 +53,7 @@ class Binding:
     def _charge(self, assignment: Assignment, node: str, candidate: Candidate) -> Charge:
         record = self._cache.record(assignment.uid)
         pod = record.pod if record else None
-        priority = self._cache.gangs.priority(pod.gang.key) if pod and pod.gang else None
+        priority = self._cache.gangs.priority(pod.spec.gang.key) if pod and pod.spec.gang else None
         return Charge(
             assignment.uid,
             node,

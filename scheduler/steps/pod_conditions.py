@@ -41,7 +41,7 @@ class PodConditions:
         """A pod whose nomination is over, and that is not told anything else."""
         record = self._cache.record(uid)
         node = self._node_of(uid, subject)
-        if record is None or record.pod.node_name or not record.told or node == record.nominated:
+        if record is None or record.pod.spec.node_name or not record.told or node == record.nominated:
             return []
         record.nominated = node
         return [Note(record.named, record.told, first=False, nominated=node, event=False)]

@@ -156,7 +156,7 @@ class Preempting:
     def restore(self, candidate: Candidate, snapshot: ClusterSnapshot, now: float) -> bool:
         """After a restart: what the pods' status names is kept for them again."""
         records = [record for uid in candidate.uids if (record := self._cache.record(uid)) is not None]
-        if not any(record.pod.nominated_node for record in records):
+        if not any(record.pod.status.nominated_node for record in records):
             return False
         expires = now + candidate.timeout_seconds
         pods = {record.pod.uid: record.pod for record in records}

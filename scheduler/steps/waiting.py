@@ -49,7 +49,7 @@ class Waiting:
             turn.add(self._said(explain.released(release, self._nodes, now)))
             turn.gang_events += self._statuses.announced(release)
             for pod in release.evict:
-                named = Named(pod.namespace, pod.name, pod.uid, pod.scheduler_name)
+                named = Named(pod.namespace, pod.name, pod.uid, pod.spec.scheduler_name)
                 turn.evictions.append(Eviction(named, release.reason.value, release.detail, release.detail))
         return turn
 

@@ -17,12 +17,14 @@ from agent.core.observe.usage import Averages, NodeUsage, UsageState
 from agent.ports import ClusterFacts, TickResult
 from model.decision import Decision, Term, Unit
 from model.node import Node
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from tests.agent.playing import Scenario
+from tests.pods import make_pod
 
 GIB = 1 << 30
 LAYOUT = Layout("/kubepods")
@@ -57,7 +59,7 @@ class Build:
     ) -> Pod:
         default = KubernetesQoS.BEST_EFFORT if qos is QoSClass.BE else KubernetesQoS.BURSTABLE
         amounts = {CPU: cpu, MEMORY: memory, BATCH_CPU: batch_cpu, BATCH_MEMORY: batch_memory}
-        return Pod(
+        return make_pod(
             namespace="default",
             name=name,
             uid=f"uid-{name}",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
-
 from agent.core.evict.order import EvictionRecord, Order, OrderOutcome
 from agent.core.limit.brake import BrakePlan, Cut
 from agent.core.limit.plan import Write
@@ -26,9 +24,10 @@ from agent.settings import AgentSettings
 from agent.tick import Tick
 from cgroup_fixtures.scenarios import FOLDER, Playback, open_scenario, pread
 from model.nodesettings import NodeSettings
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import QoSClass
 from model.reason import Reason
+from tests.pods import with_fields
 
 
 class FakeCluster:
@@ -223,4 +222,4 @@ class Scenario:
         make = build.batch if told.qos is QoSClass.BE else build.pod
         pod: Pod = make(told.name, cpu=told.cpu_millis, batch_cpu=told.batch_cpu_millis, kubernetes=told.kubernetes_qos)
         ids = {container.name: container.id for container in told.containers}
-        return msgspec.structs.replace(pod, cgroup_uid=told.uid, container_ids=ids)
+        return with_fields(pod, cgroup_uid=told.uid, container_ids=ids)

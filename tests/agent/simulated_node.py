@@ -28,10 +28,11 @@ from agent.core.observe.observation import (
 )
 from agent.ports import ClusterFacts, KnobReadings, TickPorts, WriteOutcome
 from model.node import Node
-from model.pod import Pod, PodPhase
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector
 from tests.agent.playing import FakeEvictor
+from tests.pods import make_pod
 
 GIB = 1 << 30
 LAYOUT = Layout()
@@ -80,7 +81,7 @@ class LivingPod:
 
     def __init__(self, rng: random.Random, number: int, born_seconds: float) -> None:
         batch = number % 3 == 0
-        self.pod = Pod(
+        self.pod = make_pod(
             namespace="default",
             name=f"pod-{number}",
             uid=f"5d3b8a54-0f0e-4f53-9a3d-{number:012}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pytest
 
 from agent.core.observe.files import Role
@@ -28,10 +27,12 @@ from agent.core.observe.observation import (
 from agent.observer import NodeObserver, Senses
 from agent.ports import ClusterFacts, KnobReadings
 from model.nodesettings import NodeSettings
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS
 from model.report import Pressure
 from model.strategy import HostApplication
+from tests.pods import with_fields
 
 ROOTS = dict.fromkeys(("/kubepods", "/kubepods/burstable", "/kubepods/besteffort"), Role.ROOT)
 WEB = "/kubepods/burstable/poduid-web"
@@ -120,7 +121,7 @@ def node() -> FakeNode:
 @pytest.fixture
 def web(build: Any) -> Pod:
     pod: Pod = build.pod("web")
-    return msgspec.structs.replace(pod, container_ids={"app": "c1", "sidecar": "c2"})
+    return with_fields(pod, container_ids={"app": "c1", "sidecar": "c2"})
 
 
 def test_an_empty_node(node: FakeNode) -> None:
@@ -201,7 +202,7 @@ def test_where_and_how_a_pod_is_read(
     node: FakeNode, build: Any, changes: dict[str, Any], directory: str, role: Role
 ) -> None:
     """A static pod's cgroup has its configuration's hash; best effort is watched more closely."""
-    pod = msgspec.structs.replace(build.pod("web"), **changes)
+    pod = with_fields(build.pod("web"), **changes)
     node.found = {directory: PodDirectory("/kubepods/somewhere")}
     assert node.observe((pod,)).pods == {"uid-web": sample("/kubepods/somewhere")}
     assert node.cgroups.rosters[-1]["/kubepods/somewhere"] is role

@@ -17,7 +17,9 @@ from agent.edge.host import HostReader
 from agent.observer import NodeObserver, Senses
 from agent.ports import ClusterFacts, KnobReadings
 from cgroup_fixtures.scenarios import names, open_scenario, pread
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
+from tests.pods import make_pod
 
 BROKEN = {"v1_garbage", "v1_pod_vanishes"}
 PLAYED_BY_THE_LOOP = {"v1_surge"}
@@ -66,7 +68,7 @@ class Player:
 
 def listed(pod: ScenarioPod) -> Pod:
     ids = {container.name: container.id for container in pod.containers}
-    return Pod(
+    return make_pod(
         "default",
         pod.name,
         f"api-{pod.name}",
@@ -98,9 +100,9 @@ def test_everything_listed_is_measured(whole_node: Player) -> None:
         assert isinstance(seen.kubepods, CgroupSample) and isinstance(seen.burstable, CgroupSample)
         for pod in whole_node.facts.pods or ():
             parts = (seen.pods[pod.uid], *seen.containers[pod.uid].values())
-            assert len(parts) == 1 + len(pod.container_ids)
+            assert len(parts) == 1 + len(pod.status.container_ids)
             assert all(isinstance(part, CgroupSample) for part in parts)
-            path = whole_node.layout.pod(pod.kubernetes_qos, pod.cgroup_uid)
+            path = whole_node.layout.pod(pod.status.kubernetes_qos, pod.cgroup_uid)
             assert figures(seen.pods[pod.uid]) == (cpu_ns(whole_node, path), memory_bytes(whole_node, path))
 
 

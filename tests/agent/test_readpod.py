@@ -45,4 +45,4 @@ def test_what_a_node_has_no_use_for() -> None:
     spec = objects.PodSpec(node_name="n", node_selector=labels, tolerations=[objects.Toleration("k")] * 1000)
     found = read_pod(objects.Pod(metadata, spec))
     assert len(msgspec.json.encode(found)) < 2000
-    assert found.node_name == "n" and found.eviction.features == {"BEMemoryEvict"}
+    assert found.spec.node_name == "n" and found.colocation.eviction.features == {"BEMemoryEvict"}

@@ -17,7 +17,7 @@ from kube.dialects.upstream import core_objects
 from local.node.mirror_pods import mirror_of
 from local.staticprograms import Run, StaticProgram
 from model.decision import Decision
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import QoSClass
 from model.strategy import EvictionStrategy
 from tests.agent.playing import Scenario
@@ -86,5 +86,5 @@ def test_what_they_ask_for_would_count(tmp_path: Path, build: Any) -> None:
 
 def test_they_are_the_nodes_own() -> None:
     """Neither best effort, for all that they ask for nothing, nor anybody's victim."""
-    assert {pod.qos for pod in PROGRAMS} == {QoSClass.SYSTEM}
+    assert {pod.colocation.qos for pod in PROGRAMS} == {QoSClass.SYSTEM}
     assert all(pod.cgroup_uid not in ("", pod.uid) for pod in PROGRAMS)

@@ -52,7 +52,7 @@ def lent(result: TickResult) -> dict[str, int]:
 
 
 def requested(result: TickResult) -> int:
-    return sum(pod.requests[BATCH_CPU] for pod in result.facts.pods or ())
+    return sum(pod.spec.requests[BATCH_CPU] for pod in result.facts.pods or ())
 
 
 def capped(result: TickResult) -> bool:

@@ -124,7 +124,7 @@ import numpy as np
 from docs.generate import pages
 from kube.dialects.koordinator.schedulerconfig import read
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.placement import ScoreTerm
 from model.resources import ResourceVector
 from scheduler.configured import overlaid

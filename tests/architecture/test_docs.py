@@ -44,7 +44,7 @@ from docs.generate import (
     short_table,
 )
 from model.decision import Decision, Unit
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import Usage
 

@@ -40,7 +40,7 @@ from model import quantity
 from model import topology as cpus
 from model.fault import ConfigurationFault, KernelFault, KubernetesFault
 from model.nodesettings import NodeSettings
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.resources import CPU, MEMORY, ResourceVector
 from scheduler import settings as scheduler_settings
 from tests.agent.simulated_node import LAYOUT, SimulatedNode

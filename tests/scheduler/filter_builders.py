@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from scheduler_builders import snapshot
 
-from model.affinity import Affinity, PodTerm, SpreadConstraint
 from model.node import Node
-from model.pod import Pod
+from model.pod.affinity import Affinity, PodTerm, SpreadConstraint
+from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.filters.obstacles import Obstacles, obstacles
 from scheduler.core.picture.node_index import NodeIndex

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from model.affinity import NodeTerm, PodTerm, SpreadConstraint
 from model.node import Node
-from model.pod import Pod, Toleration
+from model.pod.affinity import NodeTerm, PodTerm, SpreadConstraint
+from model.pod.pod import Pod
+from model.pod.spec import Toleration
 from model.selector import Requirement
 from scheduler.core.filters import podaffinity, ports, spread
 
@@ -36,9 +37,9 @@ def first_reason(world: World, pod: Pod, node: Node) -> str:
 
 def node_matches(pod: Pod, node: Node) -> bool:
     """nodeSelector and required node affinity."""
-    if any(node.labels.get(key) != value for key, value in pod.node_selector.items()):
+    if any(node.labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False
-    terms = pod.affinity.nodes
+    terms = pod.spec.affinity.nodes
     return terms is None or any(_node_term(term, node) for term in terms)
 
 
@@ -78,8 +79,8 @@ def means(world: World, holder: Pod, term: PodTerm, other: Pod) -> bool:
 
 def _ports(world: World, pod: Pod, node: Node) -> str:
     for other in world.on(node.name):
-        for mine in pod.host_ports:
-            for theirs in other.host_ports:
+        for mine in pod.spec.host_ports:
+            for theirs in other.spec.host_ports:
                 same = mine.port == theirs.port and mine.protocol == theirs.protocol
                 if same and (mine.ip == theirs.ip or "0.0.0.0" in (mine.ip, theirs.ip)):
                     return ports.PORTS
@@ -87,7 +88,7 @@ def _ports(world: World, pod: Pod, node: Node) -> str:
 
 
 def _affinity(world: World, pod: Pod, node: Node) -> str:
-    terms = pod.affinity.pods
+    terms = pod.spec.affinity.pods
     if not terms:
         return ""
     if any(term.topology_key not in node.labels for term in terms):
@@ -111,7 +112,7 @@ def _affinity(world: World, pod: Pod, node: Node) -> str:
 
 
 def _anti_affinity(world: World, pod: Pod, node: Node) -> str:
-    for term in pod.affinity.anti_pods:
+    for term in pod.spec.affinity.anti_pods:
         value = node.labels.get(term.topology_key)
         if value is not None and any(means(world, pod, term, p) for p in world.domain(term.topology_key, value)):
             return podaffinity.ANTI_AFFINITY
@@ -121,7 +122,7 @@ def _anti_affinity(world: World, pod: Pod, node: Node) -> str:
 def _existing(world: World, pod: Pod, node: Node) -> str:
     for each in world.nodes:
         for other in world.on(each.name):
-            for term in other.affinity.anti_pods:
+            for term in other.spec.affinity.anti_pods:
                 key = term.topology_key
                 together = key in node.labels and node.labels.get(key) == each.labels.get(key)
                 if together and means(world, other, term, pod):
@@ -130,7 +131,7 @@ def _existing(world: World, pod: Pod, node: Node) -> str:
 
 
 def _spread(world: World, pod: Pod, node: Node) -> str:
-    hard = [constraint for constraint in pod.spread if constraint.hard]
+    hard = [constraint for constraint in pod.spec.spread if constraint.hard]
     for constraint in hard:
         if constraint.topology_key not in node.labels:
             return spread.UNLABELLED
@@ -170,4 +171,4 @@ def tolerated(pod: Pod, node: Node) -> bool:
         return toleration.operator == "Exists" or (toleration.key == key and toleration.value == value)
 
     hard = [taint for taint in node.taints if taint.effect != "PreferNoSchedule"]
-    return all(any(tolerates(t, taint.key, taint.value, taint.effect) for t in pod.tolerations) for taint in hard)
+    return all(any(tolerates(t, taint.key, taint.value, taint.effect) for t in pod.spec.tolerations) for taint in hard)

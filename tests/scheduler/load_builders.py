@@ -9,7 +9,7 @@ from scheduler_builders import node, pod, snapshot
 
 from model.loadlimits import LoadLimits
 from model.nodemetric import AggregatedUsage
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import CPU, MEMORY

@@ -10,7 +10,8 @@ import scheduler_builders as build
 
 from model.node import Node
 from model.placement import PlacementState
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.resources import CPU, ResourceVector
 from model.workload import Gang, WorkloadId
 from scheduler.core.gangs.assembly import Candidate
@@ -87,8 +88,8 @@ class Arena:
         """Every running gang at its minimum."""
         sizes: dict[str, int] = {}
         for pod in self.pods:
-            if pod.gang is not None and not pod.deleting:
-                sizes[WorkloadId.gang(pod.gang.key)] = sizes.get(WorkloadId.gang(pod.gang.key), 0) + 1
+            if pod.spec.gang is not None and not pod.deleting:
+                sizes[WorkloadId.gang(pod.spec.gang.key)] = sizes.get(WorkloadId.gang(pod.spec.gang.key), 0) + 1
         return {subject: GangFacts(size if minimum is None else minimum, size) for subject, size in sizes.items()}
 
 

@@ -8,7 +8,7 @@ from math import log2
 from preemption_builders import NOW
 
 from model.budget import DisruptionBudget
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
 
 Budgets = tuple[DisruptionBudget, ...]
@@ -24,7 +24,7 @@ def budget(app: str, allowed: int = 0) -> DisruptionBudget:
 
 def cost(chosen: Sequence[Pod], kept: Budgets) -> Cost:
     """Outside the bands at all, budgets broken, who is highest, how many outside, how many, priorities, nodes and loss."""
-    standings = [(not pod.below_prod, pod.priority) for pod in chosen]
+    standings = [(not pod.colocation.below_prod, pod.spec.priority) for pod in chosen]
     covered = (sum(pod.labels["app"] == budget.name for pod in chosen) - budget.allowed for budget in kept)
     loss = sum(map(_loss, chosen))
     return (
@@ -33,8 +33,8 @@ def cost(chosen: Sequence[Pod], kept: Budgets) -> Cost:
         max(standings, default=(False, 0)),
         sum(outside for outside, _ in standings),
         len(chosen),
-        sum(pod.priority for pod in chosen),
-        NODE * len({pod.node_name for pod in chosen}) + loss,
+        sum(pod.spec.priority for pod in chosen),
+        NODE * len({pod.spec.node_name for pod in chosen}) + loss,
     )
 
 
@@ -55,8 +55,8 @@ def least_cost(pods: Sequence[Pod], closed: str, members: int, each: int) -> Cos
 def _cheapest(pods: Iterable[Pod], closed: str, members: int, each: int) -> _Sum | None:
     nodes: dict[str, list[_Sum]] = {}
     for pod in pods:
-        own = (int(pod.labels["app"] == closed), int(not pod.below_prod), 1, pod.priority, _loss(pod))
-        nodes.setdefault(pod.node_name, []).append(own)
+        own = (int(pod.labels["app"] == closed), int(not pod.colocation.below_prod), 1, pod.spec.priority, _loss(pod))
+        nodes.setdefault(pod.spec.node_name, []).append(own)
     best: dict[int, _Sum] = {0: (0, 0, 0, 0, 0)}
     for prices in nodes.values():
         prices.sort()
@@ -76,8 +76,8 @@ def _plus(*sums: _Sum) -> _Sum:
 
 
 def _standing(pod: Pod) -> tuple[bool, int]:
-    return (not pod.below_prod, pod.priority)
+    return (not pod.colocation.below_prod, pod.spec.priority)
 
 
 def _loss(pod: Pod) -> int:
-    return round(NODE * log2(1 + (NOW - pod.started_seconds) / 60))
+    return round(NODE * log2(1 + (NOW - pod.status.started_seconds) / 60))

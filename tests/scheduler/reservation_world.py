@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from scheduler_builders import candidate, gang, in_group, node, pod
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.ledger.ledger import Charge, Ledger
 from scheduler.core.picture.podclass import class_of

@@ -11,11 +11,12 @@ import msgspec
 from kube import objects
 from kube.dialects.gangs import podgroups
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.resources import BATCH_CPU, ResourceVector
 from model.workload import Gang, GangMembership, GangSource, GangSpec, Notes, WorkloadId
 from scheduler.core.gangs.assembly import Candidate, assemble, roster
 from scheduler.core.picture.snapshot import ClusterSnapshot, take
+from tests.pods import make_pod
 
 SCHEDULER = "koord-scheduler"
 
@@ -30,7 +31,7 @@ def pod(name: str = "p1", *, batch_cpu: int = 500, gang: GangMembership | None =
     """A pending pod of ours asking for batch-cpu; `requests` replaces the whole request."""
     requests = more.pop("requests", None) or {BATCH_CPU: batch_cpu}
     fields = {"uid": f"uid-{name}", "scheduler_name": SCHEDULER, "namespace": "default"} | more
-    return Pod(name=name, requests=ResourceVector(requests), gang=gang, **fields)
+    return make_pod(name=name, requests=ResourceVector(requests), gang=gang, **fields)
 
 
 def in_group(name: str = "train") -> GangMembership:
@@ -54,7 +55,7 @@ def members(count: int, *, batch_cpu: int = 500, name: str = "w", group: str = "
 def candidate(pods: Iterable[Pod], group: Gang | None = None) -> Candidate:
     """The candidate of one subject; fails where there is none."""
     pods = list(pods)
-    subject = WorkloadId.gang(pods[0].gang.key) if pods[0].gang else WorkloadId.pod(pods[0].key)
+    subject = WorkloadId.gang(pods[0].spec.gang.key) if pods[0].spec.gang else WorkloadId.pod(pods[0].key)
     found = assemble(subject, roster(pods, (), (SCHEDULER,)), group).candidate
     assert found is not None
     return found

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from model.nodemetric import NodeMetric, PodMetric
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.workload import GangMembership, GangSource
+from tests.pods import make_pod
 from view.top import (
     Amounts,
     ConditionState,
@@ -39,7 +41,7 @@ def pod(name: str, band: PriorityBand = PriorityBand.PROD, **fields: Any) -> Pod
     lent = band is not PriorityBand.PROD
     cpu, memory = (BATCH_CPU, BATCH_MEMORY) if lent else (CPU, MEMORY)
     requests = ResourceVector({cpu: 1000, memory: 1 << 30})
-    return Pod("d", name, name, requests, band=band, **{"node_name": "n", "phase": PodPhase.RUNNING, **fields})
+    return make_pod("d", name, name, requests, band=band, **{"node_name": "n", "phase": PodPhase.RUNNING, **fields})
 
 
 BATCH = PriorityBand.BATCH

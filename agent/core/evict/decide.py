@@ -24,7 +24,7 @@ from agent.core.observe.usage import NodeUsage
 from model.decision import Decision
 from model.explain import amount
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost
 from model.strategy import EvictionStrategy

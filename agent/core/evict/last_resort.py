@@ -17,7 +17,7 @@ from agent.core.observe.observation import CgroupPressure, CgroupSample, Missing
 from model.decision import Decision
 from model.explain import amount
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import EvictionCost
 from model.strategy import EvictionStrategy
@@ -79,18 +79,18 @@ def _candidates(
         place, held = seen.places.pods.get(pod.uid), memory_bytes(seen, pod.uid)
         if place is None or place.path not in below or not held or not _may_die(pod):
             continue
-        features = pod.eviction.features
+        features = pod.colocation.eviction.features
         spared = features is not None and Reason.BE_MEMORY_EVICT.value not in features
         stays = not pod.deleting and pod.uid not in leaving
         within = stays and not exceeds_limit(pod, held)
-        key = stays, within, within and spared, pod.priority, gangs.key(pod.uid), -held, pod.uid
+        key = stays, within, within and spared, pod.spec.priority, gangs.key(pod.uid), -held, pod.uid
         yield key, PreparedVictim(pod.uid, pod.namespace, pod.name, place.path, held)
 
 
 def _may_die(pod: Pod) -> bool:
     """Neither a static pod, whose mirror alone is known, nor one the node itself lives on (kube-proxy, its network)."""
     static = pod.cgroup_uid not in ("", pod.uid)
-    return pod.best_effort and not pod.terminal and not static and pod.priority < _SYSTEM_PRIORITY
+    return pod.best_effort and not pod.terminal and not static and pod.spec.priority < _SYSTEM_PRIORITY
 
 
 def urgency(seen: Observation, node: Node, strategy: EvictionStrategy, read_back: Decision | None = None) -> str:

@@ -19,7 +19,7 @@ from agent.core.limit.memory_headroom import MemoryLevel, memory_levels
 from agent.core.observe.usage import best_effort_request_millis
 from model.decision import Decision, Term, TermSum
 from model.explain import amount
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
@@ -95,7 +95,7 @@ def unknown(rule: Reason, why: Reason, detail: str = "") -> EvictionNeed:
 
 def effective_priority(pod: Pod) -> int:
     """spec.priority, else its band's usual one (Koordinator GetPodPriorityValueWithDefault)."""
-    return pod.priority or _BAND_PRIORITIES.get(pod.band, 0)
+    return pod.spec.priority or _BAND_PRIORITIES.get(pod.colocation.band, 0)
 
 
 def _used_memory(known: TickFacts, rule: Reason) -> tuple[EvictionNeed, ...]:

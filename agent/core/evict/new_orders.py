@@ -21,7 +21,7 @@ from agent.core.limit.watch import Kill
 from agent.core.observe.observation import Observation
 from model.decision import Decision, Term
 from model.explain import amount
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import QoSClass
 from model.reason import Reason
 from model.strategy import EvictionStrategy
@@ -36,10 +36,10 @@ def ordered_out(
     """The first word on a victim: a notice with a deadline where the pod asked for one, else its eviction."""
     pod, need, now = victim.pod, victim.need, known.seen.at_seconds
     why = hurry if need.of_memory else ""
-    notice = 0.0 if why else min(pod.eviction.notice_seconds, known.strategy.longest_notice_seconds)
+    notice = 0.0 if why else min(pod.colocation.eviction.notice_seconds, known.strategy.longest_notice_seconds)
     grace = _grace(pod, known.strategy, bool(why))
-    ends = ending_seconds(pod.grace_seconds if grace is None else grace, memory_bytes(known.seen, pod.uid))
-    resources = (USED_MEMORY, USED_CPU, RUNNING_BATCH_CPU, *pod.requests)
+    ends = ending_seconds(pod.spec.grace_seconds if grace is None else grace, memory_bytes(known.seen, pod.uid))
+    resources = (USED_MEMORY, USED_CPU, RUNNING_BATCH_CPU, *pod.spec.requests)
     pending = PendingVictim(
         frees={name: frees for name in resources if (frees := known.held(pod, name))},
         since_seconds=now,
@@ -94,22 +94,22 @@ def _grace(pod: Pod, strategy: EvictionStrategy, hurried: bool) -> int | None:
     """What the order asks for; None where it is the pod's own."""
     if hurried:
         return _URGENT_GRACE_SECONDS
-    allowed = strategy.grace_seconds(pod.grace_seconds)
-    return None if allowed == pod.grace_seconds else int(allowed)
+    allowed = strategy.grace_seconds(pod.spec.grace_seconds)
+    return None if allowed == pod.spec.grace_seconds else int(allowed)
 
 
 def _deleted(pod: Pod, seen: Observation) -> PendingVictim | None:
     """Of best effort that somebody else deletes, with a grace that may be longer than its own: as if we had asked."""
     held = memory_bytes(seen, pod.uid)
     static = pod.cgroup_uid not in ("", pod.uid)
-    if not pod.deleting or pod.terminal or static or pod.qos_label is not QoSClass.BE or not held:
+    if not pod.deleting or pod.terminal or static or pod.colocation.qos_label is not QoSClass.BE or not held:
         return None
     now = seen.at_seconds
     return PendingVictim({USED_MEMORY: held}, now, now, resource=USED_MEMORY, reason=Reason.BE_MEMORY_EVICT)
 
 
 def _evicted_now(victim: PendingVictim, pod: Pod, seen: Observation, grace: int | None) -> PendingVictim:
-    seconds = pod.grace_seconds if grace is None else grace
+    seconds = pod.spec.grace_seconds if grace is None else grace
     return msgspec.structs.replace(
         victim,
         since_seconds=seen.at_seconds,

@@ -11,7 +11,7 @@ from agent.core.evict.order_queue import LONGEST_SECONDS
 from agent.core.evict.thrashing import Activities
 from agent.core.evict.tick_facts import TickFacts, ending_seconds, memory_bytes
 from agent.core.limit.watch import LastResort
-from model.pod import Pod
+from model.pod.pod import Pod
 
 _BLOCKED_SECONDS = (10.0, 300.0)
 _FAILED_SECONDS = (1.0, 30.0)
@@ -72,7 +72,7 @@ class EvictionMemory(msgspec.Struct, frozen=True):
         victim = self.record.pending.get(pod.uid)
         if victim is not None:
             return victim.until_seconds > now
-        since, grace = self.ending.get(pod.uid), known.strategy.grace_seconds(pod.grace_seconds)
+        since, grace = self.ending.get(pod.uid), known.strategy.grace_seconds(pod.spec.grace_seconds)
         return since is not None and since + ending_seconds(grace, memory_bytes(known.seen, pod.uid)) > now
 
     def _with(self, pending: Mapping[str, PendingVictim]) -> EvictionMemory:

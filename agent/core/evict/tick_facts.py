@@ -11,7 +11,7 @@ from agent.core.observe.observation import CgroupSample, Observation
 from agent.core.observe.usage import Averages, NodeUsage, running_batch_millis
 from model.decision import Decision, Unit
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.report import EvictionCost
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MID_CPU
 from model.strategy import EvictionStrategy
@@ -52,7 +52,7 @@ class TickFacts(msgspec.Struct, frozen=True):
             return self.cpu_millis(averages) if averages else 0
         if resource == RUNNING_BATCH_CPU:
             return running_batch_millis(pod)
-        return pod.requests[resource]
+        return pod.spec.requests[resource]
 
     def held_together(self, pods: Iterable[Pod], resource: str) -> int:
         return sum(self.held(pod, resource) for pod in pods)
@@ -66,9 +66,9 @@ def memory_bytes(seen: Observation, uid: str) -> int:
 
 def exceeds_limit(pod: Pod, held_bytes: int) -> bool:
     """Whether the pod holds more memory than its own batch limit: it took that before the limit could be written."""
-    everyone = (*pod.containers, *pod.init_containers)
+    everyone = (*pod.spec.containers, *pod.spec.init_containers)
     limited = bool(everyone) and all(container.limits[BATCH_MEMORY] for container in everyone)
-    return limited and held_bytes > pod.limits[BATCH_MEMORY]
+    return limited and held_bytes > pod.spec.limits[BATCH_MEMORY]
 
 
 def ending_seconds(grace_seconds: float, held_bytes: int) -> float:

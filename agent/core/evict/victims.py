@@ -12,7 +12,8 @@ import msgspec
 
 from agent.core.evict.needs import EvictionNeed, effective_priority
 from agent.core.evict.tick_facts import TickFacts, exceeds_limit
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import QoSClass
 from model.reason import Reason
 from model.report import EvictionCost
@@ -109,16 +110,16 @@ def may_go(rule: Reason, pod: Pod, known: TickFacts) -> bool:
 
     The mirror of a static pod could be evicted a thousand times: the kubelet runs the pod on.
     """
-    terms = pod.eviction
+    terms = pod.colocation.eviction
     if pod.terminal or pod.deleting or pod.cgroup_uid not in ("", pod.uid):
         return False
     if terms.features is not None and rule.value not in terms.features:
         return False
     if rule in _BEST_EFFORT_RULES:
-        return pod.qos_label is QoSClass.BE
+        return pod.colocation.qos_label is QoSClass.BE
     strategy = known.strategy
     most = strategy.allocatable_priority_threshold if rule in _BY_REQUEST else strategy.priority_threshold
-    counts = pod.phase in (PodPhase.RUNNING, PodPhase.PENDING) and pod.uid in known.usage.pods
+    counts = pod.status.phase in (PodPhase.RUNNING, PodPhase.PENDING) and pod.uid in known.usage.pods
     return terms.enabled and counts and most is not None and effective_priority(pod) <= most
 
 
@@ -132,7 +133,7 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 def _candidate(need: EvictionNeed, pod: Pod, known: TickFacts) -> _Candidate:
-    frees, terms, priority = known.held(pod, need.resource), pod.eviction, effective_priority(pod)
+    frees, terms, priority = known.held(pod, need.resource), pod.colocation.eviction, effective_priority(pod)
     if need.rule not in _BEST_EFFORT_RULES:
         sub_priority = priority if terms.sub_priority is None else terms.sub_priority
         return _Candidate(pod, frees, (terms.priority, priority, sub_priority), frees)
@@ -140,8 +141,8 @@ def _candidate(need: EvictionNeed, pod: Pod, known: TickFacts) -> _Candidate:
     used = known.cpu_millis(averages) if averages else 0
     weight = used / frees if need.rule is Reason.BE_CPU_EVICT and frees else frees
     if need.rule is Reason.BE_MEMORY_EVICT:
-        return _Candidate(pod, frees, (not exceeds_limit(pod, frees), pod.priority), weight)
-    return _Candidate(pod, frees, (pod.priority,), weight)
+        return _Candidate(pod, frees, (not exceeds_limit(pod, frees), pod.spec.priority), weight)
+    return _Candidate(pod, frees, (pod.spec.priority,), weight)
 
 
 def _useful(need: EvictionNeed, known: TickFacts, taken: frozenset[str]) -> list[_Candidate]:

@@ -11,7 +11,7 @@ import msgspec
 
 from agent.core.lend.lending_scope import Lendable
 from model.nodemetric import NodeMetric
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import Usage
 from model.resources import BATCH_MEMORY, CPU, MEMORY, ResourceVector
@@ -83,13 +83,14 @@ def high_priority_pods(pods: Iterable[Pod], metric: NodeMetric) -> list[HighPrio
         if pod.terminal:
             continue
         own = measured.pop(pod.key, None)
-        if pod.band not in _BELOW or pod.kubernetes_qos is not KubernetesQoS.BEST_EFFORT:
+        if pod.colocation.band not in _BELOW or pod.status.kubernetes_qos is not KubernetesQoS.BEST_EFFORT:
             usage, missing = (own.usage, own.missing) if own else (None, ())
-            found.append(HighPriorityPod(pod.requests, usage, missing, pod.qos is QoSClass.LSE, pod.numa_zones))
+            exclusive = pod.colocation.qos is QoSClass.LSE
+            found.append(HighPriorityPod(pod.spec.requests, usage, missing, exclusive, pod.colocation.numa_zones))
         elif own is not None and MEMORY not in own.missing:
-            beyond = own.usage.memory_bytes - pod.requests[BATCH_MEMORY]
+            beyond = own.usage.memory_bytes - pod.spec.requests[BATCH_MEMORY]
             if beyond > 0:
-                found.append(HighPriorityPod(None, Usage(0, beyond), zones=pod.numa_zones, unrequested=True))
+                found.append(HighPriorityPod(None, Usage(0, beyond), zones=pod.colocation.numa_zones, unrequested=True))
     found.extend(HighPriorityPod(None, own.usage) for own in measured.values() if own.band not in _BELOW)
     return found
 

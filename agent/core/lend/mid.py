@@ -21,7 +21,7 @@ import msgspec
 from agent.core.lend.lending_scope import Lendable, LendingScope, cap, share
 from model.decision import Decision, TermSum
 from model.explain import amount
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.report import Usage
 from model.strategy import ColocationStrategy, MidMode
@@ -73,6 +73,6 @@ def _add_predicted(terms: TermSum, resource: Lendable, scope: LendingScope, fact
 
 
 def _add_unallocated(terms: TermSum, resource: Lendable, scope: LendingScope, pods: Iterable[Pod], pct: int) -> None:
-    requested = sum(pod.requests[resource.native] for pod in pods if not pod.terminal)
+    requested = sum(pod.spec.requests[resource.native] for pod in pods if not pod.terminal)
     free = max(scope.capacity - scope.occupied - requested, 0)
     terms.add("unallocated share", share(free, pct), f"{pct} % of {amount(free, resource.unit)} nobody requested")

@@ -17,7 +17,8 @@ from agent.core.observe.usage import NodeUsage
 from model.decision import Decision, Term, TermSum
 from model.explain import OFFERED
 from model.node import Node
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.reason import Reason
 from model.resources import ResourceVector
 from model.strategy import ColocationStrategy
@@ -166,8 +167,8 @@ def offered(
 
 def admitted_requests(listed: Iterable[Pod], seen: Collection[str]) -> ResourceVector:
     """What pods of this node request that its kubelet has let in: they run, or have a cgroup (`seen`)."""
-    admitted = (pod for pod in listed if not pod.terminal and (pod.phase is PodPhase.RUNNING or pod.uid in seen))
-    return sum((pod.requests for pod in admitted), ResourceVector())
+    admitted = (pod for pod in listed if not pod.terminal and (pod.status.phase is PodPhase.RUNNING or pod.uid in seen))
+    return sum((pod.spec.requests for pod in admitted), ResourceVector())
 
 
 def offered_in_zone(zone: ZoneLending, on_node: Mapping[str, int], *, may_grow: bool) -> tuple[Decision, ...]:
@@ -258,7 +259,7 @@ def _offered(lent: NodeLending, holds: _Holds, *, may_grow: bool) -> tuple[Decis
 
 def _bound(pods: list[Pod], lent: NodeLending) -> Mapping[str, int]:
     """What pods of this node request, whether or not its kubelet has let them in."""
-    return {ready.name: sum(pod.requests[ready.name] for pod in pods) for ready in lent.reclaimable}
+    return {ready.name: sum(pod.spec.requests[ready.name] for pod in pods) for ready in lent.reclaimable}
 
 
 def _held_back(ready: Decision, on_node: Mapping[str, int], *, may_grow: bool) -> TermSum:

@@ -17,7 +17,7 @@ from model.decision import Decision
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodemetric import NodeMetric
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.reason import Reason
 from model.report import Usage

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from agent.core.lend.unenforced import UnenforcedLimit
 from agent.core.observe.usage import NodeUsage
 from model.decision import Decision
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason, words
 from model.report import BestEffortPodUsage, NodeReport, Pressure
 

@@ -17,7 +17,7 @@ from agent.core.observe.usage import NodeUsage
 from agent.core.observe.windows import Averages
 from model.decision import TermSum
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import KubernetesQoS, QoSClass
 from model.resources import CPU
 from model.strategy import HostApplication
@@ -79,7 +79,7 @@ def by_pods(usage: NodeUsage, pods: Iterable[Pod], applications: Iterable[HostAp
 
     Where a pod lives is the kubelet's word: a label BE on a pod that no ceiling holds takes nothing off.
     """
-    batch = {pod.uid for pod in pods if pod.kubernetes_qos is KubernetesQoS.BEST_EFFORT}
+    batch = {pod.uid for pod in pods if pod.status.kubernetes_qos is KubernetesQoS.BEST_EFFORT}
     below = {app.name for app in applications if app.below_best_effort and app.qos == QoSClass.BE}
     online = sum(used.last.cpu_millis for uid, used in usage.pods.items() if uid not in batch)
     host = sum(used.last.cpu_millis for name, used in usage.host_applications.items() if name not in below)

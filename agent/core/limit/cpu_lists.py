@@ -17,7 +17,7 @@ from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import PERIOD_US, cpuset_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob, KnobReading, Missing, Observation, Places, Value
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 from model.topology import parse_cpus
@@ -131,5 +131,5 @@ def _holds_ours(reading: KnobReading) -> bool:
 
 def _own_cpus(places: Places, pods: tuple[Pod, ...]) -> dict[str, tuple[int, ...]]:
     """By container cgroup, of batch pods that were given CPUs."""
-    placed = [(pod, places.pods[pod.uid]) for pod in pods if pod.cpuset and pod.uid in places.pods]
-    return {path: parse_cpus(pod.cpuset) for pod, place in placed for path in place.containers.values()}
+    placed = [(pod, places.pods[pod.uid]) for pod in pods if pod.colocation.cpuset and pod.uid in places.pods]
+    return {path: parse_cpus(pod.colocation.cpuset) for pod, place in placed for path in place.containers.values()}

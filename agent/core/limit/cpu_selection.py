@@ -20,7 +20,7 @@ from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import PERIOD_US
 from agent.core.observe.observation import Knob, KnobReading, Missing, Value
 from model.decision import Decision, TermSum, Unit
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import QoSClass
 from model.reason import Reason
 from model.strategy import SuppressStrategy
@@ -60,9 +60,11 @@ class CpuSituation(msgspec.Struct, frozen=True):
 def pools(processors: Iterable[Processor], kept_free: Collection[int], pods: Iterable[Pod]) -> Pools:
     """`kept_free` are reserved or the system's own. Where nothing else is left, one of them is the spare CPU."""
     found = tuple(processors)
-    running = [pod for pod in pods if pod.cpuset and not pod.terminal and _keeps_cpus(pod)]
-    exclusive = {cpu for pod in running if pod.qos_label is QoSClass.LSE for cpu in parse_cpus(pod.cpuset)}
-    theirs = {cpu for pod in running for cpu in parse_cpus(pod.cpuset)}
+    running = [pod for pod in pods if pod.colocation.cpuset and not pod.terminal and _keeps_cpus(pod)]
+    exclusive = {
+        cpu for pod in running if pod.colocation.qos_label is QoSClass.LSE for cpu in parse_cpus(pod.colocation.cpuset)
+    }
+    theirs = {cpu for pod in running for cpu in parse_cpus(pod.colocation.cpuset)}
     usable = [p for p in found if p.cpu not in exclusive and p.cpu not in kept_free]
     spare = sorted(found, key=lambda p: (p.cpu in exclusive, p.cpu))
     return Pools(
@@ -74,7 +76,7 @@ def pools(processors: Iterable[Processor], kept_free: Collection[int], pods: Ite
 
 def _keeps_cpus(pod: Pod) -> bool:
     """An LSE or LSR label says so whatever the pod requests; batch work shares its CPUs with all other."""
-    return pod.qos_label in (QoSClass.LSE, QoSClass.LSR) or not pod.best_effort
+    return pod.colocation.qos_label in (QoSClass.LSE, QoSClass.LSR) or not pod.best_effort
 
 
 def picked(pools: Pools, count: int) -> tuple[int, ...]:

@@ -43,7 +43,7 @@ from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Knob, Missing, NodeSample, Observation, Places
 from agent.core.observe.usage import NodeUsage, best_effort_limit_millis
 from model.decision import Decision, Unit
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.resources import CPU
 from model.strategy import EvictionStrategy, HostApplication, SuppressStrategy

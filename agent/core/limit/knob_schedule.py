@@ -13,7 +13,7 @@ from agent.core.limit.ownership import left_to_us
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import UNLIMITED, is_v1_quota, same
 from agent.core.observe.observation import Knob, KnobReading, Value
-from model.pod import Pod
+from model.pod.pod import Pod
 
 _TURNS = 10
 _WITHIN_REACH = 4

@@ -164,7 +164,8 @@ def high_limit(
 def _batch_may_run(seen: Observation) -> bool:
     """Some pod labelled BE or of band mid lives below the best-effort root, or that cannot be told."""
     return seen.listed is None or any(
-        pod.borrows and pod.kubernetes_qos is KubernetesQoS.BEST_EFFORT and not pod.terminal for pod in seen.listed
+        pod.borrows and pod.status.kubernetes_qos is KubernetesQoS.BEST_EFFORT and not pod.terminal
+        for pod in seen.listed
     )
 
 

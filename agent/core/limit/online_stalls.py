@@ -11,7 +11,7 @@ from agent.core.limit.stall_signals import StallSource, StallTrack, stall_signal
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Observation
 from agent.core.observe.usage import NodeUsage
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.strategy import SuppressStrategy
 
 

@@ -29,7 +29,8 @@ from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Knob, Places
 from model.decision import Decision, TermSum, Unit
 from model.explain import amount
-from model.pod import Container, Pod
+from model.pod.pod import Pod
+from model.pod.spec import Container
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 
@@ -100,8 +101,8 @@ def _groups(layout: Layout, places: Places, pods: Iterable[Pod]) -> Iterator[_Gr
         place = places.pods.get(pod.uid)
         if place is None or not place.path.startswith(below) or not pod.borrows or pod.terminal:
             continue
-        yield _Group(place.path, f"pod {pod.key}", pod.containers, pod.init_containers)
-        for container in (*pod.containers, *pod.init_containers):
+        yield _Group(place.path, f"pod {pod.key}", pod.spec.containers, pod.spec.init_containers)
+        for container in (*pod.spec.containers, *pod.spec.init_containers):
             if container.name in place.containers:
                 whose = f"pod {pod.key}, container {container.name}"
                 yield _Group(place.containers[container.name], whose, (container,))

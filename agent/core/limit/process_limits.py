@@ -20,7 +20,7 @@ from agent.core.observe.knobs import UNLIMITED, pids_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, Observation, PidCounts, Places
 from model.decision import Decision, TermSum, Unit
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 

@@ -14,7 +14,7 @@ from agent.core.limit.stall_relief import StallSignal
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import CgroupSample, Missing, Observation
 from agent.core.observe.usage import NodeUsage
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import KubernetesQoS
 from model.strategy import SuppressStrategy
 
@@ -60,12 +60,14 @@ def stall_sources(
     throttled = usage.throttled_ratio if usage else {}
     placed = [pod for pod in pods or () if pod.uid in seen.places.pods and not pod.terminal]
     able = {p.uid: not p.best_effort and not _throttled(throttled.get(p.uid, 0.0), strategy) for p in placed}
-    burstable = [pod for pod in placed if pod.kubernetes_qos is KubernetesQoS.BURSTABLE]
+    burstable = [pod for pod in placed if pod.status.kubernetes_qos is KubernetesQoS.BURSTABLE]
     together = all(able[pod.uid] for pod in burstable)
     alone = [
-        pod for pod in placed if able[pod.uid] and not (together and pod.kubernetes_qos is KubernetesQoS.BURSTABLE)
+        pod
+        for pod in placed
+        if able[pod.uid] and not (together and pod.status.kubernetes_qos is KubernetesQoS.BURSTABLE)
     ]
-    alone.sort(key=lambda pod: (pod.kubernetes_qos is not KubernetesQoS.GUARANTEED, pod.key))
+    alone.sort(key=lambda pod: (pod.status.kubernetes_qos is not KubernetesQoS.GUARANTEED, pod.key))
     root = [StallSource(layout.burstable, "burstable pods", _total(seen.burstable), is_root=True)] if together else []
     found = [
         *root,

@@ -28,7 +28,7 @@ from agent.core.observe.usage import NodeUsage
 from agent.core.observe.windows import Averages
 from model.node import Node
 from model.nodemetric import NodeMetric
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import KubernetesQoS
 from model.report import Usage
 from model.resources import CPU
@@ -92,9 +92,9 @@ class AssumedNode(msgspec.Struct, frozen=True):
         )
 
     def _place(self, pod: Pod) -> PodPlace:
-        path = self.layout.pod(pod.kubernetes_qos, pod.cgroup_uid or pod.uid)
-        staying = (*pod.containers, *(container for container in pod.init_containers if container.sidecar))
-        return PodPlace(path, {c.name: f"{path}/{pod.container_ids.get(c.name) or c.name}" for c in staying})
+        path = self.layout.pod(pod.status.kubernetes_qos, pod.cgroup_uid or pod.uid)
+        staying = (*pod.spec.containers, *(container for container in pod.spec.init_containers if container.sidecar))
+        return PodPlace(path, {c.name: f"{path}/{pod.status.container_ids.get(c.name) or c.name}" for c in staying})
 
     def _sample(self, pod: Pod, used: NodeUsage | None) -> CgroupSample | Missing:
         measured = used.pods.get(pod.uid) if used else None
@@ -177,7 +177,7 @@ class _Parts(msgspec.Struct, frozen=True):
 
 
 def _parts(metric: NodeMetric, pods: Iterable[Pod], configured: Mapping[str, HostApplication]) -> _Parts:
-    batch = {pod.key for pod in pods if pod.kubernetes_qos is KubernetesQoS.BEST_EFFORT}
+    batch = {pod.key for pod in pods if pod.status.kubernetes_qos is KubernetesQoS.BEST_EFFORT}
     below = {name for name, application in configured.items() if application.below_best_effort}
     hosts = metric.host_applications
     return _Parts(

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from model.pod import Pod
+from model.pod.pod import Pod
 
 DISPUTED = "disputed"
 """The name of no cgroup: a uid and a configuration's hash have more characters, and other ones."""

@@ -9,7 +9,7 @@ import msgspec
 from agent.core.observe.prediction import Prediction
 from agent.core.observe.usage import Averages, NodeUsage, Statistics
 from model.nodemetric import HostApplicationMetric, NodeMetric, NumaUsage, PodMetric
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand, QoSClass
 from model.report import Usage
 from model.strategy import HostApplication
@@ -70,7 +70,7 @@ def _pods(
 ) -> Iterator[PodMetric]:
     for pod in pods:
         if (averages := measured.get(pod.uid)) is not None:
-            yield PodMetric(pod.namespace, pod.name, figure(averages), pod.band, pod.qos)
+            yield PodMetric(pod.namespace, pod.name, figure(averages), pod.colocation.band, pod.colocation.qos)
 
 
 def _applications(

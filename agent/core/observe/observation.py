@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.report import Pressure
 
 

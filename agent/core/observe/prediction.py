@@ -22,7 +22,7 @@ from msgspec import Meta
 
 from agent.core.observe.histogram import CPU_MILLIS, MEMORY_BYTES, Buckets, Histogram
 from model.decision import Decision, TermSum, Unit
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.reason import Reason
 from model.report import Usage
@@ -159,7 +159,7 @@ def peak_samples(pods: Iterable[Pod], measured: Mapping[str, Usage], node: Usage
     for pod in pods:
         if (usage := measured.get(pod.uid)) is not None:
             samples.append(_sample(pod.uid, usage))
-            sums[pod.band] = _plus(sums[pod.band], usage)
+            sums[pod.colocation.band] = _plus(sums[pod.colocation.band], usage)
     if node is None:
         return tuple(samples)
     used = Usage(sum(u.cpu_millis for u in sums.values()), sum(u.memory_bytes for u in sums.values()))
@@ -278,7 +278,7 @@ def predict(state: PredictionState, facts: PredictionFacts, policy: PredictionPo
     bands = {name: model for name, model in parts.items() if model is not None}
     if len(bands) < len(parts) or CPU not in facts.allocatable or MEMORY not in facts.allocatable:
         return None
-    pods = [pod for pod in facts.pods if pod.band in _PRODUCTION and not pod.terminal]
+    pods = [pod for pod in facts.pods if pod.colocation.band in _PRODUCTION and not pod.terminal]
     learned = {pod.uid: model for pod in pods if (model := _learned(pod, fresh, now, policy)) is not None}
     warm = all(_warm(model, now, policy) for model in bands.values())
     margin, allocatable = policy.safety_margin_pct, facts.allocatable
@@ -305,7 +305,7 @@ def _learned(pod: Pod, fresh: Mapping[str, Model], now: float, policy: Predictio
 
 
 def _by_pods(resource: _Resource, pods: list[Pod], learned: Mapping[str, Model]) -> _Predictor:
-    requests = {pod.uid: pod.requests[resource.name] for pod in pods}
+    requests = {pod.uid: pod.spec.requests[resource.name] for pod in pods}
     peaks = {uid: resource.with_margin(resource.percentile(model)) for uid, model in learned.items()}
     standing_in = sum(amount for uid, amount in requests.items() if uid not in peaks)
     above = sum(max(amount - requests[uid], 0) for uid, amount in peaks.items())
@@ -327,7 +327,7 @@ def _by_bands(resource: _Resource, pods: list[Pod], bands: Mapping[str, Model], 
     total = sum(peaks.values())
     margin = resource.with_margin(total) - total
     peak, left = TermSum(), TermSum()
-    left.add("requests", sum(pod.requests[resource.name] for pod in staying), f"{len(staying)} production pods")
+    left.add("requests", sum(pod.spec.requests[resource.name] for pod in staying), f"{len(staying)} production pods")
     for terms, sign in ((peak, 1), (left, -1)):
         for name, amount in peaks.items():
             terms.add(name, sign * amount, f"p{resource.percentile_pct}")

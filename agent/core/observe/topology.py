@@ -12,7 +12,7 @@ from itertools import groupby
 import msgspec
 
 from agent.core.observe.parse import busy_of_line
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import QoSClass
 from model.resources import CPU, MEMORY, ResourceVector
 from model.topology import CpuInfo, KubeletCpus, PodCpus, Processor, SharePool, SharePools, Zone, parse_cpus
@@ -110,7 +110,7 @@ def kubelet_cpus(state: bytes, pods: Iterable[Pod]) -> KubeletCpus:
     for uid, containers in sorted(read.entries.items()):
         cpus = tuple(sorted({cpu for text in containers.values() for cpu in parse_cpus(text)}))
         pod = listed.get(uid)
-        if not cpus or (pod and (pod.qos_label in (QoSClass.LS, QoSClass.BE) or pod.cpuset)):
+        if not cpus or (pod and (pod.colocation.qos_label in (QoSClass.LS, QoSClass.BE) or pod.colocation.cpuset)):
             continue
         found.append(PodCpus(uid, cpus, pod.namespace, pod.name) if pod else PodCpus(uid, cpus))
     return KubeletCpus(read.policy_name, tuple(found))
@@ -125,8 +125,8 @@ def share_pools(
     states_noderesourcetopology.go). A cpuset that cannot be read raises ValueError naming the pod.
     """
     taken = {*unusable, *(cpu for pod in (kubelet.pods if kubelet else ()) for cpu in pod.cpus)}
-    pinned = [(pod, _pinned(pod)) for pod in pods if pod.cpuset and not pod.terminal]
-    exclusive = {cpu for pod, cpus in pinned if pod.qos_label is QoSClass.LSE for cpu in cpus}
+    pinned = [(pod, _pinned(pod)) for pod in pods if pod.colocation.cpuset and not pod.terminal]
+    exclusive = {cpu for pod, cpus in pinned if pod.colocation.qos_label is QoSClass.LSE for cpu in cpus}
     return SharePools(
         online=_pools(info, taken.union(*(cpus for _, cpus in pinned))), best_effort=_pools(info, taken | exclusive)
     )
@@ -134,7 +134,7 @@ def share_pools(
 
 def _pinned(pod: Pod) -> tuple[int, ...]:
     try:
-        return parse_cpus(pod.cpuset)
+        return parse_cpus(pod.colocation.cpuset)
     except ValueError as error:
         raise ValueError(f"Pod {pod.key}: {error}") from error
 

@@ -16,7 +16,7 @@ from agent.core.observe.series import Series, aggregates, spacing_ms
 from agent.core.observe.throttling import Throttle, throttles
 from agent.core.observe.windows import Averages, Moment, Rate, Track, Windows, begun, covered, rate_since, read, unrated
 from model.nodemetric import AggregatedUsage
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import QoSClass
 from model.report import Usage
 from model.resources import BATCH_CPU
@@ -304,12 +304,12 @@ def running_batch_millis(pod: Pod) -> int:
     """
     if pod.terminal:
         return 0
-    sidecars = (container for container in pod.init_containers if container.sidecar)
-    running = sum(container.requests[BATCH_CPU] for container in (*pod.containers, *sidecars))
+    sidecars = (container for container in pod.spec.init_containers if container.sidecar)
+    running = sum(container.requests[BATCH_CPU] for container in (*pod.spec.containers, *sidecars))
     # Amounts that only an annotation tells are for limits: the pod's own request is the bound.
-    return min(running, pod.requests[BATCH_CPU])
+    return min(running, pod.spec.requests[BATCH_CPU])
 
 
 def best_effort_request_millis(pods: Iterable[Pod]) -> int:
     """The same of all pods labelled BE."""
-    return sum(running_batch_millis(pod) for pod in pods if pod.qos_label is QoSClass.BE)
+    return sum(running_batch_millis(pod) for pod in pods if pod.colocation.qos_label is QoSClass.BE)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from model.pod import LoadTerms
+from model.pod.colocation import LoadTerms
 
 _PREFIX = "scheduling.koordinator.sh/load-estimated-"
 ANNOTATION_FACTORS = _PREFIX + "scaling-factors"

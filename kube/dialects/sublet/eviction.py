@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kube.dialects.sublet.pod_annotations import notice_seconds
-from model.pod import EvictionTerms
+from model.pod.colocation import EvictionTerms
 
 LABEL_ENABLED = "koordinator.sh/eviction-enabled"
 LABEL_PRIORITY = "koordinator.sh/priority"

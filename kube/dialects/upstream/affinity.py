@@ -16,7 +16,7 @@ import msgspec
 
 from kube.dialects.documents.document import checked
 from kube.dialects.documents.selector import LabelSelector
-from model.affinity import NOWHERE, Affinity, NodeTerm, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint
+from model.pod.affinity import NOWHERE, Affinity, NodeTerm, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint
 from model.selector import Operator, Requirement, Selector
 
 _NAME = "metadata.name"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kube import objects
-from model.pod import Container
+from model.pod.spec import Container
 from model.qos import KubernetesQoS
 from model.resources import CPU, MEMORY, ResourceVector, countable, parse_resources
 

@@ -15,14 +15,18 @@ from kube.dialects.sublet import preemption
 from kube.dialects.sublet.eviction import eviction_terms
 from kube.dialects.upstream import podstate
 from kube.dialects.upstream.affinity import affinity, spread
-from kube.dialects.upstream.amounts import amounts_of
+from kube.dialects.upstream.amounts import Amounts, amounts_of
 from kube.dialects.upstream.storage import claim, volume
-from model.affinity import Affinity, HostPort
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
 from model.node import Node, Taint
-from model.pod import Pod, Toleration
+from model.pod.affinity import Affinity, HostPort
+from model.pod.colocation import Colocation
+from model.pod.pod import Pod
+from model.pod.spec import PodSpec, Toleration
+from model.pod.status import PodStatus
 from model.priority import PriorityClass
+from model.qos import KubernetesQoS
 from model.resources import parse_resources
 from model.selector import Selector
 
@@ -37,66 +41,91 @@ _DIRECTORY_NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 def pod(source: objects.Pod, defaults: GangDefaults = USUAL) -> Pod:
     """Raises ConfigurationFault naming the pod and the field that cannot be read."""
-    metadata, spec, status = source.metadata, source.spec, source.status
-    where = f"Pod {metadata.namespace}/{metadata.name}"
-    labels, annotations = metadata.labels or {}, metadata.annotations or {}
-    amounts = amounts_of(spec, where, status)
-    requests = amounts.requests()
-    kubernetes = amounts.kubernetes_qos(status.qos_class)
-    label, qos = koordinator.qos_of(labels, kubernetes)
-    pinned = koordinator.pinned_to(annotations)
-    known = podstate.conditions(status.conditions or ())
+    metadata = source.metadata
+    labels = metadata.labels or {}
+    amounts = amounts_of(source.spec, _where(metadata), source.status)
+    kubernetes = amounts.kubernetes_qos(source.status.qos_class)
     owner = next((each for each in metadata.owner_references or () if each.controller), None)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,
-        requests=requests,
-        containers=amounts.containers,
-        qos=qos,
-        qos_label=label,
-        kubernetes_qos=kubernetes,
-        band=koordinator.band_of(labels, spec.priority, qos),
-        below_prod=koordinator.below_prod_of(labels, spec.priority, label),
-        priority=spec.priority or 0,
-        phase=podstate.phase(status),
-        node_name=spec.node_name,
-        scheduler_name=spec.scheduler_name,
-        gang=gang_of(metadata, spec.scheduling_group, defaults),
-        node_selector=spec.node_selector or {},
-        tolerations=tuple(_toleration(item) for item in spec.tolerations or ()),
-        gated=bool(spec.scheduling_gates),
-        deleting=metadata.deletion_timestamp is not None,
-        created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
-        container_ids=podstate.container_ids(status),
-        cgroup_uid=_cgroup_uid(metadata),
-        host_network=spec.host_network,
-        numa_zones=pinned.numa_zones,
-        cpuset=pinned.cpuset,
-        unsupported=("spec.resourceClaims",) if spec.resource_claims else (),
-        init_containers=amounts.init,
-        eviction=eviction_terms(labels, annotations),
-        grace_seconds=_grace_seconds(spec.termination_grace_period_seconds),
+        spec=_spec(source, amounts, defaults),
+        status=_status(source.status, kubernetes),
+        colocation=_colocation(source, kubernetes),
         labels=labels,
-        limits=amounts.limits(),
-        scored=amounts.scored(requests),
-        affinity=_affinity(spec, metadata.namespace, labels, f"{where}: spec.affinity"),
-        spread=spread(spec.topology_spread_constraints, labels, f"{where}: spec.topologySpreadConstraints"),
-        host_ports=tuple(_host_ports(spec)),
-        claims=tuple(_claims(metadata.name, spec)),
-        preemption_policy=preemption.policy(spec.preemption_policy, labels, annotations),
-        preemptible=preemption.preemptible(labels, annotations),
-        disrupted=known.disrupted,
-        rejected=podstate.rejected(status),
-        nominated_node=status.nominated_node_name,
-        scheduled_seconds=known.scheduled_seconds,
-        started_seconds=status.start_time.timestamp() if status.start_time else 0.0,
-        initialized_seconds=known.initialized_seconds,
+        created_seconds=metadata.creation_timestamp.timestamp() if metadata.creation_timestamp else 0.0,
+        deleting=metadata.deletion_timestamp is not None,
         owned=owner is not None,
         owner=f"{metadata.namespace}/{owner.name}" if owner is not None else "",
         daemon=owner is not None and owner.kind == "DaemonSet",
+        cgroup_uid=_cgroup_uid(metadata),
+    )
+
+
+def _where(metadata: objects.Metadata) -> str:
+    return f"Pod {metadata.namespace}/{metadata.name}"
+
+
+def _spec(source: objects.Pod, amounts: Amounts, defaults: GangDefaults) -> PodSpec:
+    metadata, spec = source.metadata, source.spec
+    where, labels, annotations = _where(metadata), metadata.labels or {}, metadata.annotations or {}
+    requests = amounts.requests()
+    return PodSpec(
+        requests=requests,
+        limits=amounts.limits(),
+        scored=amounts.scored(requests),
+        containers=amounts.containers,
+        init_containers=amounts.init,
+        node_name=spec.node_name,
+        scheduler_name=spec.scheduler_name,
+        gated=bool(spec.scheduling_gates),
+        gang=gang_of(metadata, spec.scheduling_group, defaults),
         rank=rank_of(labels, annotations),
+        priority=spec.priority or 0,
+        preemption_policy=preemption.policy(spec.preemption_policy, labels, annotations),
+        node_selector=spec.node_selector or {},
+        affinity=_affinity(spec, metadata.namespace, labels, f"{where}: spec.affinity"),
+        spread=spread(spec.topology_spread_constraints, labels, f"{where}: spec.topologySpreadConstraints"),
+        tolerations=tuple(_toleration(item) for item in spec.tolerations or ()),
+        host_ports=tuple(_host_ports(spec)),
+        host_network=spec.host_network,
+        claims=tuple(_claims(metadata.name, spec)),
+        unsupported=("spec.resourceClaims",) if spec.resource_claims else (),
+        grace_seconds=_grace_seconds(spec.termination_grace_period_seconds),
+    )
+
+
+def _status(status: objects.PodStatus, kubernetes: KubernetesQoS) -> PodStatus:
+    known = podstate.conditions(status.conditions or ())
+    return PodStatus(
+        phase=podstate.phase(status),
+        kubernetes_qos=kubernetes,
+        scheduled_seconds=known.scheduled_seconds,
+        initialized_seconds=known.initialized_seconds,
+        started_seconds=status.start_time.timestamp() if status.start_time else 0.0,
+        container_ids=podstate.container_ids(status),
+        nominated_node=status.nominated_node_name,
+        disrupted=known.disrupted,
+        rejected=podstate.rejected(status),
+    )
+
+
+def _colocation(source: objects.Pod, kubernetes: KubernetesQoS) -> Colocation:
+    labels, annotations = source.metadata.labels or {}, source.metadata.annotations or {}
+    priority = source.spec.priority
+    label, qos = koordinator.qos_of(labels, kubernetes)
+    pinned = koordinator.pinned_to(annotations)
+    return Colocation(
+        qos=qos,
+        qos_label=label,
+        band=koordinator.band_of(labels, priority, qos),
+        below_prod=koordinator.below_prod_of(labels, priority, label),
+        preemptible=preemption.preemptible(labels, annotations),
+        eviction=eviction_terms(labels, annotations),
         load=load_terms(annotations),
+        numa_zones=pinned.numa_zones,
+        cpuset=pinned.cpuset,
     )
 
 

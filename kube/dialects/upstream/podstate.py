@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kube import objects
-from model.pod import PodPhase
+from model.pod.status import PodPhase
 
 _PHASES = {member.value: member for member in PodPhase}
 _OUT_OF = "OutOf"

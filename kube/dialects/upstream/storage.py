@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from kube import objects
 from kube.dialects.documents.selector import one_of
 from kube.dialects.upstream.affinity import node_terms
-from model.affinity import NodeTerm
+from model.pod.affinity import NodeTerm
 from model.selector import Operator, Requirement
 from model.storage import Claim, Volume
 

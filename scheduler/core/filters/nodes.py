@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from model.affinity import NodeTerm
+from model.pod.affinity import NodeTerm
 from scheduler.core.picture.snapshot import Mask, NodeTraits
 
 

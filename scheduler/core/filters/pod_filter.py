@@ -7,7 +7,7 @@ from functools import cached_property
 
 import msgspec
 
-from model.affinity import PodTerm
+from model.pod.affinity import PodTerm
 from scheduler.core.picture.node_index import Column
 from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.pod_queries import Pods, namespaces_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.affinity import SpreadConstraint
+from model.pod.affinity import SpreadConstraint
 from scheduler.core.filters.pod_filter import FilteredRows, FilterRequest, FilterResult
 from scheduler.core.filters.static import selected, tolerated
 from scheduler.core.picture.pod_queries import Pods

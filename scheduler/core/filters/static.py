@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from model.affinity import NodeTerm
 from model.node import Taint
-from model.pod import Toleration
+from model.pod.affinity import NodeTerm
+from model.pod.spec import Toleration
 from scheduler.core.filters import volumes
 from scheduler.core.filters.nodes import matching
 from scheduler.core.picture.podclass import Tolerance

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.priority import PreemptionPolicy
 from model.reason import Reason
 from model.workload import DEFAULT_GANG_TIMEOUT_SECONDS, Gang, GangMode, GangSpec, PodSet, Workload, WorkloadId
@@ -125,7 +125,7 @@ def assemble_parts(subject: WorkloadId, parts: Sequence[Part]) -> Assembly:
 
 
 def _unsupported(pod: Pod) -> Hold:
-    fields = ", ".join(pod.unsupported)
+    fields = ", ".join(pod.spec.unsupported)
     detail = f"pod {pod.key} uses {fields}; remove it or give the pod to another scheduler"
     return Hold(WorkloadId.pod(pod.key), Reason.CONSTRAINT_NOT_SUPPORTED, detail, (pod.uid,))
 
@@ -133,15 +133,15 @@ def _unsupported(pod: Pod) -> Hold:
 def _lone(subject: WorkloadId, pod: Pod) -> Candidate:
     workload = Workload(
         key=pod.key,
-        queue=pod.queue,
-        priority=pod.priority,
-        pod_sets=(PodSet("0", (pod.uid,), pod.requests),),
+        queue=pod.spec.queue,
+        priority=pod.spec.priority,
+        pod_sets=(PodSet("0", (pod.uid,), pod.spec.requests),),
         uid=pod.uid,
         created_seconds=pod.created_seconds,
         eligible_seconds=pod.created_seconds,
-        preemption_policy=pod.preemption_policy,
+        preemption_policy=pod.spec.preemption_policy,
     )
-    return Candidate(subject, workload, (class_of(pod),), ((kin_of(pod),),), pod.scheduler_name)
+    return Candidate(subject, workload, (class_of(pod),), ((kin_of(pod),),), pod.spec.scheduler_name)
 
 
 def _gang(subject: WorkloadId, parts: Sequence[Part]) -> Candidate:
@@ -149,10 +149,10 @@ def _gang(subject: WorkloadId, parts: Sequence[Part]) -> Candidate:
     bound = sum(part.had for part in parts)
     workload = Workload(
         key=subject.name,
-        queue=sets[0][2][0].queue,
+        queue=sets[0][2][0].spec.queue,
         priority=max(_priority(part) for part in parts if part.members.pending),
         pod_sets=tuple(
-            PodSet(str(index), tuple(pod.uid for pod in pods), pods[0].requests, key)
+            PodSet(str(index), tuple(pod.uid for pod in pods), pods[0].spec.requests, key)
             for index, (key, _, pods) in enumerate(sets)
         ),
         min_total=sum(part.spec.min_member for part in parts),
@@ -166,7 +166,7 @@ def _gang(subject: WorkloadId, parts: Sequence[Part]) -> Candidate:
         gangs=tuple((part.key, part.needed) for part in parts),
     )
     kins = tuple(tuple(kin_of(pod) for pod in pods) for _, _, pods in sets)
-    profile = sets[0][2][0].scheduler_name
+    profile = sets[0][2][0].spec.scheduler_name
     return Candidate(subject, workload, tuple(found for _, found, _ in sets), kins, profile)
 
 
@@ -188,7 +188,7 @@ def _spec(parts: Sequence[Part]) -> GangSpec:
 def _alike(pods: Iterable[Pod]) -> dict[PodClass, list[Pod]]:
     """Pods by class, in the order in which they are placed: by rank where they have one, then by age."""
     sets: dict[PodClass, list[Pod]] = {}
-    for pod in sorted(pods, key=lambda pod: (pod.rank < 0, pod.rank)):
+    for pod in sorted(pods, key=lambda pod: (pod.spec.rank < 0, pod.spec.rank)):
         sets.setdefault(class_of(pod), []).append(pod)
     return sets
 
@@ -196,13 +196,13 @@ def _alike(pods: Iterable[Pod]) -> dict[PodClass, list[Pod]]:
 def _priority(part: Part) -> int:
     """The gang's own word, else that of its highest waiting member."""
     own = part.spec.priority
-    return own if own is not None else max(pod.priority for pod in part.members.pending)
+    return own if own is not None else max(pod.spec.priority for pod in part.members.pending)
 
 
 def _policy(parts: Sequence[Part]) -> PreemptionPolicy:
     """The most restrictive word of the gangs and of their waiting members."""
     own = (part.spec.preemption_policy for part in parts if part.spec.preemption_policy is not None)
-    members = (pod.preemption_policy for part in parts for pod in part.members.pending)
+    members = (pod.spec.preemption_policy for part in parts for pod in part.members.pending)
     return min((*own, *members), key=_STRICTNESS.index)
 
 

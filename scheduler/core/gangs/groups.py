@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 
 _NO_GROUPS: Mapping[str, WorkloadId] = {}
@@ -23,7 +23,7 @@ def group_of(subject: WorkloadId) -> WorkloadId | None:
 def subject_of(pod: Pod, groups: Mapping[str, WorkloadId] = _NO_GROUPS) -> WorkloadId:
     """The gang group or gang of a pod, or the pod alone; `groups` are by gang key."""
     own = pod.own_workload
-    return groups.get(pod.gang.key, own) if pod.gang is not None else own
+    return groups.get(pod.spec.gang.key, own) if pod.spec.gang is not None else own
 
 
 class GroupIndex:

@@ -35,7 +35,7 @@ def _discord(subject: WorkloadId, part: Part) -> str:
 
 def _mixed(part: Part, parts: Sequence[Part]) -> str:
     """What is wrong where members cannot be placed as one workload."""
-    schedulers = sorted({pod.scheduler_name for item in parts for pod in item.members.pending})
+    schedulers = sorted({pod.spec.scheduler_name for item in parts for pod in item.members.pending})
     if len(schedulers) > 1:
         return f"its pods name {len(schedulers)} schedulers ({', '.join(schedulers)}); give all of them one"
     if part.gang is not None and part.gang.source is GangSource.UPSTREAM and part.members.foreign:

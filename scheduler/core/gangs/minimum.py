@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.workload import Gang, GangSource, GangSpec, MatchPolicy, TopologyLevel, WorkloadId
 from scheduler.core.gangs.roster import Roster, age
 
@@ -67,13 +68,15 @@ def spec_of(members: Roster, gang: Gang | None) -> GangSpec:
         return gang.spec
     if lacks_object(members):
         return GangSpec(0, problem="its PodGroup does not exist")
-    specs = (pod.gang.spec for pod in members.counted if pod.gang is not None and pod.gang.spec is not None)
+    gangs = (pod.spec.gang for pod in members.counted)
+    specs = (gang.spec for gang in gangs if gang is not None and gang.spec is not None)
     return next(specs, GangSpec(0, problem="no pod defines it"))
 
 
 def lacks_object(members: Roster) -> bool:
     """Whether its pods say that an object defines their gang; asked where there is none."""
-    return any(pod.gang is not None and pod.gang.source is not GangSource.ANNOTATION for pod in members.counted)
+    gangs = (pod.spec.gang for pod in members.counted)
+    return any(gang is not None and gang.source is not GangSource.ANNOTATION for gang in gangs)
 
 
 def belongs(subject: WorkloadId, part: Part) -> bool:
@@ -88,7 +91,8 @@ def topology_of(parts: Iterable[Part]) -> tuple[TopologyLevel, ...]:
 
 def original(members: Roster) -> tuple[Pod, ...]:
     """Members created before the first of them was bound; all of them where none was or the time is not known."""
-    bound = [pod.scheduled_seconds for pod in (*members.placed, *members.succeeded) if pod.scheduled_seconds]
+    times = (pod.status.scheduled_seconds for pod in (*members.placed, *members.succeeded))
+    bound = [seconds for seconds in times if seconds]
     if not bound:
         return members.counted
     return tuple(sorted((pod for pod in members.counted if pod.created_seconds <= min(bound)), key=age))
@@ -98,7 +102,7 @@ def _runs(members: Roster, spec: GangSpec, gang: Gang | None) -> bool:
     """Whether the minimum of members runs or is through, or the PodGroup's status says that it did."""
     if spec.problem:
         return False
-    running = sum(pod.phase is PodPhase.RUNNING for pod in members.placed)
+    running = sum(pod.status.phase is PodPhase.RUNNING for pod in members.placed)
     told = gang is not None and (gang.phase in RAN or gang.whole_seconds > 0)
     return told or running + len(members.succeeded) >= spec.min_member
 

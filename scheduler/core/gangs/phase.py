@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from model.pod import PodPhase
+from model.pod.status import PodPhase
 from model.workload import Notes
 from scheduler.core.gangs.minimum import RAN, Part
 from scheduler.core.gangs.roster import Roster
@@ -34,7 +34,7 @@ class GangStatus(msgspec.Struct, frozen=True):
 
 def gang_status(before: str, min_member: int, members: Roster, bound: int) -> GangStatus:
     """The phase after phase `before`, and counts; `bound` is how many placed members the API server has confirmed."""
-    running = sum(pod.phase is PodPhase.RUNNING for pod in members.placed)
+    running = sum(pod.status.phase is PodPhase.RUNNING for pod in members.placed)
     succeeded, failed = len(members.succeeded), len(members.failed)
     scheduled = bound + succeeded
     total = members.present + failed + len(members.gated) + len(members.unsupported)

@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.workload import GangMode, WorkloadId
 from scheduler.core.gangs.minimum import Part, belongs, original
@@ -100,7 +100,7 @@ class Releases:
             self._partial.pop(subject, None)
             answered = rejected
             # Bindings that are on their way may be refused yet: only what is bound ends the time in which it was not.
-            if all(pod.node_name for part in parts for pod in part.members.placed):
+            if all(pod.spec.node_name for part in parts for pod in part.members.placed):
                 self._clocks.pop(subject, None)
         else:
             since, known = self._clocks.setdefault(subject, (_since(parts, now), now))
@@ -152,11 +152,11 @@ def _is_partial(parts: Sequence[Part]) -> bool:
 
 def _rejected(part: Part, parts: Sequence[Part]) -> tuple[Pod, ...]:
     """Members rejected in the round in which some of those that are bound were bound too."""
-    bound = [pod.scheduled_seconds for item in parts for pod in item.members.bound]
+    bound = [pod.status.scheduled_seconds for item in parts for pod in item.members.bound]
     return tuple(
         pod
         for pod in part.members.rejected
-        if any(abs(pod.scheduled_seconds - seconds) <= _ROUND_SECONDS for seconds in bound)
+        if any(abs(pod.status.scheduled_seconds - seconds) <= _ROUND_SECONDS for seconds in bound)
     )
 
 
@@ -174,7 +174,8 @@ def _was_whole(part: Part, parts: Sequence[Part]) -> bool:
 def _since(parts: Sequence[Part], now: float) -> float:
     """Since when members are bound that wait for others: as noted, else since the first of them was bound."""
     noted = [part.gang.partial_seconds for part in parts if part.gang is not None and part.gang.partial_seconds]
-    bound = [pod.scheduled_seconds for part in parts for pod in part.members.bound if pod.scheduled_seconds]
+    times = (pod.status.scheduled_seconds for part in parts for pod in part.members.bound)
+    bound = [seconds for seconds in times if seconds]
     return min(*(noted or bound), now, now)
 
 
@@ -184,7 +185,7 @@ def _detail(subject: WorkloadId, partial: _Partial, now: float, evict: tuple[Pod
     why = f"it was not completed within {now - partial.since_seconds:.0f}s"
     if partial.rejected:
         pods = (pod for part in partial.parts for pod in part.members.rejected if pod.uid in partial.rejected)
-        why = ", ".join(f"the kubelet rejected {pod.key}: {pod.rejected}" for pod in pods)
+        why = ", ".join(f"the kubelet rejected {pod.key}: {pod.status.rejected}" for pod in pods)
     said = [f"gang {subject.name}: {number} of {minimum} members are bound and {why}"]
     if evict:
         said.append(f"{len(evict)} bound {'pod is' if len(evict) == 1 else 'pods are'} evicted to try it anew")

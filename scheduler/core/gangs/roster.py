@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 
 
 class Roster(msgspec.Struct, frozen=True):
@@ -39,12 +40,12 @@ class Roster(msgspec.Struct, frozen=True):
     @property
     def bound(self) -> tuple[Pod, ...]:
         """Placed members whose node the API server has confirmed."""
-        return tuple(pod for pod in self.placed if pod.node_name)
+        return tuple(pod for pod in self.placed if pod.spec.node_name)
 
     @property
     def rejected(self) -> tuple[Pod, ...]:
         """Members that the kubelet of their node refused."""
-        return tuple(pod for pod in self.failed if pod.rejected)
+        return tuple(pod for pod in self.failed if pod.status.rejected)
 
 
 def roster(pods: Iterable[Pod], assumed: Collection[str], schedulers: Collection[str]) -> Roster:
@@ -62,16 +63,16 @@ def age(pod: Pod) -> tuple[float, str, str]:
 
 def _column(pod: Pod, assumed: Collection[str], schedulers: Collection[str]) -> str:
     """The Roster field a pod belongs to."""
-    if pod.phase is PodPhase.SUCCEEDED:
+    if pod.status.phase is PodPhase.SUCCEEDED:
         return "succeeded"
-    if pod.phase is PodPhase.FAILED:
+    if pod.status.phase is PodPhase.FAILED:
         return "failed"
     if pod.deleting:
         return "deleting"
-    if pod.node_name or pod.uid in assumed:
+    if pod.spec.node_name or pod.uid in assumed:
         return "placed"
-    if pod.scheduler_name not in schedulers:
+    if pod.spec.scheduler_name not in schedulers:
         return "foreign"
-    if pod.gated:
+    if pod.spec.gated:
         return "gated"
-    return "unsupported" if pod.unsupported else "pending"
+    return "unsupported" if pod.spec.unsupported else "pending"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from model.placement import PlacementState
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.priority import SYSTEM_PRIORITY
 from model.queue import DEFAULT_QUEUE
 from model.workload import WorkloadId
@@ -32,7 +32,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
     @property
     def priority(self) -> int:
         """At which it may be a victim: its gang's, but no gang makes less of a system-critical pod."""
-        own = self.pod.priority if self.pod else 0
+        own = self.pod.spec.priority if self.pod else 0
         return own if self.gang_priority is None or own >= SYSTEM_PRIORITY else self.gang_priority
 
     @property
@@ -59,6 +59,6 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 def charge_of(pod: Pod) -> Charge | None:
     """What a pod uses by its own word: nothing while it has no node or once it is terminal."""
-    if not pod.node_name or pod.terminal:
+    if not pod.spec.node_name or pod.terminal:
         return None
-    return Charge(pod.uid, pod.node_name, class_of(pod), kin_of(pod), pod, pod.queue, PlacementState.BOUND)
+    return Charge(pod.uid, pod.spec.node_name, class_of(pod), kin_of(pod), pod, pod.spec.queue, PlacementState.BOUND)

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from model.affinity import NOWHERE
 from model.placement import PlacementState
+from model.pod.affinity import NOWHERE
 from model.workload import WorkloadId
 from scheduler.core.ledger.account import Account
 from scheduler.core.ledger.charge import Change, Charge, charge_of

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.residents import Residents, flags_of
@@ -162,7 +162,7 @@ class Slots:
         facts.flags[at] = [flags_of(charge) for charge in charges]
         pods = [charge.pod for charge in charges]
         facts.priorities[at] = [charge.priority for charge in charges]
-        facts.started[at] = [0.0 if pod is None else pod.started_seconds for pod in pods]
+        facts.started[at] = [0.0 if pod is None else pod.status.started_seconds for pod in pods]
 
     def _subject(self, job: WorkloadId) -> int:
         number = self._subjects.get(job)

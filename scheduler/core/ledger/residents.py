@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from model.placement import PlacementState
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.picture.snapshot import Amounts
@@ -58,5 +58,6 @@ def flags_of(charge: Charge) -> int:
     pod = charge.pod
     if pod is None:
         return flags
-    flags += _DELETING * pod.deleting + _PROTECTED * (not pod.preemptible) + _DISRUPTED * pod.disrupted
-    return flags + _BELOW_PROD * pod.below_prod
+    flags += _DELETING * pod.deleting + _DISRUPTED * pod.status.disrupted
+    own = pod.colocation
+    return flags + _PROTECTED * (not own.preemptible) + _BELOW_PROD * own.below_prod

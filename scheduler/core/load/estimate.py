@@ -8,7 +8,7 @@ request.
 
 from __future__ import annotations
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
@@ -52,8 +52,9 @@ def estimated_until(pod: Pod, assigned_seconds: float, policy: LoadPolicy) -> fl
     """Unix time until which the estimate stands in for measurements, whatever they say; 0 where nothing says so."""
     scheduled, initialized = policy.after_scheduled_seconds or 0.0, policy.after_initialized_seconds or 0.0
     if policy.custom_estimates:
-        scheduled = scheduled if pod.load.after_scheduled_seconds is None else pod.load.after_scheduled_seconds
-        initialized = initialized if pod.load.after_initialized_seconds is None else pod.load.after_initialized_seconds
-    if initialized > 0 and pod.initialized_seconds > 0:
-        return pod.initialized_seconds + initialized
+        own = pod.colocation.load
+        scheduled = scheduled if own.after_scheduled_seconds is None else own.after_scheduled_seconds
+        initialized = initialized if own.after_initialized_seconds is None else own.after_initialized_seconds
+    if initialized > 0 and pod.status.initialized_seconds > 0:
+        return pod.status.initialized_seconds + initialized
     return assigned_seconds + scheduled if scheduled > 0 else 0.0

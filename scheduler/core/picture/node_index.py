@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from model.affinity import PodTerm
+from model.pod.affinity import PodTerm
 from model.selector import Operator, Requirement
 
 Codes: TypeAlias = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from model.affinity import HostPort, PodTerm
+from model.pod.affinity import HostPort, PodTerm
 from model.selector import Operator, Selector
 from scheduler.core.picture.podclass import Kin
 

@@ -8,8 +8,10 @@ from weakref import WeakKeyDictionary, ref
 
 import msgspec
 
-from model.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
-from model.pod import LoadTerms, Pod, Toleration
+from model.pod.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
+from model.pod.colocation import LoadTerms
+from model.pod.pod import Pod
+from model.pod.spec import Toleration
 from model.qos import PriorityBand
 from model.resources import PODS
 
@@ -120,23 +122,24 @@ class ClassMemo(Generic[T]):
 
 def class_of(pod: Pod) -> PodClass:
     """The class of a pod."""
-    amounts = {name: amount for name, amount in pod.requests.amounts.items() if amount > 0}
-    nodes = Affinity(pod.affinity.nodes, pod.affinity.preferred_nodes)
+    spec = pod.spec
+    amounts = {name: amount for name, amount in spec.requests.amounts.items() if amount > 0}
+    nodes = Affinity(spec.affinity.nodes, spec.affinity.preferred_nodes)
     return PodClass(
         tuple(sorted((amounts | {PODS: 1}).items())),
         Tolerance(
-            tuple(sorted(pod.node_selector.items())),
-            pod.tolerations,
+            tuple(sorted(spec.node_selector.items())),
+            spec.tolerations,
             NOWHERE if nodes == NOWHERE else nodes,
-            tuple(sorted(f"{pod.namespace}/{claim}" for claim in pod.claims)),
+            tuple(sorted(f"{pod.namespace}/{claim}" for claim in spec.claims)),
         ),
         _interpod(pod),
         Estimate(
-            tuple(sorted(pod.scored.amounts.items())),
-            tuple(sorted(pod.limits.amounts.items())),
-            pod.band,
-            pod.daemon or pod.plain,
-            pod.load,
+            tuple(sorted(spec.scored.amounts.items())),
+            tuple(sorted(spec.limits.amounts.items())),
+            pod.colocation.band,
+            pod.daemon or spec.plain,
+            pod.colocation.load,
         ),
     )
 
@@ -144,16 +147,17 @@ def class_of(pod: Pod) -> PodClass:
 def kin_of(pod: Pod) -> Kin:
     """What others may see of a pod."""
     labels = tuple(sorted(pod.labels.items()))
-    return Kin(pod.namespace, labels, _about_pods(pod.affinity), pod.host_ports, pod.deleting)
+    return Kin(pod.namespace, labels, _about_pods(pod.spec.affinity), pod.spec.host_ports, pod.deleting)
 
 
 def _interpod(pod: Pod) -> InterPod:
-    terms = _about_pods(pod.affinity)
-    if terms == NOWHERE and not pod.spread:
-        return InterPod(ports=pod.host_ports) if pod.host_ports else NO_INTERPOD
-    looked_at = _keys(terms, pod.spread)
+    spec = pod.spec
+    terms = _about_pods(spec.affinity)
+    if terms == NOWHERE and not spec.spread:
+        return InterPod(ports=spec.host_ports) if spec.host_ports else NO_INTERPOD
+    looked_at = _keys(terms, spec.spread)
     labels = tuple(sorted((key, value) for key, value in pod.labels.items() if key in looked_at))
-    return InterPod(pod.namespace, labels, terms, pod.spread, pod.host_ports)
+    return InterPod(pod.namespace, labels, terms, spec.spread, spec.host_ports)
 
 
 def _about_pods(affinity: Affinity) -> Affinity:

@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from model.affinity import NOWHERE
+from model.pod.affinity import NOWHERE
 from model.workload import WorkloadId
 from scheduler.core.filters import fit
 from scheduler.core.filters.obstacles import Obstacles, obstacles

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from model.budget import DisruptionBudget
-from model.pod import Pod
+from model.pod.pod import Pod
 from scheduler.core.ledger.residents import Residents
 from scheduler.core.picture.podclass import Kin
 from scheduler.core.picture.snapshot import Amounts, Mask

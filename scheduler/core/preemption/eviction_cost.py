@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.report import EvictionCost
 
 
@@ -19,8 +19,8 @@ def eviction_costs(
     return tuple(
         EvictionCost(
             pod_uid=pod.uid,
-            gang=pod.gang.key if pod.gang else "",
-            members_above_minimum=surplus_of.get(pod.gang.key, 0) if pod.gang else 0,
+            gang=pod.spec.gang.key if pod.spec.gang else "",
+            members_above_minimum=surplus_of.get(pod.spec.gang.key, 0) if pod.spec.gang else 0,
             checkpoint_age_seconds=max(0.0, now - saved_seconds[pod.uid]) if pod.uid in saved_seconds else None,
         )
         for pod in sorted(pods, key=lambda pod: pod.uid)

@@ -8,7 +8,7 @@ import msgspec
 
 from model.budget import DisruptionBudget
 from model.placement import EvictionPlan
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.priority import PreemptionPolicy
 from model.reason import Reason
 from model.workload import WorkloadId

@@ -89,7 +89,7 @@ def _too_young(residents: Residents, mask: Mask, minimum_seconds: float, now: fl
 
 def _scheduled(residents: Residents, slot: int) -> float:
     pod = residents.pods[slot]
-    return pod.scheduled_seconds if pod else 0.0
+    return pod.status.scheduled_seconds if pod else 0.0
 
 
 def _cooling(facts: PreemptionFacts, policy: PreemptionPolicySettings, now: float) -> frozenset[WorkloadId]:

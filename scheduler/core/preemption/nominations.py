@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.filters.static import verdicts
 from scheduler.core.gangs.assembly import Candidate
@@ -73,7 +73,7 @@ class Nominations:
         self, candidate: Candidate, pods: Mapping[str, Pod], snapshot: ClusterSnapshot, expires_seconds: float
     ) -> bool:
         """After a restart: keep what the pods' status names, where that is room for all needed and still fit."""
-        named = {uid: pod.nominated_node for uid, pod in pods.items() if pod.nominated_node}
+        named = {uid: pod.status.nominated_node for uid, pod in pods.items() if pod.status.nominated_node}
         found = tuple(_named(candidate, named))
         enough = 0 < candidate.needed <= len(found) and _admitted(found, snapshot)
         if self.get(candidate.subject) is not None or not enough:

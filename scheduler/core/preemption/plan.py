@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from model.placement import EvictionPlan, Placement, PlacementState, Victim
-from model.pod import Pod
+from model.pod.pod import Pod
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Placed
@@ -55,13 +55,13 @@ def _trigger(candidate: Candidate, facts: PreemptionFacts) -> str:
 
 
 def _rank(pod: Pod) -> tuple[int, str, str]:
-    return (pod.rank, pod.name, pod.uid)
+    return (pod.spec.rank, pod.name, pod.uid)
 
 
 def _victims(snapshot: ClusterSnapshot, costs: VictimCosts, chosen: list[int]) -> Iterator[Victim]:
     rows = costs.victims.rows[chosen].tolist()
     for row, (pod, uid, subject) in zip(rows, costs.named(chosen), strict=True):
-        key, notice = (pod.key, pod.eviction.notice_seconds) if pod else (uid, 0.0)
+        key, notice = (pod.key, pod.colocation.eviction.notice_seconds) if pod else (uid, 0.0)
         yield Victim(key, uid, snapshot.names[row], subject, notice)
 
 

@@ -75,7 +75,7 @@ def _with_stuck(legal: Legality, number: int) -> Legality:
 
 def _preemptor(candidate: Candidate, facts: PreemptionFacts) -> Preemptor:
     workload, pods = candidate.workload, facts.pods
-    below_prod = any(pods[uid].below_prod for uid in candidate.uids if uid in pods)
+    below_prod = any(pods[uid].colocation.below_prod for uid in candidate.uids if uid in pods)
     policy, created = workload.preemption_policy, workload.created_seconds
     return Preemptor(candidate.subject, workload.priority, policy, created, below_prod)
 

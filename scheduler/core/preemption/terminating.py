@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from model.affinity import NOWHERE
+from model.pod.affinity import NOWHERE
 from model.selector import Selector
 from scheduler.core.filters.room_view import need_of
 from scheduler.core.gangs.assembly import Candidate

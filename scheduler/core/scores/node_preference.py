@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from model.affinity import PreferredNodes
 from model.node import Taint
-from model.pod import Toleration
+from model.pod.affinity import PreferredNodes
+from model.pod.spec import Toleration
 from scheduler.core.filters.nodes import matching
 from scheduler.core.filters.static import tolerates
 from scheduler.core.picture.snapshot import Amounts, Mask, NodeTraits

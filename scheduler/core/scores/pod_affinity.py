@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.affinity import PodTerm
+from model.pod.affinity import PodTerm
 from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.pod_queries import TermKind, namespaces_of
 from scheduler.core.picture.podclass import Kin, PodClass

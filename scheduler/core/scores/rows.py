@@ -24,8 +24,8 @@ _LARGEST = 1 << 56
 class ScoreAsk(msgspec.Struct, frozen=True, eq=False):
     """What is scored: one pod of the class more on each row.
 
-    `free` is node × resource what is not requested, `scored` what those on the node count in scores (Pod.scored, which
-    is the request but for cpu and memory not asked for). `load` is None where no node's use is known.
+    `free` is node × resource what is not requested, `scored` what those on the node count in scores (PodSpec.scored,
+    which is the request but for cpu and memory not asked for). `load` is None where no node's use is known.
     """
 
     snapshot: ClusterSnapshot

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from model.affinity import SpreadConstraint
+from model.pod.affinity import SpreadConstraint
 from scheduler.core.filters.static import selected, tolerated
 from scheduler.core.picture.node_index import Column
 from scheduler.core.picture.percent import FULL

@@ -20,7 +20,7 @@ from agent.settings import AgentSettings
 from kube.dialects.koordinator.nodesettings import Documents
 from kube.events import EventRecorder
 from model.nodesettings import NodeSettings
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.resources import CPU
 from model.strategy import ColocationStrategy, SuppressStrategy

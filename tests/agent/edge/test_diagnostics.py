@@ -42,10 +42,12 @@ from agent.settings import AgentSettings, Mode
 from model.decision import Decision, Term, Unit
 from model.fault import CannotListen, ConfigurationFault
 from model.nodesettings import NodeSettings
-from model.pod import Container, PodPhase
+from model.pod.spec import Container
+from model.pod.status import PodPhase
 from model.reason import Reason
 from model.report import CheckpointSaved, PreemptionNotice, Pressure, Usage
 from model.strategy import SuppressStrategy
+from tests.pods import with_fields
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, link_pb2
 
 
@@ -82,7 +84,7 @@ class Rig:
         """web is measured in every way, job is not; `parts` are of the observation."""
         build = self.build
         web, job = build.pod(cpu=1200, memory=9), build.batch("job", batch_cpu=300, batch_memory=1 << 20)
-        job = msgspec.structs.replace(job, containers=(Container("main", job.requests),))
+        job = with_fields(job, containers=(Container("main", job.spec.requests),))
         done = build.batch("done", batch_cpu=50, phase=PodPhase.SUCCEEDED)
         usage = build.usage(
             {web.uid: build.averages(400, 7, live=410, aggregate=420)},

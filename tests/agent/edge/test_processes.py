@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from agent.core.observe.layout import PodDirectory
 from agent.edge.processes import processes
-from model.pod import PodPhase
+from model.pod.status import PodPhase
+from tests.pods import with_fields
 
 CASES: dict[str, tuple[Mapping[str, str | None], dict[str, Any], dict[str, int]]] = {
     # cgroup.procs by container (None: no such cgroup), what is special about the pod, what is found
@@ -44,5 +44,5 @@ def test_processes(
             (tmp_path / base.lstrip("/") / name).mkdir(parents=True)
             (tmp_path / base.lstrip("/") / name / "cgroup.procs").write_text(text)
     directory = PodDirectory(base, {name: f"{base}/{name}" for name in containers})
-    pod = msgspec.structs.replace(build.pod("web"), **special)
+    pod = with_fields(build.pod("web"), **special)
     assert processes(tmp_path, (pod, build.pod("unseen")), {"uid-web": directory}) == expected

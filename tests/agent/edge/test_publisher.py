@@ -22,7 +22,7 @@ from agent.settings import AgentSettings
 from kube import objects
 from model.node import Node
 from model.nodesettings import NodeSettings
-from model.pod import PodPhase
+from model.pod.status import PodPhase
 from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
@@ -326,7 +326,7 @@ def test_without_a_quota_file_no_more_is_lent(server: ScriptedServer, build: Any
     sent = publish(server, [(good, 1), (lost, 2)])
     before, after = amounts(sent)
     for name, lent in zip((BATCH_CPU, BATCH_MEMORY), good.lending.final, strict=False):
-        running = sum(pod.requests[name] for pod in lost.facts.pods or ())
+        running = sum(pod.spec.requests[name] for pod in lost.facts.pods or ())
         assert (int(before[name]), int(after[name])) == (lent.value, running) and lent.value > running
     assert conditions(sent) == [("True", "LendingActive"), ("False", "CeilingNotPossible")]
 

@@ -18,12 +18,13 @@ from agent.core.observe.observation import Absence, Missing
 from agent.edge import zones
 from agent.edge.zones import ZonePublisher
 from agent.ports import TickResult
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.topology import CpuBasics, CpuInfo, KubeletCpus, NumaNode, PodCpus, Processor, Zone
 from tests.agent.offering import Offering
 from tests.kube.conftest import ScriptedServer, says
+from tests.pods import with_fields
 
 PATH = "/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies"
 INFO = CpuInfo(CpuBasics("Xeon"), tuple(Processor(cpu, cpu, 0, 0) for cpu in range(2)), (NumaNode(0, (0, 1), 8 << 30),))
@@ -358,7 +359,7 @@ def test_a_bad_annotation_is_one_error_line(
 
     async def scene(rig: Rig) -> None:
         node = msgspec.structs.replace(build.node(), annotations=annotations)
-        pod = msgspec.structs.replace(build.pod(), cpuset=cpuset)
+        pod = with_fields(build.pod(), cpuset=cpuset)
         bad = build.facts(pod, node=node, zones=ZONES)
         with capture_logs() as logs:
             for at in range(3):

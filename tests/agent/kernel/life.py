@@ -12,18 +12,20 @@ from agent.core.observe.observation import Knob, Places, PodPlace, Value
 from agent.edge.executor import KnobExecutor
 from agent.files.statefile import StateFile
 from model.decision import Decision, Term, Unit
-from model.pod import Container, Pod
+from model.pod.pod import Pod
+from model.pod.spec import Container
 from model.qos import KubernetesQoS, QoSClass
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
 from model.topology import parse_cpus
 from tests.agent.kernel.v1_tree import MOUNT, V1Tree
+from tests.pods import make_pod
 
 
 def batch_pod(uid: str, millis: int) -> Pod:
     amounts = ResourceVector({BATCH_CPU: millis, BATCH_MEMORY: 64 << 20})
     known = {"qos_label": QoSClass.BE, "kubernetes_qos": KubernetesQoS.BEST_EFFORT}
-    return Pod("ns", uid, uid, containers=(Container("c", amounts, amounts),), **known)
+    return make_pod("ns", uid, uid, containers=(Container("c", amounts, amounts),), **known)
 
 
 class Life:

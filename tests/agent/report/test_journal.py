@@ -257,7 +257,7 @@ def test_a_journal_of_another_format(build: Any) -> None:
     """What this version would understand by halves is refused, and the message says which version reads it."""
     head = msgspec.json.encode(Head(build.layout, AgentSettings(), TickState(), format=2)) + b"\n"
     with pytest.raises(
-        ConfigurationFault, match=r"line 1: is of journal format 2; this version reads 3.*that wrote it"
+        ConfigurationFault, match=r"line 1: is of journal format 2; this version reads 4.*that wrote it"
     ):
         list(read([head], "journal"))
 

@@ -23,10 +23,11 @@ from agent.settings import AgentSettings
 from agent.tick import Tick
 from cli.main import main
 from model.node import Node
-from model.pod import Pod, PodPhase
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import CPU, MEMORY, ResourceVector
 from tests.agent.playing import FakeEvictor
+from tests.pods import make_pod
 
 GIB = 1 << 30
 LAYOUT = Layout("/kubepods")
@@ -42,7 +43,7 @@ class Recorder:
         self._second = 0
         self._used_ns = 0
         amounts = ResourceVector({CPU: 8000, MEMORY: 16 * GIB})
-        pod = Pod(
+        pod = make_pod(
             namespace="shop",
             name="web",
             uid="web",

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from agent.core.observe.files import FILES
 from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import CgroupDriver
@@ -28,10 +26,11 @@ from agent.settings import AgentSettings
 from agent.tick import Tick
 from cgroup_fixtures.live import MOUNT, LiveTree
 from cgroup_fixtures.names import Place, container_path, pod_path, qos_path
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import KubernetesQoS
 from tests.agent.conftest import Build
 from tests.agent.playing import FakeCluster, FakeEvictor
+from tests.pods import with_fields
 
 MIB = 1 << 20
 SPIN = "while True: pass"
@@ -62,9 +61,9 @@ class LivePod:
 
     def __init__(self, place: Place, pod: Pod) -> None:
         self.uid = pod.uid
-        self.path = pod_path(place, pod.kubernetes_qos, pod.cgroup_uid)
-        self.listed = msgspec.structs.replace(pod, container_ids={"app": secrets.token_hex(32)})
-        self.container = container_path(place, self.path, self.listed.container_ids["app"])
+        self.path = pod_path(place, pod.status.kubernetes_qos, pod.cgroup_uid)
+        self.listed = with_fields(pod, container_ids={"app": secrets.token_hex(32)})
+        self.container = container_path(place, self.path, self.listed.status.container_ids["app"])
 
 
 class LiveNode:

@@ -12,12 +12,12 @@ from agent.core.observe.observation import KnobReading, NodeSample, Observation,
 from agent.edge.executor import KnobExecutor
 from agent.files.statefile import StateFile
 from cgroup_fixtures.live import MOUNT
-from model.pod import Pod
 from model.qos import KubernetesQoS, QoSClass
 from model.strategy import SuppressStrategy
 from tests.agent.kernel.bomb import BOMB, defused
 from tests.guest.inside.conftest import Pods
 from tests.guest.inside.live_node import eventually
+from tests.pods import make_pod
 
 SAFETY = "1000"
 
@@ -27,7 +27,7 @@ def test_a_bomb_stops_at_its_pods_share(pods: Pods, tmp_path: Path) -> None:
     pod, layout, strategy = pods.best_effort.rsplit("/", 1)[0], Layout(pods.root, 2), SuppressStrategy()
     pods.write(f"/{pods.tree.top}", "pids.max", SAFETY)
     executor = KnobExecutor(MOUNT, StateFile(tmp_path / "agent.json"))
-    listed = Pod("ns", "bomb", "u", qos_label=QoSClass.BE, kubernetes_qos=KubernetesQoS.BEST_EFFORT)
+    listed = make_pod("ns", "bomb", "u", qos_label=QoSClass.BE, kubernetes_qos=KubernetesQoS.BEST_EFFORT)
     root, knob = pids_knob(layout, layout.best_effort), pids_knob(layout, pod)
     readings = executor.readings((root, knob)).readings
     assert readings == {root: KnobReading(-1), knob: KnobReading(-1)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from local.simnodes.usage import DailyCurve, Series, Share, TraceLoad, Worker, node_use
-from model.pod import Pod
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
+from tests.pods import make_pod
 
 NODE = Usage(10_000, 10_000)
 IDLE = Share(0.0, 0.0)
@@ -16,12 +16,12 @@ FULLY = Share(1.0, 1.0)
 
 
 def online(uid: str, cpu: int, share: Share = FULLY) -> Worker:
-    return Worker(Pod("d", uid, uid, ResourceVector({CPU: cpu, MEMORY: cpu})), share)
+    return Worker(make_pod("d", uid, uid, ResourceVector({CPU: cpu, MEMORY: cpu})), share)
 
 
 def lent(uid: str, cpu: int, share: Share = FULLY) -> Worker:
     requests = ResourceVector({BATCH_CPU: cpu, BATCH_MEMORY: cpu})
-    return Worker(Pod("d", uid, uid, requests, band=PriorityBand.BATCH), share)
+    return Worker(make_pod("d", uid, uid, requests, band=PriorityBand.BATCH), share)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from load_builders import NOW, prod_pod, usage
 
 from model.loadlimits import LoadLimits, UsageLimits
 from model.nodemetric import NodeMetric, PodMetric
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import PriorityBand
 from model.report import NodeReport, Usage
 from scheduler.cache.loads import Loads

@@ -13,11 +13,14 @@ from agent.core.observe.observation import CgroupSample, NodeSample, Observation
 from agent.core.observe.usage import Averages, NodeUsage
 from model.decision import Decision
 from model.node import Node
-from model.pod import Container, Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.spec import Container
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import EvictionCost, Usage
 from model.resources import BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from model.strategy import EvictionStrategy
+from tests.pods import make_pod
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -44,7 +47,7 @@ def batch(name: str, memory: int | None = 1024, cpu: int = 100, **more: Any) -> 
         "kubernetes_qos": KubernetesQoS.BEST_EFFORT,
         "band": PriorityBand.BATCH,
     }
-    return Holding(Pod("d", name, name, **{**fields, **more}), cpu, memory)
+    return Holding(make_pod("d", name, name, **{**fields, **more}), cpu, memory)
 
 
 def piping(name: str, memory: int, kernel: int, **more: Any) -> Holding:
@@ -59,7 +62,7 @@ def limited(name: str, memory: int, limit: int, **more: Any) -> Holding:
 
 
 def online(name: str, memory: int | None = 1024, cpu: int = 100, **more: Any) -> Holding:
-    return Holding(Pod("d", name, name, **{"phase": PodPhase.RUNNING, **more}), cpu, memory)
+    return Holding(make_pod("d", name, name, **{"phase": PodPhase.RUNNING, **more}), cpu, memory)
 
 
 def node(memory: int = 10 * GIB, cpu: int = 2000, **allocatable: int) -> Node:
@@ -75,7 +78,7 @@ def seen(*holdings: Holding, used: int = 0, at: float = NOW, **more: Any) -> Obs
         for each in holdings
         if each.memory is not None
     }
-    below = [each.pod for each in holdings if each.pod.kubernetes_qos is KubernetesQoS.BEST_EFFORT]
+    below = [each.pod for each in holdings if each.pod.status.kubernetes_qos is KubernetesQoS.BEST_EFFORT]
     paths = {pod.uid: f"{ROOT}/pod{pod.uid}" for pod in below}
     places = Places({uid: PodPlace(path) for uid, path in paths.items()}, tuple(paths.values()))
     fields: dict[str, Any] = {

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agent.core.evict.decide import Evictions
-from model.pod import Container, EvictionTerms
+from model.pod.colocation import EvictionTerms
+from model.pod.spec import Container
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, ResourceVector
 from model.strategy import EvictionStrategy

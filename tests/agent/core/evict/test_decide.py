@@ -15,7 +15,8 @@ from agent.core.evict.order_queue import LONGEST_SECONDS
 from agent.core.limit.watch import Kill, PreparedVictim
 from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, Missing, Stall
 from model.decision import Term, Unit
-from model.pod import Container, EvictionTerms
+from model.pod.colocation import EvictionTerms
+from model.pod.spec import Container
 from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import BATCH_CPU, ResourceVector

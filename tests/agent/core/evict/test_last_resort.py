@@ -11,7 +11,8 @@ from agent.core.evict.last_resort import last_resort, urgency
 from agent.core.limit.watch import LastResort
 from agent.core.observe.observation import CgroupPressure, CgroupSample, Places, PodPlace, Stall
 from model.node import Node
-from model.pod import EvictionTerms, PodPhase
+from model.pod.colocation import EvictionTerms
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, QoSClass
 from model.report import EvictionCost
 from model.resources import MEMORY, ResourceVector

@@ -13,13 +13,15 @@ from agent.core.evict.needs import EvictionNeed, effective_priority, measured, r
 from agent.core.observe.observation import Absence, CgroupSample, Missing
 from agent.core.observe.usage import Averages
 from model.decision import Decision, Term, Unit
-from model.pod import Container, Pod, PodPhase
+from model.pod.spec import Container
+from model.pod.status import PodPhase
 from model.qos import PriorityBand, QoSClass
 from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, ResourceVector
 from model.strategy import CpuLimitPolicy, EvictionStrategy
 from tests.agent.core.evict.evicting import GIB, MIB, batch, known, node, online, seen, steady, usage
+from tests.pods import make_pod
 
 GONE = Missing("/x", Absence.UNREADABLE)
 
@@ -315,7 +317,7 @@ PRIORITIES: dict[str, tuple[int, PriorityBand, int]] = {
 @pytest.mark.parametrize(("priority", "band", "expected"), PRIORITIES.values(), ids=PRIORITIES.keys())
 def test_effective_priority(priority: int, band: PriorityBand, expected: int) -> None:
     """spec.priority, else what its band usually has."""
-    assert effective_priority(Pod("d", "p", "u", priority=priority, band=band, qos=QoSClass.LS)) == expected
+    assert effective_priority(make_pod("d", "p", "u", priority=priority, band=band, qos=QoSClass.LS)) == expected
 
 
 @given(used=st.integers(0, 20 << 30), threshold=st.integers(0, 100), lower=st.none() | st.integers(0, 100))

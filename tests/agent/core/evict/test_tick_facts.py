@@ -9,7 +9,8 @@ import pytest
 from agent.core.evict.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from agent.core.evict.tick_facts import ending_seconds, unit_of
 from model.decision import Unit
-from model.pod import Container, PodPhase
+from model.pod.spec import Container
+from model.pod.status import PodPhase
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, ResourceVector
 from tests.agent.core.evict.evicting import GIB, batch, known
 

@@ -14,13 +14,16 @@ from agent.core.evict.order import RUNNING_BATCH_CPU, USED_CPU, USED_MEMORY
 from agent.core.evict.tick_facts import TickFacts
 from agent.core.evict.victims import GangAccount, choose, may_go
 from model.decision import Term
-from model.pod import Container, EvictionTerms, Pod, PodPhase
+from model.pod.colocation import EvictionTerms
+from model.pod.spec import Container
+from model.pod.status import PodPhase
 from model.qos import QoSClass
 from model.reason import Reason
 from model.report import EvictionCost
 from model.resources import BATCH_CPU, ResourceVector
 from model.strategy import EvictionStrategy
 from tests.agent.core.evict.evicting import MIB, Holding, batch, costs, known, limited, online, piping
+from tests.pods import make_pod
 
 BY_PRIORITY = EvictionStrategy(priority_threshold=5999, allocatable_priority_threshold=4999)
 
@@ -354,6 +357,6 @@ def test_never_one_too_many(sizes: list[int], priorities: list[int], gangs: list
 
 def test_pods_are_not_confused() -> None:
     """A pod is known by its uid; same names in two namespaces are two pods."""
-    one, other = batch("p", 10), Holding(Pod("e", "p", "q", qos_label=QoSClass.BE), memory=20)
+    one, other = batch("p", 10), Holding(make_pod("e", "p", "q", qos_label=QoSClass.BE), memory=20)
     choice = choose([missing(15)], known(one, other), GangAccount({}), frozenset())
     assert [victim.pod.uid for victim in choice.victims] == ["q"]

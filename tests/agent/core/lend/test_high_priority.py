@@ -9,11 +9,13 @@ import pytest
 from agent.core.lend.high_priority import KeptAmount, high_priority_pods, kept, kept_by_pods, kept_in_zones
 from agent.core.lend.lending_scope import lendables
 from model.nodemetric import NodeMetric, PodMetric
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import CalculatePolicy, ColocationStrategy
+from tests.pods import make_pod
 
 USAGE, REQUEST, LARGER = CalculatePolicy.USAGE, CalculatePolicy.REQUEST, CalculatePolicy.MAX_USAGE_REQUEST
 
@@ -21,7 +23,9 @@ USAGE, REQUEST, LARGER = CalculatePolicy.USAGE, CalculatePolicy.REQUEST, Calcula
 def pod(name: str = "web", request: int = 1000, **more: Any) -> Pod:
     """A running LS pod of the prod band; its memory request is ten times its CPU request."""
     requests = ResourceVector({CPU: request, MEMORY: 10 * request})
-    return Pod(**{"namespace": "d", "name": name, "uid": name, "requests": requests, "phase": PodPhase.RUNNING, **more})
+    return make_pod(
+        **{"namespace": "d", "name": name, "uid": name, "requests": requests, "phase": PodPhase.RUNNING, **more}
+    )
 
 
 def measured(name: str = "web", cpu: int = 400, band: PriorityBand = PriorityBand.PROD) -> PodMetric:

@@ -9,18 +9,20 @@ import pytest
 from agent.core.lend.lending_scope import LendingScope, lendables
 from agent.core.lend.mid import MidFacts, mid
 from model.decision import Decision
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import ColocationStrategy, MidMode
+from tests.pods import make_pod
 
 GIB = 1 << 30
 CAPACITY = 120_000
 
 
 def pod(cpu: int = 24_000, band: PriorityBand = PriorityBand.PROD, phase: PodPhase = PodPhase.RUNNING) -> Pod:
-    return Pod("d", "web", "u", ResourceVector({CPU: cpu}), band=band, phase=phase)
+    return make_pod("d", "web", "u", ResourceVector({CPU: cpu}), band=band, phase=phase)
 
 
 def lend(
@@ -134,7 +136,7 @@ def test_static_memory(pct: int, capped_pct: int, expected: float) -> None:
 def test_memory() -> None:
     """Bytes: min(30 GiB, 64 - 40 GiB) + 50 % of (64 - 4 - 20) GiB = 44 GiB, capped at 50 % = 32 GiB."""
     settings = ColocationStrategy(mid_unallocated_pct=50, mid_memory_threshold_pct=50)
-    one = Pod("d", "web", "u", ResourceVector({MEMORY: 20 * GIB}), phase=PodPhase.RUNNING)
+    one = make_pod("d", "web", "u", ResourceVector({MEMORY: 20 * GIB}), phase=PodPhase.RUNNING)
     facts = MidFacts(Usage(0, 40 * GIB), Usage(0, 30 * GIB), (one,))
     room = LendingScope("node/n", 64 * GIB, "node status", 4 * GIB, 0, 0)
     found = mid(lendables(settings)[1], room, facts, settings, 0.0)

@@ -27,11 +27,12 @@ from agent.core.lend.offer import (
 from agent.core.lend.prepare import prepared
 from agent.core.lend.reclaimable import ZoneLending
 from model.decision import Decision, Term, Unit
-from model.pod import PodPhase
+from model.pod.status import PodPhase
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import ColocationStrategy
 from tests.agent.conftest import Build
+from tests.pods import with_fields
 
 STRATEGY = ColocationStrategy()
 
@@ -67,7 +68,7 @@ def test_admitted_requests_are_never_undercut(build: Any, terms: Any) -> None:
 
 def test_mid_resources_are_offered_too(build: Any) -> None:
     """With the floor of running mid pods, as batch."""
-    pod = msgspec.structs.replace(build.pod("m"), requests=ResourceVector({MID_CPU: 300, MID_MEMORY: 7}))
+    pod = with_fields(build.pod("m"), requests=ResourceVector({MID_CPU: 300, MID_MEMORY: 7}))
     found = offered(build.lending(1, 2, mid=(200, 9)), (pod,), (), {}, may_grow=True)
     assert amounts(found) == all_four(1, 2, 300, 9)
 

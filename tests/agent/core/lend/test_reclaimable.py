@@ -13,13 +13,15 @@ from agent.core.lend.reclaimable import LendingFacts, NodeLending, lending
 from model.node import Node
 from model.nodecolocation import NodeColocation
 from model.nodemetric import HostApplicationMetric, NodeMetric, PodMetric
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.reason import Reason
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector
 from model.strategy import CalculatePolicy, ColocationStrategy, NormalizationStrategy, RatioModel
 from model.topology import CpuBasics, Zone
+from tests.pods import make_pod, with_fields
 
 GIB = 1 << 30
 STRATEGY = ColocationStrategy()
@@ -37,7 +39,7 @@ def node(cpu: int = 2000, memory: int = 8 * GIB, **more: Any) -> Node:
 
 def pod(name: str = "web", cpu: int = 1200, memory: int = 2 * GIB, **more: Any) -> Pod:
     fields = {"requests": vector(cpu, memory), "phase": PodPhase.RUNNING, **more}
-    return Pod("d", name, f"uid-{name}", **fields)
+    return make_pod("d", name, f"uid-{name}", **fields)
 
 
 def used(name: str = "web", cpu: int = 400, memory: int = GIB, band: PriorityBand = PriorityBand.PROD) -> PodMetric:
@@ -89,7 +91,7 @@ def test_koordinator_example() -> None:
         pod("exclusive", 12_000, 12 * gb, qos=QoSClass.LSE),
         pod("online", 10_000, 10 * gb),
         pod("middle", 20_000, 40 * gb, band=PriorityBand.MID, qos=QoSClass.BE, phase=PodPhase.PENDING),
-        msgspec.structs.replace(
+        with_fields(
             pod("work", 0, 0, band=PriorityBand.BATCH, qos=QoSClass.BE, kubernetes_qos=KubernetesQoS.BEST_EFFORT),
             requests=ResourceVector({BATCH_MEMORY: 9 * gb}),
         ),
@@ -296,10 +298,10 @@ def test_lending_stays_within_the_node(situation: tuple[LendingFacts, Colocation
         assert 0 <= own.decisions[0].value <= zone.allocatable[CPU]
         assert 0 <= own.decisions[1].value <= zone.allocatable[MEMORY]
     below = (PriorityBand.BATCH, PriorityBand.FREE)
-    low = {one.key for one in state.pods if one.band in below and not one.terminal}
+    low = {one.key for one in state.pods if one.colocation.band in below and not one.terminal}
     high = sum(m.usage.cpu_millis for m in state.metric.pods if m.band not in below and m.key not in low)
     # An LSE pod's request replaces its usage, and requests may be exceeded: only the others bound lending by usage.
-    exclusive = {one.key for one in state.pods if one.qos is QoSClass.LSE and not one.terminal}
+    exclusive = {one.key for one in state.pods if one.colocation.qos is QoSClass.LSE and not one.terminal}
     high -= sum(m.usage.cpu_millis for m in state.metric.pods if m.band not in below and m.key in exclusive - low)
     margin = int(capacity[CPU] * ((100 - strategy.cpu_reclaim_threshold_pct) / 100))
     assert lent.reclaimable[0].value <= max(capacity[CPU] - margin - high, 0)

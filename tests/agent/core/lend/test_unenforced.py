@@ -179,7 +179,7 @@ def test_no_more_is_lent_than_requested(build: Any, terms: Any) -> None:
         origin=ResourceVector({BATCH_CPU: 900, BATCH_MEMORY: 9}),
     )
     pods = (build.batch("a", batch_cpu=300, batch_memory=20),)
-    capped = within_requests(lent, LAPSES, pods[0].requests)
+    capped = within_requests(lent, LAPSES, pods[0].spec.requests)
     wanted = {BATCH_CPU: 300, BATCH_MEMORY: 9, MID_CPU: 0, MID_MEMORY: 0}
     assert {d.name: d.value for d in capped.reclaimable} == {d.name: d.value for d in capped.final} == wanted
     assert terms(capped.final[0]) == {"x": 500, "cap: a limit is not in force": -200}

@@ -18,6 +18,7 @@ from agent.core.observe.observation import Absence, Knob, KnobReading, Missing, 
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 from model.topology import Processor
+from tests.pods import with_fields
 
 V1, V2 = Layout("/kubepods"), Layout("/kubepods", version=2)
 CPUSET = SuppressStrategy(policy="cpuset")
@@ -105,7 +106,7 @@ def test_unknown_facts_leave_what_is_below(build: Any) -> None:
 
 def test_a_container_with_cpus_of_its_own(build: Any) -> None:
     """Keeps to those of them that are left."""
-    job = replace(build.batch("job"), cpuset="3-6")
+    job = with_fields(build.batch("job"), cpuset="3-6")
     root, pod, box = lists()
     assert confine(build, V1, KnobReading("0-7"), pods=(job,))[1] == {root: "0-3", pod: "0-3", box: "3"}
 

@@ -18,11 +18,12 @@ from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.knobs import cpuset_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, KnobReading, Missing, Value
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.qos import KubernetesQoS, QoSClass
 from model.reason import Reason
 from model.strategy import SuppressStrategy
 from model.topology import Processor, parse_cpus
+from tests.pods import with_fields
 
 LAYOUT = Layout("/kubepods")
 ROOT = cpuset_knob(LAYOUT, LAYOUT.best_effort)
@@ -37,7 +38,7 @@ def machine(cpus: int, *, sockets: int = 1, threads: int = 1) -> tuple[Processor
 
 def pinned(build: Any, name: str, qos: QoSClass, cpuset: str) -> Pod:
     pod: Pod = build.pod(name, qos=qos)
-    return replace(pod, cpuset=cpuset)
+    return with_fields(pod, cpuset=cpuset)
 
 
 PICKED: dict[str, tuple[tuple[Processor, ...], int, list[int]]] = {
@@ -93,7 +94,7 @@ def test_pools(build: Any, own: list[tuple[QoSClass, str]], kept: tuple[int, ...
 )
 def test_a_label_keeps_cpus_whatever_is_requested(build: Any, label: QoSClass, shared: str, theirs: str) -> None:
     """Of a pod that Kubernetes calls BestEffort, as Koordinator goes by the label."""
-    pod = replace(pinned(build, "p", label, "2-3"), kubernetes_qos=KubernetesQoS.BEST_EFFORT)
+    pod = with_fields(pinned(build, "p", label, "2-3"), kubernetes_qos=KubernetesQoS.BEST_EFFORT)
     found = pools(machine(8), (), [pod])
     assert [p.cpu for p in found.shared] == list(parse_cpus(shared))
     assert [p.cpu for p in found.pinned] == list(parse_cpus(theirs))

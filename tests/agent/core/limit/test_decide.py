@@ -26,11 +26,13 @@ from agent.core.observe.observation import (
     Stall,
 )
 from model.decision import Unit
-from model.pod import Container, Pod
+from model.pod.pod import Pod
+from model.pod.spec import Container
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, ResourceVector
 from model.strategy import EvictionStrategy, SuppressStrategy
 from model.topology import Processor
+from tests.pods import with_fields
 
 V2 = Layout("/kubepods", version=2)
 POD, BOX = "/kubepods/besteffort/podjob", "/kubepods/besteffort/podjob/main"
@@ -55,7 +57,7 @@ def decided(
 def job(build: Any, cpu: int = 500, memory: int = 1 << 30) -> Pod:
     amounts = ResourceVector({BATCH_CPU: cpu, BATCH_MEMORY: memory})
     pod: Pod = build.batch("job")
-    return replace(pod, containers=(Container("main", amounts, amounts),))
+    return with_fields(pod, containers=(Container("main", amounts, amounts),))
 
 
 def test_the_brake_defends_what_was_decided(build: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from agent.core.limit.memory_headroom import (
     MemoryHeadroom,
@@ -23,11 +22,13 @@ from agent.core.observe.knobs import RootKnobs
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, CgroupSample, KnobReading, Missing, NodeSample, Observation
 from model.node import Node
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.reason import Reason
 from model.resources import MEMORY, ResourceVector
 from model.strategy import EvictionStrategy
+from tests.pods import make_pod, with_fields
 
 GIB = 1 << 30
 V2 = Layout("/kubepods", version=2)
@@ -39,7 +40,7 @@ GARBLED = Missing("/m", Absence.UNREADABLE, "garbage")
 HUGE = Node(
     "n", ResourceVector({MEMORY: 8 * GIB, "hugepages-2Mi": GIB, "hugepages-1Gi": GIB, "other": GIB}), ResourceVector()
 )
-BATCH = Pod("d", "a", "a", qos_label=QoSClass.BE, kubernetes_qos=KubernetesQoS.BEST_EFFORT, phase=PodPhase.RUNNING)
+BATCH = make_pod("d", "a", "a", qos_label=QoSClass.BE, kubernetes_qos=KubernetesQoS.BEST_EFFORT, phase=PodPhase.RUNNING)
 
 # 8 GiB at 70 % are 5.6 GiB; the node uses 2 GiB → 3.6 GiB. kubepods: 6 GiB at 70 % are 4.2 GiB, 1 GiB used → 3.2 GiB
 NODE_ROOM = 8 * GIB * 70 // 100 - 2 * GIB
@@ -213,10 +214,10 @@ LISTED: dict[str, tuple[tuple[Pod, ...] | None, int]] = {
     "a batch pod": ((BATCH,), HELD + GIB),
     "the pods are not known": (None, HELD + GIB),
     "nobody": ((), -1),
-    "a mid pod": ((replace(BATCH, qos_label=QoSClass.NONE, band=PriorityBand.MID),), HELD + GIB),
-    "a daemon without the label": ((replace(BATCH, qos_label=QoSClass.NONE),), -1),
-    "a batch pod that ended": ((replace(BATCH, phase=PodPhase.SUCCEEDED),), -1),
-    "a batch pod that lives elsewhere": ((replace(BATCH, kubernetes_qos=KubernetesQoS.BURSTABLE),), -1),
+    "a mid pod": ((with_fields(BATCH, qos_label=QoSClass.NONE, band=PriorityBand.MID),), HELD + GIB),
+    "a daemon without the label": ((with_fields(BATCH, qos_label=QoSClass.NONE),), -1),
+    "a batch pod that ended": ((with_fields(BATCH, phase=PodPhase.SUCCEEDED),), -1),
+    "a batch pod that lives elsewhere": ((with_fields(BATCH, kubernetes_qos=KubernetesQoS.BURSTABLE),), -1),
 }
 
 

@@ -11,10 +11,13 @@ from agent.core.limit.pod_limits import pod_knobs, pod_limits
 from agent.core.limit.wanted_limit import Limit
 from agent.core.observe.layout import CgroupDriver, Layout
 from agent.core.observe.observation import Places, PodPlace
-from model.pod import Container, Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.spec import Container
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY, ResourceVector
+from tests.pods import make_pod
 
 V1 = Layout("/kubepods")
 V2 = Layout("/kubepods.slice", 2, CgroupDriver.SYSTEMD)
@@ -32,11 +35,11 @@ def container(
 
 def pod(*containers: Container, inits: tuple[Container, ...] = (), **more: Any) -> Pod:
     known = {"qos_label": QoSClass.BE, "kubernetes_qos": KubernetesQoS.BEST_EFFORT, "init_containers": inits}
-    return Pod("ns", "x", "uid-x", containers=containers, **{**known, **more})
+    return make_pod("ns", "x", "uid-x", containers=containers, **{**known, **more})
 
 
 def places(of: Pod, path: str = PATH) -> Places:
-    inside = {c.name: f"{path}/{c.name}" for c in (*of.containers, *of.init_containers)}
+    inside = {c.name: f"{path}/{c.name}" for c in (*of.spec.containers, *of.spec.init_containers)}
     return Places({of.uid: PodPlace(path, inside)}, (path, *inside.values()))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from agent.core.limit.decide import LimitFacts, LimitMemory, decide_limits, knobs_to_read
@@ -14,10 +13,12 @@ from agent.core.observe.knobs import pids_knob
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, KnobReading, Missing, PidCounts, Places, PodPlace
 from model.decision import Unit
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import PriorityBand, QoSClass
 from model.reason import Reason
 from model.strategy import EvictionStrategy, SuppressStrategy
+from tests.pods import with_fields
 
 V1, V2 = Layout(), Layout(version=2)
 ROOT = pids_knob(V1, V1.best_effort)
@@ -90,7 +91,7 @@ def test_nothing_is_given_back_that_is_not_ours(build: Any, reading: KnobReading
 
 
 def batch(build: Any, name: str = "job", **more: Any) -> Pod:
-    pod: Pod = msgspec.structs.replace(build.batch(name), uid=name, **more)
+    pod: Pod = with_fields(build.batch(name), uid=name, **more)
     return pod
 
 

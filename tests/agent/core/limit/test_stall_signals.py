@@ -17,7 +17,8 @@ from agent.core.limit.stall_signals import (
 )
 from agent.core.observe.layout import Layout
 from agent.core.observe.observation import Absence, CgroupPressure, CgroupSample, Missing, Places, PodPlace, Stall
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, QoSClass
 from model.strategy import SuppressStrategy
 

@@ -13,12 +13,15 @@ from agent.core.observe.usage import NodeUsage
 from agent.core.observe.windows import Averages
 from model.node import Node
 from model.nodemetric import HostApplicationMetric, NodeMetric, PodMetric
-from model.pod import Container, Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.spec import Container
+from model.pod.status import PodPhase
 from model.qos import KubernetesQoS, QoSClass
 from model.report import Usage
 from model.resources import CPU, ResourceVector
 from model.strategy import ColocationStrategy, HostApplication
 from model.topology import Processor
+from tests.pods import make_pod
 
 NOW = 1000.0
 STRATEGY = ColocationStrategy(degrade_seconds=60, live_window_seconds=10)
@@ -28,7 +31,7 @@ WORKER = Node("n1", ResourceVector({CPU: 4000}))
 
 def pod(name: str = "web", **fields: Any) -> Pod:
     """An online pod with one container."""
-    return Pod(**{"namespace": "shop", "name": name, "uid": name, "containers": (Container("app"),), **fields})
+    return make_pod(**{"namespace": "shop", "name": name, "uid": name, "containers": (Container("app"),), **fields})
 
 
 def batch(name: str = "job", **fields: Any) -> Pod:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.core.observe.mirrors import DISPUTED, undisputed
-from model.pod import Pod
+from model.pod.pod import Pod
 
 
 def pod(uid: str, cgroup_uid: str = "") -> Pod:

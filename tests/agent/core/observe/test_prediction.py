@@ -32,10 +32,12 @@ from agent.core.observe.prediction import (
     restored,
     train,
 )
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import CPU, MEMORY, ResourceVector
+from tests.pods import with_fields
 
 POLICY = PredictionPolicy()
 MIB, GIB = 1 << 20, 1 << 30
@@ -55,7 +57,7 @@ def model(cpu: int, memory: int = 6 * MIB, since: float = LEARNED, updated: floa
 
 def pod(build: Any, name: str, cpu: int = 1000, memory: int = GIB, **more: Any) -> Pod:
     made = build.pod(name, cpu=cpu, memory=memory)
-    changed: Pod = msgspec.structs.replace(made, **{"created_seconds": LEARNED, **more})
+    changed: Pod = with_fields(made, **{"created_seconds": LEARNED, **more})
     return changed
 
 

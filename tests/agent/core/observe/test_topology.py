@@ -20,7 +20,8 @@ from agent.core.observe.topology import (
     turbo,
     zones,
 )
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.qos import QoSClass
 from model.resources import CPU, MEMORY, ResourceVector
 from model.topology import (
@@ -33,6 +34,7 @@ from model.topology import (
     SharePool,
     SharePools,
 )
+from tests.pods import make_pod
 
 GIB = 1 << 30
 # Two sockets of two cores of two threads; the siblings of CPU n are n and n + 4; one NUMA node a socket.
@@ -44,7 +46,7 @@ INFO = CpuInfo(
 
 
 def pod(name: str = "p", **fields: Any) -> Pod:
-    return Pod("ns", name, f"uid-{name}", **{"phase": PodPhase.RUNNING, **fields})
+    return make_pod("ns", name, f"uid-{name}", **{"phase": PodPhase.RUNNING, **fields})
 
 
 def test_processors_of_a_large_machine() -> None:

@@ -31,11 +31,13 @@ from agent.core.observe.usage import (
     statistics,
     windows_of,
 )
-from model.pod import Container, PodPhase
+from model.pod.spec import Container
+from model.pod.status import PodPhase
 from model.qos import QoSClass
 from model.report import Usage
 from model.resources import BATCH_CPU, ResourceVector
 from model.strategy import ColocationStrategy, MemoryCollectPolicy
+from tests.pods import with_fields
 
 WINDOWS = Windows(10.0, 300.0)
 SECOND = 1_000_000_000
@@ -396,9 +398,9 @@ def test_what_a_pod_asks_for_while_it_runs(
 ) -> None:
     """Containers and sidecars, as Koordinator counts; nothing once the pod has ended."""
     fields = {"containers": containers, "init_containers": init}
-    pod = msgspec.structs.replace(build.batch("a", batch_cpu=whole), **fields)
+    pod = with_fields(build.batch("a", batch_cpu=whole), **fields)
     assert running_batch_millis(pod) == millis
-    assert running_batch_millis(msgspec.structs.replace(pod, phase=PodPhase.FAILED)) == 0
+    assert running_batch_millis(with_fields(pod, phase=PodPhase.FAILED)) == 0
 
 
 def test_best_effort_request(build: Any) -> None:
@@ -409,7 +411,7 @@ def test_best_effort_request(build: Any) -> None:
         build.batch("done", batch_cpu=1000, phase=PodPhase.SUCCEEDED),
         build.pod("web", batch_cpu=2000, qos=QoSClass.LS),
     ]
-    pods = [msgspec.structs.replace(pod, containers=(Container("main", pod.requests),)) for pod in pods]
+    pods = [with_fields(pod, containers=(Container("main", pod.spec.requests),)) for pod in pods]
     assert best_effort_request_millis(pods) == 750
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube.dialects.koordinator.loadaware import load_terms
-from model.pod import LoadTerms
+from model.pod.colocation import LoadTerms
 
 PREFIX = "scheduling.koordinator.sh/load-estimated-"
 

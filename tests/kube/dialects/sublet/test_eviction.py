@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube.dialects.sublet.eviction import eviction_terms
-from model.pod import EvictionTerms
+from model.pod.colocation import EvictionTerms
 
 SILENT = EvictionTerms()
 

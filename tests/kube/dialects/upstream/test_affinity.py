@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kube.dialects.upstream.affinity import affinity, node_terms, spread
-from model.affinity import NOWHERE, Affinity, NodeTerm, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint
 from model.fault import ConfigurationFault
+from model.pod.affinity import NOWHERE, Affinity, NodeTerm, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint
 from model.selector import Operator, Requirement, Selector
 
 REQUIRED, PREFERRED = (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kube import objects
 from kube.dialects.upstream.amounts import SCORED_CPU_MILLIS, SCORED_MEMORY_BYTES, Amounts, amounts_of
-from model.pod import Container
+from model.pod.spec import Container
 from model.resources import CPU, MEMORY, PODS, ResourceVector
 
 GI = 1 << 30

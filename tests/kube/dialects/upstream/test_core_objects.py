@@ -9,10 +9,11 @@ import pytest
 
 from kube import objects
 from kube.dialects.upstream import core_objects
-from model.affinity import HostPort
 from model.budget import DisruptionBudget
 from model.fault import ConfigurationFault
-from model.pod import Container, PodPhase
+from model.pod.affinity import HostPort
+from model.pod.spec import Container
+from model.pod.status import PodPhase
 from model.priority import PreemptionPolicy, PriorityClass
 from model.qos import KubernetesQoS, PriorityBand, QoSClass
 from model.resources import BATCH_CPU, CPU, MEMORY
@@ -90,7 +91,7 @@ EFFECTIVE: dict[str, tuple[dict[str, Any], int]] = {
 @pytest.mark.parametrize(("spec", "millis"), EFFECTIVE.values(), ids=EFFECTIVE.keys())
 def test_effective_request(spec: dict[str, Any], millis: int) -> None:
     """max(containers + sidecars, init peak) + overhead."""
-    assert core_objects.pod(pod(spec)).requests[CPU] == millis
+    assert core_objects.pod(pod(spec)).spec.requests[CPU] == millis
 
 
 def test_batch_pod() -> None:
@@ -100,8 +101,12 @@ def test_batch_pod() -> None:
         "priority": 5000,
     }
     found = core_objects.pod(pod(spec, {"phase": "Running"}, labels={"koordinator.sh/qosClass": "BE"}))
-    assert (found.qos, found.band, found.kubernetes_qos) == (QoSClass.BE, PriorityBand.BATCH, KubernetesQoS.BEST_EFFORT)
-    assert found.requests[BATCH_CPU] == 1000 and found.best_effort and found.phase is PodPhase.RUNNING
+    assert (found.colocation.qos, found.colocation.band, found.status.kubernetes_qos) == (
+        QoSClass.BE,
+        PriorityBand.BATCH,
+        KubernetesQoS.BEST_EFFORT,
+    )
+    assert found.spec.requests[BATCH_CPU] == 1000 and found.best_effort and found.status.phase is PodPhase.RUNNING
     assert found.created_seconds == 1767225610.0
 
 
@@ -121,9 +126,9 @@ def test_batch_pod() -> None:
 def test_kubernetes_qos_before_the_server_says(resources: dict[str, Any], expected: KubernetesQoS) -> None:
     """Computed by Kubernetes' rule; status.qosClass wins once it is there."""
     source = pod({"containers": [{"name": "c", "resources": resources}]})
-    assert core_objects.pod(source).kubernetes_qos is expected
+    assert core_objects.pod(source).status.kubernetes_qos is expected
     told = pod({"containers": [{"name": "c", "resources": resources}]}, {"qosClass": "Guaranteed"})
-    assert core_objects.pod(told).kubernetes_qos is KubernetesQoS.GUARANTEED
+    assert core_objects.pod(told).status.kubernetes_qos is KubernetesQoS.GUARANTEED
 
 
 FULL = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}
@@ -152,7 +157,7 @@ WHOLE_POD: dict[str, tuple[dict[str, Any], KubernetesQoS]] = {
 @pytest.mark.parametrize(("spec", "expected"), WHOLE_POD.values(), ids=WHOLE_POD.keys())
 def test_kubernetes_qos_of_the_whole_pod(spec: dict[str, Any], expected: KubernetesQoS) -> None:
     """Init containers count as containers do; what the pod asks for as a whole comes before both."""
-    assert core_objects.pod(pod(spec)).kubernetes_qos is expected
+    assert core_objects.pod(pod(spec)).status.kubernetes_qos is expected
 
 
 def test_an_unreadable_amount_of_the_whole_pod_is_named() -> None:
@@ -169,7 +174,7 @@ def test_an_unreadable_quantity_names_pod_container_and_resource() -> None:
 
 def test_claims_for_devices_are_told_as_not_supported() -> None:
     """Nothing else a pod may ask of its node is."""
-    assert core_objects.pod(pod({"resourceClaims": [{"name": "gpu"}]})).unsupported == ("spec.resourceClaims",)
+    assert core_objects.pod(pod({"resourceClaims": [{"name": "gpu"}]})).spec.unsupported == ("spec.resourceClaims",)
     spec = {
         "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}},
         "topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}],
@@ -177,8 +182,8 @@ def test_claims_for_devices_are_told_as_not_supported() -> None:
         "containers": [container(ports=[{"containerPort": 8080, "hostPort": 80}])],
     }
     found = core_objects.pod(pod(spec))
-    assert found.unsupported == ()
-    assert (len(found.affinity.pods), len(found.spread), found.claims) == (1, 1, ("x",))
+    assert found.spec.unsupported == ()
+    assert (len(found.spec.affinity.pods), len(found.spec.spread), found.spec.claims) == (1, 1, ("x",))
 
 
 def test_an_unreadable_constraint_is_never_ignored() -> None:
@@ -202,7 +207,11 @@ def test_what_a_pod_that_has_its_node_asked_of_nodes_need_not_be_readable() -> N
     with pytest.raises(ConfigurationFault, match="Gt and Lt need one whole number"):
         core_objects.pod(pod({"affinity": NO_NUMBER | terms}))
     found = core_objects.pod(pod({"affinity": NO_NUMBER | terms, "nodeName": "n1", "containers": [container()]}))
-    assert (found.node_name, len(found.affinity.anti_pods), found.affinity.preferred_nodes) == ("n1", 1, ())
+    assert (found.spec.node_name, len(found.spec.affinity.anti_pods), found.spec.affinity.preferred_nodes) == (
+        "n1",
+        1,
+        (),
+    )
     with pytest.raises(ConfigurationFault, match="write a topologyKey"):
         broken = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ""}]}}
         core_objects.pod(pod({"affinity": NO_NUMBER | broken, "nodeName": "n1"}))
@@ -237,7 +246,7 @@ PORTS: dict[str, tuple[dict[str, Any], tuple[HostPort, ...]]] = {
 @pytest.mark.parametrize(("spec", "expected"), PORTS.values(), ids=PORTS.keys())
 def test_host_ports(spec: dict[str, Any], expected: tuple[HostPort, ...]) -> None:
     """Protocol TCP and every address where nothing else is said."""
-    assert core_objects.pod(pod(spec)).host_ports == expected
+    assert core_objects.pod(pod(spec)).spec.host_ports == expected
 
 
 def test_an_ephemeral_volumes_claim_is_named_after_pod_and_volume() -> None:
@@ -247,7 +256,7 @@ def test_an_ephemeral_volumes_claim_is_named_after_pod_and_volume() -> None:
         {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
         {"name": "c", "configMap": {"name": "x"}},
     ]
-    assert core_objects.pod(pod({"volumes": volumes})).claims == ("data", "p-scratch")
+    assert core_objects.pod(pod({"volumes": volumes})).spec.claims == ("data", "p-scratch")
 
 
 def test_who_would_replace_it() -> None:
@@ -271,8 +280,10 @@ def test_times_and_nomination() -> None:
         ],
     }
     found = core_objects.pod(pod(None, status))
-    assert (found.scheduled_seconds, found.started_seconds, found.initialized_seconds) == (1767225620.0,) * 2 + (0.0,)
-    assert (found.nominated_node, found.disrupted) == ("n", True)
+    assert (found.status.scheduled_seconds, found.status.started_seconds, found.status.initialized_seconds) == (
+        1767225620.0,
+    ) * 2 + (0.0,)
+    assert (found.status.nominated_node, found.status.disrupted) == ("n", True)
 
 
 def test_labels_amounts_and_words_about_preemption() -> None:
@@ -284,18 +295,22 @@ def test_labels_amounts_and_words_about_preemption() -> None:
             labels={"app": "x", "volcano.sh/preemptable": "false", "batch.kubernetes.io/job-completion-index": "4"},
         )
     )
-    assert (found.labels["app"], found.limits[CPU], found.scored[CPU], found.scored[MEMORY]) == (
+    assert (found.labels["app"], found.spec.limits[CPU], found.spec.scored[CPU], found.spec.scored[MEMORY]) == (
         "x",
         2000,
         1000,
         200 << 20,
     )
-    assert (found.preemption_policy, found.preemptible, found.rank) == (PreemptionPolicy.NEVER, False, 4)
+    assert (found.spec.preemption_policy, found.colocation.preemptible, found.spec.rank) == (
+        PreemptionPolicy.NEVER,
+        False,
+        4,
+    )
 
 
 def test_a_group_of_the_spec() -> None:
     """spec.schedulingGroup."""
-    gang = core_objects.pod(pod({"schedulingGroup": {"podGroupName": "g"}})).gang
+    gang = core_objects.pod(pod({"schedulingGroup": {"podGroupName": "g"}})).spec.gang
     assert gang is not None and (gang.key, gang.source) == ("ns/g", GangSource.UPSTREAM)
 
 
@@ -319,8 +334,8 @@ def test_containers_are_known_by_the_runtimes_ids() -> None:
         "containerStatuses": [{"name": "c", "containerID": "containerd://abc"}, {"name": "waiting", "containerID": ""}],
         "initContainerStatuses": [{"name": "i", "containerID": "cri-o://def"}, {"name": "bare", "containerID": "123"}],
     }
-    assert core_objects.pod(pod(None, status)).container_ids == {"c": "abc", "i": "def", "bare": "123"}
-    assert core_objects.pod(pod()).container_ids == {}
+    assert core_objects.pod(pod(None, status)).status.container_ids == {"c": "abc", "i": "def", "bare": "123"}
+    assert core_objects.pod(pod()).status.container_ids == {}
 
 
 HASH, MIRROR = "kubernetes.io/config.hash", "kubernetes.io/config.mirror"
@@ -345,11 +360,11 @@ def test_what_the_scheduler_pinned() -> None:
     found = core_objects.pod(
         pod({"hostNetwork": True}, annotations={"scheduling.koordinator.sh/resource-status": status})
     )
-    assert (found.cpuset, found.numa_zones, found.host_network) == ("2-3", (1,), True)
+    assert (found.colocation.cpuset, found.colocation.numa_zones, found.spec.host_network) == ("2-3", (1,), True)
     assert (
-        core_objects.pod(pod()).cpuset,
-        core_objects.pod(pod()).numa_zones,
-        core_objects.pod(pod()).host_network,
+        core_objects.pod(pod()).colocation.cpuset,
+        core_objects.pod(pod()).colocation.numa_zones,
+        core_objects.pod(pod()).spec.host_network,
     ) == (
         "",
         (),
@@ -387,7 +402,7 @@ def test_classes_and_bands(
     """The label as written, the class with its default by Kubernetes' class, the band by number or by class."""
     labels = {"koordinator.sh/qosClass": label} if label else None
     found = core_objects.pod(pod({"priority": priority}, {"qosClass": kubernetes}, labels=labels))
-    assert (found.qos_label, found.qos, found.band) == (written, qos, band)
+    assert (found.colocation.qos_label, found.colocation.qos, found.colocation.band) == (written, qos, band)
 
 
 def test_init_containers_and_sidecars() -> None:
@@ -397,8 +412,8 @@ def test_init_containers_and_sidecars() -> None:
         "initContainers": [container("i", requests={BATCH_CPU: 5}), container("s", restartPolicy="Always")],
     }
     found = core_objects.pod(pod(spec))
-    assert [(each.name, each.sidecar) for each in found.containers] == [("c", False)]
-    assert [(each.name, each.sidecar, each.requests[BATCH_CPU]) for each in found.init_containers] == [
+    assert [(each.name, each.sidecar) for each in found.spec.containers] == [("c", False)]
+    assert [(each.name, each.sidecar, each.requests[BATCH_CPU]) for each in found.spec.init_containers] == [
         ("i", False, 5),
         ("s", True, 0),
     ]
@@ -408,7 +423,7 @@ def test_the_annotation_about_lent_resources_is_not_believed() -> None:
     """Who may annotate a pod may write it, and no spec ever follows it; the pod's own resources cannot be changed."""
     text = '{"containers": {"c": {"limits": {"kubernetes.io/batch-cpu": 500}}}}'
     found = core_objects.pod(pod(annotations={"node.koordinator.sh/extended-resource-spec": text}))
-    assert found.containers == (Container("c"),) and not found.requests
+    assert found.spec.containers == (Container("c"),) and not found.spec.requests
 
 
 @pytest.mark.parametrize(
@@ -416,7 +431,7 @@ def test_the_annotation_about_lent_resources_is_not_believed() -> None:
 )
 def test_grace(told: int | None, expected: float) -> None:
     """Kubernetes' default, and what it makes of a negative one."""
-    assert core_objects.pod(pod({"terminationGracePeriodSeconds": told})).grace_seconds == expected
+    assert core_objects.pod(pod({"terminationGracePeriodSeconds": told})).spec.grace_seconds == expected
 
 
 def test_what_a_pod_says_of_its_eviction() -> None:
@@ -427,7 +442,7 @@ def test_what_a_pod_says_of_its_eviction() -> None:
             annotations={"sublet.dev/preemption-notice-seconds": "90"},
         )
     )
-    assert (found.eviction.enabled, found.eviction.notice_seconds) == (True, 90.0)
+    assert (found.colocation.eviction.enabled, found.colocation.eviction.notice_seconds) == (True, 90.0)
 
 
 def test_disruption_budget() -> None:

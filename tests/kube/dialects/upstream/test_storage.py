@@ -9,8 +9,8 @@ import pytest
 
 from kube import objects
 from kube.dialects.upstream.storage import claim, volume
-from model.affinity import NodeTerm
 from model.fault import ConfigurationFault
+from model.pod.affinity import NodeTerm
 from model.selector import Operator, Requirement
 from model.storage import Claim
 

@@ -9,8 +9,8 @@ import pytest
 from filter_builders import cluster, within
 from scheduler_builders import node, pod, snapshot
 
-from model.affinity import NodeTerm
 from model.node import Taint
+from model.pod.affinity import NodeTerm
 from model.reason import Reason
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY
 from model.storage import Claim, Volume

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from lengths import at_length
 from scheduler_builders import node, pod
 
-from model.affinity import Affinity, HostPort, NodeTerm, PodTerm, SpreadConstraint
 from model.node import Taint
-from model.pod import Pod, Toleration
+from model.pod.affinity import Affinity, HostPort, NodeTerm, PodTerm, SpreadConstraint
+from model.pod.pod import Pod
+from model.pod.spec import Toleration
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.filters.static import selected, verdicts
 from scheduler.core.picture.podclass import class_of, kin_of

@@ -9,7 +9,7 @@ import pytest
 from scheduler_builders import node, pod, snapshot
 
 from model.node import Taint
-from model.pod import Toleration
+from model.pod.spec import Toleration
 from model.resources import BATCH_CPU
 from scheduler.core.filters.fit import counts, fit_error, report, too_small
 from scheduler.core.filters.obstacles import Obstacles

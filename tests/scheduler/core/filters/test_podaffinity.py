@@ -8,7 +8,7 @@ import pytest
 from filter_builders import HOST, ZONE, apart, asked, cluster, near, pod_index, selector, term, told
 from scheduler_builders import node, pod
 
-from model.affinity import Affinity, PodTerm
+from model.pod.affinity import Affinity, PodTerm
 from model.selector import Selector
 from scheduler.core.filters.podaffinity import AFFINITY, ANTI_AFFINITY, EXISTING
 

@@ -6,7 +6,7 @@ import pytest
 from filter_builders import asked, cluster, pod_index, told
 from scheduler_builders import node, pod
 
-from model.affinity import HostPort
+from model.pod.affinity import HostPort
 from scheduler.core.filters.ports import PORTS
 
 CASES: dict[str, tuple[HostPort, HostPort, bool]] = {

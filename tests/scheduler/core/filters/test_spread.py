@@ -8,8 +8,8 @@ import pytest
 from filter_builders import HOST, ZONE, asked, cluster, evenly, pod_index, selector, told
 from scheduler_builders import node, pod
 
-from model.affinity import Affinity, NodeTerm, SpreadConstraint
 from model.node import Taint
+from model.pod.affinity import Affinity, NodeTerm, SpreadConstraint
 from model.selector import Operator, Requirement
 from scheduler.core.filters.spread import SPREAD, UNLABELLED
 

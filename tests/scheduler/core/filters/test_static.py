@@ -8,9 +8,9 @@ import pytest
 from filter_builders import ZONE, cluster, within
 from scheduler_builders import node, pod
 
-from model.affinity import Affinity, NodeTerm
 from model.node import Taint
-from model.pod import Toleration
+from model.pod.affinity import Affinity, NodeTerm
+from model.pod.spec import Toleration
 from model.selector import Operator, Requirement
 from model.storage import Claim, Volume
 from scheduler.core.filters.fit import fit_error, report

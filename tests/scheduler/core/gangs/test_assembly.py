@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from scheduler_builders import SCHEDULER, annotated, gang, in_group, members, pod
 
-from model.pod import PodPhase
+from model.pod.status import PodPhase
 from model.priority import PreemptionPolicy
 from model.reason import Reason
 from model.workload import GangSpec, MatchPolicy, TopologyLevel, WorkloadId
@@ -19,7 +19,7 @@ GANG = WorkloadId.gang("default/train")
 
 
 def assembled(pods: list[Any], group: Any = None, assumed: tuple[str, ...] = ()) -> Assembly:
-    subject = GANG if pods and pods[0].gang else WorkloadId.pod("default/p1")
+    subject = GANG if pods and pods[0].spec.gang else WorkloadId.pod("default/p1")
     return assemble(subject, roster(pods, assumed, (SCHEDULER, "volcano")), group)
 
 

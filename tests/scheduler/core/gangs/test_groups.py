@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.reason import Reason
 from model.workload import Gang, GangMode, TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Assembly, assemble_parts, part_of
@@ -30,7 +30,9 @@ def workers(name: str, count: int, **more: Any) -> list[Pod]:
 def assembled(pods: list[Pod], *gangs: Gang) -> Assembly:
     known = {item.key: item for item in gangs}
     parts = [
-        part_of(key, roster([p for p in pods if p.gang and p.gang.key == key], (), (SCHEDULER,)), known.get(key))
+        part_of(
+            key, roster([p for p in pods if p.spec.gang and p.spec.gang.key == key], (), (SCHEDULER,)), known.get(key)
+        )
         for key in SUBJECT.gangs
     ]
     return assemble_parts(SUBJECT, parts)
@@ -114,7 +116,7 @@ def test_a_group_is_held_whole(name: str) -> None:
     assert result.candidate is None
     assert [(hold.subject, hold.reason, hold.detail) for hold in result.holds] == [(SUBJECT, reason, detail)]
     own = {item.key for item in gangs if item.spec.groups == BOTH}
-    assert set(result.holds[0].uids) == {item.uid for item in pods if item.gang and item.gang.key in own}
+    assert set(result.holds[0].uids) == {item.uid for item in pods if item.spec.gang and item.spec.gang.key in own}
 
 
 def test_ids() -> None:

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.workload import Gang, MatchPolicy, WorkloadId
 from scheduler.core.gangs.minimum import Part, belongs, original, part_of
 from scheduler.core.gangs.roster import roster

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scheduler_builders import SCHEDULER, gang, in_group, members, pod
 
-from model.pod import PodPhase
+from model.pod.status import PodPhase
 from model.workload import Notes
 from scheduler.core.gangs.minimum import part_of
 from scheduler.core.gangs.phase import GangStatus, carry_over, gang_status, marks_due, noted

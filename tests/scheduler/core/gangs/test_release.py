@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from scheduler_builders import SCHEDULER, gang, in_group, pod
 
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from model.reason import Reason
 from model.workload import Gang, GangMode, WorkloadId
 from scheduler.core.gangs.minimum import Part, part_of

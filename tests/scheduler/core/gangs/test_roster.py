@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from scheduler_builders import SCHEDULER, in_group, pod
 
-from model.pod import Pod, PodPhase
+from model.pod.pod import Pod
+from model.pod.status import PodPhase
 from scheduler.core.gangs.roster import roster
 
 CASES: dict[str, tuple[Pod, str]] = {

@@ -7,7 +7,7 @@ import pytest
 from scheduler_builders import pod
 
 from model.placement import PlacementState
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.resources import BATCH_CPU
 from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Change, charge_of

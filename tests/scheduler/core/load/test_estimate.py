@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scheduler_builders import pod
 
-from model.pod import LoadTerms
+from model.pod.colocation import LoadTerms
 from model.qos import PriorityBand
 from model.report import Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY, ResourceVector

@@ -11,7 +11,7 @@ from load_builders import aggregate, assigned, load, measured, nodes, picture, p
 from scheduler_builders import pod
 
 from model.loadlimits import LoadLimits, Statistic, StatisticKind, UsageLimits
-from model.pod import LoadTerms
+from model.pod.colocation import LoadTerms
 from model.qos import PriorityBand
 from model.resources import CPU, MEMORY
 from scheduler.core.load.limit import UNLIMITED, load_room

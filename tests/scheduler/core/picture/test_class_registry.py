@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scheduler_builders import pod
 
-from model.affinity import Affinity, PodTerm
+from model.pod.affinity import Affinity, PodTerm
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.picture.class_registry import ClassRegistry
 from scheduler.core.picture.podclass import kin_of

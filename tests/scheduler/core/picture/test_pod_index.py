@@ -9,7 +9,7 @@ import pytest
 from filter_builders import HOST, apart, selector, term
 from scheduler_builders import pod
 
-from model.affinity import Affinity, PreferredPods
+from model.pod.affinity import Affinity, PreferredPods
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.pod_queries import TermKind

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scheduler_builders import candidate, gang, in_group, members, node, pod, snapshot
 
-from model.affinity import Affinity, PodTerm, SpreadConstraint
+from model.pod.affinity import Affinity, PodTerm, SpreadConstraint
 from model.resources import BATCH_CPU
 from model.selector import Operator, Requirement, Selector
 from model.workload import GangSpec, PodSet, WorkloadId
@@ -21,6 +21,7 @@ from scheduler.core.picture.podclass import class_of, kin_of
 from scheduler.core.picture.snapshot import ClusterSnapshot
 from scheduler.core.placement.place import Misfit, Placed, place
 from scheduler.core.placement.working_snapshot import Assignment, Nominated, WorkingSnapshot
+from tests.pods import with_fields
 
 
 def nodes_of(outcome: Placed | Misfit, cluster: Any) -> dict[str, str]:
@@ -139,7 +140,7 @@ def test_never_over_commits_and_never_places_part(
     assert outcome.assignments == again.assignments
     assert minimum <= len(outcome.assignments) <= len(requests)
     assert len({item.uid for item in outcome.assignments}) == len(outcome.assignments)
-    size_of = {item.uid: item.requests[BATCH_CPU] for item in pods}
+    size_of = {item.uid: item.spec.requests[BATCH_CPU] for item in pods}
     for row, name in enumerate(cluster.names):
         here = [size_of[item.uid] for item in outcome.assignments if item.row == row]
         cpu, number = (int(before[row, cluster.resources.index(r)]) for r in (BATCH_CPU, "pods"))
@@ -162,8 +163,8 @@ def test_members_that_fit_in_one_way_only() -> None:
 
 def group_of(*gangs: tuple[str, list[Any], int]) -> Candidate:
     """A gang group as one candidate: (name, its pods, how many of them are needed)."""
-    parts = [candidate([msgspec.structs.replace(p, gang=None) for p in pods][:1]) for _, pods, _ in gangs]
-    sets = tuple(PodSet(name, tuple(p.uid for p in pods), pods[0].requests, gang=name) for name, pods, _ in gangs)
+    parts = [candidate([with_fields(p, gang=None) for p in pods][:1]) for _, pods, _ in gangs]
+    sets = tuple(PodSet(name, tuple(p.uid for p in pods), pods[0].spec.requests, gang=name) for name, pods, _ in gangs)
     workload = msgspec.structs.replace(
         parts[0].workload,
         pod_sets=sets,

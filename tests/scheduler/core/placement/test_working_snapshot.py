@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scheduler_builders import node, pod
 
-from model.affinity import Affinity, HostPort, PodTerm
+from model.pod.affinity import Affinity, HostPort, PodTerm
 from model.selector import Operator, Requirement, Selector
 from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Charge, Ledger, charge_of

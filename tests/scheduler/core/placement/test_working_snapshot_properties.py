@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler_builders import candidate, gang, in_group, node, pod
 
-from model.affinity import Affinity, HostPort, PodTerm, SpreadConstraint
 from model.node import Node
-from model.pod import Pod
+from model.pod.affinity import Affinity, HostPort, PodTerm, SpreadConstraint
+from model.pod.pod import Pod
 from model.resources import BATCH_CPU
 from model.selector import Operator, Requirement, Selector
 from model.workload import TopologyLevel, WorkloadId

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from preemption_builders import Arena, node, resident
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.ledger.charge import Charge
 from scheduler.core.ledger.ledger import Change, Ledger, charge_of

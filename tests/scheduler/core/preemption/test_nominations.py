@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import msgspec
 from preemption_builders import Arena, members, node, resident, waiting
 from scheduler_builders import candidate, gang
 
 from model.node import Node
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.ledger.ledger import Ledger
 from scheduler.core.preemption.facts import Plan
 from scheduler.core.preemption.nominations import Nominations
+from tests.pods import with_fields
 
 TWO = (node("n1"), node("n2"))
 BUSY = (resident("a", "n1"), resident("b", "n2"))
 
 
 def planned(pods: list[Pod], minimum: int = 2, nodes: tuple[Node, ...] = TWO) -> tuple[Arena, Plan]:
-    arena = Arena(nodes, [pod for pod in BUSY if pod.node_name in {found.name for found in nodes}])
-    outcome = arena.ask(pods, gang(minimum) if pods[0].gang else None)
+    arena = Arena(nodes, [pod for pod in BUSY if pod.spec.node_name in {found.name for found in nodes}])
+    outcome = arena.ask(pods, gang(minimum) if pods[0].spec.gang else None)
     assert isinstance(outcome, Plan)
     return arena, outcome
 
@@ -76,9 +76,9 @@ def test_swept() -> None:
 
 def test_restored_from_status() -> None:
     """All needed members must be nominated to nodes that are still there."""
-    named = [msgspec.structs.replace(pod, nominated_node=f"n{i}") for i, pod in enumerate(members(2), 1)]
-    half = [named[0], msgspec.structs.replace(named[1], nominated_node="")]
-    lost = [named[0], msgspec.structs.replace(named[1], nominated_node="n9")]
+    named = [with_fields(pod, nominated_node=f"n{i}") for i, pod in enumerate(members(2), 1)]
+    half = [named[0], with_fields(named[1], nominated_node="")]
+    lost = [named[0], with_fields(named[1], nominated_node="n9")]
     for pods, expected in ((named, True), (half, False), (lost, False)):
         kept = Nominations(Ledger())
         found = candidate(pods, gang(2))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from preemption_builders import NOW, Arena, members, node, resident, victims, waiting
 from scheduler_builders import candidate, gang, in_group
 
-from model.affinity import Affinity, HostPort, PodTerm
 from model.budget import DisruptionBudget
 from model.node import Taint
-from model.pod import EvictionTerms
+from model.pod.affinity import Affinity, HostPort, PodTerm
+from model.pod.colocation import EvictionTerms
 from model.priority import PreemptionPolicy
 from model.reason import Reason
 from model.selector import Operator, Requirement, Selector
@@ -22,6 +21,7 @@ from scheduler.core.placement.working_snapshot import Assignment, Nominated
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 from scheduler.core.preemption.plan import message
 from scheduler.core.preemption.policy import PreemptionPolicySettings
+from tests.pods import with_fields
 
 TWO = (node("n1"), node("n2"))
 WEB = Selector((Requirement("app", Operator.IN, ("web",)),))
@@ -248,7 +248,7 @@ def test_room_for_one_member_only_evicts_nobody() -> None:
 def test_one_member_with_never_holds_the_gang_back() -> None:
     """S20: the most restrictive policy among the waiting members counts."""
     pods = members(2)
-    pods[1] = msgspec.structs.replace(pods[1], preemption_policy=PreemptionPolicy.NEVER)
+    pods[1] = with_fields(pods[1], preemption_policy=PreemptionPolicy.NEVER)
     outcome = Arena(TWO, [resident("a", "n1"), resident("b", "n2")]).ask(pods, gang(2))
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_POLICY_NEVER
 
@@ -333,7 +333,7 @@ def test_after_the_plan_everybody_fits() -> None:
 def test_nobody_goes_for_a_member_above_the_minimum() -> None:
     """The gang has what it needs; its surplus waits for room."""
     pods = members(2)
-    pods[0] = msgspec.structs.replace(pods[0], node_name="n2")
+    pods[0] = with_fields(pods[0], node_name="n2")
     outcome = Arena(TWO, [resident("a", "n1")]).ask(pods, gang(1))
     assert isinstance(outcome, NoPreemption) and outcome.reason is Reason.PREEMPTION_NOT_NEEDED
 
@@ -361,7 +361,7 @@ def test_pods_of_about_one_age_go_from_few_nodes(name: str) -> None:
     count, each, seconds, pods, expected = PACKED[name]
     outcome = full_nodes(count, each, seconds).ask(pods, gang(len(pods)))
     assert isinstance(outcome, Plan)
-    assert len(outcome.eviction.victims) == sum(pod.requests["cpu"] for pod in pods) // 1000
+    assert len(outcome.eviction.victims) == sum(pod.spec.requests["cpu"] for pod in pods) // 1000
     assert len({victim.node for victim in outcome.eviction.victims}) == expected
     assert len({placement.node for placement in outcome.eviction.placements}) == expected
 

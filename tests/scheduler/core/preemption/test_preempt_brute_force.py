@@ -11,7 +11,7 @@ from preemption_builders import NOW, Arena, members, node, resident, victims, wa
 from preemption_reference import Budgets, Cost, budget, cost
 from scheduler_builders import gang
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
 
@@ -50,7 +50,7 @@ def clusters(draw: st.DrawFn, gangs: bool = False) -> tuple[list[Pod], dict[str,
         pods.append(resident(f"p{number}", on, cpu, **own, **words))
     facts = {}
     for group in ("a", "b"):
-        size = sum(1 for pod in pods if pod.gang and pod.gang.name == group)
+        size = sum(1 for pod in pods if pod.spec.gang and pod.spec.gang.name == group)
         if size:
             facts[WorkloadId.gang(f"default/{group}")] = GangFacts(
                 draw(st.integers(1, size)), size, draw(st.booleans())
@@ -63,16 +63,18 @@ def free_of(pods: list[Pod], gone: frozenset[str]) -> dict[str, int]:
     left = dict.fromkeys(NODES, 4)
     for pod in pods:
         if pod.name not in gone:
-            left[pod.node_name] -= pod.requests.amounts["cpu"] // 1000
+            left[pod.spec.node_name] -= pod.spec.requests.amounts["cpu"] // 1000
     return left
 
 
 def allowed(pods: list[Pod], gone: frozenset[str], facts: dict[str, GangFacts], priority: int, inside: bool) -> bool:
     """Everybody who goes is of lower priority, for work inside the bands inside them; no gang falls under its minimum."""
-    if any(pod.priority >= priority or (inside and not pod.below_prod) for pod in pods if pod.name in gone):
+    if any(
+        pod.spec.priority >= priority or (inside and not pod.colocation.below_prod) for pod in pods if pod.name in gone
+    ):
         return False
     for subject, gang_facts in facts.items():
-        own = [pod.name for pod in pods if pod.gang and WorkloadId.gang(pod.gang.key) == subject]
+        own = [pod.name for pod in pods if pod.spec.gang and WorkloadId.gang(pod.spec.gang.key) == subject]
         lost = sum(1 for name in own if name in gone)
         if lost and lost < len(own) and (gang_facts.whole or lost > gang_facts.bound - gang_facts.min_member):
             return False

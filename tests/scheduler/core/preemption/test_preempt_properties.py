@@ -10,7 +10,7 @@ from lengths import at_length
 from preemption_builders import Arena, node, resident, victims, waiting
 from scheduler_builders import candidate, gang, in_group
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.placement.place import Placed, place
 from scheduler.core.preemption.facts import GangFacts, NoPreemption, Plan
@@ -71,9 +71,11 @@ def test_plans(cluster: tuple[list[Pod], dict[str, GangFacts]], asking: list[Pod
     outcome = Arena(_NODES, pods).ask(asking, group_of(asking, racks), gangs=facts)
     turned = Arena(_NODES[::-1], pods[::-1]).ask(asking, group_of(asking, racks), gangs=facts)
     assert turned == outcome
-    lower = [pod for pod in pods if pod.priority < asking[0].priority]
+    lower = [pod for pod in pods if pod.spec.priority < asking[0].spec.priority]
     if isinstance(outcome, NoPreemption):
-        if len({pod.requests.amounts["cpu"] for pod in asking}) == 1 and all(pod.gang is None for pod in lower):
+        if len({pod.spec.requests.amounts["cpu"] for pod in asking}) == 1 and all(
+            pod.spec.gang is None for pod in lower
+        ):
             assert not fits([pod for pod in pods if pod not in lower], asking, racks)
         return
     assert isinstance(outcome, Plan)
@@ -83,8 +85,8 @@ def test_plans(cluster: tuple[list[Pod], dict[str, GangFacts]], asking: list[Pod
     assert fits(stay, asking, racks)
     for name in sorted(gone):
         back = next(pod for pod in pods if pod.name == name)
-        own = facts.get(WorkloadId.gang(back.gang.key)) if back.gang else None
-        lost = sum(1 for pod in pods if pod.name in gone and pod.gang == back.gang)
+        own = facts.get(WorkloadId.gang(back.spec.gang.key)) if back.spec.gang else None
+        lost = sum(1 for pod in pods if pod.name in gone and pod.spec.gang == back.spec.gang)
         if own is None or lost <= own.surplus:
             assert not fits([*stay, back], asking, racks)
         else:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from scheduler.core.preemption.costs import NODE, VictimCosts
 from scheduler.core.preemption.facts import PreemptionFacts
 from scheduler.core.preemption.price import Prices, prices
@@ -49,9 +49,9 @@ def told(pods: Sequence[Pod], costs: VictimCosts, chosen: Sequence[int]) -> tupl
     own = [pods[index] for index in chosen]
     return (
         sum(pod.labels["app"] == "x" for pod in own),
-        sum(not pod.below_prod for pod in own),
+        sum(not pod.colocation.below_prod for pod in own),
         len(own),
-        sum(pod.priority for pod in own),
+        sum(pod.spec.priority for pod in own),
         int(costs.losses(list(chosen)).sum()),
     )
 

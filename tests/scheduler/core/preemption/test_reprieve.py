@@ -9,7 +9,7 @@ import pytest
 from preemption_builders import NOW, Arena, node, resident
 from preemption_reference import budget
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from model.workload import WorkloadId
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import GangFacts, PreemptionFacts

@@ -13,7 +13,7 @@ from preemption_builders import NOW, Arena, members, node, resident, victims, wa
 from preemption_reference import budget, cost, least_cost
 from scheduler_builders import gang
 
-from model.pod import Pod
+from model.pod.pod import Pod
 from scheduler.core.preemption.capacity import Ask
 from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import NoPreemption, PreemptionFacts
@@ -47,7 +47,7 @@ def test_no_dearer_than_need_be(pods: list[Pod], number: int, cpu: int, priority
     nodes = [node(f"n{each}", SIZE) for each in range(len(pods) // SIZE)]
     asking = members(number, cpu, priority=priority) if number > 1 else [waiting(cpu=cpu, priority=priority)]
     outcome = Arena(nodes, pods).ask(asking, gang(number) if number > 1 else None, budgets=(budget("x"),))
-    expected = least_cost([pod for pod in pods if pod.priority < priority], "x", number, cpu)
+    expected = least_cost([pod for pod in pods if pod.spec.priority < priority], "x", number, cpu)
     if expected is None:
         assert isinstance(outcome, NoPreemption)
         return
@@ -130,7 +130,7 @@ def test_a_nodes_price_is_that_of_its_largest_pods() -> None:
 
 def cleared(pods: list[Pod], want: int, cpu: int = 4, going: tuple[str, ...] = ()) -> set[str]:
     """Names of those who go besides `going` so that `want` pods of so many CPUs fit onto nodes of 4."""
-    names = sorted({pod.node_name for pod in pods})
+    names = sorted({pod.spec.node_name for pod in pods})
     arena = Arena([node(name, 4) for name in names], pods)
     residents = arena.residents()
     victims = victims_of(residents, residents.rows >= 0, [0], {}, len(names))

@@ -9,7 +9,7 @@ import pytest
 from preemption_builders import Arena, node, resident, waiting
 from scheduler_builders import candidate
 
-from model.affinity import Affinity, HostPort, PodTerm, SpreadConstraint
+from model.pod.affinity import Affinity, HostPort, PodTerm, SpreadConstraint
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.gangs.assembly import Candidate
 from scheduler.core.picture.podclass import Kin

@@ -15,6 +15,7 @@ from scheduler.core.preemption.costs import VictimCosts
 from scheduler.core.preemption.facts import GangFacts, PreemptionFacts
 from scheduler.core.preemption.victim_groups import one_by_one
 from scheduler.core.preemption.victims import Victims, victims_of
+from tests.pods import with_fields
 
 _NOW = 100.0
 
@@ -26,7 +27,7 @@ def _world() -> tuple[Residents, Victims]:
         each = pod(
             f"p{8 - number}", node_name=f"n{1 + number % 3}", batch_cpu=100 + number, priority=number // 4, gang=gang
         )
-        charge = charge_of(msgspec.structs.replace(each, started_seconds=5.0 * (number == 3)))
+        charge = charge_of(with_fields(each, started_seconds=5.0 * (number == 3)))
         assert charge is not None
         ledger.confirm(charge)
     snapshot = take(nodes, ledger.nodes)

@@ -7,8 +7,8 @@ import pytest
 from reservation_world import SLOTS, World, big, small
 from scheduler_builders import candidate, gang, in_group, members, node, pod
 
-from model.affinity import Affinity, PodTerm
-from model.pod import Pod
+from model.pod.affinity import Affinity, PodTerm
+from model.pod.pod import Pod
 from model.selector import Selector
 from model.workload import Gang, TopologyLevel
 from scheduler.core.gangs.assembly import Candidate

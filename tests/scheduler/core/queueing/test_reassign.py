@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from scheduler_builders import candidate, gang, in_group, node, pod, snapshot
 
-from model.affinity import HostPort
+from model.pod.affinity import HostPort
 from model.resources import BATCH_CPU
 from model.workload import TopologyLevel, WorkloadId
 from scheduler.core.gangs.assembly import Candidate

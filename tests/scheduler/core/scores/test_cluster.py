@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scheduler_builders import node, pod, snapshot
 
-from model.affinity import Affinity, NodeTerm, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint
 from model.node import Taint
-from model.pod import Pod
+from model.pod.affinity import Affinity, NodeTerm, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint
+from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.podclass import class_of, kin_of

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from scheduler_builders import node, snapshot
 
-from model.affinity import NodeTerm, PreferredNodes
 from model.node import Taint
-from model.pod import Toleration
+from model.pod.affinity import NodeTerm, PreferredNodes
+from model.pod.spec import Toleration
 from model.selector import Operator, Requirement
 from scheduler.core.scores.node_preference import disliked, preferred
 

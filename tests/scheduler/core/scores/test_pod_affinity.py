@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from scheduler_builders import node, pod, snapshot
 
-from model.affinity import NOWHERE, Affinity, PodTerm, PreferredPods
-from model.pod import Pod
+from model.pod.affinity import NOWHERE, Affinity, PodTerm, PreferredPods
+from model.pod.pod import Pod
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.podclass import class_of, kin_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from load_builders import load, measured, picture
 from scheduler_builders import candidate, gang, members, node, pod
 
-from model.affinity import Affinity, NodeTerm, PreferredNodes
 from model.node import Node
 from model.placement import Scored, ScoreTerm
-from model.pod import Pod
+from model.pod.affinity import Affinity, NodeTerm, PreferredNodes
+from model.pod.pod import Pod
 from model.resources import BATCH_CPU, CPU, MEMORY, ResourceVector
 from model.selector import Operator, Requirement
 from scheduler.core.picture.snapshot import take

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scheduler_builders import node, pod, snapshot
 
-from model.affinity import Affinity, NodeTerm, SpreadConstraint
 from model.node import Taint
+from model.pod.affinity import Affinity, NodeTerm, SpreadConstraint
 from model.selector import Operator, Requirement, Selector
 from scheduler.core.picture.pod_index import PodIndex
 from scheduler.core.picture.podclass import Kin, class_of

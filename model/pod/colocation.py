@@ -1,0 +1,56 @@
+"""Colocation: what Koordinator's labels and annotations say of a pod."""
+
+from __future__ import annotations
+
+import msgspec
+
+from model.qos import PriorityBand, QoSClass
+
+
+class LoadTerms(msgspec.Struct, frozen=True, cache_hash=True):
+    """A pod's own words on how its use is estimated before it is measured (Koordinator loadaware annotations)."""
+
+    scaling_pct: tuple[tuple[str, int], ...] = ()
+    """(resource, percent of its request)."""
+    after_scheduled_seconds: float | None = None
+    """How long after its binding the estimate stands in for a measurement; None: as the settings say."""
+    after_initialized_seconds: float | None = None
+    """The same after its init containers were through."""
+
+
+class EvictionTerms(msgspec.Struct, frozen=True):
+    """What a pod itself says about being evicted (Koordinator apis/extension/evict.go, and our notice)."""
+
+    enabled: bool = False
+    """Label koordinator.sh/eviction-enabled: rules that evict by priority may choose it."""
+    features: frozenset[str] | None = None
+    """The rules that may evict it; None: all."""
+    priority: int = 0
+    """Annotation koordinator.sh/eviction-priority: by such a rule the lower goes first."""
+    sub_priority: int | None = None
+    """Label koordinator.sh/priority, None without one."""
+    notice_seconds: float = 0.0
+    """How long before its end it wants to be told; 0: not at all."""
+
+
+class Colocation(msgspec.Struct, frozen=True):
+    """A pod's class and band, what it says about eviction and load, and what it is pinned to."""
+
+    qos: QoSClass = QoSClass.LS
+    """The QoS class, with a default where the label is absent or unknown."""
+    qos_label: QoSClass = QoSClass.NONE
+    """The QoS class as the label says, NONE where it is absent or unknown."""
+    band: PriorityBand = PriorityBand.PROD
+    """The priority band, with a default where neither label nor priority says."""
+    below_prod: bool = False
+    """Its own words make its band one of mid, batch or free."""
+    preemptible: bool = True
+    """No label protects it from preemption."""
+    eviction: EvictionTerms = EvictionTerms()
+    """What it says about being evicted."""
+    load: LoadTerms = LoadTerms()
+    """How its use is estimated before it is measured."""
+    numa_zones: tuple[int, ...] = ()
+    """NUMA nodes that the scheduler pinned it to (annotation resource-status), empty: none."""
+    cpuset: str = ""
+    """CPUs that the scheduler pinned it to (annotation resource-status), as a CPU list; empty: none."""

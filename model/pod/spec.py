@@ -1,0 +1,90 @@
+"""PodSpec: what a pod asks for: amounts, where it may go, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from model.pod.affinity import NOWHERE, Affinity, HostPort, SpreadConstraint
+from model.priority import PreemptionPolicy
+from model.queue import DEFAULT_QUEUE
+from model.resources import ResourceVector
+from model.workload import GangMembership
+
+
+class Toleration(msgspec.Struct, frozen=True):
+    """One toleration of taints."""
+
+    key: str = ""
+    """The taint's key; empty with operator Exists: all taints."""
+    operator: str = "Equal"
+    """Equal compares the value, Exists does not."""
+    value: str = ""
+    """The taint's value."""
+    effect: str = ""
+    """The taint's effect; empty: every effect."""
+
+
+class Container(msgspec.Struct, frozen=True):
+    """A container with its own requests and limits."""
+
+    name: str
+    """As in spec.containers and spec.initContainers."""
+    requests: ResourceVector = ResourceVector()
+    """resources.requests in base units."""
+    limits: ResourceVector = ResourceVector()
+    """resources.limits in base units."""
+    sidecar: bool = False
+    """An init container that keeps running."""
+
+
+class PodSpec(msgspec.Struct, frozen=True):
+    """What a pod asks for; fields that the scheduler alone reads are empty in an agent."""
+
+    requests: ResourceVector = ResourceVector()
+    """Kubernetes' effective request in base units: containers, sidecars, init maximum, overhead."""
+    limits: ResourceVector = ResourceVector()
+    """What the containers may use together, in base units."""
+    scored: ResourceVector = ResourceVector()
+    """The request as scores count it: a container without one counts 100 milli-CPU and 200 MB, as in kube-scheduler."""
+    containers: tuple[Container, ...] = ()
+    """The regular containers."""
+    init_containers: tuple[Container, ...] = ()
+    """The containers before those, sidecars included."""
+    node_name: str = ""
+    """The node that it is bound to, empty while it waits."""
+    scheduler_name: str = ""
+    """Which scheduler is to place it."""
+    plain: bool = False
+    """It is placed as kube-scheduler places it, whatever it says of gangs and of its load."""
+    gated: bool = False
+    """It has spec.schedulingGates: nobody places it yet."""
+    queue: str = DEFAULT_QUEUE
+    """The queue that it waits in; all wait in one while nothing reads queues."""
+    gang: GangMembership | None = None
+    """The gang that it belongs to."""
+    rank: int = -1
+    """Its index in the gang's topology, else among its Job's or StatefulSet's pods; -1 without one."""
+    priority: int = 0
+    """spec.priority."""
+    preemption_policy: PreemptionPolicy = PreemptionPolicy.LOWER
+    """Whom it may preempt."""
+    node_selector: Mapping[str, str] = {}
+    """Labels that its node must have."""
+    affinity: Affinity = NOWHERE
+    """What it asks of nodes, and of the pods on them."""
+    spread: tuple[SpreadConstraint, ...] = ()
+    """spec.topologySpreadConstraints."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints that do not keep it from a node."""
+    host_ports: tuple[HostPort, ...] = ()
+    """Ports of the node that it listens on."""
+    host_network: bool = False
+    """It lives in the node's own network."""
+    claims: tuple[str, ...] = ()
+    """Names of PersistentVolumeClaims in its namespace."""
+    unsupported: tuple[str, ...] = ()
+    """Fields with constraints that this version cannot honour: such a pod is never placed by guesswork."""
+    grace_seconds: float = 30.0
+    """How long it may take to end (spec.terminationGracePeriodSeconds)."""
