@@ -1,4 +1,4 @@
-"""What a check of a written object finds, and what of the cluster it may look at."""
+"""Result of a check of a written object, and what the check may read of the cluster."""
 
 from __future__ import annotations
 

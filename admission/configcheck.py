@@ -1,4 +1,4 @@
-"""Whether Koordinator's ConfigMaps may be written as they are: what their readers refuse, and what only the writer can
+"""Checks of Koordinator's ConfigMaps: what their readers refuse, and what only the writer can
 mend.
 
 Source: Koordinator pkg/webhook/cm/plugins/sloconfig.

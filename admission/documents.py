@@ -1,4 +1,4 @@
-"""Which kinds of objects are checked when they are written, and by whom: one line a kind."""
+"""Checks of written objects: one line a kind."""
 
 from __future__ import annotations
 

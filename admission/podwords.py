@@ -1,4 +1,4 @@
-"""What the writer of a pod that is let in is told: what nobody acts on, and what is advised against."""
+"""Warnings to the writer of a pod that is let in: what is not acted on, and what is advised against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of the admission program are to each other."""
+"""Ports between the parts of the admission program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a ClusterColocationProfile may be written as it is: a wrong one would refuse every pod that it selects."""
+"""Check of a ClusterColocationProfile: a wrong one would refuse every pod that it selects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an agent runs, as its command line says."""
+"""Options of an agent: where it runs, as its command line says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tick needs from the outside, as protocols; edges implement them, tests have fakes."""
+"""Ports of the tick, as protocols; edges implement them, tests have fakes."""
 
 from __future__ import annotations
 

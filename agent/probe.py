@@ -1,4 +1,4 @@
-"""Whether the agent of this container is alive, or ready: `sublet-probe SOCKET healthz`, exit code 0 where it is.
+"""Probe of the agent in this container, alive or ready: `sublet-probe SOCKET healthz`, exit code 0 if it is.
 
 A kubelet's probe is a process of its own, several times a minute on every node: nothing is loaded that the interpreter
 does not have built in (7 ms of CPU; the `socket` module would double that). In the image it is /usr/bin/sublet-probe.

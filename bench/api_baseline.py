@@ -1,4 +1,4 @@
-"""What the API server is compared with: the same bytes over the same transport, without any server logic.
+"""Baseline of the API server: the same bytes over the same transport, without any server logic.
 
 POST anywhere: the body back. GET /list: a join of as many bodies. The streams are plain TLS sockets that are written
 to. `dictionaries` holds pods as decoded JSON instead of bytes, as a server would that does not encode what it keeps.

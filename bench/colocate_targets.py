@@ -1,4 +1,4 @@
-"""What bench/colocate must show, from clean runs alone, and what may be claimed against a node without an agent."""
+"""Targets of bench/colocate, from clean runs alone, and what may be claimed against a node without an agent."""
 
 from __future__ import annotations
 

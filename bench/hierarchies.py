@@ -1,4 +1,4 @@
-"""Where this machine's cgroups are mounted, and whether the benchmark may make its own there."""
+"""Cgroup hierarchies of this machine: where they are mounted, and whether the benchmark may make its own there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agent's imports cost before it does anything: memory and time, package by package."""
+"""Costs of the agent's imports before it does anything: memory and time, package by package."""
 
 from __future__ import annotations
 

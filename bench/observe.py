@@ -1,4 +1,4 @@
-"""What one observation costs each reader: CPU time a pass and a file, hot and once a second."""
+"""Costs of one observation to each reader: CPU time a pass and a file, hot and once a second."""
 
 from __future__ import annotations
 

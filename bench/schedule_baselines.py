@@ -1,4 +1,4 @@
-"""What the scheduler is measured against, on the same clusters: a per-pod scheduler in plain Python, and bare NumPy.
+"""Baselines of the scheduler, on the same clusters: a per-pod scheduler in plain Python, and bare NumPy.
 
 The first is of the usual shape: for each pod filter every node, score every node that is left, take the best. The
 second does nothing but one pass over the node array for each gang: divide, pick, subtract. No filter, no score, no

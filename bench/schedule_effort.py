@@ -1,4 +1,4 @@
-"""How much of everything the scheduler's benchmark does."""
+"""Effort of the scheduler's benchmark: how much of everything it does."""
 
 from __future__ import annotations
 

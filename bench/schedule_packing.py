@@ -1,4 +1,4 @@
-"""How full openb's GPU nodes become, by the procedure of the trace's data README, beside random and best fit.
+"""Packing of openb's GPU nodes, by the procedure of the trace's data README, beside random and best fit.
 
 GPU nodes only. The pods are shuffled; more are drawn at random from the same list until what they ask for reaches 130 %
 of all GPUs; they are placed in order, nothing leaves, and what does not fit is dropped. Pods that share a GPU are left

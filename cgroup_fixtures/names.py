@@ -1,4 +1,4 @@
-"""How kubelet and the container runtimes name pods' cgroups, written independently of the agent, which must find them.
+"""Names of pods' cgroups by kubelet and container runtimes, written independently of the agent, which must find them.
 
 Source: kubelet container manager; Koordinator pkg/koordlet/util/system/cgroup_driver*.go; cri-o internal/config/cgmgr.
 """

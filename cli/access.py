@@ -1,4 +1,4 @@
-"""How a command reaches a cluster, an agent or the scheduler: on this machine, or over TLS with a token."""
+"""Access of a command to a cluster, an agent or the scheduler: on this machine, or over TLS with a token."""
 
 from __future__ import annotations
 

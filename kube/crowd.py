@@ -1,4 +1,4 @@
-"""Who is connected to a server, in bounded number, and whom one more costs the connection."""
+"""Bounded connections of a server, and the connection that is closed when one more comes."""
 
 from __future__ import annotations
 

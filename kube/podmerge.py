@@ -1,4 +1,4 @@
-"""How the lists of a Pod merge under a strategic merge patch: everything that is not named here replaces or is a map.
+"""Merge keys of a Pod's lists under a strategic merge patch: what is not named here replaces or is a map.
 
 Source: x-kubernetes-patch-merge-key and -strategy in Kubernetes' OpenAPI description of io.k8s.api.core.v1.Pod. A pod's
 status is left out: nobody who creates a pod may set it.

@@ -1,4 +1,4 @@
-"""Who calls, and whether they may: TokenReview and SubjectAccessReview, remembered for a little while.
+"""Reviews of callers, who they are and what they may: TokenReview and SubjectAccessReview, cached for a short time.
 
 What is remembered is found by a digest, so no token stays in memory because of it, and none is ever in a log or a
 fault. Without the API server nobody new is known: a KubernetesFault, never a guess.

@@ -1,4 +1,4 @@
-"""Who the programs of an embedded cluster are: its authority, their certificates, accounts and tokens.
+"""Identities of an embedded cluster's programs: its authority, their certificates, accounts and tokens.
 
 Nodes and the programs of the cluster itself have static tokens. Sublet's own programs are the service accounts that
 `deploy/` gives rights to, and an agent's tokens are bound to its Node, as a kubelet binds them to a pod there: so the

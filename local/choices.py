@@ -1,4 +1,4 @@
-"""What a person may choose about an embedded cluster, and what follows from it."""
+"""Choices about an embedded cluster, and what follows from them."""
 
 from __future__ import annotations
 

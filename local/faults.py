@@ -1,4 +1,4 @@
-"""What may go wrong with an owner on one machine: Sublet's own faults, and the embedded cluster's."""
+"""Faults with an owner on one machine: Sublet's own, and the embedded cluster's."""
 
 from __future__ import annotations
 

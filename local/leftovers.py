@@ -1,4 +1,4 @@
-"""What a run may have left behind: cgroups named after it, the processes in them, and its own programs."""
+"""Leftovers of a run: cgroups named after it, the processes in them, and its own programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a program that runs still works: pure, from one probe after the other. Times are monotonic seconds.
+"""Liveness of a running program: pure, from one probe after the other. Times are monotonic seconds.
 
 A busy machine is not a program that hangs: what counts is only what was measured while this process itself ran in time,
 and a program is given up after a silence that no load explains.

@@ -1,4 +1,4 @@
-"""What `sublet up` makes in its directory, and the mark by which it knows that the directory is its own.
+"""Files that `sublet up` makes in its directory, and the mark by which it knows the directory as its own.
 
 A person may name any directory: without the mark nothing in it is ever replaced or removed.
 """

@@ -1,4 +1,4 @@
-"""What a check before installation found, and what follows from it."""
+"""Findings of the checks before installation, and what follows from them."""
 
 from __future__ import annotations
 

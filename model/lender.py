@@ -1,4 +1,4 @@
-"""What a node offers for lending, and when its agent last said that it stands by that."""
+"""The lender: what a node offers for lending, and when its agent last confirmed it."""
 
 from __future__ import annotations
 

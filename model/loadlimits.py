@@ -1,4 +1,4 @@
-"""How much of a node may be in use before no more is placed there, and which statistic of its use counts."""
+"""Load limits: how much of a node may be in use before no more is placed there, and by which statistic."""
 
 from __future__ import annotations
 

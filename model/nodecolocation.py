@@ -1,4 +1,4 @@
-"""What a Node object itself says about lending: its annotations of Koordinator's API, in base units.
+"""Annotations of a Node about lending, by Koordinator's API, in base units.
 
 Source: Koordinator apis/extension/{node_colocation,node_reservation,cpu_normalization,node_resource_amplification}.go.
 """

@@ -1,4 +1,4 @@
-"""What is known of a node's use: the content of Koordinator's NodeMetric, in base units."""
+"""NodeMetric: a node's measured use, the content of Koordinator's object, in base units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a node's offer is believed: no node lends more than it has, whoever writes its status.
+"""The part of a node's offer that is believed: no node lends more than it has, whatever its status says.
 
 The agent's token may write the lent amounts, and cpu and memory of the node may not: these bound what is lent.
 """

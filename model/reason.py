@@ -1,4 +1,4 @@
-"""Why a decision came out as it did: one closed code per cause, and the one map of words for them.
+"""Reasons of decisions: one closed code per cause, and the one map from codes to sentences.
 
 Codes are stable: they are labels of metrics, reasons of Kubernetes Events and fields on the wire.
 """

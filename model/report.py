@@ -1,4 +1,4 @@
-"""What a node agent tells the scheduler, and what the scheduler tells it back."""
+"""Reports of a node agent to the scheduler, and what the scheduler sends back."""
 
 from __future__ import annotations
 

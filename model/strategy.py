@@ -1,4 +1,4 @@
-"""How a node's idle resources are lent and taken back: the settings of Koordinator's API, with our defaults.
+"""Strategies of lending and taking back: the settings of Koordinator's API, with our defaults.
 
 Names follow Koordinator's ConfigMap `slo-controller-config` and NodeSLO; percentages are 0 to 100. Ranges stand in the
 field's type: msgspec checks them on decoding and names the field, and docs/settings.md is generated from them.

@@ -1,4 +1,4 @@
-"""What is in force: the settings of the file, and what Koordinator's ConfigMap says over them while it can be read."""
+"""Settings in force: the file's, and those of Koordinator's ConfigMap over them while it can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler needs of the world, and what the world may ask of the scheduler."""
+"""Ports of the scheduler: what it needs from outside, and what may be asked of it."""
 
 from __future__ import annotations
 

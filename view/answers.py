@@ -1,4 +1,4 @@
-"""What an agent and a scheduler answer when they are asked about a node, a limit, a pod or a gang."""
+"""Answers of an agent and a scheduler about a node, a limit, a pod or a gang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What will work on a cluster, from what its API server says of it."""
+"""Check of a cluster before installation, from what its API server says of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `sublet simulate cluster` decided: rows as docs/simulate-cluster.md describes them, and as tables."""
+"""Decisions of `sublet simulate cluster`: rows as docs/simulate-cluster.md describes them, and as tables."""
 
 from __future__ import annotations
 

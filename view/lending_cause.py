@@ -1,4 +1,4 @@
-"""Why a node lends nothing, or less than it might, from what the cluster alone knows of it.
+"""The cause why a node lends nothing, or less than it might, from what the cluster alone knows of it.
 
 That is what is left to ask where its agent is silent. The nearest cause counts, in the order in which a person would
 look: is the agent running, does it measure, does it withhold by its own account, is anything idle.

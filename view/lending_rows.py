@@ -1,4 +1,4 @@
-"""What a node may lend, in rows: a row a term with a cell a resource, and last the integers written."""
+"""Reclaimable amounts of a node in rows: a row a term with a cell a resource, and last the integers written."""
 
 from __future__ import annotations
 

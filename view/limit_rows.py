@@ -1,4 +1,4 @@
-"""How best effort is limited and who is evicted, in rows: of what was computed a row a term, and the sum first."""
+"""Limits of best effort and evictions in rows: of what was computed a row a term, and the sum first."""
 
 from __future__ import annotations
 

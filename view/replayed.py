@@ -1,4 +1,4 @@
-"""What `sublet replay` found: each tick's amounts, decisions that came out otherwise, and a comparison by time."""
+"""Findings of `sublet replay`: each tick's amounts, decisions that came out otherwise, and a comparison by time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent would decide about one node at its first tick, as `sublet simulate node` found it."""
+"""Decisions of an agent about one node at its first tick, as `sublet simulate node` found them."""
 
 from __future__ import annotations
 

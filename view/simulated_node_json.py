@@ -1,4 +1,4 @@
-"""What `sublet simulate node -o json` prints, as docs/simulate.md describes it."""
+"""Output of `sublet simulate node -o json`, as docs/simulate.md describes it."""
 
 from __future__ import annotations
 

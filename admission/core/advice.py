@@ -1,4 +1,4 @@
-"""What is advised against and let in: batch pods that do not say what they use.
+"""Advice to the writer of a pod that is let in: batch pods that do not say what they use.
 
 Koordinator's guide asks for requests and limits of every batch pod, both alike. What is not requested is not counted
 when a node is chosen, and what is not limited may take all that is lent, so the pod, or one beside it, is evicted.

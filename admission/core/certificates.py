@@ -1,4 +1,4 @@
-"""What is to be done about certificates: who signs, who is trusted, which are signed anew.
+"""Plan of certificates: which authority signs, which are trusted, which certificates are signed again.
 
 An authority is replaced in three steps, so that at no moment a client lacks the one that signed what it is shown: the
 next one is published beside the current, then signs, then the one before is dropped. Between two steps all clients

@@ -1,4 +1,4 @@
-"""Which pods a node's agent may have evicted: policy `sublet-agent-own-pods` of deploy/, for a pod as it is stored.
+"""Evictions that a node's agent may ask for: policy `sublet-agent-own-pods` of deploy/, for a pod as it is stored.
 
 The two must say the same: the policy is asked first and may not know a pod yet that was made a moment ago.
 """

@@ -1,4 +1,4 @@
-"""What becomes of a pod that is created: profiles that select it, lent resources, and the annotation about them.
+"""Mutation of a created pod: profiles that select it, lent resources, and the annotation about them.
 
 Source: Koordinator pkg/webhook/pod/mutating; docs/adr/0019-admission.md says where this differs.
 """

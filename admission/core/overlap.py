@@ -1,4 +1,4 @@
-"""Whether two label selectors select the same objects, found without knowing any object.
+"""Overlap of two label selectors, found without knowing any object.
 
 An object with labels of our choice is looked for that both select. What selectors ask of one label is independent of
 what they ask of another, so it is enough to find a value, or absence, for one label at a time.

@@ -1,4 +1,4 @@
-"""What a pod may not be: combinations that no node could honour, and changes of what is settled at its creation.
+"""Validation of pods: combinations that no node could honour, and changes of what is fixed at creation.
 
 Labels and numbers count as they are written, without defaults: a default would forbid what nobody wrote.
 Source: Koordinator pkg/webhook/pod/validating/{cluster_colocation_profile,verify_annotations}.go.

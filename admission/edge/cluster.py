@@ -1,4 +1,4 @@
-"""What of the cluster admission decides by: profiles, namespaces, priority classes and nodes, watched.
+"""Cluster objects that admission decides by: profiles, namespaces, priority classes and nodes, watched.
 
 Answers come from the last state that was seen, however old: a profile from a minute ago is better than none. Without
 the definition of ClusterColocationProfile there are none. A pod that is to be evicted is read anew each time.

@@ -1,4 +1,4 @@
-"""Which pod and container cgroups exist: directories watched by inotify, and a slow rescan behind it.
+"""Discovery of pod and container cgroups: directories watched by inotify, and a slow rescan behind it.
 
 A change only marks its directory; the directory is then listed again, after its watch is in place, so that nothing
 made in between is missed. Without inotify, or beyond its limit of watches, a pod's directory is listed every few passes

@@ -1,4 +1,4 @@
-"""Which interfaces of the node lead into which pod, by netlink (pyroute2). Loaded when the first pod is looked up."""
+"""Interfaces of the node by pod, by netlink (pyroute2). Loaded when the first pod is looked up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which process stands for a pod: any one of its containers' (cgroup.procs)."""
+"""The process that represents a pod: any one of its containers' (cgroup.procs)."""
 
 from __future__ import annotations
 

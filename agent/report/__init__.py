@@ -1,1 +1,1 @@
-"""What is told of the agent and of its node: decisions, metrics, journal lines, patches of the Node."""
+"""Reports of the agent about itself and its node: decisions, metrics, journal lines, patches of the Node."""

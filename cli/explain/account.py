@@ -1,4 +1,4 @@
-"""What the cluster itself knows of a node's lending: its condition, its NodeMetric and its allocatable resources."""
+"""A node's lending as the cluster's objects say it: condition, NodeMetric and allocatable resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster's API server says about itself, asked before anything is installed."""
+"""Facts of a cluster from its API server, asked before anything is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where `sublet top` gets its facts: the cluster's objects, kept up to date by watches."""
+"""Facts of `sublet top`: the cluster's objects, kept up to date by watches."""
 
 from __future__ import annotations
 

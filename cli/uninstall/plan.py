@@ -1,4 +1,4 @@
-"""What taking Sublet off asks of one object, from how it is: values in, patches out."""
+"""Plan of removing Sublet from one object: values in, patches out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demonstration reads from the machine: CPU time, best-effort quota, and what the machine is."""
+"""Measurements of the demonstration: CPU time, best-effort quota, and the machine's description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demonstration found, and the words and table made of it; nothing is claimed that was not measured."""
+"""Results of the demonstration, and the text and table made of them; nothing is claimed that was not measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask a node: the API server, by the kubelet token or, as on any other cluster, by its client certificate.
+"""Callers that a node answers: the API server, by the kubelet token or, as on any cluster, by its client certificate.
 
 A certificate is the kubelet's own rule: its authority is the cluster's, and whoever it names may `get nodes/proxy` to
 read, `create nodes/proxy` to be led into pods, by whatever method.

@@ -1,4 +1,4 @@
-"""What nodes serve to the API server, and to nobody else: HTTPS on the node's address."""
+"""The nodes' HTTPS servers, for the API server alone, each on its node's address."""
 
 from __future__ import annotations
 

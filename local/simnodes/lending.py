@@ -1,4 +1,4 @@
-"""What a simulated node lends and reports, by the agent's own rules. Pure."""
+"""Lending and reports of a simulated node, by the agent's own rules. Pure."""
 
 from __future__ import annotations
 

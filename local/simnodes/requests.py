@@ -1,4 +1,4 @@
-"""What simulated nodes write to the API server, as values: bodies, paths, and what a refusal means. Pure."""
+"""Requests of simulated nodes to the API server, as values: bodies, paths, and what a refusal means. Pure."""
 
 from __future__ import annotations
 

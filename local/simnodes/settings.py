@@ -1,4 +1,4 @@
-"""What simulated nodes are told on their command line, and what each of them is."""
+"""Settings of simulated nodes from their command line, and what each node is."""
 
 from __future__ import annotations
 

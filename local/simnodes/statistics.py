@@ -1,4 +1,4 @@
-"""What simulated nodes and pods use, as the kubelet's Summary API. Pure.
+"""Statistics of simulated nodes and pods, as the kubelet's Summary API. Pure.
 
 Source: kubernetes staging/src/k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go.
 """

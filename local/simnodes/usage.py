@@ -1,4 +1,4 @@
-"""What a simulated node uses at a moment: online work by a model, pods by their requests. Pure.
+"""Use of a simulated node at a moment: online work by a model, pods by their requests. Pure.
 
 Online work (everything but lent pods) comes from a daily curve or a trace, as a share of the node's capacity; what of
 it the node's own online pods do not use is the system's. Lent pods use a share of what they request, as far as the

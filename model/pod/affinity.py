@@ -1,4 +1,4 @@
-"""What a pod asks of its node besides amounts, as hashable values: affinity, spreading, ports, volumes.
+"""Placement constraints of a pod besides amounts, as hashable values: affinity, spreading, ports, volumes.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ and topology-spread-constraints/.
 Everything here is part of a pod's equivalence class, so a field that is empty by default stays empty where unused.

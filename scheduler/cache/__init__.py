@@ -1,1 +1,1 @@
-"""What the scheduler knows of its cluster: pods, nodes, gangs, loads, offers and refusals, fact by fact."""
+"""The scheduler's cache of its cluster: pods, nodes, gangs, loads, offers and refusals, fact by fact."""

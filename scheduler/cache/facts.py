@@ -1,4 +1,4 @@
-"""What reaches the scheduling loop from outside, in the order in which it happened."""
+"""Facts that reach the scheduling loop from outside, in the order in which they happened."""
 
 from __future__ import annotations
 

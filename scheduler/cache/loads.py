@@ -1,4 +1,4 @@
-"""What nodes use and are about to use, kept up to date from NodeMetrics, agents' reports and the pods on the nodes."""
+"""Loads of nodes, present and expected, kept up to date from NodeMetrics, agents' reports and pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes are measured to use, from NodeMetrics and agents' reports; costs nothing where neither is there."""
+"""Measured use of nodes, from NodeMetrics and agents' reports; costs nothing where neither is there."""
 
 from __future__ import annotations
 

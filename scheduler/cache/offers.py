@@ -1,4 +1,4 @@
-"""What of the nodes' offers is believed, judged anew when people allow other CPU ratios."""
+"""Believed offers of nodes, judged again when people allow other CPU ratios."""
 
 from __future__ import annotations
 

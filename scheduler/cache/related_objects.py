@@ -1,4 +1,4 @@
-"""What filters and preemption read beside pods and nodes: volumes, namespaces, budgets, and the cluster's topology.
+"""Related objects that filters and preemption read: volumes, namespaces, budgets, and the cluster's topology.
 
 An object that cannot be read is left out and told; what depends on it waits, as for one that is not there.
 """

@@ -1,4 +1,4 @@
-"""Which NodeMetrics and NodeSLOs are to be made or changed: from the Nodes, the documents and what there is."""
+"""Plan of NodeMetrics and NodeSLOs to create or change: from the Nodes, the documents and what exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may call the scheduler over the network: by TokenReview in a cluster, by a file of tokens for development."""
+"""Callers that the scheduler lets in from the network: by TokenReview, or by a file of tokens for development."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduling process and its link process say to each other, and how it is framed.
+"""Frames between the scheduling process and its link process.
 
 A frame is a length and one MessagePack value. Both ways a frame carries the newest word on each node and not every
 word, so a reader that is busy costs neither side memory: what waits is one value a node.

@@ -1,4 +1,4 @@
-"""What agents report over the link, and what they are to know: newest word wins."""
+"""Reports of agents over the link, and what is sent to them: the newest of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PodGroups are told: status, notes, conditions and Events."""
+"""Status, notes, conditions and Events of PodGroups."""
 
 from __future__ import annotations
 

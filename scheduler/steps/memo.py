@@ -1,4 +1,4 @@
-"""What a turn has found out already: while no room is given up, what did not fit still does not."""
+"""Memo of a turn: while no room is given up, what did not fit still does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waiting pods are told: the message of their condition PodScheduled=False, and the node they are nominated to."""
+"""Conditions of waiting pods: the message of PodScheduled=False, and the node they are nominated to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one turn of the scheduler decides, to be carried out by scheduler.publish."""
+"""Turn: what one turn of the scheduler decides, to be carried out by scheduler.publish."""
 
 from __future__ import annotations
 

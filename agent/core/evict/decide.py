@@ -1,4 +1,4 @@
-"""Which best-effort pods must go now: what is missing, who is on the way out already, who goes next.
+"""Evictions of one tick: the needs, the pods that terminate already, and the next victims.
 
 Koordinator's rules and order of victims, and then what a victim's loss costs its job; as few victims as needed. A pod
 that goes is credited until it should be gone, so that its slow end costs nobody else (docs/adr/0010).

@@ -1,4 +1,4 @@
-"""Who goes: the pods a rule may evict, in which order, and no more of them than needed.
+"""Victims: the pods a rule may evict, in their order, and no more of them than needed.
 
 Koordinator's class keys come first; among equals the pod whose loss costs its job least, then the one that frees most.
 """

@@ -1,4 +1,4 @@
-"""Which CPUs best effort may run on, for policy `cpuset`.
+"""CPU selection: the CPUs best effort may run on, for policy `cpuset`.
 
 As many as the allowance, rounded up; whole cores and in turn from each socket, so that online pods keep whole cores
 too. Never those of LSE pods, nor those reserved or the system's own. Source: Koordinator

@@ -1,4 +1,4 @@
-"""Which pods' control files are read in a tick, and whose value stands in those that were.
+"""Knob schedule: the pods whose control files are read in a tick, and whose value the files read have.
 
 A pod whose files hold what they shall is looked at again in one tick of ten: 250 pods cost no more than 25.
 """

@@ -1,4 +1,4 @@
-"""What the brake's thread may do between two ticks, prepared by the tick: cut CPU, wake up, kill as a last resort."""
+"""The brake's orders for the time between two ticks: cut CPU, wake up, kill as a last resort."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which control files make up a sample of a cgroup, on v1 and v2, and how their parts come together.
+"""Control files of a cgroup's sample, on v1 and v2, and how their parts are combined.
 
 Source: reference node-agent §3.2, §3.3; the pressure files of a v1 host are those of its `unified` mount.
 """

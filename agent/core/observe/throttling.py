@@ -1,4 +1,4 @@
-"""Which pods the kernel throttles: enforcement periods in which a pod ran out of quota, of all its periods."""
+"""Throttling of pods: enforcement periods in which a pod ran out of quota, of all its periods."""
 
 from __future__ import annotations
 

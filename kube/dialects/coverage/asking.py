@@ -1,4 +1,4 @@
-"""Whether a value asks for a row's field, and where in a document such values stand.
+"""Values that ask for a row's field, and where they stand in a document.
 
 What cannot be read asks for nothing: whoever reads it says what is wrong.
 """

@@ -1,4 +1,4 @@
-"""What pods, profiles and PodGroups ask for in Koordinator's words that is not acted on, or in part."""
+"""Fields of pods, profiles and PodGroups, in Koordinator's words, that are not acted on, or in part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `koord-scheduler-config` asks for that the scheduler does not act on."""
+"""Fields of `koord-scheduler-config` that the scheduler does not act on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `slo-controller-config` and NodeSLOs ask for that is not acted on, or in part."""
+"""Fields of `slo-controller-config` and NodeSLOs that are not acted on, or in part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of one node's settings nobody acts on, or only in part: for its condition."""
+"""Fields of one node's settings that are not acted on, or in part: for its condition."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How documents are read: fields made typed and their faults named, durations, selectors, misspelt fields."""
+"""Reading of documents: typed fields and their faults, durations, selectors, misspelt fields."""

@@ -1,4 +1,4 @@
-"""Where members of a gang go together: Koordinator's network topology, Kueue's and our own annotations.
+"""Topology constraints of gangs: Koordinator's network topology, Kueue's and our own annotations.
 
 Source: Koordinator apis/extension/coscheduling.go and apis/scheduling/v1alpha1/cluster_network_topology_types.go;
 https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/. A gang names layers; which node labels these are is

@@ -1,4 +1,4 @@
-"""What Koordinator's per-node objects are to say, from `slo-controller-config`: the specs of NodeSLO and NodeMetric.
+"""Specs of Koordinator's per-node objects, NodeSLO and NodeMetric, from `slo-controller-config`.
 
 Only what documents say is passed on. Where they are silent so are the objects, and the agent's own settings hold.
 Source: Koordinator pkg/slo-controller/{nodeslo,nodemetric}.

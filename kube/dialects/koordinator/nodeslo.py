@@ -1,4 +1,4 @@
-"""What NodeSLO, and the ConfigMap it is rendered from, say of best effort's CPU, of evictions and of host applications.
+"""NodeSLO, and the ConfigMap it is rendered from: best effort's CPU, evictions and host applications.
 
 Each part is read by itself, so that what is wrong in one holds up no other, the switch to off least of all.
 

@@ -1,4 +1,4 @@
-"""What of a Node's offer is believed, with the CPU ratio that its annotation tells and people allow."""
+"""The believed part of a Node's offer, with the CPU ratio that its annotation says and people allow."""
 
 from __future__ import annotations
 

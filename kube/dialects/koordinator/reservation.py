@@ -1,4 +1,4 @@
-"""What of a Node is kept free of pods, by its annotation `node.koordinator.sh/reservation`.
+"""Reservation of a Node: what is kept free of pods, by its annotation `node.koordinator.sh/reservation`.
 
 Source: Koordinator apis/extension/node_reservation.go, and getNodeReserved in
 pkg/koordlet/statesinformer/impl/states_noderesourcetopology.go.

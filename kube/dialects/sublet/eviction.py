@@ -1,4 +1,4 @@
-"""What a pod itself says about being evicted: Koordinator's label and annotations, and our notice.
+"""Eviction terms of a pod: Koordinator's label and annotations, and our notice.
 
 Source: Koordinator apis/extension/{evict,priority}.go.
 """

@@ -1,4 +1,4 @@
-"""Who may preempt and who may be preempted, in Kubernetes', Koordinator's, Volcano's and our words.
+"""Preemption policies of pods, in Kubernetes', Koordinator's, Volcano's and our words.
 
 Source: Koordinator apis/extension/{preemption,elastic_quota}.go; https://volcano.sh/en/docs/ (preemptable pods).
 """

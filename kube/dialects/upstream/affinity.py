@@ -1,4 +1,4 @@
-"""What a pod asks of nodes' labels, of other pods and of spreading, into the model's values.
+"""Affinity of a pod to nodes and pods, and its spreading, into the model's values.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ and topology-spread-constraints/;
 k8s.io/component-helpers/scheduling/corev1/nodeaffinity. API servers before 1.31 (affinity) and 1.34 (spreading) leave

@@ -1,4 +1,4 @@
-"""What a pod asks for and may use, over its containers, and the Kubernetes QoS class that follows from it.
+"""Requests and limits of a pod over its containers, and the Kubernetes QoS class that follows from them.
 
 Source: k8s.io/component-helpers/resource (PodRequests, PodLimits) and kube-scheduler's non-zero defaults
 (pkg/scheduler/util/pod_resources.go).

@@ -1,4 +1,4 @@
-"""What a pod's status says: how far it has come, when, and what went wrong."""
+"""Status of a pod: its phase, its times, and what went wrong."""
 
 from __future__ import annotations
 

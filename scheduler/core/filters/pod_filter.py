@@ -1,4 +1,4 @@
-"""What every filter about other pods is asked with, and what it answers."""
+"""Questions to the filters about other pods, and their answers."""
 
 from __future__ import annotations
 

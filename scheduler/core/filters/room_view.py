@@ -1,4 +1,4 @@
-"""How many more pods of one class each node takes, and why those without room have none, kept up to date by row."""
+"""Room view: how many more pods of one class each node takes, and why others take none, kept up to date by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a pod's volumes can be reached from.
+"""Volume filter: the nodes that reach a pod's volumes.
 
 Source: kubernetes pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go. A claim that waits for its
 first consumer is treated as any unbound one: this scheduler binds no volumes.

@@ -1,4 +1,4 @@
-"""Which gangs go together: Koordinator's gang groups, one workload each.
+"""Gang groups of Koordinator, one workload each.
 
 A gang belongs to the group that it lists itself, as in Koordinator (coscheduling/core/gang.go, GangGroupId). Where a
 listed gang lists another group, the one that lists it is held and says so: neither is placed half, and no gang can be

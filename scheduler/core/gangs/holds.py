@@ -1,4 +1,4 @@
-"""Why a gang cannot be tried yet, in words that say what to mend."""
+"""Holds: why a gang cannot be tried yet, in words that say what to mend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gang's minimum asks of its waiting members, by its match policy.
+"""Minimum of a gang: how many of its waiting members are needed, by its match policy.
 
 Koordinator's flag "satisfied once" is set by the first member seen with a node, so a restart in the middle of binding
 releases the rest as single pods (pkg/scheduler/plugins/coscheduling/core/gang.go, addBoundPod). Here the minimum was

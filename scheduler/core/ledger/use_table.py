@@ -1,4 +1,4 @@
-"""What pods use of nodes: one growing matrix, read as a mapping by node name or as rows of a snapshot."""
+"""Use table: what pods use of nodes, one growing matrix, read by node name or as rows of a snapshot."""
 
 from __future__ import annotations
 

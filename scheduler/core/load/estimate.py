@@ -1,4 +1,4 @@
-"""What a pod is taken to use before it is measured.
+"""Estimates of a pod's use before it is measured.
 
 Source: Koordinator plugins/loadaware/estimator/default_estimator.go and pod_assign_cache.go. The request is read under
 the name of the pod's band (batch-cpu for a batch pod) but stands for the node's own CPU and memory, against whose

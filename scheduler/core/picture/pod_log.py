@@ -1,4 +1,4 @@
-"""Who came and went, in order: (number of a Kin, row, how many), so that counts catch up on what they have not read."""
+"""Log of pods added and removed: (number of a Kin, row, how many), so that counts catch up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What filters and scores ask about residents, as hashable values: which of them count.
+"""Queries of filters and scores about residents, as hashable values: which of them count.
 
 Source: kubernetes pkg/scheduler/framework/types.go (AffinityTerm.Matches) and plugins/nodeports.
 """

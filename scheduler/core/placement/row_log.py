@@ -1,4 +1,4 @@
-"""Which rows changed, in order: whoever keeps answers by row remembers a position and catches up from there."""
+"""Log of changed rows: a cache by row remembers a position and catches up from there."""
 
 from __future__ import annotations
 

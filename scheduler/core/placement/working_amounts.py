@@ -1,4 +1,4 @@
-"""What changes within a working snapshot: what is left, what scores count, and the load, all by row."""
+"""Amounts that change within a working snapshot: what is left, what scores count, and the load, all by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom to evict where only amounts decide: several ways to choose, each then freed of whom it does not need.
+"""Choice of victims where only amounts decide: several ways to choose, each without the victims it does not need.
 
 Victims are looked for among those up to a level of priority, the lowest first, and of the plans of the first level that
 helps the cheapest is taken (see `costs`); only to break fewer disruption budgets may others of higher priority go.

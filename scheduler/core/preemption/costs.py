@@ -1,4 +1,4 @@
-"""What an eviction costs, so that of two plans that help the cheaper is taken.
+"""Costs of evictions, by which the cheaper of two plans that help is taken.
 
 Compared in this order: whether pods outside the mid, batch and free bands go, disruption budgets broken, the highest
 priority that must go, how many pods outside these bands, how many pods, the sum of their priorities, nodes and lost

@@ -1,4 +1,4 @@
-"""What preemption makes room for: the needed members and no more, so nobody goes for the surplus of an elastic gang.
+"""Demand of preemption: the needed members and no more, so that nothing is evicted for a gang's surplus.
 
 Kubernetes' group preemption (KEP-5710) takes room up to the member count; evicting work that runs for members that
 the job can start without is not worth it here.

@@ -1,4 +1,4 @@
-"""What losing each best-effort pod of a node would cost the job it belongs to."""
+"""Eviction costs of a node's best-effort pods to the jobs they belong to."""
 
 from __future__ import annotations
 

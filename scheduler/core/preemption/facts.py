@@ -1,4 +1,4 @@
-"""What preemption is told and what it answers."""
+"""Facts that preemption is given, and its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What preemption must know of the gangs that run, kept as arrays beside the residents' from one question to the next.
+"""Running gangs as preemption must know them: arrays beside the residents', kept from one question to the next.
 
 There are thousands of gangs and few of them change between two questions: only these are looked at again.
 """

@@ -1,4 +1,4 @@
-"""Who may be a victim: one rule, asked of all residents at once.
+"""Legal victims: one rule, applied to all residents at once.
 
 Priority as kube-scheduler (strictly lower), but work of the mid, batch and free bands evicts nobody outside them.
 Koordinator's protection labels are in the pods' flags. Pods that are only assumed are no victims: their binding is on

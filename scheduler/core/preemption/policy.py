@@ -1,4 +1,4 @@
-"""What preemption may do; every limit against thrash is one of these."""
+"""Preemption policy; every limit against thrash is one of these settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes together: single pods, members of an elastic gang down to its minimum, and whole gangs."""
+"""Victim groups: single pods, members of an elastic gang down to its minimum, and whole gangs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What waits, in which order, for what, and the room reserved for the head of a queue."""
+"""Queueing: waiting workloads, their order, what they wait for, and the room reserved for the head of a queue."""

@@ -1,4 +1,4 @@
-"""What waits: candidates that may be tried, those parked after a failure, and holds with the time since when."""
+"""Backlog: candidates that may be tried, those parked after a failure, and holds with the time since when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a workload will fit once what runs there has ended: the rows with the least missing room.
+"""Future fit: the rows where a workload will fit once what runs there has ended, those with the least missing room.
 
 Nothing is known of how long pods run, so the least room still to come is the best guess for the earliest. Pods of
 higher priority and those of DaemonSets are taken to stay.

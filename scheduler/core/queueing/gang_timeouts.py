@@ -1,4 +1,4 @@
-"""How long a gang may be tried in vain before its hold on room is given up: the gang timeout.
+"""Gang timeouts: how long a gang may be tried in vain before its hold on room is given up.
 
 It is no end (unlike the text this follows, queues.md S87): what was nominated or kept for the gang goes to others, the
 gang backs off and starts again. Nothing bounds the timeout from above.

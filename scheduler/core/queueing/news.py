@@ -1,4 +1,4 @@
-"""What has happened, and whether it may help a workload that did not fit: kube-scheduler's queueing hints in small.
+"""News and needs: whether what happened may help a workload that did not fit; kube-scheduler's queueing hints in small.
 
 A workload is tried again only for news about what kept it out. Ignorance errs towards trying again.
 """
