@@ -18,24 +18,23 @@ from types import FrameType
 
 import msgspec
 
-from bench import (
-    api,
-    api_report,
-    colocate,
-    colocate_report,
-    plot,
-    react,
-    react_report,
-    report,
-    schedule,
-    schedule_effort,
-    schedule_report,
-)
-from bench.agent import Duration, measure_agent
-from bench.colocate_rows import ALL_ROWS, GROUPS, chosen
+from bench import plot, tables
+from bench.agent import report
+from bench.agent.imports import measure_imports
+from bench.agent.observe import Effort, observe
+from bench.agent.process import Duration, measure_agent
+from bench.api import benchmark as api
+from bench.api import report as api_report
+from bench.colocate import benchmark as colocate
+from bench.colocate import report as colocate_report
+from bench.colocate.rows import ALL_ROWS, GROUPS, chosen
 from bench.hierarchies import Hierarchies, discover
-from bench.imports import measure_imports
-from bench.observe import Effort, observe
+from bench.machine import this_machine
+from bench.react import benchmark as react
+from bench.react import report as react_report
+from bench.schedule import benchmark as schedule
+from bench.schedule import effort as schedule_effort
+from bench.schedule import report as schedule_report
 from local.faults import FAULTS
 from model.fault import KernelFault
 
@@ -106,7 +105,7 @@ def _positive(text: str) -> int:
 
 def _costs(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
     results = _run(arguments, hierarchies)
-    report.show(results, report.console())
+    report.show(results, tables.console())
     report.save(results, arguments.out / RESULTS.name)
 
 
@@ -115,7 +114,7 @@ def _colocate(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
     asked = {name: getattr(arguments, name) for name in ("runs", "seconds", "minutes")}
     effort = msgspec.structs.replace(effort, **{name: value for name, value in asked.items() if value is not None})
     measured = colocate.measure_colocation(hierarchies, chosen(arguments.rows), effort)
-    colocate_report.show(measured, report.console(colocate_report.WIDTH))
+    colocate_report.show(measured, tables.console(colocate_report.WIDTH))
     path = arguments.out / COLOCATE.name
     colocate_report.save(measured, path)
     if plot.available():
@@ -129,7 +128,7 @@ def _react(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
     if arguments.restarts is not None:
         effort = msgspec.structs.replace(effort, restarts=arguments.restarts)
     measured = react.measure_reaction(hierarchies, effort)
-    react_report.show(measured, report.console())
+    react_report.show(measured, tables.console())
     path = arguments.out / REACT.name
     react_report.save(measured, path)
     if plot.available():
@@ -138,7 +137,7 @@ def _react(arguments: argparse.Namespace, hierarchies: Hierarchies) -> None:
 
 def _api(arguments: argparse.Namespace) -> None:
     measured = api.measure_api(api.QUICK if arguments.quick else api.Effort())
-    api_report.show(measured, report.console(api_report.WIDTH))
+    api_report.show(measured, tables.console(api_report.WIDTH))
     path = arguments.out / API.name
     api_report.save(measured, path)
     if plot.available():
@@ -150,14 +149,14 @@ def _schedule(arguments: argparse.Namespace) -> None:
     told = os.environ.get(_DATA)
     data = arguments.data or (Path(told) if told else None)
     measured = schedule.measure_schedule(effort, data, tuple(arguments.only or schedule.PARTS))
-    schedule_report.show(measured, report.console(schedule_report.WIDTH))
+    schedule_report.show(measured, tables.console(schedule_report.WIDTH))
     schedule_report.save(measured, arguments.out / SCHEDULE.name)
 
 
 def _run(arguments: argparse.Namespace, hierarchies: Hierarchies) -> report.Results:
     """What was asked for; one line on standard error before each part, since the whole takes minutes."""
     wanted = (arguments.part,) if arguments.part else _COSTS
-    machine = report.this_machine()
+    machine = this_machine()
     reading, agents, imports = [], [], []
     if "imports" in wanted:
         _tell("importing what the agent imports")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.api import ECHO, MEMORY, STATE, Api
-from bench.colocate import Colocation
-from bench.colocate_figures import Interval, Run, clean_runs, interval
-from bench.colocate_rows import ALL_ROWS, kinds_of
-from bench.react import React
-from bench.react_report import in_guest
+from bench.api.benchmark import ECHO, MEMORY, STATE, Api
+from bench.colocate.benchmark import Colocation
+from bench.colocate.rows import ALL_ROWS, kinds_of
+from bench.figures import Interval, Run, clean_runs, interval
+from bench.react.benchmark import React
+from bench.react.report import in_guest
 
 _PANELS: tuple[tuple[str, Callable[[Run], float | None]], ...] = (
     ("p99 of the service, ms", lambda run: None if run.p99_us is None else run.p99_us / 1000),

@@ -55,7 +55,7 @@ def test_every_room_names_all_its_modules_and_folders() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layered = [contract for contract in config["contracts"] if contract["type"] == "layers"]
     whole = {room for contract in layered if contract.get("exhaustive") for room in contract["containers"]}
-    assert set(config["root_packages"]) - whole == {"bench"}
+    assert set(config["root_packages"]) <= whole
 
 
 @pytest.mark.parametrize("name", [*ROOMS, *FILES])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.observe.files import Role
-from bench.files import observation_plan
+from bench.agent.files import observation_plan
 from bench.hierarchies import Hierarchies, discover
 from bench.tree import BenchTree, place
 from model.fault import KernelFault

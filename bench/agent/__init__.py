@@ -1,0 +1,1 @@
+"""What the agent costs: its imports, one observation beside other readers, the whole process."""

@@ -1,0 +1,1 @@
+"""A service beside batch work, with and without agents."""

@@ -1,0 +1,256 @@
+"""One row, once: its pods and cgroups, the batch work, the agent where there is one, then each kind of requests."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import struct
+import subprocess
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from bench.colocate.cluster import Agent, Cluster, PodSpec
+from bench.colocate.loads import Load, Programs, started
+from bench.colocate.memory import HungryBatch, hog_specs
+from bench.colocate.node import Home, NodeTree
+from bench.colocate.rows import SERVICE_MEMORY_MIB, Batch, Kind, Row, kinds_of, service_millis, spinners
+from bench.figures import UNANSWERED, MemoryOutcome, Run, percentile_us
+from bench.hierarchies import Hierarchies
+
+_BATCH_MILLIS = 150
+"""What each batch pod requests: all of them together fit into what is lent beside this service."""
+_STEP_ROUNDS = 1000
+_WARM_SECONDS = 1.5
+_GENERATOR_BOUND_SECONDS = 60.0
+_PREPARED_SECONDS = 0.2
+_SERVICE, _BATCH, _AGENT = "service", "batch-", "agent"
+_AGENT_MILLIS = 50
+"""What its DaemonSet requests."""
+_COUNTERS, _LATENCIES = "counters", "latencies"
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """What stays the same over all runs; `settle_seconds` is how long an agent sees the load before it counts."""
+
+    hierarchies: Hierarchies
+    programs: Programs
+    cluster: Cluster
+    folder: Path
+    cpus: int
+    rounds_per_ms: float
+    seconds: float
+    settle_seconds: float
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """Counters at one moment, in seconds of CPU time; `steps` of batch work, `wait` of the service in the run queue."""
+
+    at: float
+    machine: float
+    pods: float
+    batch: float
+    ours: float
+    agent: float
+    stolen: float
+    steps: int
+    wait: float
+
+    @property
+    def foreign(self) -> float:
+        """Of anybody else, other guests of the machine included."""
+        return self.machine - self.pods - self.ours + self.stolen
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """One row at work: its cgroups, who lives where, the agent; `batch` are pods' cgroups, `counters` their steps."""
+
+    stage: Stage
+    row: Row
+    number: int
+    tree: NodeTree
+    home: Home
+    agent: Agent | None
+    batch: tuple[str, ...]
+    counters: mmap.mmap
+    hungry: HungryBatch | None
+
+    def read(self, service_pid: int, generator_pid: int) -> Reading:
+        own = [os.getpid(), self.stage.cluster.server_pid, generator_pid]
+        agent = _cpu_seconds(self.agent.pid) if self.agent else 0.0
+        return Reading(
+            at=time.monotonic(),
+            machine=self.tree.cpu_seconds(),
+            pods=self.tree.cpu_seconds(self.tree.kubepods),
+            batch=sum(self.tree.cpu_seconds(cgroup) for cgroup in self.batch),
+            ours=sum(map(_cpu_seconds, own)),
+            agent=agent,
+            stolen=psutil.cpu_times().steal,
+            steps=sum(struct.unpack_from(f"{len(self.batch)}Q", self.counters)),
+            wait=_wait_seconds(service_pid),
+        )
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """What the generator brought back: latencies (ns) in rising order, and the share of requests that left late."""
+
+    ranked_ns: Sequence[int]
+    late_ratio: float
+
+
+async def attempt(stage: Stage, row: Row, number: int) -> list[Run]:
+    """A run of each kind of requests. Raises a Fault where something does not come up."""
+    async with AsyncExitStack() as stack:
+        scene = await _scene(stage, row, number, stack)
+        # An agent begins cautiously: its own start is load too.
+        warm = [stage.settle_seconds if scene.agent else _WARM_SECONDS, _WARM_SECONDS]
+        return [await _run(scene, kind, seconds) for kind, seconds in zip(kinds_of(row), warm, strict=False)]
+
+
+async def _scene(stage: Stage, row: Row, number: int, stack: AsyncExitStack) -> Scene:
+    homes = await _homes(stage, stack, row)
+    tree = stack.enter_context(NodeTree(stage.hierarchies, stage.cpus))
+    tree.add(homes)
+    agent = await stack.enter_async_context(stage.cluster.agent(tree, settings_of(row))) if row.agent else None
+    if agent is not None:
+        tree.enter(next(home for home in homes if home.name == _AGENT), agent.pid)
+    counters = stack.enter_context(_counters(stage.folder / _COUNTERS))
+    batch = [home for home in homes if home.name.startswith(_BATCH)]
+    for slot, home in enumerate(batch):
+        command: list[str | Path] = [stage.programs.path("spinner"), stage.folder / _COUNTERS, str(slot)]
+        stack.enter_context(started(command, tree.directories(tree.container(home))))
+    hungry = stack.enter_context(HungryBatch(stage.programs, stage.cluster, tree, homes)) if row.memory else None
+    places = tuple(tree.pod(home) for home in batch)
+    return Scene(stage, row, number, tree, homes[0], agent, places, counters, hungry)
+
+
+def settings_of(row: Row) -> dict[str, object]:
+    return {"suppress": dict(row.agent or {})}
+
+
+async def _homes(stage: Stage, stack: AsyncExitStack, row: Row) -> list[Home]:
+    """The pods of the row, the service's first; the API server forgets them afterwards."""
+    memory = SERVICE_MEMORY_MIB if row.memory else 64
+    specs = [PodSpec(_SERVICE, service_millis(row, stage.cpus), memory), *_batch_specs(row, stage.cpus)]
+    if row.memory and row.batch is not Batch.NONE:
+        specs += hog_specs()
+    if row.agent is not None:
+        specs.append(PodSpec(_AGENT, _AGENT_MILLIS))
+    found = []
+    for spec in specs:
+        found.append(await stage.cluster.add(spec))
+        stack.push_async_callback(stage.cluster.forget, spec.name)
+    return found
+
+
+def _batch_specs(row: Row, cpus: int) -> list[PodSpec]:
+    count = 0 if row.batch is Batch.NONE else spinners(cpus)
+    native = row.batch is Batch.BURSTABLE
+    share = {"cpu_millis": cpus * 500 // max(count, 1)} if native else {"batch_millis": _BATCH_MILLIS}
+    return [PodSpec(f"{_BATCH}{slot}", **share) for slot in range(count)]
+
+
+@contextmanager
+def _counters(path: Path) -> Iterator[mmap.mmap]:
+    path.write_bytes(bytes(4096))
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 4096) as mapped:
+        yield mapped
+
+
+async def _run(scene: Scene, kind: Kind, warm: float) -> Run:
+    with _service(scene, kind) as (service, port):
+        begin = time.monotonic() + warm + _PREPARED_SECONDS
+        generator = _generator(scene, kind, port, begin, warm)
+        await asyncio.sleep(begin - time.monotonic())
+        before = scene.read(service.pid, generator.pid)
+        outcome = await _through(scene, begin + scene.stage.seconds, service)
+        after = scene.read(service.pid, generator.pid)
+        late, _ = await asyncio.to_thread(generator.communicate, timeout=_GENERATOR_BOUND_SECONDS)
+    latencies = array("Q")
+    latencies.frombytes((scene.stage.folder / _LATENCIES).read_bytes())
+    return _figures(scene, kind, Sent(sorted(latencies), float(late or 0)), (before, after), outcome)
+
+
+async def _through(scene: Scene, end: float, service: Load) -> MemoryOutcome | None:
+    outcome = await scene.hungry.feed(end, service) if scene.hungry else None
+    await asyncio.sleep(max(end - time.monotonic(), 0))
+    return outcome
+
+
+@contextmanager
+def _service(scene: Scene, kind: Kind) -> Iterator[tuple[Load, int]]:
+    stage, tree, hungry = scene.stage, scene.tree, scene.row.memory
+    threads, rounds = 2 * stage.cpus, round(kind.cpu_ms * stage.rounds_per_ms)
+    words = [threads, rounds, SERVICE_MEMORY_MIB if hungry else 0]
+    with Load([stage.programs.path("service"), *map(str, words)]) as service:
+        port = int(service.line())
+        service.into(tree.directories(tree.container(scene.home)))
+        if hungry:
+            service.oom_score(SERVICE_MEMORY_MIB << 20)
+        service.say("go")
+        service.line()
+        yield service, port
+
+
+def _generator(scene: Scene, kind: Kind, port: int, begin: float, warm: float) -> psutil.Popen:
+    stage = scene.stage
+    rate = kind.per_second_and_cpu * stage.cpus
+    times = [str(round(value * 1e9)) for value in (begin, warm, stage.seconds)]
+    # The same arrivals for every row of a round, others in the next.
+    words = [str(port), str(rate), *times, str(scene.number), str(stage.folder / _LATENCIES)]
+    program = str(stage.programs.path("generator"))
+    return psutil.Popen([program, *words], stdout=subprocess.PIPE, start_new_session=True)
+
+
+def _figures(
+    scene: Scene, kind: Kind, sent: Sent, readings: tuple[Reading, Reading], outcome: MemoryOutcome | None
+) -> Run:
+    before, after = readings
+    took, ranked = after.at - before.at, sent.ranked_ns
+    share = 100 / (took * scene.stage.cpus)
+    # Threads that are gone took their counters with them.
+    waited = after.wait - before.wait
+    return Run(
+        row=scene.row.name,
+        kind=kind.name,
+        attempt=scene.number,
+        requests=len(ranked),
+        unanswered=sum(1 for latency in ranked if latency == UNANSWERED),
+        p50_us=percentile_us(ranked, 50),
+        p99_us=percentile_us(ranked, 99),
+        p999_us=percentile_us(ranked, 99.9),
+        wait_us=waited * 1e6 / max(len(ranked), 1) if waited >= 0 else None,
+        utilisation_pct=share * (after.machine - before.machine),
+        batch_cpus=(after.batch - before.batch) / took,
+        batch_mrounds=(after.steps - before.steps) * _STEP_ROUNDS / took / 1e6,
+        foreign_pct=share * max(after.foreign - before.foreign, 0),
+        agent_pct=100 * (after.agent - before.agent) / took,
+        late_sends_pct=100 * sent.late_ratio,
+        memory=outcome,
+    )
+
+
+def _cpu_seconds(pid: int) -> float:
+    """0 for a process that is gone."""
+    try:
+        used = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(used.user + used.system)
+
+
+def _wait_seconds(pid: int) -> float:
+    """Time all threads of a process stood in the run queue: the second number of their schedstat."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            total += int(task.read_text().split()[1])
+        except OSError:
+            continue
+    return total / 1e9

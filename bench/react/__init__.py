@@ -1,0 +1,1 @@
+"""How soon the agent acts, also after it was killed."""

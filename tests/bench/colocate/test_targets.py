@@ -1,0 +1,142 @@
+"""Targets and claims of bench/colocate from made runs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from bench.colocate.benchmark import Colocation, Effort
+from bench.colocate.report import load, save, show
+from bench.colocate.rows import (
+    ADAPTIVE,
+    ALL_ROWS,
+    ALONE,
+    CFS_QUOTA,
+    CPUSET,
+    MEMORY_AGENT,
+    MEMORY_ALONE,
+    NO_AGENT,
+    chosen,
+)
+from bench.colocate.targets import Claim, claims, targets
+from bench.figures import Interval, MemoryOutcome, Run, Verdict
+from bench.machine import Machine
+from bench.plot import available, plot_colocation, points
+
+MACHINE = Machine(2, "some CPU", "6.1", "3.11.7", 0.1, {})
+SURVIVED, KILLED = MemoryOutcome(True, 0, 3, 1, 1, 1000), MemoryOutcome(False, 1, 0, 0, 0, 1024)
+
+
+def run(row: str, p99_us: float | None = 4000.0, kind: str = "long", **more: object) -> Run:
+    made = Run(row, kind, 0, 100, 0, 1000.0, p99_us, 9000.0, 50.0, 98.0, 1.2, 700.0, 1.0)
+    return msgspec.structs.replace(made, **more)
+
+
+def good() -> list[Run]:
+    """A run of each that meets every target with long requests."""
+    return [
+        run(ALONE),
+        run(NO_AGENT, 4200.0),
+        run(CPUSET, batch_mrounds=400.0),
+        run(CFS_QUOTA, batch_mrounds=350.0),
+        run(ADAPTIVE, 4100.0),
+    ]
+
+
+def verdicts(runs: list[Run]) -> dict[str, Verdict]:
+    return {target.name: target.verdict for target in targets(runs) if not target.name.startswith("short")}
+
+
+def test_all_that_is_wanted_of_adaptive() -> None:
+    """Latency against alone and against no agent, utilisation, and work against both of Koordinator's policies."""
+    assert verdicts(good()) == {
+        "long: p99 adaptive / alone": Verdict.MET,
+        "long: p99 adaptive / no-agent": Verdict.MET,
+        "long: utilisation with adaptive, %": Verdict.MET,
+        "long: batch work adaptive / cpuset": Verdict.MET,
+        "long: batch work adaptive / cfsQuota": Verdict.MET,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "missed"),
+    [
+        (run(ADAPTIVE, 4201.0), ["long: p99 adaptive / alone", "long: p99 adaptive / no-agent"]),
+        (run(ADAPTIVE, 4100.0, utilisation_pct=94.9), ["long: utilisation with adaptive, %"]),
+        (run(ADAPTIVE, 4100.0, batch_mrounds=679.0), ["long: batch work adaptive / cpuset"]),
+    ],
+    ids=["slower", "idle CPUs", "little batch work"],
+)
+def test_a_miss_is_called_so(change: Run, missed: list[str]) -> None:
+    """Each target by itself."""
+    found = verdicts([*good()[:-1], change])
+    assert [name for name, verdict in found.items() if verdict is Verdict.MISSED] == missed
+
+
+def test_without_clean_runs_nothing_is_met() -> None:
+    """Dirty runs decide nothing."""
+    dirty = [msgspec.structs.replace(each, foreign_pct=8.0) for each in good()]
+    assert set(verdicts(dirty).values()) == {Verdict.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [((SURVIVED, SURVIVED), Verdict.MET), ((SURVIVED, KILLED), Verdict.MISSED)],
+    ids=["never", "once"],
+)
+def test_a_service_killed_once_is_one_too_many(outcomes: tuple[MemoryOutcome, ...], verdict: Verdict) -> None:
+    """Even in a dirty run."""
+    runs = [run(MEMORY_ALONE), *(run(MEMORY_AGENT, memory=each, foreign_pct=60.0) for each in outcomes)]
+    assert verdicts(runs)["memory: runs in which the service was killed"] is verdict
+
+
+@pytest.mark.parametrize(
+    ("ratio", "smaller", "words"),
+    [
+        (Interval(0.7, 0.8, 0.99), True, "better"),
+        (Interval(0.7, 0.8, 1.0), True, "no difference shown"),
+        (Interval(1.01, 1.2, None), True, "worse"),
+        (Interval(None, None, None), True, "worse"),
+        (Interval(1.1, 1.2, 1.3), False, "better"),
+        (Interval(0.8, 0.9, 0.95), False, "worse"),
+    ],
+)
+def test_only_what_every_run_shows_is_claimed(ratio: Interval, smaller: bool, words: str) -> None:
+    """A median alone claims nothing."""
+    assert Claim("x", ratio, smaller).words == words
+
+
+def test_claims_are_against_no_agent() -> None:
+    """Adaptive was faster and did as much."""
+    assert [(claim.name, claim.words) for claim in claims(good())] == [
+        ("long: p99 adaptive / no-agent", "better"),
+        ("long: batch work adaptive / no-agent", "no difference shown"),
+    ]
+
+
+def test_rows_are_chosen_by_name_and_group() -> None:
+    """Always in the order they are listed."""
+    assert [row.name for row in chosen(["adaptive", "alone"])] == ["alone", "adaptive"]
+    assert len(chosen(["main"])) == 6 and len(chosen(None)) == len(ALL_ROWS) == 12
+    assert {row.agent["threshold_pct"] for row in chosen([CPUSET, CFS_QUOTA]) if row.agent} == {65}
+
+
+def test_tables_files_and_pictures(tmp_path: Path) -> None:
+    """What was saved reads back; what was missed is said; endless figures leave the picture alone."""
+    names = (ALONE, NO_AGENT, CPUSET, CFS_QUOTA, ADAPTIVE)
+    runs = (*good(), run(NO_AGENT, None, kind="short"), run(ADAPTIVE, 9000.0, foreign_pct=30.0))
+    measured, text = Colocation(MACHINE, Effort(), names, runs), io.StringIO()
+    show(measured, Console(file=text, width=150))
+    shown = text.getvalue()
+    assert "1/2" in shown and "inf" in shown and "hyper-threads" in shown and "at most 7 %" in shown
+    save(measured, tmp_path / "made" / "colocate.json")
+    assert load(tmp_path / "made" / "colocate.json") == measured
+    assert points(measured, "short", lambda each: each.p99_us) == []
+    assert len(points(measured, "long", lambda each: each.p99_us)) == 5
+    if available():
+        plot_colocation(measured, tmp_path / "colocate.svg")
+        assert (tmp_path / "colocate.svg").read_text().startswith("<?xml")
