@@ -25,12 +25,13 @@ import msgspec
 import structlog
 
 from kube.client import KubeClient
+from kube.grpc_server import Listener, tls_server
 from kube.memory import give_memory_back
 from kube.tls import ServerCertificate, TlsFiles
 from model.fault import ConfigurationFault
+from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.edge.forwarding import DiagnosticsForwarder
 from scheduler.edge.link import NodeLinkServicer
-from scheduler.edge.serving import Listener, tls_server
 from scheduler.link.callers import Callers, ReviewedCallers, TokenTable
 from scheduler.link.frames import Downward, Frames, Role, Serving, Trouble, Upward
 from scheduler.link.remote_reports import RemoteNodeReports
@@ -59,7 +60,8 @@ class LinkServer:
         serving = self._serving
         certificate = ServerCertificate(TlsFiles(Path(serving.certificate), Path(serving.key)))
         servicers = (self._link, self._forwarder)
-        listener = await tls_server(serving.listen, certificate, self._callers, servicers, serving.calls)
+        authorization = CallAuthorization(self._callers)
+        listener = await tls_server(serving.listen, certificate, authorization, servicers, serving.calls)
         await listener.serving(False)
         await listener.start()
         return listener

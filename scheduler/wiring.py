@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from kube.client import KubeClient
 from kube.events import EventRecorder
+from kube.grpc_server import loopback_server
 from kube.leadership import Leadership
 from kube.lease import Holder, LeaseSettings
 from kube.monitoring import Guard, MonitoringServer, Probes
@@ -43,7 +44,6 @@ from scheduler.edge.kubernetes import (
 from scheduler.edge.leaderlabel import LeaderLabel
 from scheduler.edge.linkchild import LinkChild
 from scheduler.edge.metrics import Metrics
-from scheduler.edge.serving import loopback_server
 from scheduler.edge.unserved import UnservedKinds
 from scheduler.history import DecisionHistory
 from scheduler.link.callers import TokenTable

@@ -10,8 +10,6 @@ from typing import Any
 
 import grpc
 import msgspec
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from agent.core.evict.order import PendingVictim
 from agent.core.limit.wanted_limit import Limit
@@ -21,12 +19,12 @@ from agent.options import NOWHERE
 from agent.ports import TickResult
 from agent.report.sources import AnswerSources
 from agent.settings import Mode, require_loopback
-from model.fault import CannotListen, PeerFault
+from kube.grpc_server import Listener, loopback_server, socket_server
+from model.fault import PeerFault
 from model.pod.pod import Pod
 from model.report import CheckpointSaved, PreemptionNotice, Usage
 from model.resources import BATCH_CPU, BATCH_MEMORY, CPU, MEMORY, MID_CPU, MID_MEMORY
 from wire import codec
-from wire.readable import Readable
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, decision_pb2, link_pb2
 
 _OBSERVING = ("Observing", "nothing is lent and nothing written; these are the numbers that mode enforce would act on")
@@ -34,16 +32,18 @@ _SETTLE_TRIES = 20
 _SETTLE_SECONDS = 0.05
 # A pod asks under the names of its band.
 _CPU_NAMES, _MEMORY_NAMES = (CPU, BATCH_CPU, MID_CPU), (MEMORY, BATCH_MEMORY, MID_MEMORY)
-_OPTIONS = (("grpc.max_receive_message_length", 1 << 20), ("grpc.so_reuseport", 0))
-_LOOPBACK_CALLS, _SOCKET_CALLS = 64, 1024
-"""At once, open streams included: one takes some 15 KiB, which are not given back. On the socket each pod may wait."""
 
 
 class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
     """Every answer is a view of the newest tick; UNAVAILABLE before the first one."""
 
+    name = "sublet.v1.AgentDiagnostics"
+
     def __init__(self, sources: AnswerSources) -> None:
         self._from = sources
+
+    def register(self, server: Any) -> None:
+        agent_pb2_grpc.add_AgentDiagnosticsServicer_to_server(self, server)
 
     async def GetNode(self, request: agent_pb2.GetNodeRequest, context: Any) -> agent_pb2.NodeStatus:
         result = await self._newest(context)
@@ -180,10 +180,15 @@ class AgentDiagnostics(agent_pb2_grpc.AgentDiagnosticsServicer):
 class Checkpoints(checkpoints_pb2_grpc.CheckpointsServicer):
     """For training code on this node. The pod must run here; its bound token proves more once tokens exist."""
 
+    name = "sublet.v1.Checkpoints"
+
     def __init__(self, sources: AnswerSources) -> None:
         self._from = sources
         self._waiting: dict[str, set[asyncio.Queue[PreemptionNotice]]] = {}
         self._open_notices: dict[str, PreemptionNotice] = {}
+
+    def register(self, server: Any) -> None:
+        checkpoints_pb2_grpc.add_CheckpointsServicer_to_server(self, server)
 
     def notify(self, notice: PreemptionNotice) -> None:
         """Whoever waits hears it now, whoever asks before the deadline then."""
@@ -247,53 +252,27 @@ class DiagnosticsServers:
         self._socket = socket
         self._diagnostics = AgentDiagnostics(sources)
         self.checkpoints = Checkpoints(sources)
-        self._servers: list[Any] = []
+        self._listeners: list[Listener] = []
 
     async def start(self) -> None:
         """Serve on the socket. Raises CannotListen."""
-        server = await _server(self._diagnostics, self.checkpoints, _SOCKET_CALLS)
-        self._socket.unlink(missing_ok=True)
-        _bind(server, f"unix:{self._socket}")
-        self._socket.chmod(0o600)
-        await self._begin(server)
+        await self._begin(await socket_server(self._socket, (self._diagnostics, self.checkpoints)))
 
     async def listen(self) -> str:
         """Serve on loopback, too; the address in use, or NOWHERE. Raises CannotListen."""
         if self._listen == NOWHERE:
             return NOWHERE
-        server = await _server(self._diagnostics, None, _LOOPBACK_CALLS)
-        port = _bind(server, self._listen)
-        await self._begin(server)
-        return f"{self._listen.rpartition(':')[0]}:{port}"
+        listener = await loopback_server(self._listen, (self._diagnostics,))
+        await self._begin(listener)
+        return listener.address
 
-    async def _begin(self, server: Any) -> None:
-        self._servers.append(server)
-        await server.start()
+    async def _begin(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+        await listener.start()
 
     async def stop(self) -> None:
-        for server in self._servers:
-            await server.stop(0.2)
-
-
-async def _server(diagnostics: AgentDiagnostics, checkpoints: Checkpoints | None, calls: int) -> Any:
-    server = grpc.aio.server(interceptors=(Readable(),), options=_OPTIONS, maximum_concurrent_rpcs=calls)
-    agent_pb2_grpc.add_AgentDiagnosticsServicer_to_server(diagnostics, server)
-    names = [agent_pb2.DESCRIPTOR.services_by_name["AgentDiagnostics"].full_name]
-    if checkpoints is not None:
-        checkpoints_pb2_grpc.add_CheckpointsServicer_to_server(checkpoints, server)
-        names.append(checkpoints_pb2.DESCRIPTOR.services_by_name["Checkpoints"].full_name)
-    state = health.aio.HealthServicer()
-    await state.set("", health_pb2.HealthCheckResponse.SERVING)
-    health_pb2_grpc.add_HealthServicer_to_server(state, server)
-    reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-    return server
-
-
-def _bind(server: Any, address: str) -> int:
-    try:
-        return int(server.add_insecure_port(address))
-    except RuntimeError as error:
-        raise CannotListen(address, "cannot be listened on") from error
+        for listener in self._listeners:
+            await listener.stop(0.2)
 
 
 def _named(averages: Mapping[str, Averages]) -> list[agent_pb2.NamedUsage]:

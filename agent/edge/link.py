@@ -20,6 +20,7 @@ import structlog
 
 from agent.core.lend.report import due_for_link
 from agent.ports import TickResult
+from kube.grpc_server import MESSAGE_LIMIT_BYTES
 from model.fault import ConfigurationFault
 from model.report import AgentHello, CheckpointSaved, EvictionCost, NodeReport, PreemptionNotice
 from wire import codec
@@ -37,7 +38,7 @@ _ADDRESS = re.compile(r"[0-9A-Za-z.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:
 _OPTIONS = (
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.max_receive_message_length", 4 << 20),
+    ("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES),
 )
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from cli.access import scheduler_at
+from kube.grpc_server import tls_server
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
 from model.fault import ConfigurationFault, PeerFault
-from scheduler.edge.serving import tls_server
+from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.link.callers import TokenTable
 from wire.v1 import scheduler_pb2, scheduler_pb2_grpc
 
@@ -41,7 +42,9 @@ def asked(
 
     async def whole() -> list[str]:
         served = ServerCertificate(TlsFiles(folder / "tls.crt", folder / "tls.key"))
-        listener = await tls_server("127.0.0.1:0", served, TokenTable([("good", "ann")]), (Gangs(),), 8)
+        listener = await tls_server(
+            "127.0.0.1:0", served, CallAuthorization(TokenTable([("good", "ann")])), (Gangs(),), 8
+        )
         await listener.start()
         try:
             asking = scheduler_at(listener.address, folder / "ca.crt", folder / "token", server_name)

@@ -18,11 +18,12 @@ from link_fakes import REPORT, FakeDesk, hello
 from reviews_fake import AUDIENCE, FakeCluster
 
 from agent.edge.link import LinkAccess, LinkClient
+from kube.grpc_server import tls_server
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
 from model.report import AgentHello
+from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.edge.link import NodeLinkServicer
-from scheduler.edge.serving import tls_server
 from scheduler.link.callers import ReviewedCallers
 from scheduler.link.stream import Limits
 from wire.v1 import link_pb2_grpc
@@ -69,7 +70,7 @@ class World:
         callers = ReviewedCallers(client, AUDIENCE, "sublet-system:sublet-agent")
         servicer = NodeLinkServicer(self.node_reports, callers, asyncio.get_running_loop().time, limits)
         certificate = ServerCertificate(TlsFiles(self.folder / "tls.crt", self.folder / "tls.key"))
-        listener = await tls_server("127.0.0.1:0", certificate, callers, (servicer,), 1000)
+        listener = await tls_server("127.0.0.1:0", certificate, CallAuthorization(callers), (servicer,), 1000)
         servicer.lead()
         await listener.start()
         self.address = listener.address

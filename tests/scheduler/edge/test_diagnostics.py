@@ -14,12 +14,12 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from scheduler_builders import SCHEDULER, raw_group, raw_node, raw_pod
 from scheduler_fakes import World
 
+from kube.grpc_server import loopback_server, tls_server
 from kube.tls import ServerCertificate, TlsFiles
-from model.fault import ConfigurationFault
 from model.report import NodeReport, Usage
 from scheduler.answers import SchedulerAnswers
+from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.edge.diagnostics import DiagnosticsServicer
-from scheduler.edge.serving import is_loopback, loopback_server, tls_server
 from scheduler.link.callers import TokenTable
 from scheduler.link.node_reports import NodeReports
 from wire.v1 import agent_pb2, scheduler_pb2, scheduler_pb2_grpc
@@ -188,14 +188,6 @@ def test_health_and_reflection(world: World) -> None:
     ask(world, body)
 
 
-def test_plain_text_on_loopback_only() -> None:
-    """Any other address is refused with the fix."""
-    with pytest.raises(ConfigurationFault, match="loopback only"):
-        asyncio.run(loopback_server("0.0.0.0:0", ()))
-    known = {"127.0.0.1:1": True, "localhost:1": True, "[::1]:1": True, "10.0.0.1:1": False, "example.org:1": False}
-    assert {address: is_loopback(address) for address in known} == known
-
-
 def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> None:
     """Diagnostics over TLS refuse a call without a token; a probe may ask."""
 
@@ -204,7 +196,9 @@ def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> 
         answers = SchedulerAnswers(world.cache, world.cycle, world.history, node_reports, world.clock)
         served = ServerCertificate(TlsFiles(certificate.certificate, certificate.key))
         callers = TokenTable([("t", "x")])
-        listener = await tls_server("127.0.0.1:0", served, callers, (DiagnosticsServicer(answers),), 8)
+        listener = await tls_server(
+            "127.0.0.1:0", served, CallAuthorization(callers), (DiagnosticsServicer(answers),), 8
+        )
         await listener.start()
         credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())
         async with grpc.aio.secure_channel(listener.address, credentials) as channel:
@@ -216,27 +210,5 @@ def test_tls_needs_a_token_except_for_health(world: World, certificate: Any) -> 
             assert (await stub.ListNodes(scheduler_pb2.ListNodesRequest(), metadata=metadata)).nodes
             await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
         await listener.stop(0)
-
-    asyncio.run(whole())
-
-
-def test_no_more_calls_than_allowed(world: World) -> None:
-    """One call too many is answered at once."""
-
-    async def whole() -> None:
-        node_reports = NodeReports(world.cache, world.history, world.clock)
-        answers = SchedulerAnswers(world.cache, world.cycle, world.history, node_reports, world.clock)
-        listener = await loopback_server("127.0.0.1:0", (DiagnosticsServicer(answers),), calls=1)
-        await listener.start()
-        try:
-            async with grpc.aio.insecure_channel(listener.address) as channel:
-                stub = scheduler_pb2_grpc.SchedulerDiagnosticsStub(channel)
-                watching = stub.WatchDecisions(agent_pb2.WatchDecisionsRequest(history=1))
-                await watching.read()
-                with pytest.raises(grpc.aio.AioRpcError) as error:
-                    await stub.ListNodes(scheduler_pb2.ListNodesRequest())
-                assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        finally:
-            await listener.stop(0)
 
     asyncio.run(whole())

@@ -14,10 +14,11 @@ import pytest
 import structlog
 from link_fakes import REPORT, FakeDesk, hello, report
 
+from kube.grpc_server import tls_server
 from kube.tls import ServerCertificate, TlsFiles
 from model.report import EvictionCost, NodeReport, PreemptionNotice
+from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.edge.link import NodeLinkServicer
-from scheduler.edge.serving import tls_server
 from scheduler.link.callers import TokenTable
 from scheduler.link.stream import Limits
 from wire import codec
@@ -43,7 +44,7 @@ async def serving(certificate: Any, node_reports: FakeDesk, limits: Limits) -> A
     clock = asyncio.get_running_loop().time
     servicer = NodeLinkServicer(node_reports, TOKENS, clock, limits)
     served = ServerCertificate(TlsFiles(certificate.certificate, certificate.key))
-    listener = await tls_server("127.0.0.1:0", served, TOKENS, (servicer,), 64)
+    listener = await tls_server("127.0.0.1:0", served, CallAuthorization(TOKENS), (servicer,), 64)
     servicer.lead()
     await listener.start()
     credentials = grpc.ssl_channel_credentials(certificate.certificate.read_bytes())

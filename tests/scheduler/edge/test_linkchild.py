@@ -18,10 +18,10 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from link_fakes import FakeDesk, hello, report
 
+from kube.grpc_server import loopback_server
 from model.fault import ConfigurationFault
 from model.report import EvictionCost, PreemptionNotice
 from scheduler.edge.linkchild import LinkChild
-from scheduler.edge.serving import loopback_server
 from scheduler.link.frames import Serving
 from wire import codec
 from wire.v1 import link_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
@@ -302,5 +302,5 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, certificate: Any) -> None:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             await asyncio.wait_for(LinkChild(serving_of(tmp_path, certificate, address)).run(), 30)
 
-    with pytest.raises(ConfigurationFault, match=r"127.0.0.1:\d+: cannot listen"):
+    with pytest.raises(ConfigurationFault, match=r"127.0.0.1:\d+: cannot be listened on"):
         asyncio.run(working())

@@ -1,4 +1,4 @@
-"""Who gets in over TLS: tokens that are reviewed, methods that are granted, certificates that change."""
+"""Who gets in over TLS: tokens that are reviewed, methods that are granted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from reviews_fake import AUDIENCE, FakeCluster
 
+from kube.grpc_server import tls_server
 from kube.tls import ServerCertificate, TlsFiles
 from local.certificates import Authority
-from scheduler.edge.serving import tls_server
+from scheduler.edge.call_authorization import CallAuthorization
 from scheduler.link.callers import ReviewedCallers
 from wire.v1 import scheduler_pb2, scheduler_pb2_grpc
 
@@ -67,7 +68,7 @@ async def serving(folder: Path, authority: Authority) -> AsyncIterator[Served]:
     files = TlsFiles(folder / "tls.crt", folder / "tls.key")
     write(files, authority)
     callers = ReviewedCallers(cluster, AUDIENCE, "sublet-system:sublet-agent")
-    listener = await tls_server("127.0.0.1:0", ServerCertificate(files), callers, (Gangs(),), 64)
+    listener = await tls_server("127.0.0.1:0", ServerCertificate(files), CallAuthorization(callers), (Gangs(),), 64)
     await listener.start()
     try:
         yield Served(listener.address, cluster, files)
@@ -187,23 +188,5 @@ def test_health_is_open_and_reflection_for_those_we_know(play: Any) -> None:
                     with pytest.raises(grpc.aio.AioRpcError) as error:
                         await anext(answers)
                     assert error.value.code() is code
-
-    play(working)
-
-
-def test_a_renewed_certificate_is_served_at_once(play: Any) -> None:
-    """From the next connection on; calls that are open go on."""
-
-    async def working(served: Served, authority: Authority) -> None:
-        async with served.channel(authority) as former:
-            await gangs(former, "lister-token")
-            renewed = Authority("next")
-            write(served.files, renewed)
-            async with served.channel(renewed) as later:
-                await gangs(later, "lister-token")
-            await gangs(former, "lister-token")
-            async with served.channel(authority) as too_late:
-                with pytest.raises(grpc.aio.AioRpcError, match="CERTIFICATE_VERIFY_FAILED"):
-                    await gangs(too_late, "lister-token")
 
     play(working)

@@ -12,8 +12,8 @@ import pytest
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from kube.grpc_readable import Readable
 from model.fault import PeerFault
-from wire.readable import Readable
 from wire.v1 import agent_pb2, agent_pb2_grpc, checkpoints_pb2, checkpoints_pb2_grpc, link_pb2, link_pb2_grpc
 
 GARBAGE = b"\xff\xfe not a message"
