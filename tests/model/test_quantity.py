@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from model import quantity
 
+LARGEST = (1 << 63) - 1
 CANONICAL = {
     "thousands get a suffix": ("8000", "8k"),
     "a fraction becomes milli": ("0.5", "500m"),
@@ -37,7 +38,8 @@ def test_canonical_form(text: str | int | float, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "abc", "1 Gi", "1gb", "--1", "1e", "0x10", "1_000", "٣", True, None, [], "nan", "9" * 5000]
+    "text",
+    ["", "abc", "1 Gi", "1gb", "--1", "1e", "0x10", "1_000", "٣", True, None, [], "nan", "1e9223372036854775808"],
 )
 def test_anything_else_is_refused(text: object) -> None:
     """What is not a quantity never becomes a number, and the error says what to write."""
@@ -60,6 +62,32 @@ def test_rounding_is_away_from_zero(text: str, millis: int, units: int) -> None:
     """MilliValue and Value never round towards zero."""
     expected_millis = millis * 1000 if text == "4Gi" else millis
     assert (quantity.parse_millis(text), quantity.parse_units(text)) == (expected_millis, units)
+
+
+@pytest.mark.parametrize(
+    ("text", "millis", "units"),
+    [
+        ("1e0000", 1000, 1),
+        ("1e-0000", 1000, 1),
+        ("1e" + "0" * 5000 + "1", 10_000, 10),
+        ("0" * 5000 + "5", 5000, 5),
+        ("0." + "3" * 5000, 334, 1),
+        ("1" + "0" * 5000 + "e-5000", 1000, 1),
+        ("1e9999", LARGEST, LARGEST),
+        ("10e99999", LARGEST, LARGEST),
+        ("-1e99999", -LARGEST, -LARGEST),
+        ("9" * 5000, LARGEST, LARGEST),
+        ("9" * 5000 + "Ei", LARGEST, LARGEST),
+        ("1e-99999", 1, 1),
+        ("0e99999", 0, 0),
+        ("1e4294967293", 1, 1),
+        ("1e-4294967295", 10_000, 10),
+        ("1e9223372036854775807", 100, 1),
+    ],
+)
+def test_what_api_servers_store_is_read(text: str, millis: int, units: int) -> None:
+    """A pod that nobody can read has no limits, and stops lending on its node. Forms and values are Kubernetes 1.34's."""
+    assert (quantity.parse_millis(text), quantity.parse_units(text)) == (millis, units)
 
 
 @given(st.integers(-(10**15), 10**15))
