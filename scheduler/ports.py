@@ -71,10 +71,10 @@ class StatusWriter(Protocol):
 class Evictor(Protocol):
     """Makes pods go."""
 
-    async def evict(self, pod: Named, reason: str, message: str) -> None:
+    async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
         """Condition DisruptionTarget, then deletion with the pod's own grace; done where that uid is gone already.
 
-        Raises KubernetesFault.
+        Without `tell` the condition may fail. Raises KubernetesFault.
         """
 
 

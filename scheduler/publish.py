@@ -36,6 +36,10 @@ _REPEATS = 8
 server of Kubernetes works on a request (--request-timeout)."""
 
 
+_TOLD_ATTEMPTS = 3
+"""Attempts at an eviction that tell the pod why. Whoever made it may have left no room for a condition: an object of
+1.5 MB takes none, and must not stay for that."""
+
 _DRAIN_SECONDS = 5.0
 """How long a stop waits for bindings that were begun: with Events and lease within the 30 s that a pod has."""
 
@@ -180,7 +184,8 @@ class Publisher:
             try:
                 async with self._write_slots:
                     await self.led()
-                    await self._evictor.evict(eviction.pod, eviction.reason, eviction.message)
+                    tell = failures < _TOLD_ATTEMPTS
+                    await self._evictor.evict(eviction.pod, eviction.reason, eviction.message, tell=tell)
             except KubernetesFault as fault:
                 failures += 1
                 if failures == 1:

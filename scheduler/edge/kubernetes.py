@@ -205,17 +205,25 @@ class KubernetesEvictor:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
-    async def evict(self, pod: Named, reason: str, message: str) -> None:
+    async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
         """404 says that the pod is gone, 409 that another has its name: both are done."""
         condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
         condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         body: dict[str, Any] = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         try:
-            await self._client.patch(_status_path(pod), body, PatchKind.STRATEGIC)
+            await self._patch(pod, body, tell)
             await self._client.delete(path_of("v1/pods", namespace=pod.namespace, name=pod.name), uid=pod.uid)
         except KubernetesFault as fault:
             if fault.status not in (404, 409):
                 raise
+
+    async def _patch(self, pod: Named, body: Any, tell: bool) -> None:
+        try:
+            await self._client.patch(_status_path(pod), body, PatchKind.STRATEGIC)
+        except KubernetesFault as fault:
+            if tell or fault.status in (404, 409):
+                raise
+            log.warning("victim deleted without condition DisruptionTarget", pod=pod.key, error=str(fault))
 
 
 class KubernetesAnnouncer:

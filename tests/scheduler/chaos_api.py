@@ -196,7 +196,7 @@ class ChaosApi:
     async def group_condition(self, gang: Named, condition: objects.Condition) -> None:
         self._answer(self._dice(lossy=False))
 
-    async def evict(self, pod: Named, reason: str, message: str) -> None:
+    async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
         found = self.pods.get(pod.name)
         if found is None or found.metadata.uid != pod.uid:
             return

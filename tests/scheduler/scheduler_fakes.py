@@ -137,13 +137,16 @@ class FakeAnnouncer:
 
 
 class FakeEvictor:
-    """Evicts at once; `failures` holds a fault by pod name, used up once each."""
+    """Evicts at once; `failures` holds a fault by pod name, used up once each; who is in `full` takes no condition."""
 
     def __init__(self) -> None:
         self.evicted: dict[str, str] = {}
         self.failures: dict[str, KubernetesFault] = {}
+        self.full: set[str] = set()
 
-    async def evict(self, pod: Named, reason: str, message: str) -> None:
+    async def evict(self, pod: Named, reason: str, message: str, *, tell: bool = True) -> None:
+        if tell and pod.name in self.full:
+            raise KubernetesFault(pod.key, "500 etcdserver: request is too large", status=500)
         fault = self.failures.pop(pod.name, None)
         if fault is not None:
             raise fault

@@ -209,6 +209,21 @@ def test_a_victim_is_evicted_again_until_it_is_done() -> None:
     asyncio.run(body())
 
 
+def test_a_victim_that_takes_no_condition_goes_without() -> None:
+    """It is as large as an object may be: room is kept for the preemptor, who would wait for ever."""
+
+    async def body() -> None:
+        evictor, meter = FakeEvictor(), FakeMeter()
+        evictor.full.add("p1")
+        outlets = Outlets(FakeBinder(), FakeWriter(), evictor, FakeAnnouncer())
+        async with asyncio.timeout(3600), asyncio.TaskGroup() as group:
+            turn = Turn(evictions=[Eviction(POD, "PreemptionByScheduler", "for train", "Preempted by train")])
+            Publisher(outlets, meter, FakeClock(), AT_ONCE).publish(turn, group, list[facts.Fact]().append)
+        assert (evictor.evicted, meter.evictions) == ({"p1": "for train"}, ["failed", "done"])
+
+    asyncio.run(body())
+
+
 def test_who_does_not_lead_writes_nothing() -> None:
     """Bindings come back as not tried; conditions, statuses and evictions wait until it leads again."""
 

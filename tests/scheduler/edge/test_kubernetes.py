@@ -12,7 +12,8 @@ from kube import objects
 from kube.client import PatchKind
 from model.fault import KubernetesFault
 from model.placement import Placement
-from scheduler.edge.kubernetes import KubernetesBinder, scheduler_config
+from scheduler.edge.kubernetes import KubernetesBinder, KubernetesEvictor, scheduler_config
+from scheduler.ports import Named
 
 PROFILE = """
 kind: KubeSchedulerConfiguration
@@ -65,8 +66,8 @@ def test_a_server_that_cannot_say_yet_is_asked_again(
 class Writes:
     """Takes what is written, but for a path that `refuses` names."""
 
-    def __init__(self, refuses: str = "") -> None:
-        self.refuses, self.seen = refuses, list[tuple[str, str, Any]]()
+    def __init__(self, refuses: str = "", status: int = 403) -> None:
+        self.refuses, self.status, self.seen = refuses, status, list[tuple[str, str, Any]]()
 
     async def patch(self, path: str, body: Any, kind: PatchKind) -> None:
         self._write(kind.name, path, body)
@@ -77,7 +78,10 @@ class Writes:
     def _write(self, verb: str, path: str, body: Any) -> None:
         self.seen.append((verb, path, body))
         if path == self.refuses:
-            raise KubernetesFault(path, "refused", status=403)
+            raise KubernetesFault(path, "refused", status=self.status)
+
+    async def delete(self, path: str, *, uid: str) -> None:
+        self._write("DELETE", path, uid)
 
 
 POD = "/api/v1/namespaces/d/pods/p"
@@ -99,3 +103,25 @@ def test_the_pod_is_patched_before_it_is_bound(
     with pytest.raises(KubernetesFault) if refuses else contextlib.nullcontext():
         asyncio.run(bind)
     assert writes.seen == written
+
+
+@pytest.mark.parametrize(
+    ("status", "tell", "deleted", "raised"),
+    [
+        (0, True, True, False),
+        (500, True, False, True),
+        (500, False, True, False),
+        (404, True, False, False),
+        (404, False, False, False),
+        (409, False, False, False),
+    ],
+)
+def test_a_victim_is_told_before_it_is_deleted(status: int, tell: bool, deleted: bool, raised: bool) -> None:
+    """Unless it takes no condition; one that is gone or another's is never deleted."""
+    path = f"{POD}/status" if status else ""
+    writes: Any = Writes(path, status)
+    evict = KubernetesEvictor(writes).evict(Named("d", "p", "u"), "PreemptionByScheduler", "m", tell=tell)
+    with pytest.raises(KubernetesFault) if raised else contextlib.nullcontext():
+        asyncio.run(evict)
+    assert next(seen[:2] for seen in writes.seen) == ("STRATEGIC", f"{POD}/status")
+    assert (("DELETE", POD, "u") in writes.seen) == deleted
