@@ -308,6 +308,16 @@ def test_what_no_agent_may(api: Api, write: Write, told: str) -> None:
     assert code == 422 and told in message, message
 
 
+def test_very_many_annotations_are_not_gone_through(api: Api) -> None:
+    """Their author is anybody, and CEL's time grows with the square of them; the agent evicts without writing why."""
+    metadata = {"name": "full", "annotations": {f"a-{number}": "" for number in range(1001)}}
+    spec = {"nodeName": "one", "containers": [{"name": "main", "image": "image"}]}
+    api.post("/api/v1/namespaces/default/pods", {"metadata": metadata, "spec": spec})
+    write = Write("merge", "/api/v1/namespaces/default/pods/full", annotated("sublet.dev/eviction"))
+    code, message = send(api, agent_of("one"), write)
+    assert (code, "at most 1000 of them" in message) == (422, True), message
+
+
 @pytest.mark.parametrize("part", ["capacity", "allocatable"])
 @pytest.mark.parametrize(("amounts", "refused"), OFFERS.values(), ids=OFFERS)
 def test_a_node_lends_at_most_what_it_has(api: Api, amounts: Object, refused: str, part: str) -> None:

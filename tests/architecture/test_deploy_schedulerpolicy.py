@@ -68,6 +68,19 @@ def test_what_the_scheduler_may_change(api: Api, place: str, body: Object, told:
     assert (code == 422 and told in message) if told else code == 200, message
 
 
+def test_very_many_labels_keep_no_status_from_being_written(api: Api) -> None:
+    """Going through 30,000 of them takes an API server longer than a request may, and here more than its budget."""
+    metadata = {"name": "full", "labels": {f"label-{number}": "" for number in range(30_000)}}
+    spec = {"nodeName": "one", "containers": [{"name": "main", "image": "image"}]}
+    api.post("/api/v1/namespaces/default/pods", {"metadata": metadata, "spec": spec})
+    place = "default/full/status"
+    assert (
+        patched(api, SCHEDULER, "own", place, {"status": {"conditions": [{"type": "A", "status": "True"}]}})[0] == 200
+    )
+    code, message = patched(api, SCHEDULER, "own", place, {"metadata": {"labels": {"label-7": "mine"}}})
+    assert (code, ALONE in message) == (422, True), message
+
+
 def test_a_token_of_no_pod_changes_none(api: Api) -> None:
     """One that was made for the account alone."""
     assert patched(api, SCHEDULER, "", OWN, LEADER)[0] == 422
