@@ -47,7 +47,7 @@ class HostReader:
         present = self._read(self._present, parse.cpu_count)
         there = 0 if isinstance(present, Missing) else present
         online = self._cpus or cpus
-        return NodeSample(busy * _NS_PER_TICK, total - available, online, total - free, there, swapped)
+        return NodeSample(busy * _NS_PER_TICK, total - available, online, total - free, there, swapped, total)
 
     def pressure(self) -> CgroupPressure | None:
         """None where the kernel keeps no pressure stall information."""

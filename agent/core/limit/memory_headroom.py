@@ -62,8 +62,11 @@ def memory_levels(seen: Observation, node: Node | None) -> tuple[MemoryLevel, ..
     limit = seen.kubepods_memory_limit_bytes
     if node is not None and isinstance(seen.node_sample, NodeSample) and (whole := node_memory_bytes(node)) > 0:
         huge = _huge_pages(node)
-        of = "the node, MemTotal - MemAvailable" + (" - huge pages" if huge else "")
-        levels.append(MemoryLevel(max(seen.node_sample.memory_used_bytes - huge, 0), whole, of))
+        taken = seen.node_sample.taken_bytes(node)
+        used = max(seen.node_sample.memory_used_bytes + taken - huge, 0)
+        words = " + what the machine has no more" if taken else ""
+        of = f"the node, MemTotal - MemAvailable{words}{' - huge pages' if huge else ''}"
+        levels.append(MemoryLevel(used, whole, of))
     if isinstance(seen.kubepods, CgroupSample) and limit:
         levels.append(MemoryLevel(seen.kubepods.memory_bytes, limit, "all pods, which have a limit together", True))
     return tuple(levels)

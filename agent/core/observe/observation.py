@@ -10,6 +10,7 @@ import msgspec
 from model.node import Node
 from model.pod.pod import Pod
 from model.report import Pressure
+from model.resources import MEMORY
 
 
 class Absence(StrEnum):
@@ -106,7 +107,8 @@ class NodeSample(msgspec.Struct, frozen=True, tag="node"):
     """CPU time used by everything since boot (ns), memory in use (bytes), CPUs the kernel shows.
 
     `memory_with_cache_bytes` is total minus free; `memory_used_bytes` total minus available. `present_cpus` counts
-    those that are offline as well, 0 where the kernel does not tell. `swapped_bytes` are on a swap device alone.
+    those that are offline as well, 0 where the kernel does not tell. `swapped_bytes` are on a swap device alone,
+    `total_bytes` is what the kernel has now (MemTotal), 0 where that is not told.
     """
 
     cpu_ns: int
@@ -115,6 +117,16 @@ class NodeSample(msgspec.Struct, frozen=True, tag="node"):
     memory_with_cache_bytes: int = 0
     present_cpus: int = 0
     swapped_bytes: int = 0
+    total_bytes: int = 0
+
+    def taken_bytes(self, node: Node | None) -> int:
+        """Memory that the Node object has and the machine has no more: a balloon's, or in blocks that are offline.
+
+        The kubelet looks once, as it starts.
+        """
+        if node is None or not self.total_bytes:
+            return 0
+        return max(node.capacity[MEMORY] - self.total_bytes, 0)
 
 
 class NumaSample(msgspec.Struct, frozen=True, gc=False):

@@ -192,22 +192,24 @@ def v1_disk(text: bytes) -> DiskBytes:
 
 def busy_ticks(text: bytes) -> int:
     """Clock ticks all CPUs were busy, of /proc/stat's first line."""
-    name, _, line = text.split(b"\n", 1)[0].partition(b" ")
-    if name != b"cpu":
+    whole, end, _ = text.partition(b"\n")
+    name, _, line = whole.partition(b" ")
+    if name != b"cpu" or not end:
         raise ValueError(f"{_shown(text)} is not the cpu line of /proc/stat")
     return busy_of_line(line)
 
 
 def busy_of_line(line: bytes) -> int:
-    """user + nice + system + irq + softirq of what follows the name in a cpu line of /proc/stat, in clock ticks.
+    """user + nice + system + irq + softirq + steal of what follows the name in a cpu line of /proc/stat, clock ticks.
 
-    Idle, iowait and steal are not counted (Koordinator pkg/koordlet/util/stat.go).
+    Idle and iowait are not counted. Steal is, unlike in Koordinator (pkg/koordlet/util/stat.go): what the hypervisor
+    gave to others is not idle (docs/adr/0007).
     """
-    numbers = [whole_number(field) for field in line.split()[:7]]
+    numbers = [whole_number(field) for field in line.split()[:8]]
     if len(numbers) < 7 or min(numbers) < 0:
         raise ValueError(f"{_shown(line)} is not a cpu line of /proc/stat: too few numbers, or one below 0")
-    user, nice, system, _idle, _iowait, irq, softirq = numbers
-    return _bounded(user + nice + system + irq + softirq, line)
+    user, nice, system, _idle, _iowait, irq, softirq, *steal = numbers
+    return _bounded(user + nice + system + irq + softirq + sum(steal), line)
 
 
 def meminfo(text: bytes) -> tuple[int, int, int]:

@@ -18,7 +18,7 @@ from model.resources import CPU, MEMORY, ResourceVector
 from model.topology import CpuInfo, KubeletCpus, PodCpus, Processor, SharePool, SharePools, Zone, parse_cpus
 
 _MEMINFO_LINE = re.compile(rb"^(?:Node +[0-9]+ +)?([A-Za-z()_]+): +([0-9]{1,15}) kB", re.MULTILINE)
-_CPU_LINE = re.compile(rb"^cpu([0-9]{1,5}) (.*)$", re.MULTILINE)
+_CPU_LINE = re.compile(rb"^cpu([0-9]{1,5}) (.*)\n", re.MULTILINE)
 _NOTHING = ResourceVector()
 _DROPPABLE = (b"MemFree", b"Active(file)", b"Inactive(file)", b"SReclaimable")
 

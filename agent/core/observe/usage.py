@@ -15,6 +15,7 @@ from agent.core.observe.observation import CgroupSample, Missing, NodeSample, Ob
 from agent.core.observe.series import Series, aggregates, spacing_ms
 from agent.core.observe.throttling import Throttle, throttles
 from agent.core.observe.windows import Averages, Moment, Rate, Track, Windows, begun, covered, rate_since, read, unrated
+from model.node import Node
 from model.nodemetric import AggregatedUsage
 from model.pod.pod import Pod
 from model.qos import QoSClass
@@ -165,20 +166,21 @@ def _read_all(
 
 
 def _root_samples(seen: Observation) -> dict[str, CgroupSample | Missing]:
-    samples = {_NODE: _as_cgroup(seen.node_sample), _KUBEPODS: seen.kubepods, _BEST_EFFORT: seen.best_effort}
+    samples = {_NODE: _as_cgroup(seen.node_sample, seen.node), _KUBEPODS: seen.kubepods, _BEST_EFFORT: seen.best_effort}
     return samples if seen.burstable is None else {**samples, _BURSTABLE: seen.burstable}
 
 
-def _as_cgroup(node: NodeSample | Missing) -> CgroupSample | Missing:
+def _as_cgroup(seen: NodeSample | Missing, node: Node | None) -> CgroupSample | Missing:
     """The whole node in the shape of a cgroup.
 
     What was swapped out counts as used: nobody tells whose it is, and its owner may want it back at any time. To lend
-    its room would push more of online pods out, and lend that, too.
+    its room would push more of online pods out, and lend that, too. So does what was taken from the machine.
     """
-    if isinstance(node, Missing):
-        return node
-    cache = max(node.memory_with_cache_bytes - node.memory_used_bytes, 0)
-    return CgroupSample(node.cpu_ns, node.memory_used_bytes + node.swapped_bytes, cache)
+    if isinstance(seen, Missing):
+        return seen
+    cache = max(seen.memory_with_cache_bytes - seen.memory_used_bytes, 0)
+    used = seen.memory_used_bytes + seen.swapped_bytes + seen.taken_bytes(node)
+    return CgroupSample(seen.cpu_ns, used, cache)
 
 
 def _derived(state: UsageState, counted: Mapping[str, Track], listed: Rate, now: Moment) -> dict[str, Track]:

@@ -160,7 +160,7 @@ def read_machine_use(pods: Mapping[str, Use | None]) -> tuple[Reading, str]:
     numbers = [int(field) for field in stat.split("\n", 1)[0].split()[1:]]
     memory = Path("/proc/meminfo").read_text()
     uptime = float(Path("/proc/uptime").read_text().split()[0])
-    busy = sum(numbers[:3]) + sum(numbers[5:7])
+    busy = sum(numbers[:3]) + sum(numbers[5:8])
     total, available = _kib(memory, "MemTotal"), _kib(memory, "MemAvailable")
     return Reading(busy, total << 10, available << 10, pods, uptime), stat
 

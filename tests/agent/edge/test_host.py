@@ -14,8 +14,8 @@ from agent.edge.host import HostReader
 
 PSI = "some avg10=2.50 avg60=0.00 avg300=0.00 total=7\nfull avg10=1.25 avg60=0.00 avg300=0.00 total=0\n"
 MEMINFO = "MemTotal:       1000 kB\nMemFree:        100 kB\nMemAvailable:   400 kB\n"
-# 38 ticks of 10 ms; 1000 - 400 and 1000 - 100 kB; one cpuN line
-SAMPLE = NodeSample(380_000_000, 600 * 1024, 1, 900 * 1024)
+# 137 ticks of 10 ms; 1000 - 400 and 1000 - 100 kB; one cpuN line
+SAMPLE = NodeSample(1_370_000_000, 600 * 1024, 1, 900 * 1024, total_bytes=1000 * 1024)
 
 
 @pytest.fixture

@@ -52,6 +52,11 @@ ROOM: dict[str, tuple[dict[str, Any], EvictionStrategy, int | None]] = {
     "a large limit of kubepods": ({"kubepods_memory_limit_bytes": 8 * GIB}, STRATEGY, NODE_ROOM),
     "another threshold": ({}, EvictionStrategy(memory_threshold_pct=50), 2 * GIB),
     "beyond the threshold": ({"node_sample": NodeSample(0, 7 * GIB, 2)}, STRATEGY, NODE_ROOM - 5 * GIB),
+    "with memory that was taken from the machine": (
+        {"node_sample": NodeSample(0, 2 * GIB, 2, total_bytes=5 * GIB)},
+        STRATEGY,
+        NODE_ROOM - 3 * GIB,
+    ),
     "without huge pages": ({"node": HUGE}, STRATEGY, 6 * GIB * 70 // 100),
     "not known": ({"node": None}, STRATEGY, None),
     "node not measured": ({"node_sample": GONE}, STRATEGY, None),

@@ -85,7 +85,8 @@ CASES: list[tuple[str, Callable[[bytes], Any], bytes, Any]] = [
     ("blkio", parse.v1_disk, BLKIO, DiskBytes(1005, 26)),
     ("blkio without traffic", parse.v1_disk, b"Total 0\n", DiskBytes(0, 0)),
     # user 10 + nice 1 + system 20 + irq 3 + softirq 4
-    ("/proc/stat", parse.busy_ticks, PROC_STAT, 38),
+    ("/proc/stat of a kernel without steal", parse.busy_ticks, b"cpu  10 1 20 1000 500 3 4\n", 38),
+    ("/proc/stat", parse.busy_ticks, PROC_STAT, 137),
     ("meminfo in bytes", parse.meminfo, MEMINFO, (24684084 * 1024, 24253924 * 1024, 23952420 * 1024)),
     ("no swap", parse.swapped, MEMINFO.split(b"SwapTotal")[0], 0),
     ("swap in use", parse.swapped, b"SwapTotal: 9 kB\nSwapFree: 4 kB\n", 5 * 1024),

@@ -121,9 +121,9 @@ def test_numa_memory_names_what_is_missing() -> None:
 
 
 def test_busy_ticks_by_cpu() -> None:
-    """user + nice + system + irq + softirq: 1+2+3+6+7 and 10+20+30+60+70; the sum line and others are not CPUs."""
+    """user + nice + system + irq + softirq + steal: 1+2+3+6+7+8 and 10+20+30+60+70+80; the sum line and others are not CPUs."""
     text = b"cpu  99 99 99 99 99 99 99 0 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu12 10 20 30 40 50 60 70 80 0 0\nintr 1 2\n"
-    assert busy_ticks_by_cpu(text) == {0: 19, 12: 190}
+    assert busy_ticks_by_cpu(text) == {0: 27, 12: 270}
     for broken in (b"cpu0 1 2\n", b"cpu0 1 2 3 x 5 6 7 8\n"):
         with pytest.raises(ValueError, match=r"too few numbers|is not a whole number"):
             busy_ticks_by_cpu(broken)

@@ -31,11 +31,12 @@ from agent.core.observe.usage import (
     statistics,
     windows_of,
 )
+from model.node import Node
 from model.pod.spec import Container
 from model.pod.status import PodPhase
 from model.qos import QoSClass
 from model.report import Usage
-from model.resources import BATCH_CPU, ResourceVector
+from model.resources import BATCH_CPU, MEMORY, ResourceVector
 from model.strategy import ColocationStrategy, MemoryCollectPolicy
 from tests.pods import with_fields
 
@@ -122,6 +123,27 @@ def test_what_was_swapped_out_counts_as_used(build: Any, page_cache: bool) -> No
     usage = measured([at(build, t, node_sample=swapped[t]) for t in (0, 1)], windows)
     more = usage.node.last.memory_bytes - before.node.last.memory_bytes
     assert (more, usage.system.last.memory_bytes - before.system.last.memory_bytes) == (30, 30)
+    assert usage.online.last.memory_bytes == before.online.last.memory_bytes
+
+
+GONE_BYTES = {
+    "all there": (1000, 0),
+    "a part was taken": (700, 300),
+    "more than the Node knows": (1200, 0),
+    "not told": (0, 0),
+}
+
+
+@pytest.mark.parametrize(("total", "gone"), GONE_BYTES.values(), ids=GONE_BYTES)
+def test_memory_that_was_taken_from_the_machine_counts_as_used(build: Any, total: int, gone: int) -> None:
+    """The kubelet tells once what there is: what a balloon or an offline block took since then is nobody's to lend."""
+    node = Node("n", ResourceVector({MEMORY: 1000}), ResourceVector())
+    before = measured([at(build, 0), at(build, 1)])
+    samples = {t: NodeSample(0, 100, 2, 150, total_bytes=total) for t in (0, 1)}
+    seen = [at(build, t, node_sample=samples[t]) for t in (0, 1)]
+    usage = measured([msgspec.structs.replace(each, node=node) for each in seen])
+    more = usage.node.last.memory_bytes - before.node.last.memory_bytes
+    assert (more, usage.system.last.memory_bytes - before.system.last.memory_bytes) == (gone, gone)
     assert usage.online.last.memory_bytes == before.online.last.memory_bytes
 
 
